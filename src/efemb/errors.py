@@ -1,0 +1,46 @@
+"""Every error that efemb raises on purpose; each is also a ValueError, TypeError or ImportError."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EfembError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class DataError(EfembError, ValueError):
+    """The data break a rule of the model; the message names the place and the way out."""
+
+
+class ParameterError(EfembError, ValueError):
+    """An argument, or a combination of ingredients, is not valid."""
+
+
+class InputTypeError(EfembError, TypeError):
+    """An argument is of a type that cannot be used."""
+
+
+class MemoryEstimateError(EfembError, ValueError):
+    """The work would need more memory than there is; nothing was started."""
+
+
+class DivergenceError(EfembError, ValueError):
+    """Training left the finite numbers; the message names the step."""
+
+
+class MissingExtraError(EfembError, ImportError):
+    """An optional package is missing; the message names the extra to install."""
+
+
+def suggest(name: object, choices: Iterable[str]) -> str:
+    """Sentence listing `choices`, the nearest to `name` first named.
+
+    >>> suggest("poison", ["gaussian", "poisson"])
+    "did you mean 'poisson'? choices: gaussian, poisson"
+    """
+    known = list(choices)
+    nearest = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    return f"{hint}choices: {', '.join(known)}"
