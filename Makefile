@@ -1,0 +1,89 @@
+# Every target works as the first command on a fresh machine with Python 3.11+ and make:
+# the virtual environment is made on demand and made again when pyproject.toml changes.
+#   make test WORKERS=0            without parallel workers
+#   make test ARGS="-k poisson"    any further pytest arguments
+#   make PYTHON=python3.12 check   with a particular interpreter (after make clean)
+
+ifdef PYTHON
+CANDIDATES := $(PYTHON)
+else
+CANDIDATES := python3 python3.13 python3.12 python3.11 python
+endif
+
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+READY := $(VENV)/.ready
+WORKERS ?= 2
+ARGS ?=
+
+.PHONY: help venv demo test lint check bench fmt dist clean
+
+help:
+	@echo "make demo    see the package at work"
+	@echo "make test    the whole suite: tests, doctests, coverage"
+	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make check   lint and test; what CI runs"
+	@echo "make bench   the benchmarks, in their quick form"
+	@echo "make fmt     format and fix what can be fixed"
+	@echo "make dist    wheel and source archive in dist/"
+	@echo "make clean   remove everything that was made, $(VENV) too"
+
+venv: $(READY)
+
+$(READY): pyproject.toml
+	@found=""; \
+	for p in $(CANDIDATES); do \
+	  if "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	  then found="$$p"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "efemb needs Python 3.11 or newer; tried: $(CANDIDATES)." >&2; \
+	  echo "Name one with: make PYTHON=/path/to/python3 ..." >&2; exit 1; \
+	fi; \
+	echo "== making $(VENV) with $$("$$found" --version) (once; a minute or two)"; \
+	"$$found" -m venv $(VENV) || { \
+	  echo "This Python cannot make virtual environments (on Debian: install python3-venv)." >&2; \
+	  rm -rf $(VENV); exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/efemb demo
+
+test: $(READY)
+	@echo "== tests"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov --cov-report=term $(ARGS)
+
+lint: $(READY)
+	@echo "== ruff"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "unformatted files; run: make fmt" >&2; \
+	  $(BIN)/ruff format --check; exit 1; }
+	@echo "== mypy"
+	@$(BIN)/mypy
+	@echo "== import layers"
+	@$(BIN)/lint-imports --quiet 2>/dev/null || $(BIN)/lint-imports
+
+check: lint
+	@$(MAKE) --no-print-directory test
+
+bench: $(READY)
+	@$(BIN)/python -m benchmarks --quick $(ARGS)
+
+fmt: $(READY)
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format --quiet
+	@$(BIN)/ruff check
+
+dist: $(READY)
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist .
+
+clean:
+	@rm -rf $(VENV) .coverage .coverage.* build dist htmlcov
+	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
