@@ -1,0 +1,88 @@
+"""The package as a project: its namespace, import cost, versions and wheel."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+import types
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import efemb
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+HEAVY = {"sklearn", "scipy", "pandas", "numba", "matplotlib", "polars", "pyarrow"}
+
+
+def run_python(*arguments: str) -> str:
+    """Standard output of a fresh interpreter in which warnings are errors."""
+    command = [sys.executable, "-W", "error", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_all_is_the_public_namespace() -> None:
+    assert len(set(efemb.__all__)) == len(efemb.__all__)
+    exported = {name: getattr(efemb, name) for name in efemb.__all__}
+    # What the file itself needs (`annotations`, `TYPE_CHECKING`) and submodules, which the
+    # import system binds as a side effect, are not exports.
+    plumbing = {"annotations", "TYPE_CHECKING"}
+    bound = {
+        name
+        for name, value in vars(efemb).items()
+        if not name.startswith("_")
+        and name not in plumbing
+        and (name in exported or not isinstance(value, types.ModuleType))
+    }
+    public = {name for name in exported if not name.startswith("_")}
+    assert bound <= public
+    assert public <= set(dir(efemb))
+
+
+def test_unknown_attribute_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        efemb.no_such_name  # noqa: B018
+
+
+def test_import_is_light() -> None:
+    code = "import sys, efemb; print(*{name.partition('.')[0] for name in sys.modules})"
+    assert HEAVY.isdisjoint(run_python("-c", code).split())
+
+
+def test_versions_agree() -> None:
+    citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    headings = re.findall(r"^## \[(\d\S*)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert citation is not None
+    assert citation[1] == VERSION
+    assert headings[0] == VERSION
+    assert efemb.__version__ == VERSION
+
+
+def test_metadata_version_agrees() -> None:
+    try:
+        installed = importlib.metadata.version("efemb")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("efemb runs from its source folder, not installed")
+    assert installed == VERSION
+
+
+def test_wheel_is_pure_python(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    command += ["--directory", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name == f"efemb-{VERSION}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "efemb/py.typed" in names
+    assert f"efemb-{VERSION}.dist-info/licenses/LICENSE" in names
+    assert {name.partition("/")[0] for name in names} == {"efemb", f"efemb-{VERSION}.dist-info"}
+    assert not [name for name in names if name.endswith((".so", ".pyd", ".dylib", ".nbc", ".pkl"))]
