@@ -1,0 +1,97 @@
+"""What counts as a label, and the order of labels."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import numbers
+import re
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.errors import InputTypeError
+
+Label: TypeAlias = str | int | float
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WHOLE_FLOATS_END = 2.0**53
+_LONGEST_NUMBER = 300
+
+
+def canonical_label(value: object) -> Label | None:
+    """The label that `value` stands for; None if it is missing (None, NaN, NaT, empty text).
+
+    >>> canonical_label(3.0), canonical_label("3.0"), canonical_label(float("nan"))
+    (3, '3.0', None)
+    """
+    if isinstance(value, str):
+        return str(value) or None
+    if value is None:
+        return None
+    if isinstance(value, np.generic):
+        return canonical_label(value.item()) if not _not_a_time(value) else None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, float):
+        return _float_label(value)
+    if isinstance(value, datetime.date):
+        # pandas' NaT is a date too.
+        return None if type(value).__name__ == "NaTType" else value.isoformat()
+    return _rare_label(value)
+
+
+def _rare_label(value: object) -> Label | None:
+    if isinstance(value, decimal.Decimal):
+        return None if value.is_nan() else str(value)
+    if type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    raise InputTypeError(
+        f"a label must be text, a number or a date, not {type(value).__name__} ({value!r:.60})"
+    )
+
+
+def _float_label(value: float) -> Label | None:
+    if math.isnan(value):
+        return None
+    # pandas turns an integer column with gaps into floats: 17850.0 is customer 17850.
+    if value.is_integer() and abs(value) < _WHOLE_FLOATS_END:
+        return int(value)
+    return float(value)
+
+
+def _not_a_time(value: np.generic) -> bool:
+    return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
+
+
+def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
+    """Places of `labels` in sorted order: by value if all are numbers, else by text.
+
+    Text that reads as a number is a number here, because a CSV file has no types. In a mixture
+    of types the numbers come first.
+
+    >>> sorted_order(["10", "9", "100"]).tolist(), sorted_order(["10", "9", "x"]).tolist()
+    ([1, 0, 2], [0, 1, 2])
+    """
+    keys: list[Any]
+    if all(_is_number(label) for label in labels):
+        keys = [(_value(label), str(label)) for label in labels]
+    else:
+        keys = [(1, label) if isinstance(label, str) else (0, label) for label in labels]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _is_number(label: Label) -> bool:
+    if not isinstance(label, str):
+        return True
+    return len(label) <= _LONGEST_NUMBER and _NUMBER.fullmatch(label) is not None
+
+
+def _value(label: Label) -> int | float:
+    if not isinstance(label, str):
+        return label
+    # Whole numbers stay exact: identifiers often exceed 2**53.
+    return int(label) if label.lstrip("+-").isdigit() else float(label)

@@ -1,0 +1,157 @@
+"""Checks of the arrays that make up a `Dataset`; each error names the rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from efemb.errors import DataError, InputTypeError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_SHOWN = 5
+
+
+def listed(places: NDArray[Any], total: int | None = None) -> str:
+    """The first few of `places` as text, and how many there are.
+
+    >>> listed(np.arange(7))
+    '0, 1, 2, 3, 4 and 2 more'
+    """
+    total = len(places) if total is None else total
+    text = ", ".join(str(place) for place in places[:_SHOWN])
+    return text if total <= _SHOWN else f"{text} and {total - _SHOWN:,} more"
+
+
+def is_sparse(values: object) -> bool:
+    """Whether `values` is a scipy sparse array or matrix; does not import scipy."""
+    return hasattr(values, "tocsr") and hasattr(values, "nnz")
+
+
+def float_array(values: object, name: str) -> NDArray[Any]:
+    """`values` as float32 or float64, copied only if the type must change."""
+    array = np.asarray(values)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind not in "biufO":
+        raise InputTypeError(f"{name} must be numbers, not {array.dtype}")
+    target = np.float32 if array.dtype == np.float16 else np.float64
+    try:
+        return array.astype(target)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"{name} must be numbers: {error}") from error
+
+
+def checked_dense(values: object) -> NDArray[Any]:
+    """Rows x entities (x D) of finite numbers or NaN (missing)."""
+    array = float_array(values, "values")
+    if array.ndim not in (2, 3):
+        raise DataError(
+            f"values must be rows x entities or rows x entities x D, not {array.ndim}-dimensional"
+        )
+    _check_size(array.shape)
+    infinite = np.isinf(array)
+    if infinite.any():
+        rows, columns = np.nonzero(infinite if array.ndim == 2 else infinite.any(axis=2))
+        raise DataError(
+            f"values holds {len(rows):,} infinite entries, the first in row {rows[0]}, "
+            f"entity {columns[0]}; NaN marks a missing value"
+        )
+    return array
+
+
+def checked_sparse(values: Any) -> csr_array:
+    """Rows x entities as csr_array: sorted, duplicates summed, no stored zeros, all finite."""
+    from scipy.sparse import csr_array
+
+    if values.ndim != 2:
+        raise DataError(f"sparse values must be 2-dimensional, not {values.ndim}-dimensional")
+    _check_size(values.shape)
+    matrix = csr_array(values)
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = csr_array(
+            (float_array(matrix.data, "values"), matrix.indices, matrix.indptr), shape=matrix.shape
+        )
+    _check_finite(matrix)
+    tidy = matrix.has_canonical_format and bool(np.all(matrix.data != 0))
+    if not tidy:
+        matrix = matrix.copy()  # the caller's arrays stay as they are
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def _check_finite(matrix: csr_array) -> None:
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(bad):
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        raise DataError(
+            f"sparse values holds {len(bad):,} NaN or infinite entries, the first in row {row}, "
+            f"entity {matrix.indices[bad[0]]}; missing values need a dense array"
+        )
+
+
+def _check_size(shape: tuple[int, ...]) -> None:
+    for size, name in zip(shape, ("rows", "entities", "numbers per entity"), strict=False):
+        if size == 0:
+            raise DataError(f"the data have no {name} (shape {shape}); at least one is needed")
+
+
+def checked_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[np.float64] | None:
+    """Positions (N, p): finite and all different."""
+    if positions is None:
+        return None
+    array = float_array(positions, "positions").astype(np.float64)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise DataError(f"positions must be entities x coordinates, not of shape {array.shape}")
+    if len(array) != n_entities:
+        raise DataError(f"positions has {len(array)} rows, but there are {n_entities} entities")
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if len(bad):
+        raise DataError(f"positions of entities {listed(bad)} are NaN or infinite")
+    _, inverse, counts = np.unique(array, axis=0, return_inverse=True, return_counts=True)
+    shared = np.flatnonzero(counts[inverse.ravel()] > 1)
+    if len(shared):
+        raise DataError(
+            f"entities {listed(shared)} share a position with another; neighbours need different "
+            "positions: drop one of each (take_entities) or move them apart"
+        )
+    return array
+
+
+def checked_rows(values: object, name: str, n_rows: int) -> NDArray[Any] | None:
+    """A 1-d array with one value per row, or None."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.shape != (n_rows,):
+        raise DataError(f"{name} has shape {array.shape}, but there are {n_rows} rows")
+    return array
+
+
+def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
+    """Recording code of every row; the rows of a recording must follow each other."""
+    array = checked_rows(values, "recordings", n_rows)
+    if array is None:
+        return None
+    starts = np.flatnonzero(np.r_[True, array[1:] != array[:-1]])
+    first_seen: dict[Any, int] = {}
+    for start in starts:
+        label = array[start].item() if isinstance(array[start], np.generic) else array[start]
+        if label != label:
+            raise DataError(f"recordings is missing (NaN) in row {start}")
+        if label in first_seen:
+            raise DataError(
+                f"the rows of recording {label!r} are not next to each other: it starts in row "
+                f"{first_seen[label]} and again in row {start}; sort the rows by recording"
+            )
+        first_seen[label] = int(start)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    lengths = np.diff(np.r_[starts, n_rows])
+    return np.repeat(np.arange(len(starts), dtype=np.int64), lengths)

@@ -1,0 +1,183 @@
+"""The labels of the entities, each with its integer code."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.data.labels import Label, canonical_label
+from efemb.errors import DataError
+
+# difflib is quadratic in the label's length: error messages must stay instant.
+_MOST_COMPARED = 20_000
+
+
+class Vocabulary:
+    """Immutable, ordered set of labels; the code of a label is its place.
+
+    Labels are text or numbers. Whole floats become integers, dates become ISO text.
+    A label that is not found is tried once more in the other guise, so that `17` finds
+    the text `"17"` that a CSV file holds, unless `17` itself is a label.
+
+    Parameters
+    ----------
+    labels : iterable of str, int, float or date
+        All different.
+    counts : array of shape (n,), optional
+        How often each label occurs (for baskets: in how many baskets).
+
+    Examples
+    --------
+    >>> words = Vocabulary(["bread", "milk"])
+    >>> words.index_of("milk"), "beer" in words, len(words)
+    (1, False, 2)
+    """
+
+    __slots__ = ("_codes", "_counts", "_labels")
+
+    _labels: NDArray[Any]
+    _counts: NDArray[np.float64] | None
+    _codes: dict[Label, int]
+
+    def __init__(self, labels: Iterable[object], *, counts: object = None) -> None:
+        kept = [_required(label, place) for place, label in enumerate(labels)]
+        codes = {label: place for place, label in enumerate(kept)}
+        if len(codes) != len(kept):
+            twice = next(label for place, label in enumerate(kept) if codes[label] != place)
+            raise DataError(f"label {shorten(twice)} occurs more than once; labels must differ")
+        array = np.empty(len(kept), dtype=object)
+        array[:] = kept
+        array.setflags(write=False)
+        object.__setattr__(self, "_labels", array)
+        object.__setattr__(self, "_codes", codes)
+        object.__setattr__(self, "_counts", _checked_counts(counts, len(kept)))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Vocabulary is immutable")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (list(self._labels), self._counts)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Labels in the order of their codes, a read-only object array."""
+        return self._labels
+
+    @property
+    def counts(self) -> NDArray[np.float64] | None:
+        """How often each label occurs, if known."""
+        return self._counts
+
+    def index_of(self, label: object) -> int:
+        """Code of `label`.
+
+        Raises
+        ------
+        DataError
+            If there is no such label; the message names the nearest ones.
+        """
+        code = self._find(label)
+        if code is None:
+            near = ", ".join(shorten(one) for one in self.nearest(label))
+            hint = f"; did you mean {near}?" if near else ""
+            raise DataError(f"unknown label {shorten(label)} ({len(self):,} are known){hint}")
+        return code
+
+    def nearest(self, label: object, n: int = 3) -> list[Label]:
+        """Up to `n` known labels that look like `label`, the nearest first."""
+        wanted = str(label).casefold()
+        folded = [str(one).casefold() for one in self._labels]
+        inside = [i for i, one in enumerate(folded) if wanted and wanted in one]
+        inside.sort(key=lambda i: len(folded[i]))
+        size = len(wanted)
+        similar = [i for i, one in enumerate(folded) if size <= 2 * len(one) <= 4 * size]
+        places = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
+        close = difflib.get_close_matches(wanted[:200], places, n=n) if size <= 200 else []
+        ranked = dict.fromkeys(inside[:n] + [places[one] for one in close])
+        return [self._labels[i] for i in list(ranked)[:n]]
+
+    def take(self, index: NDArray[np.int64]) -> Vocabulary:
+        """Vocabulary of the labels at `index`, in that order."""
+        counts = None if self._counts is None else self._counts[index]
+        return Vocabulary(self._labels[index], counts=counts)
+
+    def _find(self, label: object) -> int | None:
+        try:
+            known = canonical_label(label)
+        except TypeError:
+            return None
+        if known is None:
+            return None
+        code = self._codes.get(known)
+        return self._codes.get(_other_guise(known)) if code is None else code
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self._labels)
+
+    def __getitem__(self, code: int) -> Label:
+        label: Label = self._labels[code]
+        return label
+
+    def __contains__(self, label: object) -> bool:
+        return self._find(label) is not None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return list(self._labels) == list(other._labels)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._labels))
+
+    def __repr__(self) -> str:
+        shown = [shorten(label) for label in self._labels[:3]]
+        more = ", ..." if len(self) > len(shown) else ""
+        return f"Vocabulary({len(self):,} labels: {', '.join(shown)}{more})"
+
+
+def shorten(label: object, width: int = 60) -> str:
+    """`repr` of a label, cut in the middle so that a huge one does not fill the screen."""
+    text = label if isinstance(label, str) else str(label)
+    if len(text) > width:
+        half = width // 2
+        return f"{text[:half]!r}...{text[-half:]!r} ({len(text):,} characters)"
+    return repr(label)
+
+
+def _required(label: object, place: int) -> Label:
+    known = canonical_label(label)
+    if known is None:
+        raise DataError(f"label {place} is missing ({label!r}); every entity needs a label")
+    return known
+
+
+def _other_guise(label: Label) -> Label:
+    """A number as text, text as a number; the label itself if there is no other guise."""
+    if not isinstance(label, str):
+        return str(label)
+    try:
+        number = int(label)
+    except ValueError:
+        return label
+    return number if str(number) == label else label
+
+
+def _checked_counts(counts: object, size: int) -> NDArray[np.float64] | None:
+    if counts is None:
+        return None
+    array = np.array(counts, dtype=np.float64)
+    if array.shape != (size,):
+        raise DataError(f"counts has shape {array.shape}, but there are {size} labels")
+    array.setflags(write=False)
+    return array
+
+
+def _restore(labels: list[Label], counts: object) -> Vocabulary:
+    return Vocabulary(labels, counts=counts)
