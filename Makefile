@@ -48,7 +48,7 @@ $(READY): pyproject.toml
 	"$$found" -m venv $(VENV) || { \
 	  echo "This Python cannot make virtual environments (on Debian: install python3-venv)." >&2; \
 	  rm -rf $(VENV); exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
 demo: $(READY)
@@ -61,12 +61,11 @@ test: $(READY)
 lint: $(READY)
 	@echo "== ruff"
 	@$(BIN)/ruff check --quiet
-	@$(BIN)/ruff format --check --quiet || { echo "unformatted files; run: make fmt" >&2; \
-	  $(BIN)/ruff format --check; exit 1; }
+	@$(BIN)/ruff format --check --quiet || { echo "unformatted files; run: make fmt" >&2; exit 1; }
 	@echo "== mypy"
 	@$(BIN)/mypy
 	@echo "== import layers"
-	@$(BIN)/lint-imports --quiet 2>/dev/null || $(BIN)/lint-imports
+	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report" >&2; exit 1; }
 
 check: lint
 	@$(MAKE) --no-print-directory test
