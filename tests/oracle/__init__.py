@@ -1,0 +1,1 @@
+"""The objective as plain loops, written from the paper's equations; shares no code with efemb."""
