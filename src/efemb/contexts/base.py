@@ -1,0 +1,143 @@
+"""Context: which other observations surround an observation, and how their sum is scaled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from efemb.contexts.terms import Terms
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.ingredient import Ingredient
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+SCALES = ("items", "none", "total")
+
+
+class Context(Ingredient, ABC):
+    """A rule that gives each observation its context; `bind` applies it to data.
+
+    Every context has two options: `scale` ("items" divides the context sum by the number of its
+    terms, "total" by the sum of their values, "none" by 1) and `binary` (a member counts as
+    1 where it is not zero).
+    """
+
+    scale: str
+    binary: bool
+
+    @abstractmethod
+    def bind(self, data: Dataset) -> BoundContext:
+        """Return the context of every observation of `data`."""
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+        if self.scale not in SCALES:
+            raise ParameterError(
+                f"unknown scale {self.scale!r} of {type(self).__name__}; "
+                f"{suggest(self.scale, SCALES)}"
+            )
+
+    def __add__(self, other: object) -> ContextSum:
+        """Both contexts together: their scaled sums are added."""
+        if not isinstance(other, Context):
+            raise InputTypeError(f"a context can only be added to a context, got {other!r}")
+        return ContextSum(self, other)
+
+
+class ContextSum(Context):
+    """left + right; build it with the plus sign."""
+
+    def __init__(self, left: Context, right: Context) -> None:
+        self.left = left
+        self.right = right
+
+    @property
+    def scale(self) -> str:  # type: ignore[override]
+        """The scale if both parts agree, else "mixed"."""
+        return self.left.scale if self.left.scale == self.right.scale else "mixed"
+
+    def check(self) -> None:
+        """Check both parts."""
+        self.left.check()
+        self.right.check()
+
+    def bind(self, data: Dataset) -> BoundContext:
+        """Bind both parts; parts that are fixed for each entity merge into one."""
+        from efemb.contexts.entity_lists import EntityLists
+
+        left, right = self.left.bind(data), self.right.bind(data)
+        if isinstance(left, EntityLists) and isinstance(right, EntityLists):
+            return left.merge(right)
+        return SumOfBound(left, right)
+
+
+class BoundContext(ABC):
+    """The context of every observation of one data set."""
+
+    n_rows: int
+    n_entities: int
+    n_dims: int
+    n_slots: int = 1
+
+    @property
+    def n_context_vectors(self) -> int:
+        """Rows of alpha for scalar data: a slot of N for each kind of member."""
+        return self.n_slots * self.n_entities
+
+    @abstractmethod
+    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
+        """Conditional terms of the observations of some rows."""
+
+    def cost_of_row(self) -> int:
+        """Rough number of stored numbers that `terms` makes for one row."""
+        return self.n_entities * self.n_dims
+
+
+class SumOfBound(BoundContext):
+    """Sum of two bound contexts of different kinds."""
+
+    def __init__(self, left: BoundContext, right: BoundContext) -> None:
+        self.left, self.right = left, right
+        self.n_rows, self.n_entities, self.n_dims = left.n_rows, left.n_entities, left.n_dims
+        self.n_slots = max(left.n_slots, right.n_slots)
+
+    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
+        """Terms whose context sums have the parts of both."""
+        if reverse:
+            raise ParameterError("combine='reverse' does not take a sum of different contexts")
+        left, right = self.left.terms(rows), self.right.terms(rows)
+        return left.joined(right)
+
+    def cost_of_row(self) -> int:
+        """Sum of the parts."""
+        return self.left.cost_of_row() + self.right.cost_of_row()
+
+
+def dense_rows(data: Dataset, rows: Ints) -> Floats:
+    """Rows of the data as float64 (rows, N, D); an observation with any NaN is NaN throughout."""
+    block = data.values[rows]
+    dense = block.toarray() if data.is_sparse else block
+    out = np.array(dense, dtype=np.float64).reshape(len(rows), data.n_entities, data.n_dims)
+    if not data.is_sparse:
+        out[np.isnan(out).any(axis=2)] = np.nan
+    return out
+
+
+def or_one(scale: Floats) -> Floats:
+    """The scale, 1 where nothing remains in the context."""
+    return np.where(scale > 0, scale, 1.0)
+
+
+def check_scale(data: Dataset, scale: str) -> None:
+    if scale != "total":
+        return
+    values = data.values.data if data.is_sparse else data.values
+    if values.size and float(np.nanmin(values)) < 0:
+        raise DataError(
+            "scale='total' divides by the sum of the context, so the data must be >= 0; "
+            "use scale='items' or scale='none'"
+        )

@@ -1,0 +1,183 @@
+"""EntityLists: contexts that are the same list of members for an entity in every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext, check_scale, dense_rows, or_one
+from efemb.contexts.terms import Bags, Terms, with_components
+from efemb.types import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Members of each entity: `members[ptr[n]:ptr[n + 1]]`, seen `offset` rows away.
+
+    ptr : (N + 1,);  members, offset, slot : (edges,);  scale, binary as in `Context`
+    """
+
+    ptr: Ints
+    members: Ints
+    offset: Ints
+    slot: Ints
+    scale: str = "none"
+    binary: bool = False
+
+    @property
+    def owner(self) -> Ints:
+        """Entity that each edge belongs to."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+
+class EntityLists(BoundContext):
+    """Fixed member lists; several kinds of lists are scaled apart and added.
+
+    `private` lists (one context vector an offset) take slots of their own in a sum.
+    """
+
+    def __init__(self, data: Dataset, lists: tuple[Lists, ...], *, private: bool = False) -> None:
+        self.data, self.lists, self.private = data, lists, private
+        self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
+        self.n_slots = 1 + max((int(part.slot.max(initial=0)) for part in lists), default=0)
+        for part in lists:
+            check_scale(data, part.scale)
+
+    @classmethod
+    def from_neighbors(
+        cls, data: Dataset, ptr: Any, members: Any, *, scale: str = "none", binary: bool = False
+    ) -> EntityLists:
+        """Contexts within the same row, from the members of each entity in CSR form."""
+        index = np.asarray(members, dtype=np.int64)
+        none = np.zeros(len(index), dtype=np.int64)
+        part = Lists(np.asarray(ptr, dtype=np.int64), index, none, none, scale, binary)
+        return cls(data, (part,))
+
+    def rebind(self, data: Dataset) -> EntityLists:
+        """The same lists on other rows."""
+        return EntityLists(data, self.lists, private=self.private)
+
+    def merge(self, other: EntityLists) -> EntityLists:
+        """Both sets of lists; private slots of one come after all slots of the other."""
+        first, second = self, other
+        if second.private:
+            second = second._shifted(first.n_slots)
+        elif first.private:
+            first = first._shifted(second.n_slots)
+        private = self.private and other.private
+        return EntityLists(self.data, first.lists + second.lists, private=private)
+
+    def _shifted(self, by: int) -> EntityLists:
+        moved = tuple(replace(part, slot=part.slot + by) for part in self.lists)
+        return EntityLists(self.data, moved, private=self.private)
+
+    def cost_of_row(self) -> int:
+        """Every member of every observation."""
+        edges = sum(len(part.members) for part in self.lists)
+        return (edges + self.n_entities) * self.n_dims
+
+    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
+        """Every observed cell of the rows as a term, or every edge under the reverse."""
+        if reverse:
+            return self._reverse_terms(rows)
+        x = dense_rows(self.data, rows)
+        n_rows, n_entities, n_dims = x.shape
+        parts = tuple(self._bags(part, rows) for part in self.lists)
+        entity = np.tile(np.arange(n_entities * n_dims), n_rows)
+        row = np.repeat(np.arange(n_rows), n_entities * n_dims)
+        terms = Terms(x.ravel(), row, entity, entity, parts)
+        return terms.take(~np.isnan(terms.x))
+
+    def shifted_values(self, part: Lists, rows: Ints) -> tuple[Floats, Bools]:
+        """Value of every edge's member in each row (rows, edges, D), and whether it is observed."""
+        values = np.zeros((len(rows), len(part.members), self.n_dims))
+        seen = np.zeros(values.shape[:2], dtype=bool)
+        for offset in np.unique(part.offset):
+            edges = np.flatnonzero(part.offset == offset)
+            source, inside = self.source_rows(rows, int(offset))
+            block = dense_rows(self.data, source)[:, part.members[edges]]
+            ok = ~np.isnan(block).any(axis=2) & inside[:, None]
+            values[:, edges] = np.where(ok[:, :, None], block, 0.0)
+            seen[:, edges] = ok
+        return values, seen
+
+    def source_rows(self, rows: Ints, offset: int) -> tuple[Ints, Bools]:
+        """Rows `offset` away, and whether they exist in the same recording."""
+        source = rows + offset
+        inside = (source >= 0) & (source < self.n_rows)
+        source = np.where(inside, source, 0)
+        if self.data.recordings is not None:
+            inside &= self.data.recordings[source] == self.data.recordings[rows]
+        return source, inside
+
+    def _bags(self, part: Lists, rows: Ints) -> Bags:
+        from scipy.sparse import csr_array
+
+        values, seen = self.shifted_values(part, rows)
+        if part.binary:
+            values = (values != 0).astype(np.float64)
+        n_rows, n_edges, n_dims = values.shape
+        columns = with_components(part.slot * self.n_entities + part.members, n_dims)
+        starts = np.arange(n_rows)[:, None] * n_edges * n_dims + part.ptr[None, :-1] * n_dims
+        ptr = np.append(starts.ravel(), n_rows * n_edges * n_dims)
+        n_columns = self.n_context_vectors * n_dims
+        matrix = csr_array(
+            (values.ravel(), np.tile(columns, n_rows), ptr),
+            shape=(n_rows * self.n_entities, n_columns),
+        )
+        scale = np.ones((n_rows, self.n_entities))
+        if part.scale != "none":
+            share = seen.astype(np.float64) if part.scale == "items" else values.sum(axis=2)
+            scale = or_one(sum_by_owner(share, part.ptr))
+        bag = np.arange(n_rows * self.n_entities)
+        return Bags(matrix, np.repeat(bag, n_dims), np.repeat(scale.ravel(), n_dims))
+
+    def _reverse_terms(self, rows: Ints) -> Terms:
+        """Each observed member given the observation whose context it is in."""
+        from scipy.sparse import csr_array
+
+        given = dense_rows(self.data, rows)
+        parts = [self._reverse_part(part, rows, given) for part in self.lists]
+        target = Terms(
+            *(np.concatenate([part[k] for part in parts]) for k in range(4)), parts=()
+        )
+        bag, scale = (np.concatenate([part[k] for part in parts]) for k in (4, 5))
+        amount = np.concatenate([part[6] for part in parts])
+        n_dims = self.n_dims
+        owner = with_components(np.concatenate([part[7] for part in parts]), n_dims)
+        ptr = np.arange(len(bag) // n_dims + 1) * n_dims
+        matrix = csr_array(
+            (amount.ravel(), owner.ravel(), ptr),
+            shape=(len(bag) // n_dims, self.n_entities * n_dims),
+        )
+        index = np.repeat(np.arange(len(bag) // n_dims), n_dims)
+        return replace(target, parts=(Bags(matrix, index, scale),))
+
+    def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> list[Any]:
+        values, seen = self.shifted_values(part, rows)
+        seen &= ~np.isnan(given).any(axis=2)[:, part.owner]
+        row, edge = np.nonzero(seen)
+        n_dims = self.n_dims
+        amount = given[row, part.owner[edge]]
+        if part.binary:
+            amount = (amount != 0).astype(np.float64)
+        scale = or_one(amount.sum(axis=1)) if part.scale == "total" else np.ones(len(row))
+        member = part.members[edge]
+        vector = with_components(part.slot[edge] * self.n_entities + member, n_dims)
+        repeated = np.repeat(row, n_dims)
+        entity = with_components(member, n_dims)
+        bag, scales = np.repeat(np.arange(len(row)), n_dims), np.repeat(scale, n_dims)
+        x = values[row, edge].ravel()
+        return [x, repeated, vector, entity, bag, scales, amount, part.owner[edge]]
+
+
+def sum_by_owner(share: Floats, ptr: Ints) -> Floats:
+    """Sum the columns of `share` (rows, edges) that belong to each entity."""
+    running = np.zeros((share.shape[0], share.shape[1] + 1))
+    np.cumsum(share, axis=1, out=running[:, 1:])
+    return np.asarray(running[:, ptr[1:]] - running[:, ptr[:-1]])

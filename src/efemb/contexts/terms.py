@@ -1,0 +1,74 @@
+"""Terms: conditional log-likelihood terms of some observations as index arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from efemb.errors import ParameterError
+from efemb.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Context sums of n terms: (matrix[bag] - own[left_out]) @ vectors / scale.
+
+    matrix : csr_array (bags, context vectors) of member values
+    bag : (n,) row of `matrix` that each term uses
+    scale : (n,) divisor
+    own, left_out : csr_array of what a term takes out of its bag, and its row there (-1: nothing)
+    """
+
+    matrix: Any
+    bag: Ints
+    scale: Floats
+    own: Any = None
+    left_out: Ints | None = None
+
+    def take(self, keep: Any) -> Bags:
+        """The same bags for some of the terms."""
+        left_out = None if self.left_out is None else self.left_out[keep]
+        return replace(self, bag=self.bag[keep], scale=self.scale[keep], left_out=left_out)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """n numbers x, the vectors and intercepts that predict them, and their context sums.
+
+    x : (n,) observed numbers
+    row : (n,) place among the rows asked for
+    vector : (n,) row of the target vectors (rho, or alpha under the reverse conditional)
+    entity : (n,) row of the intercepts
+    parts : context sums to be added up
+    """
+
+    x: Floats
+    row: Ints
+    vector: Ints
+    entity: Ints
+    parts: tuple[Bags, ...]
+
+    def joined(self, other: Terms) -> Terms:
+        """The same terms with the context sums of both."""
+        if not np.array_equal(self.entity, other.entity) or not np.array_equal(self.row, other.row):
+            raise ParameterError("contexts of a sum must define the same observations")
+        return replace(self, parts=self.parts + other.parts)
+
+    def take(self, keep: Any) -> Terms:
+        """Some of the terms."""
+        return Terms(
+            self.x[keep],
+            self.row[keep],
+            self.vector[keep],
+            self.entity[keep],
+            tuple(part.take(keep) for part in self.parts),
+        )
+
+
+def with_components(index: Ints, n_dims: int) -> Ints:
+    """Rows of the flattened vectors: each index becomes `n_dims` consecutive ones."""
+    if n_dims == 1:
+        return index
+    return (index[..., None] * n_dims + np.arange(n_dims)).reshape(*index.shape[:-1], -1)

@@ -1,0 +1,134 @@
+"""Ingredient: the base of everything a model is made of; stores its options, scikit-learn style."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from efemb.errors import InputTypeError, ParameterError, suggest
+
+T = TypeVar("T", bound="Ingredient")
+
+
+class Ingredient:
+    """Options are the constructor's arguments, stored untouched under their own names."""
+
+    @classmethod
+    def option_names(cls) -> list[str]:
+        """Names of the constructor's arguments."""
+        if cls.__init__ is object.__init__:
+            return []
+        names = list(inspect.signature(cls.__init__).parameters)
+        return names[1:]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Options by name; with `deep`, also those of nested ingredients as `outer__inner`."""
+        found: dict[str, Any] = {}
+        for name in self.option_names():
+            value = getattr(self, name)
+            found[name] = value
+            if deep and isinstance(value, Ingredient):
+                found.update({f"{name}__{key}": v for key, v in value.get_params().items()})
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set options in place; `outer__inner` reaches nested ingredients."""
+        names = self.option_names()
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if name not in names:
+                raise ParameterError(
+                    f"{type(self).__name__} has no option {name!r}; {suggest(name, names)}"
+                )
+            if rest:
+                getattr(self, name).set_params(**{rest: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    @classmethod
+    def name(cls) -> str:
+        """Name used in strings: the class name in lower-case words."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+    @classmethod
+    def choices(cls: type[T]) -> dict[str, type[T]]:
+        """Final classes of this kind that ship with the package, by name."""
+        found: dict[str, type[T]] = {}
+        for sub in cls.__subclasses__():
+            if not inspect.isabstract(sub) and sub.__module__.startswith("efemb."):
+                found[sub.name()] = sub
+            found.update(sub.choices())
+        return dict(sorted(found.items()))
+
+    @classmethod
+    def resolve(cls: type[T], value: Any) -> T:
+        """Return an object of this kind from an object or from a name."""
+        kind = cls.__name__.lower()
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, str):
+            raise InputTypeError(
+                f"{kind} must be a {cls.__name__} object or a name, got {value!r}; "
+                f"choices: {', '.join(cls.choices())}"
+            )
+        choices = cls.choices()
+        if value not in choices:
+            raise ParameterError(f"unknown {kind} {value!r}; {suggest(value, choices)}")
+        try:
+            return choices[value]()
+        except TypeError as error:
+            raise ParameterError(
+                f"{kind} {value!r} needs options: pass {choices[value].__name__}(...)"
+            ) from error
+
+    def __repr__(self) -> str:
+        """Only the options that differ from the defaults."""
+        defaults = {
+            key: parameter.default
+            for key, parameter in inspect.signature(type(self).__init__).parameters.items()
+        }
+        shown = []
+        for key in self.option_names():
+            value = getattr(self, key)
+            if not _same(value, defaults[key]):
+                size = np.size(value) if isinstance(value, np.ndarray) else 0
+                shown.append(f"{key}=<array of {size}>" if size > 6 else f"{key}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        """Two ingredients are equal if their class and options are."""
+        if type(self) is not type(other) or not isinstance(other, Ingredient):
+            return False
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
+        return all(_same(mine[key], theirs[key]) for key in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _same(left: Any, right: Any) -> bool:
+    if left is right:
+        return True
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    try:
+        return bool(left == right)
+    except (TypeError, ValueError):
+        return False
+
+
+def positive_number(owner: Ingredient, option: str, *, zero: bool = False) -> float:
+    """Value of a numeric option that must be > 0 (or >= 0)."""
+    value = getattr(owner, option)
+    limit = ">= 0" if zero else "> 0"
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InputTypeError(
+            f"{type(owner).__name__}.{option} must be a number {limit}, got {value!r}"
+        )
+    number = float(value)
+    if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
+        raise ParameterError(f"{type(owner).__name__}.{option} must be {limit}, got {value!r}")
+    return number

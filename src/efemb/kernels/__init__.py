@@ -1,0 +1,1 @@
+"""Numba kernels: arrays in, arrays out, no options; they import nothing else of the package."""

@@ -1,0 +1,51 @@
+"""Kernels of the optimisers: one pass over parameters and state, in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def adagrad(theta: Array, gradient: Array, squares: Array, step: float, epsilon: float) -> None:
+    """theta += step g / sqrt(sum of g^2 + epsilon)."""
+    for i in range(theta.size):
+        g = gradient[i]
+        squares[i] += g * g
+        theta[i] += step * g / np.sqrt(squares[i] + epsilon)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def adagrad_rows(
+    theta: Array, rows: Array, gradient: Array, squares: Array, step: float, epsilon: float
+) -> None:
+    """The same for some rows only."""
+    for i in range(len(rows)):
+        row = rows[i]
+        for k in range(theta.shape[1]):
+            g = gradient[i, k]
+            squares[row, k] += g * g
+            theta[row, k] += step * g / np.sqrt(squares[row, k] + epsilon)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def adam(
+    theta: Array,
+    gradient: Array,
+    mean: Array,
+    squares: Array,
+    step: float,
+    epsilon: float,
+    beta1: float,
+    beta2: float,
+) -> None:
+    """Adam with the bias correction folded into `step`."""
+    for i in range(theta.size):
+        g = gradient[i]
+        mean[i] += (1 - beta1) * (g - mean[i])
+        squares[i] += (1 - beta2) * (g * g - squares[i])
+        theta[i] += step * mean[i] / (np.sqrt(squares[i]) + epsilon)

@@ -1,0 +1,12 @@
+"""Array aliases used in signatures; dtypes are checked at the edges, not in every hint."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Ints: TypeAlias = npt.NDArray[np.integer[Any]]
+Bools: TypeAlias = npt.NDArray[np.bool_]
