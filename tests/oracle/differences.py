@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from oracle.loops import Problem, value
@@ -45,13 +47,19 @@ def flatten(model: Model, slopes: Point) -> Array:
     return np.concatenate([np.asarray(piece).ravel() for piece in pieces])
 
 
-def along(task: Problem, point: Point, direction: Array, step: float = 2e-3) -> float:
+def along(
+    task: Problem,
+    point: Point,
+    direction: Array,
+    step: float = 2e-3,
+    objective: Callable[[Problem, Point], float] = value,
+) -> float:
     """Derivative along a direction: Richardson's combination of two central differences."""
     flat = unconstrain(task.model, point)
 
     def central(h: float) -> float:
-        up = value(task, constrain(task.model, flat + h * direction, point))
-        down = value(task, constrain(task.model, flat - h * direction, point))
+        up = objective(task, constrain(task.model, flat + h * direction, point))
+        down = objective(task, constrain(task.model, flat - h * direction, point))
         return (up - down) / (2 * h)
 
     return (4 * central(step / 2) - central(step)) / 3

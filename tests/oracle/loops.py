@@ -131,6 +131,11 @@ def gradient(task: Problem, point: Point) -> Point:
     return Point(rho, alpha, _unconstrained(b, point.intercept, positive, model.prior_intercept))
 
 
+def predictors(task: Problem, point: Point) -> tuple[Array, Array, Array]:
+    """x, u and weight of every number of every term: all that a density of any family needs."""
+    return _predict(task, _Vectors(task.model, point, task.n_entities))
+
+
 def penalty(prior: Penalty, theta: Array) -> float:
     """precision / 2 times the sum of squares of theta, or of log theta - center."""
     if prior is None:

@@ -1,0 +1,1 @@
+"""The objective of every model against the loop oracle."""
