@@ -20,6 +20,7 @@ from oracle.model import Array, Part, Penalty, Point
 
 RELATIVE = 1e-8
 BY_DIFFERENCES = 1e-5
+DIFFERENCES_EVERY = 4
 
 
 def family(name: str) -> Any:
@@ -137,7 +138,9 @@ class Expected:
         self.gradient = flatten(self.task.model, gradient(self.task, self.point))
         rng = np.random.default_rng(zlib.crc32(case.name.encode()))
         self.direction = rng.standard_normal(self.gradient.size)
-        self.along = along(self.task, self.point, self.direction)
+        # The loop gradient has its own test against differences, so a share of the cases will do.
+        checked = zlib.crc32(case.name.encode()) % DIFFERENCES_EVERY == 0
+        self.along = along(self.task, self.point, self.direction) if checked else None
 
     def check(self, answer: tuple[float, Any]) -> None:
         """Compare an estimator's value and gradient."""
@@ -149,6 +152,8 @@ class Expected:
         np.testing.assert_allclose(
             found, self.gradient, rtol=RELATIVE, atol=RELATIVE * scale, err_msg="gradient"
         )
+        if self.along is None:
+            return
         size = scale * float(np.abs(self.direction).max())
         np.testing.assert_allclose(
             found @ self.direction, self.along, rtol=0, atol=BY_DIFFERENCES * size

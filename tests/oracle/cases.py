@@ -162,8 +162,8 @@ def combinations(
 ) -> Iterator[Case]:
     """Valid scale x binary x intercept x prior x zero weight of a group, on context kinds.
 
-    Each such combination runs on a basket and on a graph (reverse: on one of the two in turn)
-    and on one of the other kinds in turn; on all kinds when `complete`.
+    Each such combination runs on a basket, on a graph and on one of the other kinds in turn
+    (reverse: on one kind in turn); on all kinds when `complete`.
     """
     everything = itertools.product(
         SCALES, (False, True), (False, True), ONE_PRIOR + TWO_PRIORS, (1.0, 0.3)
@@ -182,12 +182,13 @@ def combinations(
             continue
         main = [case for case in made if case.kind in ("basket", "graph")]
         rest = [case for case in made if case.kind in ROTATED]
-        if combine == "reverse" and main:
-            main = [main[turn % len(main)]]
+        # 7 does not divide the numbers of levels, so no kind meets one level only.
+        pick = turn + turn // 7
+        if combine == "reverse":
+            yield from made[pick % len(made) :][:1] if made else []
+            continue
         yield from main
-        if rest:
-            # 7 does not divide the numbers of levels, so no kind meets one level only.
-            yield rest[(turn + turn // 7) % len(rest)]
+        yield from rest[pick % len(rest) :][:1] if rest else []
 
 
 def _with_gaps(case: Case) -> Case:

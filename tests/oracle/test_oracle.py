@@ -56,6 +56,20 @@ def test_unconstrained_parameters_go_there_and_back(case: Case) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-14)
 
 
+def test_the_default_selection_leaves_no_pair_of_levels_out() -> None:
+    """Every two options that occur together in the complete set do so in the default one."""
+
+    def pairs(complete: bool) -> set[tuple[object, ...]]:
+        found: set[tuple[object, ...]] = set()
+        for group in cases.groups():
+            for case in cases.combinations(*group, complete=complete):
+                levels = sorted(vars(case).items())
+                found.update(itertools.combinations(levels, 2))
+        return found
+
+    assert pairs(complete=False) == pairs(complete=True)
+
+
 def test_poisson_basket_by_hand() -> None:
     x = np.array([[2.0, 1.0, 0.0]])
     rho, alpha, b = np.array([[0.3], [-0.2], [0.5]]), np.array([[1.0], [2.0], [3.0]]), np.zeros(3)
