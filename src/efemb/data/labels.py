@@ -28,27 +28,24 @@ def canonical_label(value: object) -> Label | None:
     >>> canonical_label(3.0), canonical_label("3.0"), canonical_label(float("nan"))
     (3, '3.0', None)
     """
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, str):
         return str(value) or None
-    if value is None:
-        return None
-    if isinstance(value, np.generic):
-        return canonical_label(value.item()) if not _not_a_time(value) else None
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, float):
         return _float_label(value)
-    if isinstance(value, datetime.date):
-        # pandas' NaT is a date too.
-        return None if type(value).__name__ == "NaTType" else value.isoformat()
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return None
     return _rare_label(value)
 
 
 def _rare_label(value: object) -> Label | None:
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
     if isinstance(value, decimal.Decimal):
         return None if value.is_nan() else str(value)
-    if type(value).__name__ in {"NAType", "NaTType"}:
-        return None
     raise InputTypeError(
         f"a label must be text, a number or a date, not {type(value).__name__} ({value!r:.60})"
     )
@@ -63,10 +60,6 @@ def _float_label(value: float) -> Label | None:
     return float(value)
 
 
-def _not_a_time(value: np.generic) -> bool:
-    return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
-
-
 def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
     """Places of `labels` in sorted order: by value if all are numbers, else by text.
 
@@ -76,11 +69,24 @@ def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
     >>> sorted_order(["10", "9", "100"]).tolist(), sorted_order(["10", "9", "x"]).tolist()
     ([1, 0, 2], [0, 1, 2])
     """
-    keys: list[Any]
-    if all(_is_number(label) for label in labels):
-        keys = [(_value(label), str(label)) for label in labels]
-    else:
-        keys = [(1, label) if isinstance(label, str) else (0, label) for label in labels]
+    if all(map(_is_number, labels)):
+        return _order_of_numbers(labels)
+    if all(isinstance(label, str) for label in labels):
+        return _order_by(labels)
+    return _order_by([(isinstance(label, str), label) for label in labels])
+
+
+def _order_of_numbers(labels: Sequence[Label]) -> NDArray[np.int64]:
+    values = [_value(label) for label in labels]
+    if all(type(value) is int and abs(value) < 2**63 for value in values):
+        array = np.array(values, dtype=np.int64)
+        if len(np.unique(array)) == len(array):
+            return np.argsort(array)
+    # "1" and "01" are two labels of one value: their text decides.
+    return _order_by([(value, str(label)) for value, label in zip(values, labels, strict=True)])
+
+
+def _order_by(keys: Sequence[Any]) -> NDArray[np.int64]:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Literal
 
 import numpy as np
@@ -66,7 +65,7 @@ def split(
 
 
 def _size(share: float, total: int, name: str) -> int:
-    if isinstance(share, numbers.Integral) and share >= 1:
+    if isinstance(share, int | np.integer) and share >= 1:
         return int(share)
     if not 0 <= share < 1:
         raise ParameterError(f"{name}={share!r} must be a fraction in [0, 1) or a whole number")

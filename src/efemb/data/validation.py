@@ -143,7 +143,7 @@ def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
     first_seen: dict[Any, int] = {}
     for start in starts:
         label = array[start].item() if isinstance(array[start], np.generic) else array[start]
-        if label != label:
+        if isinstance(label, float) and np.isnan(label):
             raise DataError(f"recordings is missing (NaN) in row {start}")
         if label in first_seen:
             raise DataError(

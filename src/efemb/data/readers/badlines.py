@@ -1,0 +1,68 @@
+"""What is wrong with which lines: collected over the whole source, told in one error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.errors import DataError
+
+_SHOWN = 5
+
+
+@dataclass
+class _Problem:
+    total: int = 0
+    first: list[int] = field(default_factory=list)
+
+
+class BadLines:
+    """Places of unusable lines, by what is wrong with them.
+
+    Parameters
+    ----------
+    source : str
+        What is read, for messages.
+    unit : {"line", "row"}
+        Lines of a file count from 1 (the header is line 1), rows of a table from 0.
+    """
+
+    def __init__(self, source: str, unit: str) -> None:
+        self._source = source
+        self._unit = unit
+        self._problems: dict[str, _Problem] = {}
+        self.left_out = 0
+
+    def add(self, problem: str, places: NDArray[np.int64] | list[int]) -> None:
+        """Note that there is `problem` at `places`."""
+        if len(places):
+            found = self._problems.setdefault(problem, _Problem())
+            found.total += len(places)
+            found.first += [int(place) for place in places[: _SHOWN - len(found.first)]]
+
+    def leave_out(self, problem: str, place: int) -> None:
+        """Note a line that its source could not even cut into cells."""
+        self.left_out += 1
+        self.add(problem, [place])
+
+    def __bool__(self) -> bool:
+        return bool(self._problems)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Number of lines with each problem."""
+        return {problem: found.total for problem, found in self._problems.items()}
+
+    def error(self, way_out: str) -> DataError:
+        """The error that tells all problems and the way out."""
+        told = [self._tell(problem, found) for problem, found in self._problems.items()]
+        return DataError(f"{self._source}: {'; '.join(told)}. {way_out}")
+
+    def _tell(self, problem: str, found: _Problem) -> str:
+        places = ", ".join(map(str, found.first))
+        if found.total == 1:
+            return f"{problem} in {self._unit} {places}"
+        more = ", ..." if found.total > len(found.first) else ""
+        return f"{problem} in {found.total:,} {self._unit}s ({places}{more})"

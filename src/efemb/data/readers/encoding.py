@@ -1,0 +1,92 @@
+"""Bytes of a file, unpacked if need be; a wrong encoding is told with its line and byte."""
+
+from __future__ import annotations
+
+import codecs
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from efemb.errors import DataError, ParameterError
+
+# What reading a damaged or forbidden file raises.
+UNREADABLE = (EOFError, zlib.error, lzma.LZMAError, OSError)
+_CHUNK = 1 << 20
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
+
+
+def checked_encoding(encoding: str) -> str:
+    """The codec's own name; UTF-8 also swallows a byte order mark."""
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError as error:
+        raise ParameterError(f"encoding={encoding!r} is unknown; try 'utf-8'") from error
+    return "utf-8-sig" if name == "utf-8" else name
+
+
+def compressed(path: Path) -> bool:
+    """Whether `path` is unpacked while it is read."""
+    return path.suffix.lower() in _COMPRESSED
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The bytes of `path`, unpacked if it ends in .gz, .bz2 or .xz."""
+    module = _COMPRESSED.get(path.suffix.lower())
+    if module is None:
+        return path.open("rb")
+    from importlib import import_module
+
+    stream: IO[bytes] = import_module(module).open(path, "rb")
+    return stream
+
+
+@contextmanager
+def told(path: Path, encoding: str) -> Iterator[None]:
+    """Turn errors of decoding and unpacking into a `DataError`."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise _encoding_error(path, encoding) from None
+    except UNREADABLE as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def _encoding_error(path: Path, encoding: str) -> DataError:
+    """Find the first undecodable byte again, now counting lines and bytes."""
+    decoder: Any = codecs.getincrementaldecoder(encoding)()
+    line, seen, was_return = 1, 0, False
+    with open_bytes(path) as stream:
+        while True:
+            chunk = stream.read(_CHUNK)
+            pending = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                # Without the bad bytes, the rest of the chunk before them still counts lines.
+                good = error.object[: error.start].decode(encoding, errors="ignore")
+                line += _line_ends(good, was_return)
+                return _told_error(path, encoding, line, seen - pending + error.start, error)
+            line += _line_ends(text, was_return)
+            was_return = text.endswith("\r") if text else was_return
+            seen += len(chunk)
+            if not chunk:  # pragma: no cover - only if the file changed meanwhile
+                return DataError(f"{path} is not {encoding}")
+
+
+def _line_ends(text: str, was_return: bool) -> int:
+    ends = text.count("\n") + text.count("\r") - text.count("\r\n")
+    return ends - (was_return and text.startswith("\n"))
+
+
+def _told_error(
+    path: Path, encoding: str, line: int, byte: int, error: UnicodeDecodeError
+) -> DataError:
+    bad = error.object[error.start : error.start + 1].hex()
+    asked = "utf-8" if encoding == "utf-8-sig" else encoding
+    return DataError(
+        f"{path} is not {asked}: line {line} has the byte 0x{bad} at byte {byte} of the file; "
+        'give the right encoding, for instance encoding="cp1252"'
+    )

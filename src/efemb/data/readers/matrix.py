@@ -1,0 +1,143 @@
+"""Matrices (rows x entities) from arrays, files and tables become a `Dataset`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.data.dataset import Dataset
+from efemb.data.readers.numeric import NumericTable, read_numeric_table, read_positions
+from efemb.data.readers.source import existing_file
+from efemb.data.validation import is_sparse
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+
+_ARRAY_FILES = {".npy", ".npz"}
+_SPARSE_PARTS = {"data", "format", "shape"}
+
+
+def read_matrix(
+    source: Any,
+    *,
+    key: str | None = None,
+    row_labels: Any = None,
+    recordings: Any = None,
+    entities: Iterable[object] | None = None,
+    positions: Any = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> Dataset:
+    """Read a matrix: one row a time frame, user or document, one column an entity.
+
+    Parameters
+    ----------
+    source : path, array, sparse matrix or table
+        .npy; .npz (a scipy sparse matrix or a named array); CSV or TSV of numbers whose header
+        holds the labels of the entities, where an empty cell is missing; Parquet, or a pandas,
+        polars or pyarrow table of numbers; a NumPy array or a scipy sparse matrix.
+    key : str, optional
+        Name of the array in an .npz file of several.
+    row_labels, recordings : str or array, optional
+        Of tables the name of a column, which is then no entity; or one value per row.
+    entities : labels, optional
+        One label per entity, in place of the header.
+    positions : array or path, optional
+        Entities x coordinates: an array, .npy, .npz of one array, CSV or TSV (with or without
+        header).
+    separator : str, optional
+        Of the fields; a tab for .tsv and .tab, else a comma.
+    encoding : str
+        Of the text.
+
+    Returns
+    -------
+    Dataset
+        Dense, or sparse if the source is.
+
+    Examples
+    --------
+    >>> read_matrix(np.eye(3), entities=["a", "b", "c"])
+    Dataset(3 rows x 3 entities, dense float64, entities 'a', 'b', 'c')
+    """
+    if positions is not None and isinstance(positions, str | os.PathLike):
+        positions = _positions(existing_file(positions), separator, encoding)
+    aside = {"row_labels": row_labels, "recordings": recordings}
+    if _is_array(source):
+        values, found = _array(source, key), aside
+        _check_aside(aside)
+    else:
+        if key is not None:
+            raise ParameterError("key= chooses an array of an .npz file; this source has none")
+        names = {role: name for role, name in aside.items() if isinstance(name, str)}
+        table = read_numeric_table(source, list(names.values()), separator, encoding)
+        values, entities = table.values, table.header if entities is None else entities
+        found = aside | {role: _aside_column(table, name) for role, name in names.items()}
+    return Dataset(values, entities=entities, positions=positions, **found)
+
+
+def _is_array(source: Any) -> bool:
+    if isinstance(source, str | os.PathLike):
+        return Path(source).suffix.lower() in _ARRAY_FILES
+    return isinstance(source, np.ndarray | list | tuple) or is_sparse(source)
+
+
+def _array(source: Any, key: str | None) -> Any:
+    if isinstance(source, str | os.PathLike):
+        return load_array(existing_file(source), key)
+    return source
+
+
+def load_array(path: Path, key: str | None = None) -> Any:
+    """The array or sparse matrix in a .npy or .npz file; never unpickles."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if path.suffix.lower() == ".npy" and isinstance(loaded, np.ndarray):
+            if key is not None:
+                raise ParameterError(f"key= chooses an array of an .npz file; {path} is one array")
+            return loaded
+        with loaded:
+            names = list(loaded.files)
+            if key is None and set(names) >= _SPARSE_PARTS:
+                from scipy.sparse import load_npz
+
+                return load_npz(path)
+            return loaded[_chosen(path, key, names)]
+    except (DataError, ParameterError):
+        raise
+    except Exception as error:  # numpy and zipfile raise a dozen kinds
+        raise DataError(f"{path} cannot be read as {path.suffix}: {error}") from error
+
+
+def _chosen(path: Path, key: str | None, names: list[str]) -> str:
+    if key is not None and key in names:
+        return key
+    if key is not None:
+        raise DataError(f"{path} has no array {key!r}; {suggest(key, names)}")
+    if len(names) != 1:
+        raise DataError(f"{path} holds {len(names)} arrays; choose one by key=: {', '.join(names)}")
+    return names[0]
+
+
+def _positions(path: Path, separator: str | None, encoding: str) -> NDArray[Any]:
+    if path.suffix.lower() in _ARRAY_FILES:
+        loaded: NDArray[Any] = load_array(path)
+        return loaded
+    return read_positions(path, separator, encoding)
+
+
+def _aside_column(table: NumericTable, name: str) -> NDArray[Any]:
+    cells = np.empty(len(table.values), dtype=object)
+    cells[:] = table.aside[name]
+    return cells
+
+
+def _check_aside(aside: dict[str, Any]) -> None:
+    for role, name in aside.items():
+        if isinstance(name, str):
+            raise InputTypeError(
+                f"{role}={name!r} names a column, but an array has none; give one value per row"
+            )

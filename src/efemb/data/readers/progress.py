@@ -1,0 +1,20 @@
+"""A progress bar for what takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress_bar(text: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Give a function that moves the bar on; does nothing unless `shown`; 0 is unknown."""
+    if not shown:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=total or None)
+        yield lambda step: bar.advance(task, step)
