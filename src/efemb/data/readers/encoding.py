@@ -67,18 +67,20 @@ def _encoding_error(path: Path, encoding: str) -> DataError:
             except UnicodeDecodeError as error:
                 # Without the bad bytes, the rest of the chunk before them still counts lines.
                 good = error.object[: error.start].decode(encoding, errors="ignore")
-                line += _line_ends(good, was_return)
+                line += line_ends(good) - (was_return and good.startswith("\n"))
                 return _told_error(path, encoding, line, seen - pending + error.start, error)
-            line += _line_ends(text, was_return)
+            line += line_ends(text) - (was_return and text.startswith("\n"))
             was_return = text.endswith("\r") if text else was_return
             seen += len(chunk)
             if not chunk:  # pragma: no cover - only if the file changed meanwhile
                 return DataError(f"{path} is not {encoding}")
 
 
-def _line_ends(text: str, was_return: bool) -> int:
-    ends = text.count("\n") + text.count("\r") - text.count("\r\n")
-    return ends - (was_return and text.startswith("\n"))
+def line_ends(text: str) -> int:
+    r"""Number of line ends, be they \n, \r or \r\n."""
+    if "\r" not in text:
+        return text.count("\n")
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 def _told_error(

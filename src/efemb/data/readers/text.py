@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import accumulate, chain, islice
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 import numpy as np
 
 from efemb.data.readers.badlines import BadLines
-from efemb.data.readers.encoding import checked_encoding, compressed, open_bytes, told
+from efemb.data.readers.encoding import checked_encoding, compressed, line_ends, open_bytes, told
 from efemb.data.readers.interning import Column
 from efemb.data.readers.source import Advance, Batch, column_places
 from efemb.errors import DataError, ParameterError
@@ -23,6 +24,8 @@ _TABS = {".tsv", ".tab"}
 # A last record of our own: if it does not come back alone, a quote was never closed.
 END = "\x00the end\x00"
 _HUGE = 2**31 - 1
+
+_Chunk: TypeAlias = tuple[list[int], list[list[str]]]
 
 
 class CsvSource:
@@ -37,8 +40,8 @@ class CsvSource:
         self.size = 0 if compressed(path) else path.stat().st_size
         self.encoding = checked_encoding(encoding)
         self.separator = _checked_separator(path, separator)
-        with told(path, self.encoding), self._records() as (records, _):
-            self.header_line, self.header = next((line, row) for line, row in records if row)
+        with told(path, self.encoding), self._chunks(1) as (chunks, _):
+            self.header_line, self.header = next((n[0], rows[0]) for n, rows in chunks if rows[0])
         if self.header == [END]:
             raise DataError(f"{path} holds no text, not even a header")
         if self.header[-1].endswith(END):
@@ -58,47 +61,45 @@ class CsvSource:
         self, bad: BadLines, advance: Advance
     ) -> Iterator[tuple[list[int], list[list[str]]]]:
         """Yield (line numbers, records), up to 65,536 at a time, without the header."""
-        width, told_bytes = len(self.header), 0
-        lines: list[int] = []
-        rows: list[list[str]] = []
-        line, row = 0, self.header
-        with told(self.path, self.encoding), self._records() as (records, raw):
-            for line, row in records:
-                if len(row) == width and row != [END]:
-                    lines.append(line)
-                    rows.append(row)
-                elif row and not row[-1].endswith(END):
-                    bad.leave_out(f"not {width} fields", line)
-                if len(rows) == ROWS:
-                    yield _without(self.header_line, lines, rows)
-                    lines, rows = [], []
-                    advance(raw.tell() - told_bytes)
-                    told_bytes = raw.tell()
-        if row != [END]:
-            raise self._unclosed(line)
-        yield _without(self.header_line, lines, rows)
+        width, told_bytes, last = len(self.header), 0, (0, self.header)
+        with told(self.path, self.encoding), self._chunks() as (chunks, raw):
+            for all_lines, all_rows in chunks:
+                last = (all_lines[-1], all_rows[-1])
+                below = bisect_right(all_lines, self.header_line)
+                lines, rows = all_lines[below:], all_rows[below:]
+                if set(map(len, rows)) - {width} or last[1] == [END]:
+                    lines, rows = _regular(lines, rows, width, bad)
+                if rows:
+                    yield lines, rows
+                advance(raw.tell() - told_bytes)
+                told_bytes = raw.tell()
+        if last[1] != [END]:
+            raise self._unclosed(last[0])
 
     def _unclosed(self, line: int) -> DataError:
         return DataError(f"{self.path}: a quote opened in line {line} or below is never closed")
 
     @contextmanager
-    def _records(self) -> Iterator[tuple[Iterator[tuple[int, list[str]]], IO[bytes]]]:
-        """Numbered records, and the stream of bytes below them."""
+    def _chunks(self, size: int = ROWS) -> Iterator[tuple[Iterator[_Chunk], IO[bytes]]]:
+        """Numbered records in chunks, and the stream of bytes below them."""
         with open_bytes(self.path) as raw:
             text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
-            yield self._numbered(chain(text, [END])), raw
+            yield self._numbered(chain(text, [END]), size), raw
 
-    def _numbered(self, text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-        """Yield each record with the line on which it starts."""
+    def _numbered(self, text: Iterable[str], size: int) -> Iterator[_Chunk]:
+        """Yield records with the lines on which they start."""
         reader = csv.reader(text, delimiter=self.separator)
-        line = 1
-        with _huge_fields():
+        while True:
+            start = reader.line_num + 1
+            rows: list[list[str]] = []
             try:
-                for row in reader:
-                    yield line, row
-                    line = reader.line_num + 1
+                with _huge_fields():
+                    rows.extend(islice(reader, size))
             except csv.Error as error:
-                raise DataError(f"{self.path}, line {line}: {error}") from error
+                raise DataError(f"{self.path}, line {reader.line_num}: {error}") from error
+            if not rows:
+                return
+            yield _starts(start, reader.line_num, rows), rows
 
     def _check_separator(self) -> None:
         """A header of one field that holds another separator was meant to be split there."""
@@ -111,11 +112,26 @@ class CsvSource:
                     )
 
 
-def _without(
-    header_line: int, lines: list[int], rows: list[list[str]]
+def _starts(start: int, end: int, rows: list[list[str]]) -> list[int]:
+    """Line on which each record starts, the first on `start`, the last ending on `end`."""
+    if end - start + 1 == len(rows):
+        return list(range(start, end + 1))
+    spans = [1 + sum(map(line_ends, row)) for row in rows]
+    return list(accumulate(spans[:-1], initial=start))
+
+
+def _regular(
+    lines: list[int], rows: list[list[str]], width: int, bad: BadLines
 ) -> tuple[list[int], list[list[str]]]:
-    start = 1 if lines and lines[0] == header_line else 0
-    return lines[start:], rows[start:]
+    """The records of the right width; ragged ones are noted, blank lines and our end skipped."""
+    kept_lines, kept_rows = [], []
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) == width and row != [END]:
+            kept_lines.append(line)
+            kept_rows.append(row)
+        elif row and not row[-1].endswith(END):
+            bad.leave_out(f"not {width} fields", line)
+    return kept_lines, kept_rows
 
 
 @contextmanager
