@@ -82,8 +82,9 @@ def _order_of_numbers(labels: Sequence[Label]) -> NDArray[np.int64]:
         array = np.array(values, dtype=np.int64)
         if len(np.unique(array)) == len(array):
             return np.argsort(array)
-    # "1" and "01" are two labels of one value: their text decides.
-    return _order_by([(value, str(label)) for value, label in zip(values, labels, strict=True)])
+    # "1", "01" and 1 are three labels of one value: their text decides, then their type.
+    pairs = zip(values, labels, strict=True)
+    return _order_by([(value, str(label), isinstance(label, str)) for value, label in pairs])
 
 
 def _order_by(keys: Sequence[Any]) -> NDArray[np.int64]:

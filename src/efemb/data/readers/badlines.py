@@ -53,11 +53,12 @@ class BadLines:
     @property
     def totals(self) -> dict[str, int]:
         """Number of lines with each problem."""
-        return {problem: found.total for problem, found in self._problems.items()}
+        # Sorted: the order must not depend on how the source is cut into batches.
+        return {problem: found.total for problem, found in sorted(self._problems.items())}
 
     def error(self, way_out: str) -> DataError:
         """The error that tells all problems and the way out."""
-        told = [self._tell(problem, found) for problem, found in self._problems.items()]
+        told = [self._tell(problem, found) for problem, found in sorted(self._problems.items())]
         return DataError(f"{self._source}: {'; '.join(told)}. {way_out}")
 
     def _tell(self, problem: str, found: _Problem) -> str:

@@ -94,12 +94,11 @@ def _array(source: Any, key: str | None) -> Any:
 def load_array(path: Path, key: str | None = None) -> Any:
     """The array or sparse matrix in a .npy or .npz file; never unpickles."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if path.suffix.lower() == ".npy" and isinstance(loaded, np.ndarray):
-            if key is not None:
-                raise ParameterError(f"key= chooses an array of an .npz file; {path} is one array")
-            return loaded
-        with loaded:
+        # Opened here, because numpy leaves a damaged archive open.
+        with path.open("rb") as stream:
+            loaded = np.load(stream, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return _only_array(path, key, loaded)
             names = list(loaded.files)
             if key is None and set(names) >= _SPARSE_PARTS:
                 from scipy.sparse import load_npz
@@ -110,6 +109,12 @@ def load_array(path: Path, key: str | None = None) -> Any:
         raise
     except Exception as error:  # numpy and zipfile raise a dozen kinds
         raise DataError(f"{path} cannot be read as {path.suffix}: {error}") from error
+
+
+def _only_array(path: Path, key: str | None, array: NDArray[Any]) -> NDArray[Any]:
+    if key is not None:
+        raise ParameterError(f"key= chooses an array of an .npz file; {path} is one array")
+    return array
 
 
 def _chosen(path: Path, key: str | None, names: list[str]) -> str:

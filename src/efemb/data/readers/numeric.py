@@ -73,7 +73,7 @@ def _from_text(source: CsvSource, aside: Sequence[str]) -> NumericTable:
             cells[name] += [row[place] for row in rows]
     if bad:
         raise bad.error("Correct them: each line needs a value or an empty cell for every column")
-    return NumericTable(np.concatenate(parts), header, cells)
+    return NumericTable(np.concatenate([np.empty((0, len(kept))), *parts]), header, cells)
 
 
 def _numbers(

@@ -19,7 +19,8 @@ from efemb.data.readers.interning import Column
 from efemb.data.readers.source import Advance, Batch, column_places
 from efemb.errors import DataError, ParameterError
 
-ROWS = 1 << 16
+# More records at a time would fall out of the processor's cache.
+ROWS = 1 << 12
 _TABS = {".tsv", ".tab"}
 # A last record of our own: if it does not come back alone, a quote was never closed.
 END = "\x00the end\x00"
@@ -60,7 +61,7 @@ class CsvSource:
     def records(
         self, bad: BadLines, advance: Advance
     ) -> Iterator[tuple[list[int], list[list[str]]]]:
-        """Yield (line numbers, records), up to 65,536 at a time, without the header."""
+        """Yield (line numbers, records), some thousand at a time, without the header."""
         width, told_bytes, last = len(self.header), 0, (0, self.header)
         with told(self.path, self.encoding), self._chunks() as (chunks, raw):
             for all_lines, all_rows in chunks:

@@ -1,0 +1,272 @@
+"""Bad input is refused with a typed error that names the place and the way out."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from efemb.data import read_baskets
+from efemb.data.readers import baskets as baskets_module
+from efemb.data.readers.source import table_sources
+from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError
+
+COLUMNS = {"basket": "trip", "item": "what", "count": "n"}
+
+
+@pytest.fixture(params=["with pyarrow", "without pyarrow"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "without pyarrow":
+        hide_pyarrow(monkeypatch)
+    return str(request.param)
+
+
+def hide_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyarrow", "pyarrow.parquet", "efemb.data.readers.arrow_csv"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def file(folder: Path, content: str | bytes, name: str = "lines.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+CSV_ERRORS = {
+    "renamed column": ("trip,item,n\n1,a,1\n", r"no column 'what'; .*choices: trip, item, n"),
+    "near column": ("trip,whatt,n\n1,a,1\n", r"no column 'what'; did you mean 'whatt'\?"),
+    "double column": ("trip,what,n,n\n1,a,1,1\n", "2 columns named 'n'"),
+    "ragged": ("trip,what,n\n1,a,1\n1,b\n2,c,1,5\n", r"not 3 fields in 2 lines \(3, 4\).*on_bad"),
+    "ragged below quoted line ends": ('trip,what,n\n1,"a\n\nb",1\n1,b\n', "not 3 fields in line 5"),
+    "blank with spaces": ("trip,what,n\n1,a,1\n  \n", "not 3 fields in line 3"),
+    "empty cell": ("trip,what,n\n1,,1\n,a,1\n", "'trip' is missing in line 3; .*'what' .* line 2"),
+    "negative": ("trip,what,n\n1,a,1\n1,b,-2\n", "'n' is not positive in line 3.*on_bad"),
+    "zero": ("trip,what,n\n1,b,0\n", "'n' is not positive in line 2"),
+    "no number": ("trip,what,n\n1,b,two\n", "'n' is missing or not a number in line 2"),
+    "thousands": ('trip,what,n\n1,b,"1,000"\n', "not a number in line 2"),
+    "underscore": ("trip,what,n\n1,b,1_000\n", "not a number in line 2"),
+    "empty count": ("trip,what,n\n1,b,\n", "not a number in line 2"),
+    "nan": ("trip,what,n\n1,b,NaN\n", "not a number in line 2"),
+    "infinite": ("trip,what,n\n1,b,inf\n2,b,-inf\n", r"infinite in 2 lines \(2, 3\)"),
+    "1e30": ("trip,what,n\n1,b,1e30\n", r"'n' is above 2\*\*53.* in line 2"),
+    "1e400": ("trip,what,n\n1,b,1e400\n", "infinite in line 2"),
+    "sum too large": (f"trip,what,n\n1,b,{2**53}\n1,b,{2**53}\n", "add up to 1.801e[+]16"),
+    "header only": ("trip,what,n\n", "a header but nothing below it"),
+    "header only, no line end": ("trip,what,n", "a header but nothing below it"),
+    "empty": ("", "is empty"),
+    "blank": ("\n\n\n", "not even a header"),
+    "wrong separator": ("trip;what;n\n1;a;1\n", "separator=';'"),
+    "open quote": ('trip,what,n\n1,a,1\n1,b,"2\n1,c,1\n', "quote opened in line 3 or below"),
+    "open quote early": ('trip,what,n\n1,"a,1\n1,b,2\n', "quote opened in line 2 or below"),
+    "open quote in the header": ('trip,"what,n\n1,b,2\n', "quote opened in line 1 or below"),
+    "encoding": ("trip,what,n\n1,a,1\n1,Käse,1\n".encode("cp1252"), "line 3 .* 0xe4 at byte 21 "),
+    "encoding elsewhere": (
+        "trip,what,n,z\n1,a,1,\r\n1,b,1,é\n".encode("cp1252"),
+        "line 3 .* byte 0xe9",
+    ),
+    "cut character": ("trip,what,n\n1,a,1\n1,Kä".encode()[:-1], "line 3 .* byte 0xc3"),
+}
+
+
+@pytest.mark.parametrize("name", CSV_ERRORS)
+def test_csv(name: str, way: str, tmp_path: Path) -> None:
+    content, message = CSV_ERRORS[name]
+    with pytest.raises(DataError, match=f"(?s){message}") as caught:
+        read_baskets(file(tmp_path, content), **COLUMNS)
+    assert "lines.csv" in str(caught.value)
+
+
+def test_the_encoding_error_is_found_in_a_long_file(way: str, tmp_path: Path) -> None:
+    head = b"trip,what,n\r\n" + b"1,milk and honey,1\r\n" * 200_000
+    with pytest.raises(DataError, match=f"line 200002 .* byte 0xff at byte {len(head) + 2} "):
+        read_baskets(file(tmp_path, head + b"1,\xff,1\n"), **COLUMNS)
+
+
+def test_how_many_are_told_and_the_first_five(way: str, tmp_path: Path) -> None:
+    text = "trip,what,n\n" + "1,a,1\n" * 10 + "1,b,-1\n" * 20_000
+    with pytest.raises(DataError, match=r"in 20,000 lines \(12, 13, 14, 15, 16, \.\.\.\)"):
+        read_baskets(file(tmp_path, text), **COLUMNS)
+
+
+def test_dropping_bad_lines(way: str, tmp_path: Path) -> None:
+    text = "trip,what,n\n1,a,1\n1,b,-2\n1\n,c,x\n2,a,3\n"
+    data = read_baskets(file(tmp_path, text), **COLUMNS, on_bad="drop")
+    assert data.values.toarray().tolist() == [[1.0], [3.0]]
+    assert data.report["lines"] == 5
+    assert data.report["lines_dropped"] == 3
+    assert data.report["bad"] == {
+        "not 3 fields": 1,
+        "column 'n' is missing or not a number": 1,
+        "column 'n' is not positive": 1,
+        "column 'trip' is missing": 1,
+    }
+    with pytest.raises(DataError, match="none of the 1 lines can be used"):
+        read_baskets(file(tmp_path, "trip,what,n\n1,b,-2\n"), **COLUMNS, on_bad="drop")
+
+
+def test_a_basket_of_two_users(way: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "trip,what,who\n1,a,x\n2,a,y\n1,b,y\n1,c,x\n")
+    names = {"basket": "trip", "item": "what", "user": "who"}
+    with pytest.raises(DataError, match="'who' differs within a basket in line 4"):
+        read_baskets(path, **names)
+    data = read_baskets(path, **names, on_bad="drop")
+    assert list(data.users) == ["x", "y"]
+    assert list(data.entities) == ["a", "c"]
+
+
+FRAMES: dict[str, Any] = {
+    "pandas": pd.DataFrame,
+    "polars": lambda columns: pl.DataFrame(columns, strict=False),
+    "pyarrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        ([1.0, -3.5, 1.0], "'n' is not positive in row 1"),
+        ([1.0, 1.0, math.nan], "missing or not a number in row 2"),
+        ([1.0, math.inf, 1.0], "infinite in row 1"),
+        ([1e30, 1.0, 1.0], r"above 2\*\*53.*row 0"),
+        ([1, 2**60, 1], r"above 2\*\*53.*row 1"),
+        ([1, None, 0], r"'n' is missing or not a number in row 1; .* not positive in row 2"),
+        (["1", "x", "3"], "not a number in row 1"),
+    ],
+)
+def test_counts_of_tables(kind: str, count: list[Any], message: str) -> None:
+    table = FRAMES[kind]({"trip": [1, 1, 2], "what": ["a", "b", "c"], "n": count})
+    with pytest.raises(DataError, match=message):
+        read_baskets(table, **COLUMNS)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_labels_and_columns_of_tables(kind: str) -> None:
+    make = FRAMES[kind]
+    table = make({"trip": [1, None, 2], "what": ["a", "", None]})
+    with pytest.raises(DataError, match=r"'trip' is missing in row 1; .* in 2 rows \(1, 2\)"):
+        read_baskets(table, basket="trip", item="what")
+    with pytest.raises(DataError, match="did you mean 'trip'"):
+        read_baskets(table, basket="trips", item="what")
+    with pytest.raises(InputTypeError, match="by its name"):
+        read_baskets(table, basket=0, item="what")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="nothing below it"):
+        read_baskets(make({"trip": [], "what": []}), basket="trip", item="what")
+    with pytest.raises(InputTypeError):
+        read_baskets(make({"trip": [[1]], "what": ["a"]}), basket="trip", item="what")
+    with pytest.raises(DataError, match=r"'what' is missing in 2 rows"):
+        read_baskets(make({"trip": [1, 2], "what": [None, None]}), basket="trip", item="what")
+
+
+def test_other_sources() -> None:
+    for wrong in (5, None, [1, 2], object()):
+        with pytest.raises(InputTypeError, match="pandas, polars or pyarrow"):
+            read_baskets(wrong, basket="a", item="b")
+    with pytest.raises(InputTypeError, match="collect"):
+        read_baskets(pl.LazyFrame({"a": [1], "b": [1]}), basket="a", item="b")
+    twice = pd.DataFrame([[1, 2, 3]], columns=["a", "b", "b"])
+    with pytest.raises(DataError, match="b"):
+        read_baskets(twice, basket="a", item="b")
+
+
+def test_paths(tmp_path: Path) -> None:
+    file(tmp_path, "trip,what\n1,a\n", "trips.csv")
+    with pytest.raises(DataError, match=r"no file .*trip\.csv; did you mean 'trips\.csv'"):
+        read_baskets(tmp_path / "trip.csv", basket="trip", item="what")
+    with pytest.raises(DataError, match="folder does not exist"):
+        read_baskets(tmp_path / "nowhere" / "trip.csv", basket="trip", item="what")
+    with pytest.raises(DataError, match="is a directory"):
+        read_baskets(tmp_path, basket="trip", item="what")
+
+
+def test_damaged_files(way: str, tmp_path: Path) -> None:
+    packed = gzip.compress(b"trip,what,n\n" + np.random.default_rng(0).bytes(9999).hex().encode())
+    with pytest.raises(DataError, match="cannot be read"):
+        read_baskets(file(tmp_path, packed[:-500], "cut.csv.gz"), **COLUMNS)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_baskets(file(tmp_path, b"no gzip at all", "not.csv.gz"), **COLUMNS)
+
+
+def test_damaged_parquet(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"trip": rng.integers(0, 9999, 5000), "what": rng.integers(0, 99, 5000)})
+    whole = tmp_path / "whole.parquet"
+    frame.to_parquet(whole)
+    content = whole.read_bytes()
+    for name, damaged in {
+        "cut": content[: len(content) // 2],
+        "text": b"trip,what\n1,a\n",
+        "scrambled": content[:4] + b"\xff" * 20_000 + content[20_004:],
+    }.items():
+        with pytest.raises(DataError, match="not a whole Parquet file"):
+            read_baskets(file(tmp_path, damaged, f"{name}.parquet"), basket="trip", item="what")
+    with pytest.raises(DataError, match="is empty"):
+        read_baskets(file(tmp_path, b"", "none.parquet"), basket="trip", item="what")
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hide_pyarrow(monkeypatch)
+    with pytest.raises(MissingExtraError, match=r'pip install "efemb\[io\]"') as caught:
+        read_baskets(file(tmp_path, "x", "a.parquet"), basket="trip", item="what")
+    assert isinstance(caught.value, ImportError)
+    path = file(tmp_path, "trip,what\n1,a\n")
+    assert len(table_sources(path, None, "utf-8")) == 1
+    assert read_baskets(path, basket="trip", item="what").shape == (1, 1)
+    frame = pl.DataFrame({"trip": [1, 2], "what": ["a", None]})
+    assert read_baskets(frame, basket="trip", item="what", on_bad="drop").shape == (1, 1)
+
+
+def test_a_fresh_interpreter_without_pyarrow(tmp_path: Path) -> None:
+    path = file(tmp_path, "trip,what\n1,a\n1,b\n")
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; from efemb.data import read_baskets;"
+        f"print(read_baskets({str(path)!r}, basket='trip', item='what').shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "(1, 2)"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_count": 0},
+        {"min_count": 1.5},
+        {"top_n": 0},
+        {"min_items_per_basket": 0},
+        {"min_items_per_basket": None},
+        {"on_bad": "ignore"},
+        {"separator": "ab"},
+        {"separator": '"'},
+        {"encoding": "utf-9"},
+    ],
+)
+def test_options(options: dict[str, Any], tmp_path: Path) -> None:
+    path = file(tmp_path, "trip,what,n\n1,a,1\n")
+    with pytest.raises(ParameterError, match=next(iter(options))):
+        read_baskets(path, **COLUMNS, **options)
+
+
+def test_nothing_left_after_the_filters(tmp_path: Path) -> None:
+    path = file(tmp_path, "trip,what,n\n1,a,1\n2,a,1\n")
+    with pytest.raises(DataError, match="keep 0 of 1 items"):
+        read_baskets(path, **COLUMNS, min_count=3)
+    with pytest.raises(DataError, match="no basket has 2 of them"):
+        read_baskets(path, **COLUMNS, min_items_per_basket=2)
+
+
+def test_the_fast_reader_leaves_the_telling_to_the_plain_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baskets_module, "table_sources", lambda *args: table_sources(*args)[:1])
+    path = file(tmp_path, "trip,what,n\n1,a,-1\n")
+    with pytest.raises(AssertionError):
+        read_baskets(path, **COLUMNS)
