@@ -176,9 +176,20 @@ def answer(case: Case, point: Point, solver: str = "auto") -> tuple[float, Any]:
     return result
 
 
+def reversible(case: Case) -> bool:
+    """The reverse is defined for scalar baskets and for contexts that are fixed per entity."""
+    if case.combine == "linear" or set(case.kind.split("+")) <= set(tiny.FIXED):
+        return True
+    return case.kind == "basket" and case.n_dims == 1
+
+
 def solver_rule(case: Case, solver: str) -> str:
     """`must` work, `may` work (equal or a typed error), or `never` apply: the table of solvers."""
     plain = case.combine == "linear" and case.n_dims == 1
+    if not reversible(case):
+        return "may"
+    if solver == "generic" and case.family == "categorical":
+        return "may"  # a softmax is not a density of one number
     if solver in ("generic", "auto"):
         return "must"
     if solver == "rows":

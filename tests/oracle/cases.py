@@ -92,7 +92,7 @@ def valid(case: Case) -> bool:
         return False
     if case.structure == "tied" and case.priors[0] != case.priors[1]:
         return False
-    return case.structure == "per-entity" or not tiny.has_slots(case.kind)
+    return case.structure != "tied" or not tiny.has_slots(case.kind)
 
 
 def model_of(case: Case) -> Model:

@@ -114,7 +114,8 @@ def rho_row(model: Model, n: int) -> int:
     return n
 
 
-def alpha_row(model: Model, index: int) -> int:
+def alpha_row(model: Model, slot: int, m: int, n_entities: int) -> int:
+    """slot * N + m, where N counts the shared context vectors if entities share them."""
     if model.structure == "shared" and model.alpha_of is not None:
-        return model.alpha_of[index]
-    return index
+        return slot * (max(model.alpha_of) + 1) + model.alpha_of[m]
+    return slot * n_entities + m

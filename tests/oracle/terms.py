@@ -54,7 +54,7 @@ def context_tail(model: Model, data: Data, recordings: Sequence[int], t: int, n:
         values = [member_value(part, data[t2][m]) for t2, m, _ in found]
         d = divisor(part, values)
         for (_, m, s), value in zip(found, values, strict=True):
-            row = alpha_row(model, s * n_entities + m)
+            row = alpha_row(model, s, m, n_entities)
             tail.append(("alpha", row, [number / d for number in value]))
     return tail
 
@@ -97,7 +97,7 @@ def reverse_terms(
                 tail: list[Pull] = [("rho", rho_row(model, n), [v / d for v in value])]
                 for t2, m, s in targets:
                     x = data[t2][m]
-                    head = ("alpha", alpha_row(model, s * n_entities + m))
+                    head = ("alpha", alpha_row(model, s, m, n_entities))
                     terms.append(Term(x, weights(model, x, row_weights[t]), head, tail, m))
     return terms
 
@@ -131,7 +131,7 @@ def reverse_choices(
             d = divisor(part, [value])
             tail: list[Pull] = [("rho", rho_row(model, n), [v / d for v in value])]
             others = [j for j in range(len(data[t])) if j != n]
-            heads = {j: ("alpha", alpha_row(model, j)) for j in others}
+            heads = {j: ("alpha", alpha_row(model, 0, j, len(data[t]))) for j in others}
             for m in others:
                 (x,) = data[t][m]
                 if x > 0:
