@@ -51,7 +51,7 @@ def test_sparse(make: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "pandas", "polars", "pyarrow"])
 def test_tables(kind: str, tmp_path: Path) -> None:
-    frame = FRAME.assign(session=["s", "t"])
+    frame = FRAME.assign(block=["s", "t"])
     frame.insert(1, "day", ["mon", "tue"])
     source: Any = tmp_path / f"x.{kind}"
     if kind in ("csv", "tsv"):
@@ -61,7 +61,7 @@ def test_tables(kind: str, tmp_path: Path) -> None:
     else:
         make = {"pandas": lambda f: f, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
         source = make[kind](frame)
-    data = read_matrix(source, row_labels="day", recordings="session", positions=[0, 1, 2])
+    data = read_matrix(source, row_labels="day", recordings="block", positions=[0, 1, 2])
     np.testing.assert_array_equal(data.values, X)
     assert list(data.entities) == ["a", "b, c", "ü"]
     assert list(data.row_labels) == ["mon", "tue"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from efemb.data.readers.collect import LARGEST_COUNT, Collected, Columns, collec
 from efemb.data.readers.source import NeedsTextReaderError, table_sources
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, ParameterError, suggest
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
@@ -122,48 +125,56 @@ def _nothing_left(name: str, collected: Collected) -> DataError:
 
 def _filtered(collected: Collected, min_count: int, top_n: int | None, min_items: int) -> Dataset:
     """Drop rare items, then small baskets; order both by label."""
-    from scipy.sparse import csr_array
-
     rows, columns, counts = collected.sums.finish()
     _check_sums(counts, collected.report["source"])
     baskets, items = collected.baskets.labels, collected.items.labels
-    item_order = sorted_order(items)
     popularity = np.bincount(columns, minlength=len(items))
-    kept_items = _popular(popularity, item_order, min_count, top_n)
-    report = collected.report | {
-        "duplicates_summed": collected.sums.lines - len(rows),
-        "items_dropped": len(items) - len(kept_items),
-    }
-    item_code = _new_codes(kept_items, len(items))
-    in_use = item_code[columns] >= 0
-    sizes = np.bincount(rows[in_use], minlength=len(baskets))
-    basket_order = sorted_order(baskets)
-    kept_baskets = basket_order[sizes[basket_order] >= min_items]
+    kept_items = _popular(popularity, sorted_order(items), min_count, top_n)
+    sizes = np.bincount(rows[np.isin(columns, kept_items)], minlength=len(baskets))
+    order = sorted_order(baskets)
+    kept_baskets = order[sizes[order] >= min_items]
     if len(kept_baskets) == 0:
         raise DataError(
             f"no basket is left: min_count={min_count} and top_n={top_n} keep {len(kept_items):,} "
             f"of {len(items):,} items, and no basket has {min_items} of them"
         )
-    basket_code = _new_codes(kept_baskets, len(baskets))
-    in_use &= basket_code[rows] >= 0
-    shape = (len(kept_baskets), len(kept_items))
-    places = (basket_code[rows[in_use]], item_code[columns[in_use]])
-    values = csr_array((counts[in_use], places), shape=shape)
-    values.sort_indices()
+    values = _matrix((rows, columns, counts), kept_baskets, kept_items, (len(baskets), len(items)))
     in_baskets = np.bincount(values.indices, minlength=len(kept_items))
-    report |= {
-        "baskets_dropped": len(baskets) - len(kept_baskets),
-        "entries_dropped": len(rows) - values.nnz,
-        "items_without_basket": int((in_baskets == 0).sum()),
-        "entries": values.nnz,
-    }
     return Dataset(
         values,
         entities=Vocabulary([items[i] for i in kept_items], counts=in_baskets),
         row_labels=_object_array([baskets[i] for i in kept_baskets]),
         users=collected.user_labels(kept_baskets),
-        report=report,
+        report={
+            **collected.report,
+            "duplicates_summed": collected.sums.lines - len(rows),
+            "items_dropped": len(items) - len(kept_items),
+            "baskets_dropped": len(baskets) - len(kept_baskets),
+            "entries_dropped": len(rows) - values.nnz,
+            "items_without_basket": int((in_baskets == 0).sum()),
+            "entries": values.nnz,
+        },
     )
+
+
+def _matrix(
+    triples: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any]],
+    kept_baskets: NDArray[np.int64],
+    kept_items: NDArray[np.int64],
+    sizes: tuple[int, int],
+) -> csr_array:
+    """The kept baskets x the kept items, each in the given order."""
+    from scipy.sparse import csr_array
+
+    rows, columns, counts = triples
+    new_rows = _new_codes(kept_baskets, sizes[0])[rows]
+    new_columns = _new_codes(kept_items, sizes[1])[columns]
+    kept = (new_rows >= 0) & (new_columns >= 0)
+    # scipy takes 64-bit indices where there are more than 2**31 entries.
+    places = (new_rows[kept], new_columns[kept])
+    values = csr_array((counts[kept], places), shape=(len(kept_baskets), len(kept_items)))
+    values.sort_indices()
+    return values
 
 
 def _check_sums(counts: NDArray[Any], name: str) -> None:
