@@ -78,6 +78,7 @@ class ContextSum(Context):
 class BoundContext(ABC):
     """The context of every observation of one data set."""
 
+    data: Dataset
     n_rows: int
     n_entities: int
     n_dims: int
@@ -92,6 +93,14 @@ class BoundContext(ABC):
     def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
         """Conditional terms of the observations of some rows."""
 
+    def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Inner products rho . s / d of every cell of some rows, (rows, N * D), NaN unobserved."""
+        terms = self.terms(rows)
+        found = np.full((len(rows), len(target)), np.nan)
+        inner = np.einsum("ik,ik->i", terms.contexts(bag), target[terms.vector])
+        found[terms.row, terms.entity] = inner
+        return found
+
     def cost_of_row(self) -> int:
         """Rough number of stored numbers that `terms` makes for one row."""
         return self.n_entities * self.n_dims
@@ -101,7 +110,7 @@ class SumOfBound(BoundContext):
     """Sum of two bound contexts of different kinds."""
 
     def __init__(self, left: BoundContext, right: BoundContext) -> None:
-        self.left, self.right = left, right
+        self.left, self.right, self.data = left, right, left.data
         self.n_rows, self.n_entities, self.n_dims = left.n_rows, left.n_entities, left.n_dims
         self.n_slots = max(left.n_slots, right.n_slots)
 
@@ -125,6 +134,18 @@ def dense_rows(data: Dataset, rows: Ints) -> Floats:
     if not data.is_sparse:
         out[np.isnan(out).any(axis=2)] = np.nan
     return out
+
+
+def gather_rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """CSR pointer of the selected rows, and the places of their entries.
+
+    >>> gather_rows(np.array([0, 2, 2, 5]), np.array([2, 0]))
+    (array([0, 3, 5]), array([2, 3, 4, 0, 1]))
+    """
+    starts = ptr[rows].astype(np.int64)
+    sizes = ptr[rows + 1] - starts
+    new = np.concatenate([[0], np.cumsum(sizes)])
+    return new, np.arange(new[-1]) + np.repeat(starts - new[:-1], sizes)
 
 
 def or_one(scale: Floats) -> Floats:

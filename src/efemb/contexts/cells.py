@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from efemb.contexts.base import BoundContext, check_scale, dense_rows, or_one
+from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.contexts.terms import Bags, Terms, with_components
 from efemb.errors import DataError, ParameterError
 from efemb.types import Ints
@@ -30,8 +30,6 @@ class CellLists(BoundContext):
     def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
         """Every observed cell of the rows as a term."""
         from scipy.sparse import csr_array
-
-        from efemb.kernels.sparse import gather_rows
 
         if reverse:
             raise ParameterError("combine='reverse' takes Basket, Neighbors, Graph or Lagged")

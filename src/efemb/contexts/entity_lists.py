@@ -106,6 +106,37 @@ class EntityLists(BoundContext):
             seen[:, edges] = ok
         return values, seen
 
+    def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Inner products through the members' coefficients rho_n . alpha_m: cost rows x edges."""
+        if self.n_dims > 1:
+            return super().products(rows, target, bag)
+        found = np.zeros((len(rows), self.n_entities))
+        for part in self.lists:
+            found += self._part_products(part, rows, target, bag)
+        return found
+
+    def _part_products(self, part: Lists, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        from scipy.sparse import csr_array
+
+        owner, size = part.owner, (self.n_entities, self.n_entities)
+        alpha = bag[part.slot * self.n_entities + part.members]
+        weight = np.einsum("ek,ek->e", target[owner], alpha).astype(np.float64)
+        total, scale = np.zeros((len(rows), size[0])), np.zeros((len(rows), size[0]))
+        for offset in np.unique(part.offset):
+            mine = part.offset == offset
+            source, inside = self.source_rows(rows, int(offset))
+            block = dense_rows(self.data, source)[:, :, 0]
+            seen = ~np.isnan(block) & inside[:, None]
+            value = np.where(seen, block, 0.0)
+            value = (value != 0).astype(np.float64) if part.binary else value
+            edges = (owner[mine], part.members[mine])
+            total += (csr_array((weight[mine], edges), shape=size) @ value.T).T
+            if part.scale != "none":
+                share = seen.astype(np.float64) if part.scale == "items" else value
+                ones = csr_array((np.ones(int(mine.sum())), edges), shape=size)
+                scale += (ones @ share.T).T
+        return total if part.scale == "none" else total / or_one(scale)
+
     def source_rows(self, rows: Ints, offset: int) -> tuple[Ints, Bools]:
         """Rows `offset` away, and whether they exist in the same recording."""
         source = rows + offset

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.contexts.base import BoundContext, check_scale, dense_rows, or_one
+from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.contexts.terms import Bags, Terms
 from efemb.errors import ParameterError
 from efemb.types import Floats, Ints
@@ -140,6 +140,20 @@ class RowBags(BoundContext):
         )
         return terms.take(self._observed(rows, x))
 
+    def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Every cell with the whole bag, then the stored entries without themselves."""
+        if self.n_dims > 1:
+            return super().products(rows, target, bag)
+        from efemb.scoring import bag_matrix
+
+        block = self.block(rows)
+        sums = bag_matrix(block, self.n_context_vectors).astype(bag.dtype) @ bag
+        found = np.asarray(sums / block.total.astype(bag.dtype)[:, None]) @ target.T
+        row, ids = block.row_of_entry, block.ids
+        left = (sums[row] - block.own.astype(bag.dtype)[:, None] * bag[ids]) / block.rest[:, None]
+        found[row, ids] = np.einsum("ik,ik->i", left, target[ids])
+        return found
+
     def _observed(self, rows: Ints, x: Floats) -> Any:
         seen = ~np.isnan(x)
         if self.masked is not None:
@@ -191,8 +205,6 @@ class _Stored:
         return cls(ptr, matrix.indices, x, own, rest.astype(x.dtype), or_one(total), bag)
 
     def block(self, rows: Ints, *, shares_bag: bool) -> RowBlock:
-        from efemb.kernels.sparse import gather_rows
-
         ptr, where = gather_rows(self.ptr, rows)
         ids, x, own, rest = self.ids[where], self.x[where], self.own[where], self.rest[where]
         if shares_bag:

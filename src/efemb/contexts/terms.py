@@ -18,7 +18,7 @@ class Bags:
     matrix : csr_array (bags, context vectors) of member values
     bag : (n,) row of `matrix` that each term uses
     scale : (n,) divisor
-    own, left_out : csr_array of what a term takes out of its bag, and its row there (-1: nothing)
+    own, left_out : csr_array of what a term takes out of its bag, and its row there
     """
 
     matrix: Any
@@ -26,6 +26,13 @@ class Bags:
     scale: Floats
     own: Any = None
     left_out: Ints | None = None
+
+    def contexts(self, bag: Floats) -> Floats:
+        """(matrix[bag] - own[left_out]) @ vectors / scale."""
+        sums = (self.matrix.astype(bag.dtype) @ bag)[self.bag]
+        if self.own is not None and self.left_out is not None:
+            sums -= (self.own.astype(bag.dtype) @ bag)[self.left_out]
+        return np.asarray(sums / self.scale.astype(bag.dtype)[:, None])
 
     def take(self, keep: Any) -> Bags:
         """The same bags for some of the terms."""
@@ -55,6 +62,13 @@ class Terms:
         if not np.array_equal(self.entity, other.entity) or not np.array_equal(self.row, other.row):
             raise ParameterError("contexts of a sum must define the same observations")
         return replace(self, parts=self.parts + other.parts)
+
+    def contexts(self, bag: Floats) -> Floats:
+        """Scaled context sum of each term, (n, K)."""
+        total = np.zeros((len(self.x), bag.shape[1]), dtype=bag.dtype)
+        for part in self.parts:
+            total += part.contexts(bag)
+        return total
 
     def take(self, keep: Any) -> Terms:
         """Some of the terms."""

@@ -49,6 +49,7 @@ class Family(Ingredient, ABC):
     support: ClassVar[Interval] = Interval()
     links: ClassVar[tuple[str, ...] | None] = None  # None: any link
     normalized_score: ClassVar[bool] = False  # score by m_n / sum of m_j (counts, binary)
+    exponential_mean: ClassVar[bool] = False  # E[x] = exp(f(u))
     missing: ClassVar[bool] = False  # NaN means "not observed"
 
     @abstractmethod

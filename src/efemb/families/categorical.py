@@ -21,6 +21,7 @@ class Categorical(Family):
     support: ClassVar[Interval] = Interval(low=0, integer=True)
     links = ("identity",)
     normalized_score = True
+    exponential_mean = True
 
     def statistic(self, x: Floats) -> Floats:
         """Return x."""

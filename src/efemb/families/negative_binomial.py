@@ -23,6 +23,7 @@ class NegativeBinomial(Family):
     support: ClassVar[Interval] = Interval(low=0, integer=True)
     links = ("identity",)
     normalized_score = True
+    exponential_mean = True
 
     def __init__(self, r: float = 1.0) -> None:
         self.r = r

@@ -16,6 +16,7 @@ class Poisson(Family):
     support: ClassVar[Interval] = Interval(low=0, integer=True)
     links = ("identity", "log", "softplus", "log-softplus")
     normalized_score = True
+    exponential_mean = True
 
     def statistic(self, x: Floats) -> Floats:
         """Return x."""

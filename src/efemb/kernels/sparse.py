@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 Array = Any
-
-
-@njit(cache=True, nogil=True)
-def gather_rows(ptr: Array, rows: Array) -> Array:
-    """CSR pointer of the selected rows, and the places of their entries."""
-    new_ptr = np.zeros(len(rows) + 1, np.int64)
-    for i in range(len(rows)):
-        new_ptr[i + 1] = new_ptr[i] + ptr[rows[i] + 1] - ptr[rows[i]]
-    where = np.empty(new_ptr[-1], np.int64)
-    for i in range(len(rows)):
-        start = ptr[rows[i]]
-        for k in range(new_ptr[i], new_ptr[i + 1]):
-            where[k] = start + k - new_ptr[i]
-    return new_ptr, where
 
 
 @njit(cache=True, nogil=True, fastmath=True)

@@ -1,0 +1,1 @@
+"""Fitting: solvers (values and gradients), optimisers and the trainer that joins them."""

@@ -1,0 +1,82 @@
+"""Blocks: run fixed pieces of work in threads and add the results up in a fixed order."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from efemb.errors import InputTypeError, ParameterError
+from efemb.types import Floats
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Number of threads: None is 1, -1 is every core, as in scikit-learn."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
+        raise InputTypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ParameterError("n_jobs must not be 0; -1 uses every core")
+    return max(1, (os.cpu_count() or 1) + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)
+
+
+def cut(n: int, smallest: int) -> list[slice]:
+    """Cut n rows into near-equal slices of at least `smallest` rows, whatever the threads."""
+    pieces = max(1, n // smallest)
+    edges = np.linspace(0, n, pieces + 1).astype(int)
+    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+class Workers:
+    """A pool of threads, each running its piece with single-threaded BLAS.
+
+    The pieces do not depend on the number of threads and results come back in their order, so
+    sums over them have the same bits for any `n_jobs`.
+    """
+
+    def __init__(self, n_jobs: int | None = 1) -> None:
+        self.n = n_threads(n_jobs)
+        self._pool = ThreadPoolExecutor(self.n) if self.n > 1 else None
+        self._local = threading.local()
+
+    def map(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+        """Results in the order of the pieces."""
+        if self._pool is None or len(pieces) == 1:
+            return (work(piece) for piece in pieces)
+        return self._pool.map(work, pieces)
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
+        """An uninitialised array of this thread, reused between calls."""
+        store: dict[str, Floats] = self._local.__dict__
+        size = int(np.prod(shape))
+        kept = store.get(name)
+        if kept is None or kept.size < size or kept.dtype != dtype:
+            kept = store[name] = np.empty(size, dtype=dtype)
+        return kept[:size].reshape(shape)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def workers(n_jobs: int | None) -> Iterator[Workers]:
+    """A pool for one fit, with BLAS held at one thread inside."""
+    from threadpoolctl import threadpool_limits
+
+    pool = Workers(n_jobs)
+    try:
+        with threadpool_limits(limits=1, user_api="blas"):
+            yield pool
+    finally:
+        pool.close()

@@ -1,0 +1,177 @@
+"""Hold-outs: what is kept from training to tell when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.row_bags import RowBags
+from efemb.engine.solver import Solver
+from efemb.engine.validation import (
+    EntryValidation,
+    SolverValidation,
+    Validation,
+    entries_given_rows,
+    rows_given_themselves,
+)
+from efemb.errors import DataError, ParameterError
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+DEFAULT_FRACTION, MOST_ENTRIES = 0.05, 20_000
+Setup = Any  # engine.fit._Setup: (bound, row_weight) -> Solver, with .spec and .pool
+Make = Callable[[BoundContext, Floats | None], Solver]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A solver on the training data and a score of the rest."""
+
+    bound: Any
+    solver: Solver
+    validation: Validation | None
+
+
+def no_split(bound: BoundContext, weight: Floats | None, setup: Setup) -> Split:
+    """Train on everything."""
+    return Split(bound, setup(bound, weight), None)
+
+
+def hold_out(
+    bound: BoundContext,
+    fraction: float | None,
+    weight: Floats | None,
+    setup: Setup,
+    rng: np.random.Generator,
+) -> Split:
+    """Keep some entries (row contexts) or rows (other contexts) for validation."""
+    share = DEFAULT_FRACTION if fraction is None else fraction
+    if not 0.0 < share < 1.0:
+        raise ParameterError(f"validation_fraction must lie between 0 and 1, got {fraction!r}")
+    if isinstance(bound, RowBags) and bound.n_dims == 1:
+        held = _some_entries(bound, share, fraction is None, rng)
+        if held is None:
+            return no_split(bound, weight, setup)
+        return _masked(bound, held, weight, setup)
+    rows = np.sort(rng.permutation(bound.n_rows)[: max(1, round(share * bound.n_rows))])
+    if bound.n_rows < 10:
+        return no_split(bound, weight, setup)
+    return _without_rows(bound, rows, weight, setup)
+
+
+def given_split(
+    bound: Any, validation: Dataset, weight: Floats | None, setup: Setup
+) -> Split:
+    """The user's own validation data: entries of the training rows, or other rows."""
+    if validation.n_entities != bound.n_entities or validation.n_dims != bound.n_dims:
+        raise DataError(
+            f"validation has {validation.n_entities} entities of {validation.n_dims} numbers, the "
+            f"data {bound.n_entities} of {bound.n_dims}"
+        )
+    if isinstance(bound, RowBags) and bound.n_dims == 1:
+        held = _stored(validation)
+        if validation.n_rows == bound.n_rows and not _overlap(_stored(bound.data), held):
+            return _masked(bound, held, weight, setup)
+        other = setup.spec.context.bind(validation)
+        entries = rows_given_themselves(other)
+        if entries.empty.all():
+            raise DataError("validation has no row with two or more non-zero entities")
+        score = EntryValidation(entries, setup.spec, setup.pool)
+        return Split(bound, setup(bound, weight), score)
+    other = bound.rebind(validation) if isinstance(bound, EntityLists) else None
+    if other is None:
+        raise ParameterError("validation= needs a Basket, Neighbors, Graph or Lagged context")
+    solver = setup(other, None)
+    return Split(bound, setup(bound, weight), SolverValidation(solver, None, solver.total_weight))
+
+
+def _stored(data: Dataset) -> Any:
+    from scipy.sparse import csr_array
+
+    if data.is_sparse:
+        return data.values
+    return csr_array(np.nan_to_num(data.values.reshape(data.n_rows, data.n_entities)))
+
+
+def _overlap(left: Any, right: Any) -> bool:
+    return bool((left.astype(bool).multiply(right.astype(bool))).nnz)
+
+
+def _some_entries(
+    bound: RowBags, share: float, capped: bool, rng: np.random.Generator
+) -> Any | None:
+    """A random sparse matrix of entries, or None where there are too few to spare."""
+    from scipy.sparse import csr_array
+
+    stored = _stored(bound.data)
+    sizes = np.diff(stored.indptr)
+    candidates = np.flatnonzero(np.repeat(sizes >= 2, sizes))
+    n = round(share * len(candidates))
+    if capped:
+        n = min(n, MOST_ENTRIES)
+    if n < 1 or len(candidates) < 20:
+        return None
+    chosen = np.sort(rng.permutation(candidates)[:n])
+    row = np.repeat(np.arange(stored.shape[0]), sizes)[chosen]
+    cells = (row, stored.indices[chosen])
+    return csr_array((stored.data[chosen], cells), shape=stored.shape)
+
+
+def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split:
+    """Held-out entries are neither zero, target nor context."""
+    from efemb.data.dataset import Dataset
+
+    data = bound.data
+    train = _stored(data).copy()
+    train = train - train.multiply(held.astype(bool))
+    train.eliminate_zeros()
+    masked = held.astype(bool)
+    if not data.is_sparse and np.isnan(data.values).any():
+        masked = masked + _missing(data)
+    rest = RowBags(
+        Dataset(train), scale=bound.scale, binary=bound.binary, members=bound.members, masked=masked
+    )
+    entries = entries_given_rows(rest, held)
+    return Split(rest, setup(rest, weight), EntryValidation(entries, setup.spec, setup.pool))
+
+
+def _missing(data: Dataset) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(np.isnan(data.values.reshape(data.n_rows, data.n_entities)))
+
+
+def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
+    """Held-out rows are neither target nor context; they see the training rows as context."""
+    base = np.ones(bound.n_rows) if weight is None else weight
+    kept = np.setdiff1d(np.arange(bound.n_rows), rows)
+    if isinstance(bound, EntityLists) and not any(part.offset.any() for part in bound.lists):
+        train, rest = bound.rebind(bound.data.take_rows(kept)), bound.rebind(bound.data.take_rows(rows))
+        solver = setup(rest, base[rows])
+        score = SolverValidation(solver, None, solver.total_weight)
+        return Split(train, setup(train, base[kept]), score)
+    only = np.zeros(bound.n_rows)
+    only[rows] = base[rows]
+    watcher = setup(bound, only)
+    train = setup.spec.context.bind(_blanked(bound.data, rows)) if not bound.data.is_sparse else bound
+    rest_weight = base.copy()
+    rest_weight[rows] = 0.0
+    every = rows if watcher.stochastic else None
+    return Split(
+        train, setup(train, rest_weight), SolverValidation(watcher, every, watcher.total_weight)
+    )
+
+
+def _blanked(data: Dataset, rows: Ints) -> Dataset:
+    from efemb.data.dataset import Dataset
+
+    values = data.values.copy()
+    values[rows] = np.nan
+    return Dataset(values, positions=data.positions, recordings=data.recordings)

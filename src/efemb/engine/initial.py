@@ -1,0 +1,103 @@
+"""Initial parameters at the scale of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.row_bags import RowBags
+from efemb.engine.space import ParameterSpace
+from efemb.families.base import Family
+from efemb.parameters import Parameters
+from efemb.types import Floats
+
+SPREAD = 0.1  # standard deviation of the first inner products, and of positive vectors' logarithms
+
+
+def initial_parameters(
+    space: ParameterSpace, bound: BoundContext, data: Any, rng: np.random.Generator
+) -> Parameters:
+    """Small random vectors, intercepts that reproduce the mean of each entity."""
+    mean = column_means(data)
+    rho_shape, alpha_shape, intercept_shape = space.shapes()
+    if space.spec.positive_rho or space.spec.positive_alpha:
+        rho, alpha = _positive(space, bound, data, mean, rng)
+    else:
+        size = _scale(space.k, bound)
+        rho, alpha = rng.normal(0.0, size, rho_shape), rng.normal(0.0, size, alpha_shape)
+    if space.spec.structure.tied:
+        alpha = rho
+    intercept = None
+    if intercept_shape is not None:
+        intercept = _intercepts(space, mean).reshape(intercept_shape)
+    return Parameters(rho, alpha, intercept)
+
+
+def column_means(data: Any) -> Floats:
+    """Mean of each number over the rows in which it is observed (numbers,)."""
+    if data.is_sparse:
+        return np.asarray(data.values.mean(axis=0), dtype=np.float64).ravel()
+    seen = ~np.isnan(data.values)
+    filled = np.where(seen, data.values, 0.0)
+    return np.asarray(filled.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)).ravel()
+
+
+def _scale(k: int, bound: BoundContext) -> float:
+    """Standard deviation of the vectors' numbers so that inner products start near `SPREAD`."""
+    if isinstance(bound, EntityLists):
+        degree = max(1.0, sum(len(part.members) for part in bound.lists) / bound.n_entities)
+        scaled = any(part.scale != "none" for part in bound.lists)
+        members = 1.0 / degree if scaled else degree
+        return float(np.sqrt(SPREAD / np.sqrt(k * members)))
+    return float(SPREAD / np.sqrt(k))
+
+
+def _floored(mean: Floats) -> Floats:
+    """Means of entities that never occur, raised to the least that a mean can be here."""
+    positive = mean[mean > 0]
+    floor = 0.1 * float(positive.min()) if len(positive) else 1e-3
+    return np.maximum(mean, floor)
+
+
+def _intercepts(space: ParameterSpace, mean: Floats) -> Floats:
+    family: Family = space.spec.family
+    if space.spec.link.needs_positive:
+        return 0.5 * _floored(mean)
+    if space.spec.positive_intercept:
+        return np.maximum(_floored(mean), 1e-3)
+    if family.support.low == 0:
+        return family.predictor(_floored(mean))
+    return family.predictor(mean)
+
+
+def _positive(
+    space: ParameterSpace, bound: BoundContext, data: Any, mean: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Positive vectors whose inner products start at (half of) each entity's mean."""
+    rho_shape, alpha_shape, _ = space.shapes()
+    alpha = np.exp(rng.normal(0.0, SPREAD, alpha_shape)) / np.sqrt(space.k)
+    rho = np.exp(rng.normal(0.0, SPREAD, rho_shape)) / np.sqrt(space.k)
+    if space.spec.link.needs_positive and isinstance(bound, RowBags) and space.plain:
+        part = 0.5 if space.spec.intercept else 1.0
+        rho *= (part * _floored(mean) / _typical_context(bound, data))[:, None]
+    else:
+        rho, alpha = rho * np.sqrt(SPREAD), alpha * np.sqrt(SPREAD)
+    if not space.spec.positive_rho:
+        rho = rng.normal(0.0, _scale(space.k, bound), rho_shape)
+    if not space.spec.positive_alpha:
+        alpha = rng.normal(0.0, _scale(space.k, bound), alpha_shape)
+    return rho, alpha
+
+
+def _typical_context(bound: RowBags, data: Any) -> float:
+    """Typical sum of a scaled context."""
+    if bound.scale == "total":
+        return 1.0
+    stored = bound.stored
+    rows = np.maximum(np.diff(stored.ptr), 1)
+    total = np.add.reduceat(np.append(stored.own, 0.0), stored.ptr[:-1]) * (np.diff(stored.ptr) > 0)
+    typical = total / rows if bound.scale == "items" else total
+    return max(float(typical.mean()), 1e-6)

@@ -1,0 +1,36 @@
+"""Ctrl-C during a fit: the first one stops at the next step boundary, the second one at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class StopFlag:
+    """Raised by Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.raised = False
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[StopFlag]:
+    """Turn SIGINT into a flag while the block runs (main thread only)."""
+    flag = StopFlag()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        if flag.raised:
+            raise KeyboardInterrupt
+        flag.raised = True
+
+    previous = signal.signal(signal.SIGINT, handle)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous)

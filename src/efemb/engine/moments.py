@@ -1,0 +1,200 @@
+"""The `moments` solver: Gaussian models with fixed contexts, from Gram matrices made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.engine.blocks import Workers, cut
+from efemb.engine.solver import Solver
+from efemb.engine.vectors import Vectors
+from efemb.errors import ParameterError
+from efemb.families import Family, Gaussian
+from efemb.links import Identity
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+
+BLOCK_ENTITIES = 256
+
+
+def applies(bound: BoundContext, spec: Spec) -> bool:
+    """Whether the model is Gaussian with the identity link on scalar data and fixed contexts."""
+    return (
+        isinstance(bound, EntityLists)
+        and bound.n_dims == 1
+        and type(spec.family) is Gaussian
+        and type(spec.link) is Identity
+        and not spec.combine.reverse
+    )
+
+
+class MomentsSolver(Solver):
+    """x_n is regressed on its members: G_n = sum w z z', c_n = sum w x z, then no row is needed.
+
+    The members' coefficients are alpha_m . rho_n and the intercept is the coefficient of 1, so
+    value and gradient cost N c (c + K), independent of the number of rows.
+    """
+
+    name = "moments"
+    stochastic = False
+
+    def __init__(
+        self,
+        bound: EntityLists,
+        spec: Spec,
+        pool: Workers,
+        *,
+        dtype: Any = np.float64,
+        row_weight: Floats | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not applies(bound, spec):
+            raise ParameterError(
+                "solver 'moments' needs a Gaussian family with the identity link, scalar data and "
+                "a context that is fixed for each entity; use solver='auto'"
+            )
+        self.bound, self.spec, self.pool = bound, spec, pool
+        self.dtype = np.dtype(dtype)
+        self.n_rows = bound.n_rows
+        self.row_weight = np.ones(bound.n_rows) if row_weight is None else row_weight
+        assert isinstance(spec.family, Gaussian)
+        self.family = spec.family
+        self._lay_out()
+        self._accumulate()
+
+    def set_family(self, family: Family) -> None:
+        """Use a refitted variance."""
+        assert isinstance(family, Gaussian)
+        self.family = family
+
+    def _lay_out(self) -> None:
+        """One list of edges an entity over all parts, and its transpose."""
+        bound = self.bound
+        owner = np.concatenate([part.owner for part in bound.lists])
+        order = np.argsort(owner, kind="stable")
+        index = np.concatenate([part.slot * bound.n_entities + part.members for part in bound.lists])
+        self.members: Ints = index[order]
+        degree = np.bincount(owner, minlength=bound.n_entities)
+        self.ptr: Ints = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+        self.place: Ints = np.concatenate([[0], np.cumsum((degree + 1) ** 2)]).astype(np.int64)
+        back = np.argsort(self.members, kind="stable")
+        counts = np.bincount(self.members, minlength=bound.n_context_vectors)
+        self.back_ptr: Ints = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.back_edge: Ints = back
+        self.back_owner: Ints = owner[order][back]
+
+    def _accumulate(self) -> None:
+        """Gram matrices and cross products of every entity."""
+        self.gram = np.empty(self.place[-1], dtype=self.dtype)
+        self.cross = np.empty(len(self.members) + self.bound.n_entities, dtype=self.dtype)
+        shifted = _Shifted(self.bound)
+        pieces = cut(self.bound.n_entities, BLOCK_ENTITIES)
+        results = self.pool.map(lambda piece: self._gram_of(piece, shifted), pieces)
+        self.squares, self.total_weight = 0.0, 0.0
+        for squares, weight in results:
+            self.squares += squares
+            self.total_weight += weight
+
+    def _gram_of(self, piece: slice, shifted: _Shifted) -> tuple[float, float]:
+        squares = total = 0.0
+        for n in range(piece.start, piece.stop):
+            x = shifted.columns[n]
+            weight = self.row_weight * shifted.observed(n)
+            if self.spec.zeros.weight != 1.0:
+                weight = np.where(x == 0, weight * self.spec.zeros.weight, weight)
+            design = np.concatenate([*shifted.design(n), np.ones((1, self.n_rows))])
+            if not self.spec.intercept:
+                design[-1] = 0.0
+            weighted = design * weight
+            self.gram[self.place[n] : self.place[n + 1]] = (weighted @ design.T).ravel()
+            self.cross[self.ptr[n] + n : self.ptr[n + 1] + n + 1] = weighted @ x
+            squares += float(weight @ (x * x))
+            total += float(weight.sum())
+        return squares, total
+
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """Sum over all rows; a part of them cannot be asked for."""
+        from efemb.kernels.moments import gram_gradient, member_gradient
+
+        if rows is not None and len(rows) != self.n_rows:
+            raise ParameterError("solver 'moments' works on all rows: use batch_size=None")
+        gradient = Vectors.zeros_like(vectors)
+        g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
+        statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
+
+        def fit(piece: slice) -> float:
+            arrays = (vectors.target, vectors.bag, vectors.intercept)
+            slopes = (gradient.target, g_edges, gradient.intercept)
+            return float(gram_gradient(piece.start, piece.stop, *statistics, *arrays, *slopes))
+
+        def spread(piece: slice) -> None:
+            transposed = (self.back_ptr, self.back_owner, self.back_edge)
+            arrays = (g_edges, vectors.target, gradient.bag)
+            member_gradient(piece.start, piece.stop, *transposed, *arrays)
+
+        total = sum(self.pool.map(fit, cut(self.bound.n_entities, BLOCK_ENTITIES)))
+        list(self.pool.map(spread, cut(len(gradient.bag), BLOCK_ENTITIES)))
+        gradient.scale(1.0 / self.family.variance)
+        return self._log_likelihood(total), gradient
+
+    def _log_likelihood(self, fit: float) -> float:
+        constant = float(self.family.log_base_measure(np.zeros(1))[0])
+        squares = self.squares - fit
+        return -0.5 * squares / self.family.variance + constant * self.total_weight
+
+
+class _Shifted:
+    """Columns of the data at every offset, zero where nothing is observed."""
+
+    def __init__(self, bound: EntityLists) -> None:
+        self.bound = bound
+        data = bound.data
+        dense = data.values.toarray() if data.is_sparse else data.values
+        raw = np.asarray(dense, dtype=np.float64).reshape(data.n_rows, data.n_entities)
+        seen = ~np.isnan(raw)
+        self.complete = bool(seen.all())
+        self.columns = np.ascontiguousarray(np.where(seen, raw, 0.0).T)
+        self.seen = None if self.complete else np.ascontiguousarray(seen.T)
+        self.cache: dict[int, tuple[Floats, Floats | None]] = {}
+        for offset in np.unique(np.concatenate([part.offset for part in bound.lists])):
+            self.cache[int(offset)] = self._shift(int(offset))
+
+    def _shift(self, offset: int) -> tuple[Floats, Floats | None]:
+        if offset == 0:
+            return self.columns, None if self.seen is None else self.seen.astype(np.float64)
+        source, inside = self.bound.source_rows(np.arange(self.bound.n_rows), offset)
+        known = inside.astype(np.float64) * (1.0 if self.seen is None else self.seen[:, source])
+        known = np.broadcast_to(known, self.columns.shape)
+        return self.columns[:, source] * known, known
+
+    def observed(self, n: int) -> Floats:
+        """1 where x_n is observed."""
+        if self.seen is None:
+            return np.ones(self.columns.shape[1])
+        return self.seen[n].astype(np.float64)
+
+    def design(self, n: int) -> list[Floats]:
+        """Scaled member values of entity n, (members, rows) for each part."""
+        return [self._part(part, n) for part in self.bound.lists]
+
+    def _part(self, part: Lists, n: int) -> Floats:
+        edges = slice(part.ptr[n], part.ptr[n + 1])
+        members, offsets = part.members[edges], part.offset[edges]
+        values = np.empty((len(members), self.columns.shape[1]))
+        count = np.zeros(self.columns.shape[1])
+        for offset in np.unique(offsets):
+            mine = offsets == offset
+            shifted, known = self.cache[int(offset)]
+            values[mine] = shifted[members[mine]]
+            count += mine.sum() if known is None else known[members[mine]].sum(axis=0)
+        if part.binary:
+            values = (values != 0).astype(np.float64)
+        if part.scale == "none":
+            return values
+        scale = count if part.scale == "items" else values.sum(axis=0)
+        return values / np.where(scale > 0, scale, 1.0)

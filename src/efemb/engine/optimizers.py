@@ -1,0 +1,207 @@
+"""Optimisers: how a gradient becomes a step. All maximise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from efemb.ingredient import Ingredient, positive_number
+from efemb.types import Floats, Ints
+
+
+class Optimizer(Ingredient, ABC):
+    """Options of an optimiser; `start` makes the state for one fit."""
+
+    full_batch: bool = False
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+        positive_number(self, "step")
+
+
+class Stepper(ABC):
+    """State of a first-order optimiser over several arrays."""
+
+    count: int = 0
+
+    @abstractmethod
+    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
+        """Change the arrays in place; with `rows`, only those rows, which the gradients cover."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Floats]:
+        """Arrays that a checkpoint must keep."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Floats]) -> None:
+        """Undo `state`."""
+
+
+class FirstOrder(Optimizer, ABC):
+    """An optimiser that works on minibatches."""
+
+    @abstractmethod
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """State for one fit."""
+
+
+class Adagrad(FirstOrder):
+    """Duchi et al. (2011), the paper's: step g / sqrt(sum of g^2 + epsilon).
+
+    Parameters
+    ----------
+    step : float
+        The "Adagrad constant".
+    epsilon : float
+        Keeps the first step of a number whose gradient is tiny from being a full one.
+    """
+
+    def __init__(self, step: float = 0.1, epsilon: float = 1e-6) -> None:
+        self.step = step
+        self.epsilon = epsilon
+
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """Zero sums of squares."""
+        return _AdagradStepper(self, arrays)
+
+
+class Adam(FirstOrder):
+    """Kingma and Ba (2015)."""
+
+    def __init__(
+        self, step: float = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+    ) -> None:
+        self.step = step
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """Zero moments."""
+        return _AdamStepper(self, arrays)
+
+
+class SGD(FirstOrder):
+    """Plain steps along the gradient divided by the number of rows, with decay.
+
+    The step at time t is step / (1 + decay t).
+    """
+
+    def __init__(self, step: float = 0.05, decay: float = 0.0) -> None:
+        self.step = step
+        self.decay = decay
+
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """No state but the time."""
+        return _SgdStepper(self, n_rows)
+
+
+class LBFGS(Optimizer):
+    """Limited-memory BFGS on all rows at once, with a Wolfe line search.
+
+    Parameters
+    ----------
+    memory : int
+        Number of past steps that shape the curvature.
+    """
+
+    full_batch = True
+
+    def __init__(self, memory: int = 10) -> None:
+        self.memory = memory
+
+    def check(self) -> None:
+        """`memory` must be positive."""
+        positive_number(self, "memory")
+
+
+class _AdagradStepper(Stepper):
+    def __init__(self, options: Adagrad, arrays: list[Floats]) -> None:
+        self.options = options
+        self.squares = [np.zeros_like(array) for array in arrays]
+
+    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
+        from efemb.kernels.steps import adagrad, adagrad_rows
+
+        self.count += 1
+        for theta, gradient, squares in zip(arrays, gradients, self.squares, strict=True):
+            scalar = theta.dtype.type
+            options = (scalar(self.options.step), scalar(self.options.epsilon))
+            if rows is None:
+                flat = (theta.reshape(-1), gradient.reshape(-1), squares.reshape(-1))
+                adagrad(*flat, *options)
+            else:
+                shape = (len(theta), -1)
+                tables = (theta.reshape(shape), rows, gradient.reshape(len(rows), -1))
+                adagrad_rows(*tables, squares.reshape(shape), *options)
+
+    def state(self) -> dict[str, Floats]:
+        return {f"squares{i}": array for i, array in enumerate(self.squares)}
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        for i, array in enumerate(self.squares):
+            array[...] = state[f"squares{i}"]
+
+
+class _AdamStepper(Stepper):
+    def __init__(self, options: Adam, arrays: list[Floats]) -> None:
+        self.options = options
+        self.mean = [np.zeros_like(array) for array in arrays]
+        self.squares = [np.zeros_like(array) for array in arrays]
+
+    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
+        from efemb.kernels.steps import adam
+
+        self.count += 1
+        o = self.options
+        unbiased = np.sqrt(1 - o.beta2**self.count) / (1 - o.beta1**self.count)
+        for theta, found, mean, squares in zip(
+            arrays, gradients, self.mean, self.squares, strict=True
+        ):
+            gradient = _whole(found, theta, rows)
+            flat = (a.reshape(-1) for a in (theta, gradient, mean, squares))
+            numbers = (o.step * unbiased, o.epsilon, o.beta1, o.beta2)
+            adam(*flat, *(theta.dtype.type(number) for number in numbers))
+
+    def state(self) -> dict[str, Floats]:
+        kept: dict[str, Any] = {"count": np.array([self.count])}
+        kept.update({f"mean{i}": array for i, array in enumerate(self.mean)})
+        kept.update({f"squares{i}": array for i, array in enumerate(self.squares)})
+        return kept
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self.count = int(state["count"][0])
+        for i, (mean, squares) in enumerate(zip(self.mean, self.squares, strict=True)):
+            mean[...] = state[f"mean{i}"]
+            squares[...] = state[f"squares{i}"]
+
+
+class _SgdStepper(Stepper):
+    def __init__(self, options: SGD, n_rows: int) -> None:
+        self.count = 0
+        self.options, self.n_rows = options, n_rows
+
+    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
+        size = self.options.step / (1.0 + self.options.decay * self.count) / self.n_rows
+        self.count += 1
+        for theta, gradient in zip(arrays, gradients, strict=True):
+            if rows is None:
+                theta += size * gradient
+            else:
+                theta[rows] += size * gradient
+
+    def state(self) -> dict[str, Floats]:
+        return {"count": np.array([self.count])}
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self.count = int(state["count"][0])
+
+
+def _whole(gradient: Floats, theta: Floats, rows: Ints | None) -> Floats:
+    if rows is None:
+        return gradient
+    full = np.zeros_like(theta)
+    full[rows] = gradient
+    return full

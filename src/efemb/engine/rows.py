@@ -1,0 +1,215 @@
+"""The `rows` solver: contexts that a row shares (baskets), zeros in closed form or as matrix products."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.row_bags import RowBags, RowBlock
+from efemb.engine.blocks import Workers, cut
+from efemb.engine.draws import Draws
+from efemb.engine.solver import Solver
+from efemb.engine.vectors import Vectors
+from efemb.engine.zero_stages import Columns, choose_stage
+from efemb.families import Categorical, Family
+from efemb.objective import natural_parameter, residual
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+from efemb.zeros import NegativeSampling
+
+BLOCK_ROWS = 512
+
+
+class RowsSolver(Solver):
+    """Every row's bag is summed once; all cells are treated as zeros, then entries are put right.
+
+    The cost of a pass is one sparse product and, unless the zeros have a closed form, three
+    matrix products of rows x entities x K.
+    """
+
+    name = "rows"
+
+    def __init__(
+        self,
+        bound: RowBags,
+        spec: Spec,
+        pool: Workers,
+        *,
+        dtype: Any = np.float64,
+        row_weight: Floats | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.bound, self.spec, self.pool = bound, spec, pool
+        self.dtype = np.dtype(dtype)
+        self.n_rows = bound.n_rows
+        weight = np.ones(bound.n_rows) if row_weight is None else row_weight
+        self.row_weight = weight.astype(self.dtype)
+        self.draws = Draws(spec.zeros, self._popularity(), seed, self.dtype)
+        self.samples = spec.zeros.gradient != "exact"
+        self._lookup: Ints | None = None
+        self.set_family(spec.family)
+        self.total_weight = self._total_weight()
+
+    def set_family(self, family: Family) -> None:
+        """Use a refitted family."""
+        self.family = family
+        self.stage = choose_stage(family, self.spec.link, self.dtype, sampled=False)
+        self.sampling_stage = choose_stage(family, self.spec.link, self.dtype, sampled=True)
+
+    def _popularity(self) -> Floats:
+        stored = self.bound.stored
+        seen = ~np.isnan(stored.x)
+        return np.bincount(stored.ids[seen], minlength=self.bound.n_entities).astype(np.float64)
+
+    def _total_weight(self) -> float:
+        stored = self.bound.stored
+        sizes = np.diff(stored.ptr)
+        row = np.repeat(np.arange(self.n_rows), sizes)
+        seen = np.bincount(row, ~np.isnan(stored.x), self.n_rows)
+        zeros = (self.bound.n_entities - sizes) * self.spec.zeros.weight
+        return float(self.row_weight @ (seen + zeros))
+
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """Sum over the rows, block by block."""
+        places = np.arange(self.n_rows) if rows is None else rows
+        block = self.bound.block(places, reverse=self.spec.combine.reverse)
+        block = self._in_precision(block)
+        weight = self.row_weight[places][block.row]
+        categorical = isinstance(self.family, Categorical)
+        sampling = self.samples and not exact and not categorical
+        columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
+        kept: Ints | None = None
+        if sampling:
+            block, columns, vectors, kept = self._compact(block, columns, vectors)
+        work = self._categorical if categorical else self._elementwise
+        pieces = cut(len(block.total), BLOCK_ROWS)
+        results = self.pool.map(
+            lambda piece: work(_part(block, piece), vectors, weight[piece], columns), pieces
+        )
+        total, gradient = next(results)
+        for value, part in results:
+            total += value
+            gradient.add(part)
+        gradient.rows = kept
+        return total, gradient
+
+    def _in_precision(self, block: RowBlock) -> RowBlock:
+        if block.x.dtype == self.dtype:
+            return block
+        arrays = {
+            name: getattr(block, name).astype(self.dtype)
+            for name in ("bag_values", "x", "own", "total", "rest")
+        }
+        return replace(block, **arrays)
+
+    def _compact(
+        self, block: RowBlock, columns: Columns, vectors: Vectors
+    ) -> tuple[RowBlock, Columns, Vectors, Ints]:
+        """Renumber the entities in use, so that no array of all entities is made."""
+        assert columns.index is not None
+        if self._lookup is None:
+            self._lookup = np.zeros(self.bound.n_entities, dtype=np.int64)
+        marks = np.concatenate([block.ids, block.bag_ids, columns.index])
+        kept = np.unique(marks)
+        self._lookup[kept] = np.arange(len(kept))
+        small = replace(block, ids=self._lookup[block.ids], bag_ids=self._lookup[block.bag_ids])
+        few = Columns(self._lookup[columns.index], columns.weight)
+        local = Vectors(vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
+        return small, few, local, kept
+
+    def _sums(self, block: RowBlock, vectors: Vectors) -> Floats:
+        from efemb.kernels.sparse import bag_sums
+
+        sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=self.dtype)
+        bag_sums(block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag, sums)
+        return sums
+
+    def _zero_weight(self, block: RowBlock, weight: Floats) -> Floats:
+        """Weight of a zero in each row."""
+        if isinstance(self.spec.zeros, NegativeSampling):
+            row = block.row_of_entry
+            positives = np.bincount(row, ~np.isnan(block.x), len(block.total))
+            return (weight * positives * self.spec.zeros.n).astype(self.dtype)
+        return weight * self.dtype.type(self.spec.zeros.weight)
+
+    def _elementwise(
+        self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
+    ) -> tuple[float, Vectors]:
+        """Families whose entities are independent given the context."""
+        from efemb.kernels.rows import entry_gradient, entry_products
+        from efemb.kernels.sparse import scatter_bags
+
+        sums = self._sums(block, vectors)
+        Z = sums / block.total[:, None]
+        g_sums = np.empty_like(Z)
+        gradient = Vectors.zeros_like(vectors)
+        zero_weight = self._zero_weight(block, weight)
+        stage = self.stage if columns.index is None else self.sampling_stage
+        value = stage(Z, vectors, zero_weight, columns, gradient, g_sums, self.pool)
+        g_sums /= block.total[:, None]
+
+        as_zero, as_entry = (np.empty_like(block.x) for _ in range(2))
+        shape = (block.ptr, block.ids, block.own, block.rest, block.total, sums, vectors.bag)
+        entry_products(*shape, vectors.target, vectors.intercept, as_zero, as_entry)
+        row = block.row_of_entry
+        seen = ~np.isnan(block.x)
+        x = np.where(seen, block.x, 0)
+        entry_weight = weight[row] * seen
+        back_weight = zero_weight[row] * columns.full_weight(len(vectors.target))[block.ids]
+        nothing = np.zeros_like(x)
+        family, link = self.family, self.spec.link
+        value += float(entry_weight @ _log_density(family, link, x, as_entry))
+        value -= float(back_weight @ _log_density(family, link, nothing, as_zero))
+        entry_slope = entry_weight * residual(family, link, x, as_entry)
+        zero_slope = back_weight * residual(family, link, nothing, as_zero)
+        entry_gradient(
+            *shape,
+            vectors.target,
+            entry_slope.astype(self.dtype, copy=False),
+            zero_slope.astype(self.dtype, copy=False),
+            gradient.target,
+            gradient.bag,
+            gradient.intercept,
+            g_sums,
+        )
+        scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
+        return value, gradient
+
+    def _categorical(
+        self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
+    ) -> tuple[float, Vectors]:
+        """A softmax over all entities for each stored entry, or for each row of the reverse."""
+        from efemb.engine.softmax import softmax_terms
+
+        return softmax_terms(self, block, vectors, weight)
+
+
+def _log_density(family: Family, link: Any, x: Floats, u: Floats) -> Floats:
+    eta = natural_parameter(family, link, u)
+    return eta * family.statistic(x) - family.log_normalizer(eta) + family.log_base_measure(x)
+
+
+def _part(block: RowBlock, piece: slice) -> RowBlock:
+    """Some consecutive rows of a block."""
+    if piece.start == 0 and piece.stop == len(block.total):
+        return block
+    entries = slice(block.ptr[piece.start], block.ptr[piece.stop])
+    members = slice(block.bag_ptr[piece.start], block.bag_ptr[piece.stop])
+    edges = slice(piece.start, piece.stop + 1)
+    return RowBlock(
+        bag_ptr=block.bag_ptr[edges] - members.start,
+        bag_ids=block.bag_ids[members],
+        bag_values=block.bag_values[members],
+        ptr=block.ptr[edges] - entries.start,
+        ids=block.ids[entries],
+        x=block.x[entries],
+        own=block.own[entries],
+        total=block.total[piece],
+        rest=block.rest[entries],
+        row=block.row[piece],
+        excluded=None if block.excluded is None else block.excluded[piece],
+    )

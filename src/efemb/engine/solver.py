@@ -1,0 +1,34 @@
+"""Solver: value and gradient of the data term for some rows; one solver a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from efemb.engine.vectors import Vectors
+from efemb.families.base import Family
+from efemb.spec import Spec
+from efemb.types import Ints
+
+
+class Solver(ABC):
+    """Log-likelihood of some rows and its gradient in the vectors."""
+
+    name: ClassVar[str]
+    stochastic: ClassVar[bool] = True  # whether it can work on a part of the rows
+    spec: Spec
+    n_rows: int
+    total_weight: float  # sum of the weights of all terms
+
+    @abstractmethod
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """Sum over the rows (all of them by default).
+
+        `exact` visits every zero even where the model samples them.
+        """
+
+    @abstractmethod
+    def set_family(self, family: Family) -> None:
+        """Use a family whose dispersion has been refitted."""

@@ -1,0 +1,152 @@
+"""ParameterSpace: from unconstrained parameters to the vectors of a solver, and gradients back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from efemb.engine.vectors import Vectors
+from efemb.errors import ParameterError
+from efemb.parameters import Parameters, flatten, unflatten
+from efemb.priors import Prior
+from efemb.spec import Spec
+from efemb.structures import sum_rows
+from efemb.types import Floats, Ints
+
+
+class ParameterSpace:
+    """Shapes, positivity, sharing and priors of one model on one data set."""
+
+    def __init__(self, spec: Spec, n_entities: int, n_slots: int, n_dims: int, k: int) -> None:
+        self.spec, self.n_entities, self.n_slots, self.n_dims = spec, n_entities, n_slots, n_dims
+        self.k = k
+        self.rho_of, self.alpha_of = spec.structure.maps(n_entities)
+        if spec.structure.tied and n_slots > 1:
+            raise ParameterError("Tied vectors need one context vector an entity: Lagged(shared)")
+        self.n_rho = _rows(self.rho_of, n_entities)
+        self.n_alpha = _rows(self.alpha_of, n_entities)
+        self.plain = (
+            not spec.structure.tied and self.rho_of is None and self.alpha_of is None
+        ) and n_dims == 1
+
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]:
+        """Shapes of rho, alpha and the intercept."""
+        tail = () if self.n_dims == 1 else (self.n_dims,)
+        rho = (self.n_rho, self.k, *tail)
+        alpha = rho if self.spec.structure.tied else (self.n_alpha * self.n_slots, self.k, *tail)
+        return rho, alpha, (self.n_entities, *tail) if self.spec.intercept else None
+
+    def checked(self, parameters: Parameters) -> Parameters:
+        """The parameters as float64, after checking shapes, finiteness and signs."""
+        tied = self.spec.structure.tied
+        alpha = parameters.rho if tied and parameters.alpha is None else parameters.alpha
+        given = (parameters.rho, alpha, parameters.intercept)
+        arrays: list[Floats | None] = []
+        for name, value, shape in zip(
+            ("rho", "alpha", "intercept"), given, self.shapes(), strict=True
+        ):
+            if shape is None or value is None:
+                if shape is not None or (value is not None and np.any(value)):
+                    need = "missing" if shape is not None else "given, but intercept=False"
+                    raise ParameterError(f"{name} is {need}")
+                arrays.append(None)
+                continue
+            array = np.asarray(value, dtype=np.float64)
+            if array.shape != shape:
+                raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
+            if not np.isfinite(array).all():
+                raise ParameterError(f"{name} holds NaN or infinite numbers")
+            arrays.append(array)
+        rho, alpha_array, intercept = arrays
+        assert rho is not None and alpha_array is not None
+        found = Parameters(rho, alpha_array, intercept)
+        if tied and not np.array_equal(rho, alpha_array):
+            raise ParameterError("a Tied model has rho = alpha: pass the same array twice")
+        for name, value, positive in self._signed(found):
+            if positive and value.min() <= 0:
+                raise ParameterError(f"{name} must be positive in this model")
+        return found
+
+    def _signed(self, p: Parameters) -> list[tuple[str, Floats, bool]]:
+        found = [
+            ("rho", p.rho, self.spec.positive_rho),
+            ("alpha", p.alpha, self.spec.positive_alpha),
+        ]
+        if p.intercept is not None:
+            found.append(("intercept", p.intercept, self.spec.positive_intercept))
+        return found
+
+    def unconstrained(self, parameters: Parameters) -> Parameters:
+        """Logarithms where the vectors are positive."""
+        arrays = [np.log(v) if positive else v.copy() for _, v, positive in self._signed(parameters)]
+        return Parameters(*arrays)
+
+    def constrained(self, theta: Parameters) -> Parameters:
+        """The vectors themselves; arrays without a constraint are shared, not copied."""
+        arrays = [np.exp(v) if positive else v for _, v, positive in self._signed(theta)]
+        if self.spec.structure.tied:
+            arrays[1] = arrays[0]
+        return Parameters(*arrays)
+
+    def vectors(self, parameters: Parameters) -> Vectors:
+        """Flat vectors of every entity; under the reverse conditional with exchanged roles."""
+        rho = parameters.rho if self.rho_of is None else parameters.rho[self.rho_of]
+        alpha = parameters.rho if self.spec.structure.tied else parameters.alpha
+        if self.alpha_of is not None:
+            slots = alpha.reshape(self.n_slots, self.n_alpha, *alpha.shape[1:])
+            alpha = slots[:, self.alpha_of].reshape(-1, *alpha.shape[1:])
+        intercept = parameters.intercept
+        if intercept is None:
+            intercept = np.zeros(self.n_entities * self.n_dims, dtype=rho.dtype)
+        found = Vectors(flatten(rho), flatten(alpha), intercept.reshape(-1))
+        return found.swapped() if self.spec.combine.reverse else found
+
+    def pull_back(self, parameters: Parameters, slopes: Vectors) -> Parameters:
+        """Gradient in the unconstrained parameters from the gradient in the vectors."""
+        if self.spec.combine.reverse:
+            slopes = slopes.swapped()
+        rho, alpha = unflatten(slopes.target, self.n_dims), unflatten(slopes.bag, self.n_dims)
+        if self.rho_of is not None:
+            rho = sum_rows(rho, self.rho_of, self.n_rho)
+        if self.alpha_of is not None:
+            slots = alpha.reshape(self.n_slots, self.n_entities, *alpha.shape[1:])
+            summed = [sum_rows(slot, self.alpha_of, self.n_alpha) for slot in slots]
+            alpha = np.concatenate(summed)
+        if self.spec.structure.tied:
+            rho, alpha = rho + alpha, np.zeros_like(alpha)
+        intercept = None
+        if parameters.intercept is not None:
+            intercept = slopes.intercept.reshape(parameters.intercept.shape)
+        gradient = Parameters(rho, alpha, intercept)
+        self._chain_rule(parameters, gradient, slopes.rows)
+        return gradient
+
+    def _chain_rule(self, parameters: Parameters, gradient: Parameters, rows: Ints | None) -> None:
+        for (_, value, positive), slope in zip(
+            self._signed(parameters), gradient.arrays(), strict=True
+        ):
+            if positive:
+                slope *= value if rows is None else value[rows]
+
+    def priors(self, parameters: Parameters) -> list[tuple[int, Prior, Floats]]:
+        """(place, prior, array) of every penalised array."""
+        spec = self.spec
+        found = [(0, spec.prior_rho, parameters.rho)]
+        if not spec.structure.tied:
+            found.append((1, spec.prior_alpha, parameters.alpha))
+        if parameters.intercept is not None:
+            found.append((2, spec.intercept_prior, parameters.intercept))
+        return [(place, prior, array) for place, prior, array in found if prior is not None]
+
+    def log_prior(self, parameters: Parameters) -> float:
+        """Sum of the log-priors."""
+        return float(sum(prior.log_density(array) for _, prior, array in self.priors(parameters)))
+
+    def add_prior(self, parameters: Parameters, gradient: Parameters, weight: float = 1.0) -> None:
+        """Add the priors' gradient in place."""
+        slopes = list(gradient.arrays())
+        for place, prior, array in self.priors(parameters):
+            slopes[place] += weight * prior.gradient(array)
+
+
+def _rows(index: Ints | None, n_entities: int) -> int:
+    return n_entities if index is None else int(index.max()) + 1

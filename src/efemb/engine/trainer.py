@@ -1,0 +1,304 @@
+"""Trainer: passes of gradient steps until the validation score or the objective stops rising."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from efemb.engine.callbacks import Callback, EarlyStopping, Progress
+from efemb.engine.interrupt import StopFlag, stop_on_interrupt
+from efemb.engine.lbfgs import LimitedMemory
+from efemb.engine.optimizers import LBFGS, FirstOrder, Optimizer
+from efemb.engine.solver import Solver
+from efemb.engine.space import ParameterSpace
+from efemb.engine.validation import Validation
+from efemb.engine.vectors import Vectors
+from efemb.errors import DivergenceError
+from efemb.families.base import Family
+from efemb.parameters import Parameters
+from efemb.types import Floats, Ints
+
+STEPS_BETWEEN_SCORES = 20
+
+
+@dataclass
+class Result:
+    """What a fit leaves behind."""
+
+    parameters: Parameters
+    family: Family
+    history: list[dict[str, Any]]
+    n_iter: int
+    best_iter: int
+    converged: bool
+    interrupted: bool
+    optimizer_state: dict[str, Floats] | None = None
+
+
+@dataclass
+class Trainer:
+    """Options of one fit; `run` does it."""
+
+    space: ParameterSpace
+    solver: Solver
+    optimizer: Optimizer
+    batch_size: int | None
+    max_iter: int
+    tol: float
+    patience: int
+    rng: np.random.Generator
+    validation: Validation | None = None
+    callbacks: Iterable[Callback] = ()
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, start: Parameters, state: dict[str, Floats] | None = None) -> Result:
+        """Train from `start`, with the optimiser's state where an earlier fit left it."""
+        self.state = state
+        self.family = self.solver.spec.family
+        self.started = time.perf_counter()
+        self.best: tuple[float, int, Parameters, Family] | None = None
+        self.stopper = EarlyStopping(self.patience, self.tol)
+        self.iteration = 0
+        with stop_on_interrupt() as flag:
+            self.flag = flag
+            work = self._newton if isinstance(self.optimizer, LBFGS) else self._passes
+            try:
+                parameters, converged = work(self.space.unconstrained(start))
+            finally:
+                for callback in self.callbacks:
+                    getattr(callback, "close", _nothing)()
+        best_iter = self.iteration
+        if self.best is not None:
+            _, best_iter, parameters, self.family = self.best
+        return Result(
+            parameters,
+            self.family,
+            self.history,
+            self.iteration,
+            best_iter,
+            converged,
+            self.flag.raised,
+            self.state,
+        )
+
+    state: dict[str, Floats] | None = field(init=False, default=None, repr=False)
+    flag: StopFlag = field(init=False, repr=False)
+    family: Family = field(init=False, repr=False)
+
+    def _passes(self, theta: Parameters) -> tuple[Parameters, bool]:
+        """First-order steps on minibatches."""
+        assert isinstance(self.optimizer, FirstOrder)
+        steps = _Steps(self, theta, self.optimizer)
+        every = max(1, STEPS_BETWEEN_SCORES // len(steps.batches(None)))
+        for self.iteration in range(1, self.max_iter + 1):
+            objective = steps.one_pass()
+            if self.solver.spec.family.learns:
+                self._adapt(objective - self.space.log_prior(steps.parameters))
+            last = self.iteration == self.max_iter or self.flag.raised
+            if self._after(objective, steps.parameters, self.iteration % every == 0 or last):
+                return steps.parameters, not self.flag.raised
+            if self.flag.raised:
+                break
+        return steps.parameters, False
+
+    def _adapt(self, likelihood: float) -> None:
+        self.family = self.family.adapt(likelihood, self.solver.total_weight)
+        self.solver.set_family(self.family)
+
+    def _newton(self, theta: Parameters) -> tuple[Parameters, bool]:
+        """L-BFGS on all rows."""
+        flat = _Flat(theta)
+
+        def evaluate(x: Floats) -> tuple[float, Floats]:
+            parameters = self.space.constrained(flat.parameters(x))
+            return self._profile(parameters, flat)
+
+        assert isinstance(self.optimizer, LBFGS)
+        search = LimitedMemory(evaluate, flat.vector(theta), self.optimizer.memory)
+        for self.iteration in range(1, self.max_iter + 1):
+            before = search.value
+            moved = search.step()
+            parameters = self.space.constrained(flat.parameters(search.x))
+            last = not moved or self.iteration == self.max_iter or self.flag.raised
+            gain = (search.value - before) / max(self.solver.total_weight, 1.0)
+            done = self._after(search.value, parameters, self.iteration % 5 == 0 or last)
+            if not moved or done or (self.validation is None and gain < 0.01 * self.tol):
+                return parameters, not self.flag.raised
+            if self.flag.raised:
+                break
+        return parameters, False
+
+    def _profile(self, parameters: Parameters, flat: _Flat) -> tuple[float, Floats]:
+        """Objective and gradient, with a learned dispersion at its best value."""
+        value, gradient, self.family = evaluate_objective(self.space, self.solver, parameters)
+        return value, flat.vector(gradient)
+
+    def _after(self, objective: float, parameters: Parameters, scored: bool) -> bool:
+        """Record the iteration; True ends the fit."""
+        if not np.isfinite(objective):
+            raise DivergenceError(
+                f"the objective became {objective} in iteration {self.iteration}; lower the "
+                "optimizer's step (for example optimizer=Adagrad(step=0.02)), raise the prior's "
+                "precision, or scale the data"
+            )
+        score = None
+        if self.validation is not None and scored:
+            score = self.validation.score(self.space.vectors(parameters), self.family)
+            if self.best is None or score > self.best[0]:
+                self.best = (score, self.iteration, parameters.copy(), self.family)
+        seconds = time.perf_counter() - self.started
+        progress = Progress(self.iteration, objective, score, seconds, parameters.copy)
+        self.history.append(progress.record())
+        wishes = [callback(progress) for callback in self.callbacks]
+        return self.stopper(progress) or any(wish is True for wish in wishes)
+
+
+def evaluate_objective(
+    space: ParameterSpace, solver: Solver, parameters: Parameters
+) -> tuple[float, Parameters, Family]:
+    """L and its gradient in the unconstrained parameters; a learned dispersion is profiled out."""
+    family: Family = solver.spec.family
+    solver.set_family(family)
+    value, slopes = solver.value_and_gradient(space.vectors(parameters), exact=True)
+    if family.learns:
+        best = family.adapt(value, solver.total_weight)
+        ratio = _dispersion(family) / _dispersion(best)
+        slopes.scale(ratio)
+        solver.set_family(best)
+        value = _refitted(value, family, best, solver.total_weight)
+        family = best
+    gradient = space.pull_back(parameters, slopes)
+    space.add_prior(parameters, gradient)
+    return value + space.log_prior(parameters), gradient, family
+
+
+def _dispersion(family: Family) -> float:
+    return float(getattr(family, "variance", 1.0))
+
+
+def _refitted(value: float, before: Family, after: Family, weight: float) -> float:
+    """Log-likelihood under the refitted family, from that under the old one."""
+    zero = np.zeros(1)
+    old, new = (float(f.log_base_measure(zero)[0]) * weight for f in (before, after))
+    return (value - old) * _dispersion(before) / _dispersion(after) + new
+
+
+class _Steps:
+    """Minibatch steps of a first-order optimiser."""
+
+    def __init__(self, trainer: Trainer, theta: Parameters, optimizer: FirstOrder) -> None:
+        self.trainer, self.space, self.solver = trainer, trainer.space, trainer.solver
+        self.theta = theta
+        self.parameters = self.space.constrained(theta)
+        self.stepper = optimizer.start(list(theta.arrays()), self.solver.n_rows)
+        if trainer.state is not None:
+            self.stepper.restore(trainer.state)
+        trainer.state = self.stepper.state()
+        self.touched: Ints | None = None
+        self.count = 0
+
+    def batches(self, order: Ints | None) -> list[Ints | None]:
+        """Near-equal parts of the rows; one None where all rows are taken at once."""
+        n, size = self.solver.n_rows, self.trainer.batch_size
+        if size is None or size >= n:
+            return [None]
+        edges = np.linspace(0, n, max(1, round(n / size)) + 1).astype(int)
+        rows = np.arange(n) if order is None else order
+        return [rows[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+    def one_pass(self) -> float:
+        """All minibatches in a random order of rows; returns the mean estimate of L."""
+        n = self.solver.n_rows
+        total = 0.0
+        whole = self.trainer.batch_size is None or self.trainer.batch_size >= n
+        order = None if whole else self.trainer.rng.permutation(n)
+        done = 0
+        for rows in self.batches(order):
+            total += self._step(rows)
+            done += n if rows is None else len(rows)
+            for callback in self.trainer.callbacks:
+                getattr(callback, "step", _nothing)(done / n)
+            if self.trainer.flag.raised:
+                break
+        return total * n / done + self.space.log_prior(self.parameters)
+
+    def _step(self, rows: Ints | None) -> float:
+        share = 1.0 if rows is None else len(rows) / self.solver.n_rows
+        vectors = self.space.vectors(self.parameters)
+        value, slopes = self.solver.value_and_gradient(vectors, rows)
+        self.count += 1
+        if not np.isfinite(value):
+            raise DivergenceError(
+                f"the objective became {value} at step {self.count} (iteration "
+                f"{self.trainer.iteration}); lower the optimizer's step, raise the prior's "
+                "precision, or scale the data"
+            )
+        slopes.scale(1.0 / share)
+        if slopes.rows is None or not self.space.plain:
+            self._dense(_spread(slopes, vectors))
+        else:
+            self._sparse(slopes)
+        return value
+
+    def _dense(self, slopes: Vectors) -> None:
+        gradient = self.space.pull_back(self.parameters, slopes)
+        self.space.add_prior(self.parameters, gradient)
+        self.stepper.step(list(self.theta.arrays()), list(gradient.arrays()), None)
+        self.parameters = self.space.constrained(self.theta)
+
+    def _sparse(self, slopes: Vectors) -> None:
+        """Only the rows in use; each catches up on the prior's gradient since its last visit."""
+        rows = slopes.rows
+        assert rows is not None
+        if self.touched is None:
+            self.touched = np.zeros(self.space.n_entities, dtype=np.int64)
+        waited = (self.count - self.touched[rows]).astype(slopes.target.dtype)
+        self.touched[rows] = self.count
+        local = Parameters(*(array[rows] for array in self.parameters.arrays()))
+        gradient = self.space.pull_back(self.parameters, slopes)
+        arrays = list(gradient.arrays())
+        for place, prior, array in self.space.priors(local):
+            arrays[place] += prior.gradient(array) * waited.reshape(-1, *[1] * (array.ndim - 1))
+        self.stepper.step(list(self.theta.arrays()), arrays, rows)
+        for (_, value, positive), raw in zip(
+            self.space._signed(self.parameters), self.theta.arrays(), strict=True
+        ):
+            if positive:
+                value[rows] = np.exp(raw[rows])
+
+
+def _nothing(*args: object) -> None:
+    """Stand in for a method that a callback need not have."""
+
+
+def _spread(slopes: Vectors, like: Vectors) -> Vectors:
+    """A gradient on some rows as one on all rows."""
+    if slopes.rows is None:
+        return slopes
+    full = Vectors.zeros_like(like)
+    full.target[slopes.rows] = slopes.target
+    full.bag[slopes.rows] = slopes.bag
+    full.intercept[slopes.rows] = slopes.intercept
+    return full
+
+
+class _Flat:
+    """Parameters as one vector and back."""
+
+    def __init__(self, like: Parameters) -> None:
+        self.shapes = [array.shape for array in like.arrays()]
+
+    def vector(self, parameters: Parameters) -> Floats:
+        return np.concatenate([array.reshape(-1) for array in parameters.arrays()])
+
+    def parameters(self, vector: Floats) -> Parameters:
+        arrays, start = [], 0
+        for shape in self.shapes:
+            stop = start + int(np.prod(shape))
+            arrays.append(vector[start:stop].reshape(shape))
+            start = stop
+        return Parameters(*arrays)

@@ -1,0 +1,79 @@
+"""Validation: the score of held-out observations during training."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.row_bags import RowBags
+from efemb.engine.blocks import Workers, cut
+from efemb.engine.solver import Solver
+from efemb.engine.vectors import Vectors
+from efemb.families.base import Family
+from efemb.scoring import Entries, entry_log_density, normalized_log_likelihood
+from efemb.spec import Spec
+from efemb.types import Ints
+
+BLOCK_ENTRIES = 2048
+
+
+class Validation(ABC):
+    """Something that scores vectors; higher is better."""
+
+    @abstractmethod
+    def score(self, vectors: Vectors, family: Family) -> float:
+        """Mean score of the held-out observations."""
+
+
+class EntryValidation(Validation):
+    """Held-out entries of row contexts: normalised log-likelihood per unit, or log-density."""
+
+    def __init__(self, entries: Entries, spec: Spec, pool: Workers) -> None:
+        self.entries, self.spec, self.pool = entries.known(), spec, pool
+
+    def score(self, vectors: Vectors, family: Family) -> float:
+        """Sum x log p / sum x where the family is scored by shares, else the mean log-density."""
+        score = normalized_log_likelihood if family.normalized_score else entry_log_density
+        arrays = (vectors.target, vectors.bag, vectors.intercept)
+        pieces = [_some(self.entries, piece) for piece in cut(len(self.entries.x), BLOCK_ENTRIES)]
+        found = self.pool.map(lambda part: score(family, self.spec.link, part, *arrays), pieces)
+        each = np.concatenate(list(found))
+        weight = self.entries.x if family.normalized_score else np.ones(len(each))
+        return float(weight @ each / weight.sum())
+
+
+class SolverValidation(Validation):
+    """Held-out rows of any context: mean conditional log-density."""
+
+    def __init__(self, solver: Solver, rows: Ints | None, weight: float) -> None:
+        self.solver, self.rows, self.weight = solver, rows, weight
+
+    def score(self, vectors: Vectors, family: Family) -> float:
+        """Log-likelihood of the rows over their weight."""
+        self.solver.set_family(family)
+        value, _ = self.solver.value_and_gradient(vectors, self.rows, exact=True)
+        return value / self.weight
+
+
+def _some(entries: Entries, piece: slice) -> Entries:
+    """A slice of the entries with only the bags they need."""
+    needed, row = np.unique(entries.row[piece], return_inverse=True)
+    arrays = (entries.ids, entries.x, entries.own, entries.rest, entries.empty)
+    return Entries(entries.bags[needed], row, *(array[piece] for array in arrays))
+
+
+def rows_given_themselves(bound: RowBags) -> Entries:
+    """Every entry of every row given the rest of its row."""
+    block = bound.block(np.arange(bound.n_rows))
+    return Entries.leave_one_out(block, bound.n_context_vectors)
+
+
+def entries_given_rows(bound: RowBags, held: Any) -> Entries:
+    """Stored entries of the sparse matrix `held`, given the training rows of `bound`."""
+    rows = np.flatnonzero(np.diff(held.indptr))
+    block = bound.block(rows)
+    sizes = np.diff(held.indptr)[rows]
+    row = np.repeat(np.arange(len(rows)), sizes)
+    return Entries.held_out(block, bound.n_context_vectors, row, held.indices, held.data)

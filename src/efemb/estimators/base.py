@@ -1,0 +1,344 @@
+"""BaseEmbedding: fitting, predicting and the scikit-learn contract, for every model."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from efemb import prediction
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.data.dataset import Dataset
+from efemb.engine.blocks import workers
+from efemb.engine.fit import Fit, Options, choose_solver, fit_model, make_solver
+from efemb.engine.progress import ProgressBar
+from efemb.engine.space import ParameterSpace
+from efemb.engine.trainer import evaluate_objective
+from efemb.engine.vectors import Vectors
+from efemb.errors import ParameterError
+from efemb.estimators import checking
+from efemb.estimators.growing import grown
+from efemb.estimators.reading import read
+from efemb.families import Gaussian
+from efemb.fitted import FittedEmbedding
+from efemb.parameters import Parameters, flatten
+from efemb.spec import Spec
+from efemb.types import Floats
+
+
+@dataclass(eq=False, repr=False)
+class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What every embedding shares; models say in `_spec` which ingredients they are made of."""
+
+    n_components: int = 10
+    _: KW_ONLY
+    structure: Any = "per-entity"
+    combine: Any = "linear"
+    intercept: bool = True
+    intercept_prior: Any = None
+    solver: str = "auto"
+    optimizer: Any = "auto"
+    batch_size: int | str | None = "auto"
+    max_iter: int | None = None
+    early_stopping: bool = True
+    validation_fraction: float | None = None
+    n_iter_no_change: int = 5
+    tol: float = 1e-4
+    warm_start: bool = False
+    n_jobs: int | None = 1
+    random_state: Any = None
+    dtype: str = "float32"
+    verbose: int = 0
+    callbacks: Any = None
+
+    _allow_real = False
+    _binarize = False
+    _way_out = "remove or correct such values"
+
+    @abstractmethod
+    def _spec(self) -> Spec:
+        """The checked ingredients."""
+
+    def __post_init__(self) -> None:
+        """Nothing: arguments are stored untouched and checked in `fit`."""
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        positions: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Fit the embedding.
+
+        Parameters
+        ----------
+        X : Dataset, array, sparse matrix or data frame, rows x entities
+        y : ignored
+        validation : like X, optional
+            Entries of the same rows that X lacks, or other rows; replaces the internal hold-out.
+        positions : array (entities, p), optional
+            Shorthand for `Neighbors(k, positions=...)`.
+        sample_weight : array (rows,), optional
+            Rows of weight 0 are still context where the context reaches across rows.
+
+        Returns
+        -------
+        self
+        """
+        before = dict(self.__dict__)
+        try:
+            start = self._start() if self.warm_start and hasattr(self, "parameters_") else None
+            data, weight, report = self._prepared(X, positions, sample_weight, reset=True)
+            held = None if validation is None else self._read(validation, reset=False)
+            spec = self._spec()
+            fit = fit_model(
+                spec,
+                data,
+                self._options(),
+                checking.generator(self.random_state),
+                validation=held,
+                sample_weight=weight,
+                start=start,
+            )
+            self._keep(fit, spec, data, report)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        self._warn_unconverged(fit)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, positions: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """One pass over X from where the estimator stands, without a hold-out.
+
+        Only a `Dataset` with labels may bring new entities; they are added at the end.
+        """
+        before = dict(self.__dict__)
+        try:
+            first = not hasattr(self, "parameters_")
+            start, state = None, None
+            rng = checking.generator(self.random_state)
+            if not first:
+                X, start, state = grown(self, X, rng)
+            data, weight, report = self._prepared(X, positions, sample_weight, reset=first)
+            options = self._options(max_iter=1, early_stopping=False)
+            spec = self._spec()
+            extra = {"start": start, "optimizer_state": state, "sample_weight": weight}
+            fit = fit_model(spec, data, options, rng, **extra)
+            self._keep(fit, spec, data, report)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _options(self, **changes: Any) -> Options:
+        bar = [ProgressBar(self.max_iter)] if self.verbose else []
+        options: dict[str, Any] = {
+            "n_components": checking.check_components(self.n_components),
+            "solver": self.solver,
+            "optimizer": self.optimizer,
+            "batch_size": self.batch_size,
+            "max_iter": self.max_iter,
+            "early_stopping": self.early_stopping,
+            "validation_fraction": self.validation_fraction,
+            "n_iter_no_change": self.n_iter_no_change,
+            "tol": self.tol,
+            "n_jobs": self.n_jobs,
+            "dtype": self.dtype,
+            "callbacks": (*(self.callbacks or ()), *bar),
+        }
+        return Options(**{**options, **changes})
+
+    def _start(self) -> Parameters:
+        return self.parameters_.copy()
+
+    def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Dataset:
+        spec = self._spec()
+        data = read(self, X, reset=reset, positions=positions, binarize=self._binarizes())
+        allow_real = bool(getattr(self, "allow_real", self._allow_real))
+        checking.check_support(data, spec.family, allow_real=allow_real, way_out=self._way_out)
+        return data
+
+    def _binarizes(self) -> bool:
+        return bool(getattr(self, "binarize", self._binarize))
+
+    def _prepared(
+        self, X: Any, positions: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Dataset, Floats | None, dict[str, Any]]:
+        """Checked data, weights and a report of what was left out."""
+        checking.check_components(self.n_components)
+        data = self._read(X, reset=reset, positions=positions)
+        weight = checking.check_sample_weight(sample_weight, data.n_rows)
+        checking.check_shape(data)
+        report: dict[str, Any] = dict(data.report)
+        spec = self._spec()
+        if spec.context.name() == "basket":
+            data, weight = checking.drop_empty_rows(data, weight, report)
+            checking.check_row_contexts(data, report)
+        if isinstance(spec.family, Gaussian):
+            checking.check_variation(data)
+        return data, weight, report
+
+    def _keep(self, fit: Fit, spec: Spec, data: Dataset, report: dict[str, Any]) -> None:
+        result = fit.result
+        self.parameters_ = result.parameters
+        self.embedding_ = result.parameters.rho
+        self.context_ = result.parameters.alpha
+        self.intercept_ = result.parameters.intercept
+        self.family_ = result.family
+        self.history_ = result.history
+        self.n_iter_, self.best_iter_ = result.n_iter, result.best_iter
+        self.converged_ = result.converged
+        self.solver_, self.gradient_ = fit.solver, fit.gradient
+        self.report_ = report
+        self.vocabulary_ = data.entities
+        self.positions_ = data.positions
+        self._lists = fit.lists
+        self._optimizer_state = result.optimizer_state
+        self._n_features_out = int(self.embedding_.shape[1])
+
+    def _warn_unconverged(self, fit: Fit) -> None:
+        if not fit.result.converged and not fit.result.interrupted:
+            warnings.warn(
+                f"{type(self).__name__} was still improving after max_iter={fit.result.n_iter} "
+                "iterations; the best parameters so far are kept: raise max_iter",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    # -- predicting ------------------------------------------------------------------------------
+
+    def _fitted_spec(self) -> Spec:
+        from dataclasses import replace
+
+        return replace(self._spec(), family=self.family_)
+
+    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Vectors]:
+        check_is_fitted(self, "parameters_")
+        data = self._read(X, reset=False)
+        spec = self._fitted_spec()
+        if self._lists is not None:
+            bound: BoundContext = EntityLists(data, self._lists)
+        else:
+            bound = spec.context.bind(data)
+        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, self._k())
+        return spec, bound, space.vectors(self.parameters_)
+
+    def _k(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def transform(self, X: Any) -> Floats:
+        """Embed rows: each row's whole context sum X alpha / d, (rows, K)."""
+        check_is_fitted(self, "parameters_")
+        data = self._read(X, reset=False)
+        alpha = flatten(self.parameters_.alpha)
+        found = prediction.row_embedding(self._fitted_spec(), data, alpha)
+        return found.astype(data.values.dtype, copy=False)
+
+    def context_sums(self, X: Any, entries: Any) -> Floats:
+        """s_tn / d_tn of some cells.
+
+        Parameters
+        ----------
+        X : like in `fit`
+        entries : pair of integer arrays (rows, entities)
+
+        Returns
+        -------
+        array (n, K)
+        """
+        _, bound, vectors = self._bind(X)
+        rows, entities = (np.atleast_1d(np.asarray(part, dtype=np.int64)) for part in entries)
+        if rows.shape != entities.shape or rows.ndim != 1:
+            raise ParameterError("entries must be two integer arrays of the same length")
+        return prediction.context_sums(bound, vectors, rows, entities)
+
+    def conditional(self, X: Any) -> Floats:
+        """Conditional mean of every entry given its context, in the shape of X."""
+        return prediction.conditional_means(*self._bind(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """How well the entries of X are predicted from their contexts; higher is better.
+
+        Counts and binary data on rows: normalised log-likelihood per unit, leaving one entry out
+        at a time. Otherwise: mean conditional log-density per observed entry.
+        """
+        spec, bound, vectors = self._bind(X)
+        weight = checking.check_sample_weight(sample_weight, bound.n_rows)
+        return prediction.score(spec, bound, vectors, weight)
+
+    def objective(
+        self, X: Any, parameters: Parameters, positions: Any = None
+    ) -> tuple[float, Parameters]:
+        """Value and gradient of the full objective at any parameters, in float64.
+
+        The gradient is with respect to the unconstrained parameters: the logarithms where the
+        vectors are positive.
+        """
+        data = self._read(X, reset=False, positions=positions)
+        spec = self._spec()
+        bound = spec.context.bind(data)
+        k = int(np.shape(parameters.rho)[1])
+        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, k)
+        checked = space.checked(parameters)
+        with workers(self.n_jobs) as pool:
+            name = choose_solver(self.solver, bound, spec)
+            solver = make_solver(name, bound, spec, pool, dtype=np.float64)
+            value, gradient, _ = evaluate_objective(space, solver, checked)
+        return value, gradient
+
+    def fitted(self) -> FittedEmbedding:
+        """The result of the fit as an object of its own, free of scikit-learn and numba."""
+        check_is_fitted(self, "parameters_")
+        return FittedEmbedding(
+            parameters=self.parameters_,
+            spec=self._fitted_spec(),
+            vocabulary=self.vocabulary_,
+            positions=self.positions_,
+            lists=self._lists,
+            history=self.history_,
+            model=type(self).__name__,
+        )
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a folder; read it with `efemb.load`."""
+        self.fitted().save(path)
+
+    @classmethod
+    def from_fitted(cls, fitted: FittedEmbedding, **params: Any) -> Self:
+        """An estimator that continues from a fitted model (`warm_start` is on)."""
+        found = cls(n_components=fitted.n_components, warm_start=True, **params)
+        found.parameters_ = fitted.parameters.copy()
+        found.embedding_, found.context_ = found.parameters_.rho, found.parameters_.alpha
+        found.intercept_ = found.parameters_.intercept
+        found.family_, found.history_ = fitted.spec.family, list(fitted.history)
+        found.vocabulary_, found.positions_ = fitted.vocabulary, fitted.positions
+        found._lists, found._optimizer_state = fitted.lists, None
+        found.n_features_in_ = fitted.n_entities
+        found._n_features_out = fitted.n_components
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input; NaN where the family has missing values; positive where it needs them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        spec = self._spec()
+        tags.input_tags.allow_nan = spec.family.missing
+        tags.input_tags.positive_only = spec.family.support.low == 0
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,157 @@
+"""Checks of data against a model, before any work is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.families.base import Family, Interval
+from efemb.types import Bools, Floats
+
+MOST_COMPONENTS = 65_536
+
+
+def check_components(n_components: Any) -> int:
+    """K as an integer between 1 and the limit."""
+    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
+        raise InputTypeError(f"n_components must be an integer, got {n_components!r}")
+    if not 1 <= n_components <= MOST_COMPONENTS:
+        raise ParameterError(
+            f"n_components must lie between 1 and {MOST_COMPONENTS:,}, got {n_components}"
+        )
+    return int(n_components)
+
+
+def check_support(data: Dataset, family: Family, *, allow_real: bool, way_out: str) -> None:
+    """Raise `DataError` naming the first bad value if the family cannot have produced the data."""
+    support = family.support
+    if allow_real:
+        support = Interval(low=support.low, high=support.high)
+    stored = data.values.data if data.is_sparse else data.values
+    missing = np.isnan(stored)
+    if missing.any() and not family.missing:
+        _refuse(data, missing, f"{family.name()} needs observed values", "drop those rows")
+    bad = support.broken_by(stored)
+    if bad.any():
+        hint = way_out if np.isfinite(stored[bad]).all() else "remove infinite values"
+        _refuse(data, bad, f"{family.name()} needs {support}", hint)
+
+
+def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
+    if data.is_sparse:
+        place = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(data.values.indptr, place, side="right")) - 1
+        entity, value = int(data.values.indices[place]), data.values.data[place]
+    else:
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        row, entity, value = index[0], index[1], data.values[index]
+    name = f"entity {entity}"
+    if data.entities is not None:
+        name = f"column {data.entities.labels[entity]!r}"
+    more = int(bad.sum()) - 1
+    others = f", and {more:,} more" if more else ""
+    raise DataError(f"{rule}; {name} has {value:g} (first in row {row}{others}); {way_out}")
+
+
+def check_shape(data: Dataset) -> None:
+    """At least two rows and two entities."""
+    if data.n_rows < 2:
+        raise DataError(f"a model needs at least 2 rows, got n_samples={data.n_rows}")
+    if data.n_entities < 2:
+        raise DataError(
+            f"a context needs at least 2 entities, got n_features={data.n_entities} (1 feature(s))"
+        )
+
+
+def check_variation(data: Dataset) -> None:
+    """Refuse real-valued entities that never vary."""
+    if data.is_sparse:
+        return
+    flat = data.values.reshape(data.n_rows, data.n_entities, -1)
+    low, high = _extremes(flat)
+    constant = np.flatnonzero((low == high).all(axis=1))
+    if len(constant):
+        shown = ", ".join(str(n) for n in constant[:5])
+        raise DataError(
+            f"{len(constant):,} entities are constant (first: {shown}): there is nothing to "
+            "predict; drop them, for example X[:, X.std(axis=0) > 0] or data.take_entities(...)"
+        )
+    never = np.flatnonzero(np.isnan(low).any(axis=1))
+    if len(never):
+        raise DataError(
+            f"{len(never):,} entities have no observed value (first: {never[0]}); drop them"
+        )
+
+
+def _extremes(flat: Floats) -> tuple[Floats, Floats]:
+    low = np.where(np.isnan(flat), np.inf, flat).min(axis=0)
+    high = np.where(np.isnan(flat), -np.inf, flat).max(axis=0)
+    low[np.isinf(low)] = np.nan
+    return low, high
+
+
+def drop_empty_rows(
+    data: Dataset, weight: Floats | None, report: dict[str, Any]
+) -> tuple[Dataset, Floats | None]:
+    """Rows without any non-zero entity teach nothing about contexts: dropped and counted."""
+    if data.is_sparse:
+        filled = np.diff(data.values.indptr) > 0
+    else:
+        flat = data.values.reshape(data.n_rows, -1)
+        filled = (np.nan_to_num(flat) != 0).any(axis=1)
+    report["empty_rows_dropped"] = int((~filled).sum())
+    if filled.all():
+        return data, weight
+    if not filled.any():
+        raise DataError("every row is empty: there is nothing to learn from")
+    return data.take_rows(filled), None if weight is None else weight[filled]
+
+
+def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
+    """At least one row must have two entities; entities that never occur are reported."""
+    if data.is_sparse:
+        sizes = np.diff(data.values.indptr)
+        seen = np.bincount(data.values.indices, minlength=data.n_entities) > 0
+    else:
+        present = (np.nan_to_num(data.values).reshape(data.n_rows, data.n_entities, -1) != 0).any(2)
+        sizes, seen = present.sum(axis=1), present.any(axis=0)
+    if sizes.max() < 2:
+        raise DataError(
+            "every row holds one entity only, so no observation has a context; "
+            "group the data into larger rows (trips, users, sessions)"
+        )
+    report["unused_entities"] = np.flatnonzero(~seen).tolist()
+
+
+def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
+    """One finite weight >= 0 a row."""
+    if weight is None:
+        return None
+    found = np.asarray(weight, dtype=np.float64)
+    if found.ndim == 0:
+        found = np.full(n_rows, float(found))
+    if found.shape != (n_rows,):
+        raise DataError(f"sample_weight must have one number for each of {n_rows} rows")
+    if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
+        raise DataError("sample_weight must be finite, >= 0 and not all zero")
+    return found
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A Generator from None, an int, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ParameterError(f"random_state must be >= 0, got {random_state}")
+        return np.random.default_rng(int(random_state))
+    raise InputTypeError(
+        f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
+    )

@@ -1,0 +1,83 @@
+"""Growing: new labelled entities get vectors of their own in `partial_fit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import Vocabulary
+from efemb.errors import DataError
+from efemb.parameters import Parameters
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.estimators.base import BaseEmbedding
+
+State = dict[str, Floats] | None
+
+
+def grown(
+    estimator: BaseEmbedding, X: Any, rng: np.random.Generator
+) -> tuple[Any, Parameters, State]:
+    """X with its entities in the estimator's order, and parameters with a row for new ones."""
+    parameters, state = estimator.parameters_.copy(), estimator._optimizer_state
+    known = estimator.vocabulary_
+    if not isinstance(X, Dataset) or X.entities is None or known is None:
+        return X, parameters, state
+    if list(X.entities.labels) == list(known.labels):
+        return X, parameters, state
+    if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):  # noqa: PLR2004
+        raise DataError("only models with one vector pair an entity can grow their vocabulary")
+    old = {label: place for place, label in enumerate(known.labels.tolist())}
+    fresh = [label for label in X.entities.labels.tolist() if label not in old]
+    place = {**old, **{label: len(old) + i for i, label in enumerate(fresh)}}
+    index = np.array([place[label] for label in X.entities.labels.tolist()])
+    labels = Vocabulary([*known.labels.tolist(), *fresh])
+    estimator.vocabulary_ = labels
+    estimator.n_features_in_ = len(labels)
+    return _moved(X, index, labels), _more_rows(parameters, len(fresh), rng), _more(state, len(fresh))
+
+
+def _moved(data: Dataset, index: Ints, labels: Vocabulary) -> Dataset:
+    from scipy.sparse import coo_array
+
+    size = (data.n_rows, len(labels))
+    if data.is_sparse:
+        cells = data.values.tocoo()
+        values: Any = coo_array((cells.data, (cells.row, index[cells.col])), shape=size).tocsr()
+    else:
+        values = np.zeros(size, dtype=data.values.dtype)
+        values[:, index] = data.values
+    kept = {"row_labels": data.row_labels, "users": data.users, "recordings": data.recordings}
+    return Dataset(values, entities=labels, report=data.report, **kept)
+
+
+def _more_rows(parameters: Parameters, n: int, rng: np.random.Generator) -> Parameters:
+    """New rows look like the old ones: a typical size, and the lowest intercept."""
+
+    def extended(table: Floats) -> Floats:
+        if (table > 0).all():
+            rows = np.exp(rng.normal(np.log(table).mean(), 0.1, (n, table.shape[1])))
+        else:
+            rows = rng.normal(0.0, 0.1 / np.sqrt(table.shape[1]), (n, table.shape[1]))
+        return np.concatenate([table, rows.astype(table.dtype)])
+
+    intercept = parameters.intercept
+    if intercept is not None:
+        intercept = np.concatenate([intercept, np.full(n, intercept.min(), intercept.dtype)])
+    return Parameters(extended(parameters.rho), extended(parameters.alpha), intercept)
+
+
+def _more(state: State, n: int) -> State:
+    if state is None:
+        return None
+    found: dict[str, Floats] = {}
+    for name, array in state.items():
+        if name == "count":
+            found[name] = array
+        else:
+            rows = np.zeros((n, *array.shape[1:]), dtype=array.dtype)
+            found[name] = np.concatenate([array, rows])
+    return found

@@ -1,0 +1,69 @@
+"""Reading X: any array, sparse matrix, frame or Dataset becomes a Dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from efemb.data.dataset import Dataset
+from efemb.errors import DataError
+
+
+def read(estimator: Any, X: Any, *, reset: bool, positions: Any, binarize: bool) -> Dataset:
+    """Return X as a Dataset; with `reset`, remember its number of features and their names."""
+    if isinstance(X, Dataset):
+        data = _remember(estimator, X, reset)
+    else:
+        values = _as_array(estimator, X, reset)
+        labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
+        data = Dataset(values, entities=labels, positions=positions)
+    if positions is not None or binarize:
+        data = Dataset(
+            _binary(data.values) if binarize else data.values,
+            entities=data.entities,
+            positions=data.positions if positions is None else positions,
+            row_labels=data.row_labels,
+            users=data.users,
+            recordings=data.recordings,
+            report=data.report,
+        )
+    return data
+
+
+def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
+    known = hasattr(estimator, "n_features_in_")
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": False,
+        "allow_nd": np.ndim(X) == 3,  # noqa: PLR2004
+    }
+    if not reset and not known:  # objective() of an unfitted estimator
+        from sklearn.utils.validation import check_array
+
+        return check_array(X, **options)
+    return validate_data(estimator, X, reset=reset, **options)
+
+
+def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
+    known = getattr(estimator, "n_features_in_", None)
+    if reset:
+        estimator.n_features_in_ = data.n_entities
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif known is not None and known != data.n_entities:
+        raise DataError(
+            f"X has {data.n_entities} features, but {type(estimator).__name__} was fitted with "
+            f"{known} features"
+        )
+    return data
+
+
+def _binary(values: Any) -> Any:
+    if isinstance(values, np.ndarray):
+        return np.where(np.isnan(values), np.nan, (values != 0).astype(values.dtype))
+    found = values.copy()
+    found.data = np.where(np.isnan(found.data), np.nan, 1).astype(found.dtype)
+    return found

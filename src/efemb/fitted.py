@@ -1,0 +1,92 @@
+"""FittedEmbedding: the result of a fit, immutable and safe on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from efemb.parameters import Parameters
+from efemb.spec import Spec
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from efemb.contexts.base import BoundContext
+    from efemb.contexts.entity_lists import Lists
+    from efemb.data.dataset import Dataset
+    from efemb.data.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class FittedEmbedding:
+    """Vectors, labels and the ingredients that give them meaning.
+
+    Needs neither scikit-learn nor numba. `save` writes a folder, `efemb.load` reads it.
+    """
+
+    parameters: Parameters
+    spec: Spec
+    vocabulary: Vocabulary | None = None
+    positions: Floats | None = None
+    lists: tuple[Lists, ...] | None = field(default=None, repr=False)
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    model: str = "Embedding"
+
+    @property
+    def n_components(self) -> int:
+        """K."""
+        return int(self.parameters.rho.shape[1])
+
+    @property
+    def n_entities(self) -> int:
+        """N."""
+        from efemb.errors import ParameterError
+
+        if self.parameters.intercept is not None:
+            return len(self.parameters.intercept)
+        if self.vocabulary is not None:
+            return len(self.vocabulary)
+        if self.spec.structure.name() == "shared":
+            raise ParameterError("the number of entities of a Shared model needs a vocabulary")
+        return len(self.parameters.rho)
+
+    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Any]:
+        from efemb.contexts.entity_lists import EntityLists
+        from efemb.data.dataset import Dataset
+        from efemb.engine.space import ParameterSpace
+        from efemb.errors import DataError
+
+        data: Dataset = X if isinstance(X, Dataset) else Dataset(X)
+        if data.n_entities != self.n_entities:
+            raise DataError(
+                f"the data have {data.n_entities} entities, the model has {self.n_entities}"
+            )
+        bound: BoundContext = (
+            self.spec.context.bind(data) if self.lists is None else EntityLists(data, self.lists)
+        )
+        dims = (bound.n_entities, bound.n_slots, bound.n_dims, self.n_components)
+        return self.spec, bound, ParameterSpace(self.spec, *dims).vectors(self.parameters)
+
+    def conditional(self, X: Any) -> Floats:
+        """Conditional mean of every entry given its context."""
+        from efemb import prediction
+
+        return prediction.conditional_means(*self._bind(X))
+
+    def score(self, X: Any) -> float:
+        """Score of data as in the estimators."""
+        from efemb import prediction
+
+        return prediction.score(*self._bind(X))
+
+    def save(self, path: Any) -> None:
+        """Write the model to a folder, atomically, without pickle."""
+        from efemb.storage import save
+
+        save(self, path)
+
+
+def load(path: Any) -> FittedEmbedding:
+    """Read a model that `save` wrote."""
+    from efemb.storage import read
+
+    return read(path)

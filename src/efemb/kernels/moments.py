@@ -1,0 +1,87 @@
+"""Kernels of the moments solver: value and gradient from Gram statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def gram_gradient(
+    first: int,
+    last: int,
+    ptr: Array,
+    members: Array,
+    place: Array,
+    gram: Array,
+    cross: Array,
+    target: Array,
+    bag: Array,
+    intercept: Array,
+    g_target: Array,
+    g_edges: Array,
+    g_intercept: Array,
+) -> float:
+    """Fit term 2 c'w - w'G w of entities first..last, w = (alpha_m . rho_n for members, b_n).
+
+    g_edges[e] gets c - G w of every member edge; the last coordinate of each entity is the
+    intercept. Returns the sum of the fit terms.
+    """
+    size = target.shape[1]
+    total = 0.0
+    for n in range(first, last):
+        start, degree = ptr[n], ptr[n + 1] - ptr[n]
+        w = np.empty(degree + 1, target.dtype)
+        for e in range(degree):
+            inner = target[n, 0] * 0
+            m = members[start + e]
+            for k in range(size):
+                inner += target[n, k] * bag[m, k]
+            w[e] = inner
+        w[degree] = intercept[n]
+        base = place[n]
+        offset = start + n
+        for k in range(size):
+            g_target[n, k] = 0
+        for i in range(degree + 1):
+            inner = target[n, 0] * 0
+            row = base + i * (degree + 1)
+            for j in range(degree + 1):
+                inner += gram[row + j] * w[j]
+            rest = cross[offset + i] - inner
+            total += w[i] * (cross[offset + i] + rest)
+            if i == degree:
+                g_intercept[n] = rest
+            else:
+                g_edges[start + i] = rest
+                m = members[start + i]
+                for k in range(size):
+                    g_target[n, k] += rest * bag[m, k]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def member_gradient(
+    first: int,
+    last: int,
+    ptr: Array,
+    owners: Array,
+    edges: Array,
+    g_edges: Array,
+    target: Array,
+    g_bag: Array,
+) -> None:
+    """g_bag[m] = sum over the edges into m of g_edges * rho of their owner (transposed lists)."""
+    size = target.shape[1]
+    for m in range(first, last):
+        for k in range(size):
+            g_bag[m, k] = 0
+        for p in range(ptr[m], ptr[m + 1]):
+            slope = g_edges[edges[p]]
+            n = owners[p]
+            for k in range(size):
+                g_bag[m, k] += slope * target[n, k]

@@ -1,0 +1,119 @@
+"""Predictions of a model with given parameters on given data; NumPy and SciPy only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext, dense_rows, or_one
+from efemb.contexts.row_bags import RowBags
+from efemb.errors import DataError
+from efemb.objective import expected_value, log_density
+from efemb.scoring import Entries, normalized_log_likelihood
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+    from efemb.engine.vectors import Vectors
+
+BLOCK_NUMBERS = 1 << 22
+
+
+def _row_blocks(bound: BoundContext) -> list[Ints]:
+    cost = max(bound.cost_of_row(), bound.n_entities * bound.n_dims, 1)
+    size = max(1, BLOCK_NUMBERS // cost)
+    rows = np.arange(bound.n_rows)
+    return [rows[start : start + size] for start in range(0, bound.n_rows, size)]
+
+
+def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floats:
+    """E[x_tn | context] of every cell, (T, N) or (T, N, D)."""
+    found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
+    for rows in _row_blocks(bound):
+        u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
+        found[rows] = expected_value(spec.family, spec.link, u)
+    if bound.n_dims == 1:
+        return found
+    return found.reshape(bound.n_rows, bound.n_entities, bound.n_dims)
+
+
+def mean_log_density(
+    spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None
+) -> float:
+    """Mean conditional log-density per observed number."""
+    total = count = 0.0
+    for rows in _row_blocks(bound):
+        x = dense_rows(bound.data, rows).reshape(len(rows), -1)
+        u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
+        seen = ~np.isnan(x)
+        row_weight = np.ones(len(rows)) if weight is None else weight[rows]
+        each = np.broadcast_to(row_weight[:, None], x.shape)[seen]
+        total += float(each @ log_density(spec.family, spec.link, x[seen], u[seen]))
+        count += float(each.sum())
+    return total / count
+
+
+def score(
+    spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None = None
+) -> float:
+    """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
+    if not (spec.family.normalized_score and isinstance(bound, RowBags)):
+        return mean_log_density(spec, bound, vectors, weight)
+    entries = Entries.leave_one_out(bound.block(np.arange(bound.n_rows)), bound.n_context_vectors)
+    known = entries.known()
+    if len(known.x) == 0:
+        raise DataError(
+            "no row has two or more non-zero entities, so there is no context to predict from"
+        )
+    arrays = (vectors.target, vectors.bag, vectors.intercept)
+    each = normalized_log_likelihood(spec.family, spec.link, known, *arrays)
+    units = known.x if weight is None else known.x * weight[known.row]
+    return float(units @ each / units.sum())
+
+
+def row_embedding(spec: Spec, data: Dataset, alpha: Floats) -> Floats:
+    """The whole row's context sum X alpha / d, (T, K): missing values skipped, empty rows 0."""
+    scale, binary = spec.context.scale, bool(getattr(spec.context, "binary", False))
+    flat = alpha[: data.n_entities * data.n_dims]
+    found = np.zeros((data.n_rows, flat.shape[1]), dtype=flat.dtype)
+    for start in range(0, data.n_rows, 4096):
+        rows = np.arange(start, min(start + 4096, data.n_rows))
+        values, divisor = _scaled_rows(data, rows, scale, binary)
+        sums = values.astype(flat.dtype) @ flat
+        found[rows] = np.asarray(sums) / divisor.astype(flat.dtype)[:, None]
+    return found
+
+
+def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[Floats, Floats]:
+    if data.is_sparse:
+        sparse = data.values[rows]
+        if binary:
+            sparse = (sparse != 0).astype(np.float64)
+        count = np.diff(sparse.indptr) if scale == "items" else np.asarray(sparse.sum(axis=1))
+        divisor = np.ones(len(rows)) if scale not in ("items", "total") else or_one(count)
+        return sparse, divisor
+    dense = dense_rows(data, rows)
+    values = np.nan_to_num(dense)
+    if binary:
+        values = (values != 0).astype(np.float64)
+    divisor = np.ones(len(rows))
+    if scale == "items":
+        divisor = or_one((values != 0).any(axis=2).sum(axis=1).astype(np.float64))
+    elif scale == "total":
+        divisor = or_one(values.sum(axis=(1, 2)))
+    return values.reshape(len(rows), -1), divisor
+
+
+def context_sums(bound: BoundContext, vectors: Vectors, rows: Ints, entities: Ints) -> Floats:
+    """s_tn / d_tn of the asked cells, (n, K); NaN where the observation is missing."""
+    needed, place = np.unique(rows, return_inverse=True)
+    terms = bound.terms(needed)
+    sums = terms.contexts(vectors.bag)
+    table = np.full((len(needed), bound.n_entities), -1, dtype=np.int64)
+    table[terms.row, terms.entity // bound.n_dims] = np.arange(len(terms.row))
+    where = table[place, entities]
+    found = np.full((len(rows), sums.shape[1]), np.nan)
+    found[where >= 0] = sums[where[where >= 0]]
+    return found

@@ -1,0 +1,130 @@
+"""Scoring of stored entries given their contexts, by matrix products; NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.families.base import Family
+from efemb.links import Link
+from efemb.objective import expected_value, log_density
+from efemb.types import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.contexts.row_bags import RowBlock
+
+CHUNK_NUMBERS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Entries to be predicted, each with the bag of its row, less itself.
+
+    bags : csr_array (rows, context vectors);  row, ids, x : (n,) entry;  own, rest : (n,) what it
+    takes out of the bag and the divisor of what is left;  empty : (n,) nothing is left
+    """
+
+    bags: Any
+    row: Ints
+    ids: Ints
+    x: Floats
+    own: Floats
+    rest: Floats
+    empty: Bools
+
+    @classmethod
+    def leave_one_out(cls, block: RowBlock, n_context: int) -> Entries:
+        """Every stored entry given the rest of its row."""
+        bags = bag_matrix(block, n_context)
+        row = block.row_of_entry
+        seen = ~np.isnan(block.x)
+        others = np.diff(block.bag_ptr)[row] - (block.own != 0)
+        return cls(
+            bags,
+            row[seen],
+            block.ids[seen],
+            block.x[seen],
+            block.own[seen],
+            block.rest[seen],
+            others[seen] == 0,
+        )
+
+    @classmethod
+    def held_out(cls, block: RowBlock, n_context: int, row: Ints, ids: Ints, x: Floats) -> Entries:
+        """Entries that are not in the rows' bags."""
+        bags = bag_matrix(block, n_context)
+        empty = np.bincount(block.row_of_entry, block.own != 0, len(block.total)) == 0
+        none = np.zeros(len(row))
+        return cls(bags, row, ids, x, none, block.total[row], empty[row])
+
+    def known(self) -> Entries:
+        """The entries whose context is not empty."""
+        keep = ~self.empty
+        arrays = (self.row, self.ids, self.x, self.own, self.rest, self.empty)
+        return Entries(self.bags, *(array[keep] for array in arrays))
+
+    def contexts(self, bag: Floats, part: slice = slice(None)) -> Floats:
+        """Scaled context sum of each entry."""
+        sums = self.bags.astype(bag.dtype) @ bag
+        return self._left_out(sums, bag, part)
+
+    def _left_out(self, sums: Floats, bag: Floats, part: slice) -> Floats:
+        own = self.own[part].astype(bag.dtype)[:, None]
+        rest = self.rest[part].astype(bag.dtype)[:, None]
+        return np.asarray((sums[self.row[part]] - own * bag[self.ids[part]]) / rest)
+
+    def blocks(self, bag: Floats, width: int) -> Iterator[tuple[slice, Floats]]:
+        """Contexts block by block, so that rows x `width` numbers stay small."""
+        sums = self.bags.astype(bag.dtype) @ bag
+        size = max(64, CHUNK_NUMBERS // max(width, 1))
+        for start in range(0, len(self.row), size):
+            part = slice(start, min(start + size, len(self.row)))
+            yield part, self._left_out(sums, bag, part)
+
+
+def bag_matrix(block: RowBlock, n_context: int) -> Any:
+    """The rows' bags as a csr_array (rows, context vectors)."""
+    from scipy.sparse import csr_array
+
+    arrays = (block.bag_values, block.bag_ids, block.bag_ptr)
+    return csr_array(arrays, shape=(len(block.total), n_context))
+
+
+def normalized_log_likelihood(
+    family: Family, link: Link, entries: Entries, target: Floats, bag: Floats, intercept: Floats
+) -> Floats:
+    """log(m_n / sum_j m_j) of each entry, m the conditional means of all entities (float64)."""
+    found = np.empty(len(entries.row))
+    for part, Z in entries.blocks(bag, len(target)):
+        u = Z @ target.T
+        u += intercept
+        found[part] = _log_share(family, link, u, entries.ids[part])
+    return found
+
+
+def _log_share(family: Family, link: Link, u: Floats, ids: Ints) -> Floats:
+    place = np.arange(len(ids))
+    if family.exponential_mean:
+        v = link(u)
+        top = v.max(axis=1)
+        picked = v[place, ids] - top
+        v -= top[:, None]
+        np.exp(v, out=v)
+        return np.asarray(picked - np.log(v.sum(axis=1, dtype=np.float64)))
+    mean = np.maximum(expected_value(family, link, u), np.finfo(u.dtype).tiny)
+    return np.asarray(np.log(mean[place, ids]) - np.log(mean.sum(axis=1, dtype=np.float64)))
+
+
+def entry_log_density(
+    family: Family, link: Link, entries: Entries, target: Floats, bag: Floats, intercept: Floats
+) -> Floats:
+    """Conditional log-density of each entry."""
+    found = np.empty(len(entries.row))
+    for part, Z in entries.blocks(bag, bag.shape[1]):
+        ids = entries.ids[part]
+        u = np.einsum("ik,ik->i", Z, target[ids]) + intercept[ids]
+        found[part] = log_density(family, link, entries.x[part].astype(np.float64), u)
+    return found

@@ -1,0 +1,120 @@
+"""Spec: the checked ingredients of one model, and which combinations are valid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from efemb.combine import Combine
+from efemb.contexts.base import Context
+from efemb.errors import ParameterError, suggest
+from efemb.families import Categorical, Family
+from efemb.links import Link
+from efemb.priors import Prior, resolve_pair
+from efemb.structures import Structure
+from efemb.zeros import Zeros
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Ingredients as objects; `resolve` builds one from names or objects and checks it."""
+
+    context: Context
+    family: Family
+    link: Link
+    combine: Combine
+    structure: Structure
+    prior_rho: Prior | None
+    prior_alpha: Prior | None
+    zeros: Zeros
+    intercept: bool
+    intercept_prior: Prior | None
+
+    @classmethod
+    def resolve(
+        cls,
+        *,
+        context: Any,
+        family: Any,
+        link: Any = "identity",
+        combine: Any = "linear",
+        structure: Any = "per-entity",
+        prior: Any = "normal",
+        zeros: Any = "all",
+        intercept: bool = True,
+        intercept_prior: Any = None,
+    ) -> Spec:
+        """Build and check a model from names or objects."""
+        rho, alpha = resolve_pair(prior)
+        spec = cls(
+            context=Context.resolve(context),
+            family=Family.resolve(family),
+            link=Link.resolve(link),
+            combine=Combine.resolve(combine),
+            structure=Structure.resolve(structure),
+            prior_rho=rho,
+            prior_alpha=alpha,
+            zeros=Zeros.resolve(zeros),
+            intercept=bool(intercept),
+            intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
+        )
+        spec.check()
+        return spec
+
+    @property
+    def positive_rho(self) -> bool:
+        """Whether rho is positive."""
+        return _positive(self.prior_rho, self.link)
+
+    @property
+    def positive_alpha(self) -> bool:
+        """Whether alpha is positive."""
+        return _positive(self.prior_alpha, self.link)
+
+    @property
+    def positive_intercept(self) -> bool:
+        """Intercepts are positive where both kinds of vectors are."""
+        return self.positive_rho and self.positive_alpha
+
+    def check(self) -> None:
+        """Raise `ParameterError` for options or combinations that make no model."""
+        self.context.check()
+        self.family.check()
+        self.zeros.check()
+        _check_link(self.family, self.link)
+        for which, prior in (("rho", self.prior_rho), ("alpha", self.prior_alpha)):
+            if self.link.needs_positive and prior is not None and not prior.positive:
+                raise ParameterError(
+                    f"link {self.link.name()!r} needs positive vectors, but the prior of {which} "
+                    f"is {prior!r}; use LogNormal, HalfNormal or None"
+                )
+        if self.structure.tied and self.positive_rho != self.positive_alpha:
+            raise ParameterError("Tied vectors need one prior, not two of different sign")
+        if self.structure.tied and self.prior_rho != self.prior_alpha:
+            raise ParameterError("Tied vectors are penalised once: give one prior, not a pair")
+        if self.intercept_prior is not None:
+            self._check_intercept_prior(self.intercept_prior)
+        if isinstance(self.family, Categorical) and self.zeros.name() != "all":
+            raise ParameterError("the categorical family has no zeros to sample: use zeros='all'")
+
+    def _check_intercept_prior(self, prior: Prior) -> None:
+        prior.check()
+        if not self.intercept:
+            raise ParameterError("intercept_prior is set but intercept=False")
+        if prior.positive != self.positive_intercept:
+            need = "LogNormal or HalfNormal" if self.positive_intercept else "Normal"
+            raise ParameterError(f"the intercept prior must be {need} here, got {prior!r}")
+
+
+def _positive(prior: Prior | None, link: Link) -> bool:
+    return link.needs_positive or (prior is not None and prior.positive)
+
+
+def _check_link(family: Family, link: Link) -> None:
+    builtin = type(link).__module__.startswith("efemb.")
+    if family.links is None or not builtin or link.name() in family.links:
+        return
+    raise ParameterError(
+        f"the {family.name()} family does not take link {link.name()!r}; "
+        f"{suggest(link.name(), family.links)}"
+    )
