@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from efemb.families.base import Family
-from efemb.links import Link
+from efemb.links import Identity, Link
 from efemb.types import Floats
 
 
@@ -25,6 +25,19 @@ def residual(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
     v = link(u)
     gap = family.statistic(x) - family.mean(family.natural(v))
     return np.asarray(gap * family.natural_derivative(v) * link.derivative(u))
+
+
+def value_and_slope(
+    family: Family, link: Link, x: Floats, u: Floats
+) -> tuple[Floats, Floats]:
+    """eta t(x) - a(eta), without the base measure, and its derivative in u, in one go."""
+    v = link(u)
+    eta, statistic = family.natural(v), family.statistic(x)
+    normalizer, mean = family.log_normalizer_and_mean(eta)
+    slope = (statistic - mean) * family.natural_derivative(v)
+    if not isinstance(link, Identity):
+        slope = slope * link.derivative(u)
+    return eta * statistic - normalizer, slope
 
 
 def expected_value(family: Family, link: Link, u: Floats) -> Floats:

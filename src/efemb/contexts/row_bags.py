@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.contexts.terms import Bags, Terms
 from efemb.errors import ParameterError
-from efemb.types import Floats, Ints
+from efemb.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -43,10 +44,20 @@ class RowBlock:
     row: Ints
     excluded: Ints | None = None
 
-    @property
+    @cached_property
     def row_of_entry(self) -> Ints:
         """Row of each stored entry."""
         return np.repeat(np.arange(len(self.total)), np.diff(self.ptr))
+
+    @cached_property
+    def seen(self) -> Bools:
+        """Which entries are observed, not masked."""
+        return ~np.isnan(self.x)
+
+    @cached_property
+    def filled(self) -> Floats:
+        """Values, 0 where masked."""
+        return np.where(self.seen, self.x, 0).astype(self.x.dtype, copy=False)
 
 
 class RowBags(BoundContext):
@@ -251,8 +262,8 @@ def _blocks_of_own(value: Floats) -> Any:
     columns = np.arange(n_entities * n_dims).reshape(n_entities, n_dims)
     ptr = np.arange(n_rows * n_entities + 1) * n_dims
     matrix = csr_array(
-        (value.ravel(), np.tile(columns.ravel(), n_rows), ptr),
+        (value.ravel().copy(), np.tile(columns.ravel(), n_rows), ptr),
         shape=(n_rows * n_entities, n_entities * n_dims),
     )
-    matrix.eliminate_zeros()
+    matrix.eliminate_zeros()  # in place, hence the copy
     return matrix

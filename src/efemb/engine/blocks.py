@@ -51,8 +51,8 @@ class Workers:
     def map(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
         """Results in the order of the pieces."""
         if self._pool is None or len(pieces) == 1:
-            return (work(piece) for piece in pieces)
-        return self._pool.map(work, pieces)
+            return map(work, pieces)
+        return iter(self._pool.map(work, pieces))
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
         """An uninitialised array of this thread, reused between calls."""

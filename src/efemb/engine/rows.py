@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from efemb.engine.blocks import Workers, cut
 from efemb.engine.draws import Draws
 from efemb.engine.solver import Solver
 from efemb.engine.vectors import Vectors
-from efemb.engine.zero_stages import Columns, choose_stage
+from efemb.engine.cell_terms import cell_terms
+from efemb.engine.zero_stages import Columns, SampledStage, ZeroSlopes, ZeroStage, closed_form
 from efemb.families import Categorical, Family
-from efemb.objective import natural_parameter, residual
+from efemb.objective import value_and_slope
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
 from efemb.zeros import NegativeSampling
@@ -50,34 +52,49 @@ class RowsSolver(Solver):
         self.samples = spec.zeros.gradient != "exact"
         self._lookup: Ints | None = None
         self.set_family(spec.family)
-        self.total_weight = self._total_weight()
 
     def set_family(self, family: Family) -> None:
         """Use a refitted family."""
         self.family = family
-        self.stage = choose_stage(family, self.spec.link, self.dtype, sampled=False)
-        self.sampling_stage = choose_stage(family, self.spec.link, self.dtype, sampled=True)
+        self.closed = closed_form(family, self.spec.link)
+        self.sampled = SampledStage(family, self.spec.link, self.dtype)
+        self.slopes = ZeroSlopes(family, self.spec.link, self.dtype)
+        self.base_of_zero = float(family.log_base_measure(np.zeros(1))[0])
+        self.base_of_row = self._base_of_row()
+
+    def _base_of_row(self) -> Floats:
+        """Weighted log h(x) of the stored entries of each row: constant during a fit."""
+        if isinstance(self.family, Categorical):
+            return np.zeros(self.n_rows)
+        stored = self.bound.stored
+        seen = ~np.isnan(stored.x)
+        row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[seen]
+        base = self.family.log_base_measure(stored.x[seen].astype(np.float64))
+        total = np.bincount(row, base, self.n_rows)
+        if self.spec.combine.reverse:  # an entry is predicted by each other entry of its row
+            total *= np.maximum(np.bincount(row, minlength=self.n_rows) - 1, 0)
+        return np.asarray(total * self.row_weight)
 
     def _popularity(self) -> Floats:
         stored = self.bound.stored
         seen = ~np.isnan(stored.x)
         return np.bincount(stored.ids[seen], minlength=self.bound.n_entities).astype(np.float64)
 
-    def _total_weight(self) -> float:
-        stored = self.bound.stored
-        sizes = np.diff(stored.ptr)
-        row = np.repeat(np.arange(self.n_rows), sizes)
-        seen = np.bincount(row, ~np.isnan(stored.x), self.n_rows)
+    @cached_property
+    def total_weight(self) -> float:  # type: ignore[override]
+        """Sum of the weights of all terms."""
+        block = self.bound.block(np.arange(self.n_rows), reverse=self.spec.combine.reverse)
+        sizes = np.diff(block.ptr)
+        seen = np.bincount(block.row_of_entry, block.seen, len(sizes))
         zeros = (self.bound.n_entities - sizes) * self.spec.zeros.weight
-        return float(self.row_weight @ (seen + zeros))
+        return float(self.row_weight[block.row].astype(np.float64) @ (seen + zeros))
 
     def value_and_gradient(
         self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Vectors]:
         """Sum over the rows, block by block."""
-        places = np.arange(self.n_rows) if rows is None else rows
-        block = self.bound.block(places, reverse=self.spec.combine.reverse)
-        block = self._in_precision(block)
+        block = self._all if rows is None else self._block(rows)
+        places = slice(None) if rows is None else rows
         weight = self.row_weight[places][block.row]
         categorical = isinstance(self.family, Categorical)
         sampling = self.samples and not exact and not categorical
@@ -90,14 +107,20 @@ class RowsSolver(Solver):
         results = self.pool.map(
             lambda piece: work(_part(block, piece), vectors, weight[piece], columns), pieces
         )
-        total, gradient = next(results)
+        total, gradient = next(iter(results))
         for value, part in results:
             total += value
             gradient.add(part)
+        total += float(self.base_of_row[places].sum())
         gradient.rows = kept
         return total, gradient
 
-    def _in_precision(self, block: RowBlock) -> RowBlock:
+    @cached_property
+    def _all(self) -> RowBlock:
+        return self._block(np.arange(self.n_rows))
+
+    def _block(self, rows: Ints) -> RowBlock:
+        block = self.bound.block(rows, reverse=self.spec.combine.reverse)
         if block.x.dtype == self.dtype:
             return block
         arrays = {
@@ -131,8 +154,7 @@ class RowsSolver(Solver):
     def _zero_weight(self, block: RowBlock, weight: Floats) -> Floats:
         """Weight of a zero in each row."""
         if isinstance(self.spec.zeros, NegativeSampling):
-            row = block.row_of_entry
-            positives = np.bincount(row, ~np.isnan(block.x), len(block.total))
+            positives = np.bincount(block.row_of_entry, block.seen, len(block.total))
             return (weight * positives * self.spec.zeros.n).astype(self.dtype)
         return weight * self.dtype.type(self.spec.zeros.weight)
 
@@ -140,44 +162,61 @@ class RowsSolver(Solver):
         self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
     ) -> tuple[float, Vectors]:
         """Families whose entities are independent given the context."""
-        from efemb.kernels.rows import entry_gradient, entry_products
         from efemb.kernels.sparse import scatter_bags
 
         sums = self._sums(block, vectors)
+        zero_weight = self._zero_weight(block, weight)
+        stage = self.closed if columns.index is None else self.sampled
+        if stage is None:
+            value, gradient, g_sums = cell_terms(
+                self, block, vectors, sums, weight, zero_weight, columns.weight
+            )
+        else:
+            value, gradient, g_sums = self._entry_terms(
+                stage, block, vectors, sums, weight, zero_weight, columns
+            )
+        scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
+        return value, gradient
+
+    def _entry_terms(
+        self,
+        stage: ZeroStage,
+        block: RowBlock,
+        vectors: Vectors,
+        sums: Floats,
+        weight: Floats,
+        zero_weight: Floats,
+        columns: Columns,
+    ) -> tuple[float, Vectors, Floats]:
+        """Every visited cell as a zero, then the stored entries one by one."""
+        from efemb.kernels.rows import entry_gradient, entry_products
+
+        gradient = Vectors.zeros_like(vectors)
         Z = sums / block.total[:, None]
         g_sums = np.empty_like(Z)
-        gradient = Vectors.zeros_like(vectors)
-        zero_weight = self._zero_weight(block, weight)
-        stage = self.stage if columns.index is None else self.sampling_stage
         value = stage(Z, vectors, zero_weight, columns, gradient, g_sums, self.pool)
         g_sums /= block.total[:, None]
-
         as_zero, as_entry = (np.empty_like(block.x) for _ in range(2))
         shape = (block.ptr, block.ids, block.own, block.rest, block.total, sums, vectors.bag)
         entry_products(*shape, vectors.target, vectors.intercept, as_zero, as_entry)
         row = block.row_of_entry
-        seen = ~np.isnan(block.x)
-        x = np.where(seen, block.x, 0)
-        entry_weight = weight[row] * seen
+        entry_weight = weight[row] * block.seen
         back_weight = zero_weight[row] * columns.full_weight(len(vectors.target))[block.ids]
-        nothing = np.zeros_like(x)
         family, link = self.family, self.spec.link
-        value += float(entry_weight @ _log_density(family, link, x, as_entry))
-        value -= float(back_weight @ _log_density(family, link, nothing, as_zero))
-        entry_slope = entry_weight * residual(family, link, x, as_entry)
-        zero_slope = back_weight * residual(family, link, nothing, as_zero)
+        gain, entry_slope = value_and_slope(family, link, block.filled, as_entry)
+        loss, zero_slope = value_and_slope(family, link, np.zeros_like(as_zero), as_zero)
+        value += float(entry_weight @ gain) - float(back_weight @ (loss + self.base_of_zero))
         entry_gradient(
             *shape,
             vectors.target,
-            entry_slope.astype(self.dtype, copy=False),
-            zero_slope.astype(self.dtype, copy=False),
+            (entry_weight * entry_slope).astype(self.dtype, copy=False),
+            (back_weight * zero_slope).astype(self.dtype, copy=False),
             gradient.target,
             gradient.bag,
             gradient.intercept,
             g_sums,
         )
-        scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
-        return value, gradient
+        return value, gradient, g_sums
 
     def _categorical(
         self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
@@ -186,11 +225,6 @@ class RowsSolver(Solver):
         from efemb.engine.softmax import softmax_terms
 
         return softmax_terms(self, block, vectors, weight)
-
-
-def _log_density(family: Family, link: Any, x: Floats, u: Floats) -> Floats:
-    eta = natural_parameter(family, link, u)
-    return eta * family.statistic(x) - family.log_normalizer(eta) + family.log_base_measure(x)
 
 
 def _part(block: RowBlock, piece: slice) -> RowBlock:

@@ -8,6 +8,7 @@ import numpy as np
 
 from efemb.contexts.row_bags import RowBlock
 from efemb.engine.vectors import Vectors
+from efemb.engine.zero_stages import HIDDEN
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def softmax_terms(
     gradient = Vectors.zeros_like(vectors)
     g_sums = np.zeros_like(sums)
     row = block.row_of_entry
-    units = np.where(np.isnan(block.x), 0, block.x) * weight[row]
+    units = block.filled * weight[row]
     if block.excluded is None:  # every entry leaves itself out, so each has its own softmax
         Z = np.empty((len(row), sums.shape[1]), dtype=sums.dtype)
         shape = (block.ptr, block.ids, block.own, block.rest)
@@ -68,7 +69,7 @@ def _softmax_rows(
         at = place[mine] - start
         picked = E[at, ids[mine]] + vectors.intercept[ids[mine]]
         if excluded is not None:
-            E[np.arange(stop - start), excluded[start:stop]] = -np.inf
+            E[np.arange(stop - start), excluded[start:stop]] = HIDDEN
         normalizer = _softmax_slopes(E, vectors.intercept, weight[start:stop], column)
         value += float(units[mine] @ (picked - normalizer[at]))
         np.add.at(E, (at, ids[mine]), units[mine])

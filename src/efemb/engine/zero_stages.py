@@ -16,11 +16,9 @@ import numpy as np
 from efemb.engine.blocks import Workers
 from efemb.engine.vectors import Vectors
 from efemb.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
-from efemb.links import Identity, Link, Log
+from efemb.links import FLOOR, Identity, Link, Log
 from efemb.objective import log_density, residual
 from efemb.types import Floats, Ints
-
-TILE_BYTES = 2 << 20  # a tile of inner products should stay in the second-level cache
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,6 @@ class Columns:
 class ZeroStage(ABC):
     """A way to add up the zeros of a block."""
 
-    samples: bool = False
-
     @abstractmethod
     def __call__(
         self,
@@ -58,15 +54,43 @@ class ZeroStage(ABC):
         """Add the gradient, fill g_Z and return the log-density."""
 
 
-class MatrixStage(ZeroStage):
-    """Any family: inner products, slopes and gradients as matrix products, tile by tile."""
+# Finite, since the kernels are compiled for finite numbers; its exponential is 0.
+HIDDEN = np.float32(-1e30)
 
-    samples = True
+
+class ZeroSlopes:
+    """Turns a block of inner products into slopes of zero observations, in place."""
 
     def __init__(self, family: Family, link: Link, dtype: Any) -> None:
         self.family, self.link = family, link
         self.kernel = _fused(family, link) if dtype == np.float32 else None
         self.size = float(getattr(family, "r", 1.0))
+
+    def __call__(
+        self, E: Floats, intercept: Floats, row_weight: Floats, weight: Floats, column: Floats
+    ) -> float:
+        """Fill E with slopes and `column` with their column sums; returns the log-density.
+
+        Cells that hold HIDDEN are no observations: their slope and log-density are 0.
+        """
+        if self.kernel is not None:
+            return float(self.kernel(E, intercept, row_weight, weight, column, self.size))
+        hidden = E == HIDDEN
+        E[hidden] = 0.0
+        E += intercept
+        zero = np.zeros_like(E)
+        both = np.where(hidden, 0.0, row_weight[:, None] * weight)
+        value = float((both * log_density(self.family, self.link, zero, E)).sum())
+        E[:] = both * residual(self.family, self.link, zero, E)
+        column += E.sum(axis=0)
+        return value
+
+
+class SampledStage(ZeroStage):
+    """Any family on drawn columns: three matrix products of rows x drawn x K."""
+
+    def __init__(self, family: Family, link: Link, dtype: Any) -> None:
+        self.slopes = ZeroSlopes(family, link, dtype)
 
     def __call__(
         self,
@@ -78,45 +102,17 @@ class MatrixStage(ZeroStage):
         g_Z: Floats,
         pool: Workers,
     ) -> float:
-        """Three products a tile: Z rho', slopes' Z, slopes rho."""
+        """Z rho', slopes' Z, slopes rho."""
         drawn = columns.index
-        target = vectors.target if drawn is None else vectors.target[drawn]
-        intercept = vectors.intercept if drawn is None else vectors.intercept[drawn]
-        n_rows, n_columns = len(Z), len(target)
-        width = max(64, TILE_BYTES // (Z.itemsize * max(n_rows, 1)))
-        column = np.zeros(n_columns, dtype=Z.dtype)
-        g_Z[:] = 0
-        part = pool.buffer("g_Z part", g_Z.shape, Z.dtype)
-        value = 0.0
-        for start in range(0, n_columns, width):
-            tile = slice(start, min(start + width, n_columns))
-            size = tile.stop - start
-            E = pool.buffer("tile", (n_rows, size), Z.dtype)
-            np.matmul(Z, target[tile].T, out=E)
-            value += self._slopes(E, intercept[tile], row_weight, columns.weight[tile], column[tile])
-            if drawn is None:
-                g = pool.buffer("g_target", (size, Z.shape[1]), Z.dtype)
-                gradient.target[tile] += np.matmul(E.T, Z, out=g)
-            else:
-                gradient.target[drawn[tile]] += E.T @ Z
-            g_Z += np.matmul(E, target[tile], out=part)
-        if drawn is None:
-            gradient.intercept += column
-        else:
-            gradient.intercept[drawn] += column
-        return value
-
-    def _slopes(
-        self, E: Floats, intercept: Floats, row_weight: Floats, weight: Floats, column: Floats
-    ) -> float:
-        if self.kernel is not None:
-            return float(self.kernel(E, intercept, row_weight, weight, column, self.size))
-        E += intercept
-        zero = np.zeros_like(E)
-        both = row_weight[:, None] * weight
-        value = float((both * log_density(self.family, self.link, zero, E)).sum())
-        E[:] = both * residual(self.family, self.link, zero, E)
-        column += E.sum(axis=0)
+        assert drawn is not None
+        target, intercept = vectors.target[drawn], vectors.intercept[drawn]
+        column = np.zeros(len(drawn), dtype=Z.dtype)
+        E = pool.buffer("tile", (len(Z), len(drawn)), Z.dtype)
+        np.matmul(Z, target.T, out=E)
+        value = self.slopes(E, intercept, row_weight, columns.weight, column)
+        gradient.target[drawn] += E.T @ Z
+        gradient.intercept[drawn] += column
+        np.matmul(E, target, out=g_Z)
         return value
 
 
@@ -133,14 +129,21 @@ class AdditiveStage(ZeroStage):
         g_Z: Floats,
         pool: Workers,
     ) -> float:
-        """Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts)."""
+        """Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts).
+
+        Only an empty bag without an intercept lies below the floor of the link.
+        """
         every = vectors.target.sum(axis=0)
         weighted = row_weight @ Z
         gradient.target -= weighted
-        gradient.intercept -= row_weight.sum()
         g_Z[:] = -row_weight[:, None] * every
-        intercepts = float(vectors.intercept.sum(dtype=np.float64))
-        return -float(weighted @ every) - float(row_weight.sum()) * intercepts
+        empty = float(row_weight[~Z.any(axis=1)].sum())
+        filled = float(row_weight.sum()) - empty
+        above = vectors.intercept > FLOOR
+        gradient.intercept -= filled + empty * above
+        plain = float(vectors.intercept.sum(dtype=np.float64))
+        floored = float(np.maximum(vectors.intercept, FLOOR).sum(dtype=np.float64))
+        return -float(weighted @ every) - filled * plain - empty * floored
 
 
 class QuadraticStage(ZeroStage):
@@ -174,13 +177,13 @@ class QuadraticStage(ZeroStage):
         return -0.5 * inverse * total + constant * float(weight) * len(rho)
 
 
-def choose_stage(family: Family, link: Link, dtype: Any, *, sampled: bool) -> ZeroStage:
-    """The cheapest exact stage; sampling needs the one that can skip entities."""
-    if not sampled and type(family) is Poisson and type(link) is Log:
+def closed_form(family: Family, link: Link) -> ZeroStage | None:
+    """The stage that needs no pass over the cells, where there is one."""
+    if type(family) is Poisson and type(link) is Log:
         return AdditiveStage()
-    if not sampled and type(family) is Gaussian and type(link) is Identity:
+    if type(family) is Gaussian and type(link) is Identity:
         return QuadraticStage(family)
-    return MatrixStage(family, link, dtype)
+    return None
 
 
 def _fused(family: Family, link: Link) -> Callable[..., float] | None:

@@ -64,6 +64,10 @@ class Family(Ingredient, ABC):
     def mean(self, eta: Floats) -> Floats:
         """Return E[t(x)] = a'(eta)."""
 
+    def log_normalizer_and_mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Both at once, for families whose formulas share work."""
+        return self.log_normalizer(eta), self.mean(eta)
+
     def log_base_measure(self, x: Floats) -> Floats:
         """Return log h(x)."""
         return np.zeros_like(x)

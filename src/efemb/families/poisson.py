@@ -30,6 +30,11 @@ class Poisson(Family):
         """Return exp(eta)."""
         return safe_exp(eta)
 
+    def log_normalizer_and_mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return exp(eta) twice."""
+        rate = safe_exp(eta)
+        return rate, rate
+
     def log_base_measure(self, x: Floats) -> Floats:
         """Return -log x!."""
         from scipy.special import gammaln
