@@ -29,11 +29,14 @@ def n_threads(n_jobs: int | None) -> int:
     return max(1, (os.cpu_count() or 1) + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)
 
 
-def cut(n: int, smallest: int) -> list[slice]:
-    """Cut n rows into near-equal slices of at least `smallest` rows, whatever the threads."""
-    pieces = max(1, n // smallest)
-    edges = np.linspace(0, n, pieces + 1).astype(int)
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+def cut(n: int, size: int) -> list[slice]:
+    """Cut n rows into slices of `size`, the last up to half longer, whatever the threads.
+
+    >>> cut(1100, 512)
+    [slice(0, 512, None), slice(512, 1100, None)]
+    """
+    edges = [*range(0, max(n - size // 2, 1), size), n]
+    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
 class Workers:

@@ -206,7 +206,7 @@ class _Steps:
         n, size = self.solver.n_rows, self.trainer.batch_size
         if size is None or size >= n:
             return [None]
-        edges = np.linspace(0, n, max(1, round(n / size)) + 1).astype(int)
+        edges = [*range(0, n - size // 2, size), n]  # a short rest joins the last batch
         rows = np.arange(n) if order is None else order
         return [rows[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
