@@ -22,6 +22,10 @@ class LimitedMemory:
         self.value, self.gradient = evaluate(start)
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=memory)
 
+    def refresh(self) -> None:
+        """Evaluate again where it stands: the function itself has changed."""
+        self.value, self.gradient = self.evaluate(self.x)
+
     def direction(self) -> Floats:
         """Two-loop recursion."""
         q = self.gradient.copy()

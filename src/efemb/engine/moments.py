@@ -10,10 +10,12 @@ from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.engine.blocks import Workers, cut
 from efemb.engine.solver import Solver
+from efemb.engine.space import ParameterSpace
 from efemb.engine.vectors import Vectors
 from efemb.errors import ParameterError
 from efemb.families import Family, Gaussian
 from efemb.links import Identity
+from efemb.priors import Normal
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
 
@@ -141,6 +143,33 @@ class MomentsSolver(Solver):
         list(self.pool.map(spread, cut(len(gradient.bag), BLOCK_ENTITIES)))
         gradient.scale(1.0 / self.family.variance)
         return self._log_likelihood(total), gradient
+
+    def best_targets(self, bag: Floats) -> tuple[Floats, Floats]:
+        """rho and intercepts that maximise the objective given alpha, entity by entity."""
+        from efemb.kernels.moments import best_targets
+
+        prior, scalar = self.spec.prior_rho, self.dtype.type
+        assert isinstance(prior, Normal)
+        ridge = scalar(prior.precision * self.family.variance)
+        free = self.spec.intercept_prior
+        stiff = free.precision * self.family.variance if isinstance(free, Normal) else 0.0
+        target = np.empty((self.bound.n_entities, bag.shape[1]), dtype=bag.dtype)
+        intercept = np.zeros(self.bound.n_entities, dtype=bag.dtype)
+        statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
+
+        def solve(piece: slice) -> None:
+            arrays = (bag, ridge, scalar(stiff), target, intercept)
+            best_targets(piece.start, piece.stop, *statistics, *arrays)
+
+        list(self.pool.map(solve, cut(self.bound.n_entities, BLOCK_ENTITIES)))
+        return target, intercept
+
+    def projects(self, space: ParameterSpace) -> bool:
+        """Whether `best_targets` holds: rho free, of its own for each entity, and penalised."""
+        spec, prior = self.spec, self.spec.prior_rho
+        normal = type(prior) is Normal and prior.precision > 0
+        free = spec.intercept_prior is None or type(spec.intercept_prior) is Normal
+        return space.plain and normal and free and not spec.positive_rho
 
     def _log_likelihood(self, fit: float) -> float:
         constant = float(self.family.log_base_measure(np.zeros(1))[0])

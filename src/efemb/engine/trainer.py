@@ -12,6 +12,7 @@ import numpy as np
 from efemb.engine.callbacks import Callback, EarlyStopping, Progress
 from efemb.engine.interrupt import StopFlag, stop_on_interrupt
 from efemb.engine.lbfgs import LimitedMemory
+from efemb.engine.moments import MomentsSolver
 from efemb.engine.optimizers import LBFGS, FirstOrder, Optimizer
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
@@ -110,32 +111,32 @@ class Trainer:
         self.solver.set_family(self.family)
 
     def _newton(self, theta: Parameters) -> tuple[Parameters, bool]:
-        """L-BFGS on all rows."""
-        flat = _Flat(theta)
+        """L-BFGS on all rows, over alpha alone where the best rho given alpha is known."""
+        assert isinstance(self.optimizer, LBFGS)
+        view = _view(self.space, self.solver, theta)
 
         def evaluate(x: Floats) -> tuple[float, Floats]:
-            parameters = self.space.constrained(flat.parameters(x))
-            return self._profile(parameters, flat)
+            parameters = view.parameters(x)
+            value, gradient, _ = evaluate_objective(self.space, self.solver, parameters)
+            return value, view.gradient(gradient)
 
-        assert isinstance(self.optimizer, LBFGS)
-        search = LimitedMemory(evaluate, flat.vector(theta), self.optimizer.memory)
+        search = LimitedMemory(evaluate, view.start, self.optimizer.memory)
         for self.iteration in range(1, self.max_iter + 1):
             before = search.value
             moved = search.step()
-            parameters = self.space.constrained(flat.parameters(search.x))
-            last = not moved or self.iteration == self.max_iter or self.flag.raised
+            parameters = view.parameters(search.x)
             gain = (search.value - before) / max(self.solver.total_weight, 1.0)
-            done = self._after(search.value, parameters, self.iteration % 5 == 0 or last)
+            last = not moved or self.iteration == self.max_iter or self.flag.raised
+            done = self._after(search.value, parameters, self.iteration % view.every == 0 or last)
             if not moved or done or (self.validation is None and gain < 0.01 * self.tol):
                 return parameters, not self.flag.raised
             if self.flag.raised:
                 break
+            if self.solver.spec.family.learns:
+                self._adapt(search.value - self.space.log_prior(parameters))
+                view.forget()
+                search.refresh()
         return parameters, False
-
-    def _profile(self, parameters: Parameters, flat: _Flat) -> tuple[float, Floats]:
-        """Objective and gradient, with a learned dispersion at its best value."""
-        value, gradient, self.family = evaluate_objective(self.space, self.solver, parameters)
-        return value, flat.vector(gradient)
 
     def _after(self, objective: float, parameters: Parameters, scored: bool) -> bool:
         """Record the iteration; True ends the fit."""
@@ -159,32 +160,24 @@ class Trainer:
 
 def evaluate_objective(
     space: ParameterSpace, solver: Solver, parameters: Parameters
-) -> tuple[float, Parameters, Family]:
-    """L and its gradient in the unconstrained parameters; a learned dispersion is profiled out."""
-    family: Family = solver.spec.family
-    solver.set_family(family)
+) -> tuple[float, Parameters, Vectors]:
+    """L, its gradient in the unconstrained parameters, and that of the data term alone."""
     value, slopes = solver.value_and_gradient(space.vectors(parameters), exact=True)
-    if family.learns:
-        best = family.adapt(value, solver.total_weight)
-        ratio = _dispersion(family) / _dispersion(best)
-        slopes.scale(ratio)
-        solver.set_family(best)
-        value = _refitted(value, family, best, solver.total_weight)
-        family = best
     gradient = space.pull_back(parameters, slopes)
     space.add_prior(parameters, gradient)
-    return value + space.log_prior(parameters), gradient, family
+    return value + space.log_prior(parameters), gradient, slopes
 
 
-def _dispersion(family: Family) -> float:
-    return float(getattr(family, "variance", 1.0))
-
-
-def _refitted(value: float, before: Family, after: Family, weight: float) -> float:
-    """Log-likelihood under the refitted family, from that under the old one."""
-    zero = np.zeros(1)
-    old, new = (float(f.log_base_measure(zero)[0]) * weight for f in (before, after))
-    return (value - old) * _dispersion(before) / _dispersion(after) + new
+def profile_objective(
+    space: ParameterSpace, solver: Solver, parameters: Parameters
+) -> tuple[float, Parameters]:
+    """L and its gradient with a learned dispersion at its best value for these parameters."""
+    family = solver.spec.family
+    if family.learns:
+        value, _ = solver.value_and_gradient(space.vectors(parameters), exact=True)
+        solver.set_family(family.adapt(value, solver.total_weight))
+    value, gradient, _ = evaluate_objective(space, solver, parameters)
+    return value, gradient
 
 
 class _Steps:
@@ -287,13 +280,20 @@ def _spread(slopes: Vectors, like: Vectors) -> Vectors:
 
 
 class _Flat:
-    """Parameters as one vector and back."""
+    """All unconstrained parameters as one vector and back."""
 
-    def __init__(self, like: Parameters) -> None:
-        self.shapes = [array.shape for array in like.arrays()]
+    every = 5  # iterations between two validation scores
 
-    def vector(self, parameters: Parameters) -> Floats:
-        return np.concatenate([array.reshape(-1) for array in parameters.arrays()])
+    def __init__(self, space: ParameterSpace, theta: Parameters) -> None:
+        self.space = space
+        self.shapes = [array.shape for array in theta.arrays()]
+        self.start = self.gradient(theta)
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    def gradient(self, gradient: Parameters) -> Floats:
+        return np.concatenate([array.reshape(-1) for array in gradient.arrays()])
 
     def parameters(self, vector: Floats) -> Parameters:
         arrays, start = [], 0
@@ -301,4 +301,40 @@ class _Flat:
             stop = start + int(np.prod(shape))
             arrays.append(vector[start:stop].reshape(shape))
             start = stop
-        return Parameters(*arrays)
+        return self.space.constrained(Parameters(*arrays))
+
+
+class _Projected:
+    """alpha as one vector; rho and the intercepts follow from it (variable projection).
+
+    The gradient of the objective along alpha at the best rho is that of the projected objective.
+    """
+
+    every = 1
+
+    def __init__(self, solver: MomentsSolver, theta: Parameters) -> None:
+        self.solver, self.shape = solver, theta.alpha.shape
+        self.intercept = theta.intercept is not None
+        self.start = theta.alpha.reshape(-1)
+        self.last: tuple[Floats, Parameters] | None = None
+
+    def gradient(self, gradient: Parameters) -> Floats:
+        return gradient.alpha.reshape(-1)
+
+    def parameters(self, vector: Floats) -> Parameters:
+        if self.last is not None and self.last[0] is vector:
+            return self.last[1]
+        alpha = vector.reshape(self.shape)
+        rho, intercept = self.solver.best_targets(alpha)
+        found = Parameters(rho, alpha, intercept if self.intercept else None)
+        self.last = (vector, found)
+        return found
+
+    def forget(self) -> None:
+        self.last = None
+
+
+def _view(space: ParameterSpace, solver: Solver, theta: Parameters) -> _Flat | _Projected:
+    if isinstance(solver, MomentsSolver) and solver.projects(space):
+        return _Projected(solver, theta)
+    return _Flat(space, theta)

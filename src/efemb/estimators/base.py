@@ -20,7 +20,7 @@ from efemb.engine.blocks import workers
 from efemb.engine.fit import Fit, Options, choose_solver, fit_model, make_solver
 from efemb.engine.progress import ProgressBar
 from efemb.engine.space import ParameterSpace
-from efemb.engine.trainer import evaluate_objective
+from efemb.engine.trainer import profile_objective
 from efemb.engine.vectors import Vectors
 from efemb.errors import ParameterError
 from efemb.estimators import checking
@@ -191,7 +191,7 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             data, weight = checking.drop_empty_rows(data, weight, report)
             checking.check_row_contexts(data, report)
         if isinstance(spec.family, Gaussian):
-            checking.check_variation(data)
+            checking.check_variation(data, report)
         return data, weight, report
 
     def _keep(self, fit: Fit, spec: Spec, data: Dataset, report: dict[str, Any]) -> None:
@@ -299,8 +299,7 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with workers(self.n_jobs) as pool:
             name = choose_solver(self.solver, bound, spec)
             solver = make_solver(name, bound, spec, pool, dtype=np.float64)
-            value, gradient, _ = evaluate_objective(space, solver, checked)
-        return value, gradient
+            return profile_objective(space, solver, checked)
 
     def fitted(self) -> FittedEmbedding:
         """The result of the fit as an object of its own, free of scikit-learn and numba."""

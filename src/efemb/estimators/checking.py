@@ -66,19 +66,16 @@ def check_shape(data: Dataset) -> None:
         )
 
 
-def check_variation(data: Dataset) -> None:
-    """Refuse real-valued entities that never vary."""
+def check_variation(data: Dataset, report: dict[str, Any]) -> None:
+    """Entities that never vary are kept, at their mean, and reported; all of them is an error."""
     if data.is_sparse:
         return
     flat = data.values.reshape(data.n_rows, data.n_entities, -1)
     low, high = _extremes(flat)
     constant = np.flatnonzero((low == high).all(axis=1))
-    if len(constant):
-        shown = ", ".join(str(n) for n in constant[:5])
-        raise DataError(
-            f"{len(constant):,} entities are constant (first: {shown}): there is nothing to "
-            "predict; drop them, for example X[:, X.std(axis=0) > 0] or data.take_entities(...)"
-        )
+    if len(constant) == data.n_entities:
+        raise DataError("every entity is constant over the rows: there is nothing to predict")
+    report["constant_entities"] = constant.tolist()
     never = np.flatnonzero(np.isnan(low).any(axis=1))
     if len(never):
         raise DataError(

@@ -85,3 +85,60 @@ def member_gradient(
             n = owners[p]
             for k in range(size):
                 g_bag[m, k] += slope * target[n, k]
+
+
+@njit(cache=True, nogil=True)
+def best_targets(
+    first: int,
+    last: int,
+    ptr: Array,
+    members: Array,
+    place: Array,
+    gram: Array,
+    cross: Array,
+    bag: Array,
+    ridge: float,
+    intercept_ridge: float,
+    target: Array,
+    intercept: Array,
+) -> None:
+    """Ridge regression of each entity on its members' context vectors, intercept free.
+
+    With W the members' alpha, maximises 2 c'w - w'G w - ridge |rho|^2 over w = (W rho, b). The
+    smaller of the systems (W'G W + ridge) rho = W'c and rho = W'(G W W' + ridge)^-1 c is solved.
+    """
+    size = bag.shape[1]
+    for n in range(first, last):
+        degree = ptr[n + 1] - ptr[n]
+        width = degree + 1
+        G = gram[place[n] : place[n + 1]].reshape(width, width)
+        c = cross[ptr[n] + n : ptr[n + 1] + n + 1]
+        free = G[degree, degree] + intercept_ridge
+        pull = G[:degree, degree] / free if free > 0 else G[:degree, degree] * 0
+        W = np.empty((degree, size), bag.dtype)
+        H = np.empty((degree, degree), bag.dtype)
+        rest = np.empty(degree, bag.dtype)
+        for i in range(degree):
+            W[i] = bag[members[ptr[n] + i]]
+            rest[i] = c[i] - pull[i] * c[degree]
+            for j in range(degree):
+                H[i, j] = G[i, j] - pull[i] * G[degree, j]
+        Wt = np.ascontiguousarray(W.T)
+        if size <= degree:
+            A = np.dot(Wt, np.dot(H, W))
+            for k in range(size):
+                A[k, k] += ridge
+            target[n] = np.linalg.solve(A, np.dot(Wt, rest))
+        elif degree > 0:
+            A = np.dot(H, np.dot(W, Wt))
+            for i in range(degree):
+                A[i, i] += ridge
+            target[n] = np.dot(Wt, np.linalg.solve(A, rest))
+        else:
+            target[n] = 0
+        if free > 0:
+            through = np.dot(W, target[n])
+            total = c[degree]
+            for i in range(degree):
+                total -= G[degree, i] * through[i]
+            intercept[n] = total / free
