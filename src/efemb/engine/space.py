@@ -115,7 +115,7 @@ class ParameterSpace:
             rho, alpha = rho + alpha, np.zeros_like(alpha)
         intercept = None
         if parameters.intercept is not None:
-            intercept = slopes.intercept.reshape(parameters.intercept.shape)
+            intercept = slopes.intercept.reshape(-1, *parameters.intercept.shape[1:])
         gradient = Parameters(rho, alpha, intercept)
         self._chain_rule(parameters, gradient, slopes.rows)
         return gradient
