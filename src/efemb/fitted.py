@@ -49,6 +49,11 @@ class FittedEmbedding:
             raise ParameterError("the number of entities of a Shared model needs a vocabulary")
         return len(self.parameters.rho)
 
+    @property
+    def n_slots(self) -> int:
+        """Context vectors an entity: more than one for `Lagged` contexts."""
+        return 1 + max((int(part.slot.max(initial=0)) for part in self.lists or ()), default=0)
+
     def _bind(self, X: Any) -> tuple[Spec, BoundContext, Any]:
         from efemb.contexts.entity_lists import EntityLists
         from efemb.data.dataset import Dataset

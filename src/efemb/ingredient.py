@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ T = TypeVar("T", bound="Ingredient")
 
 class Ingredient:
     """Options are the constructor's arguments, stored untouched under their own names."""
+
+    listed: ClassVar[bool] = True  # whether its name is one of the choices
 
     @classmethod
     def option_names(cls) -> list[str]:
@@ -52,14 +54,14 @@ class Ingredient:
     @classmethod
     def name(cls) -> str:
         """Name used in strings: the class name in lower-case words."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
 
     @classmethod
     def choices(cls: type[T]) -> dict[str, type[T]]:
         """Final classes of this kind that ship with the package, by name."""
         found: dict[str, type[T]] = {}
         for sub in cls.__subclasses__():
-            if not inspect.isabstract(sub) and sub.__module__.startswith("efemb."):
+            if sub.listed and not inspect.isabstract(sub) and sub.__module__.startswith("efemb."):
                 found[sub.name()] = sub
             found.update(sub.choices())
         return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""Links map the inner product u to the natural parameter eta (GLM libraries call the inverse "link").
+"""Links map the inner product u to the natural parameter eta; GLM libraries use the opposite words.
 
 `identity` on a Poisson gives a multiplicative mean (p-emb), `log` an additive one (ap-emb).
 """
@@ -56,7 +56,7 @@ class Log(Link):
 
 
 class Softplus(Link):
-    """f(u) = log(1 + exp(u)); with a Gaussian a non-negative mean, with a Poisson a mean of 1 + e^u."""
+    """f(u) = log(1 + exp(u)): a Gaussian mean above 0, a Poisson mean of 1 + e^u."""
 
     def __call__(self, u: Floats) -> Floats:
         """Return log(1 + exp(u)) without overflow."""

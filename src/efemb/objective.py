@@ -27,9 +27,7 @@ def residual(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
     return np.asarray(gap * family.natural_derivative(v) * link.derivative(u))
 
 
-def value_and_slope(
-    family: Family, link: Link, x: Floats, u: Floats
-) -> tuple[Floats, Floats]:
+def value_and_slope(family: Family, link: Link, x: Floats, u: Floats) -> tuple[Floats, Floats]:
     """eta t(x) - a(eta), without the base measure, and its derivative in u, in one go."""
     v = link(u)
     eta, statistic = family.natural(v), family.statistic(x)

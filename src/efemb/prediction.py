@@ -55,9 +55,7 @@ def mean_log_density(
     return total / count
 
 
-def score(
-    spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None = None
-) -> float:
+def score(spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None = None) -> float:
     """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
     if not (spec.family.normalized_score and isinstance(bound, RowBags)):
         return mean_log_density(spec, bound, vectors, weight)

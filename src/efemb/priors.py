@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from efemb.errors import ParameterError
 from efemb.ingredient import Ingredient, positive_number
 from efemb.types import Floats
 
@@ -69,8 +70,10 @@ class LogNormal(Prior):
         return -self.precision * (np.log(theta) - self.center)
 
     def check(self) -> None:
-        """Precision must be >= 0."""
+        """Precision must be >= 0, the center finite."""
         positive_number(self, "precision", zero=True)
+        if not np.isfinite(self.center):
+            raise ParameterError(f"LogNormal.center must be finite, got {self.center!r}")
 
 
 class HalfNormal(Prior):

@@ -38,7 +38,7 @@ class Entries:
     @classmethod
     def leave_one_out(cls, block: RowBlock, n_context: int) -> Entries:
         """Every stored entry given the rest of its row."""
-        bags = bag_matrix(block, n_context)
+        bags = block.bag_matrix(n_context)
         row = block.row_of_entry
         seen = ~np.isnan(block.x)
         others = np.diff(block.bag_ptr)[row] - (block.own != 0)
@@ -55,7 +55,7 @@ class Entries:
     @classmethod
     def held_out(cls, block: RowBlock, n_context: int, row: Ints, ids: Ints, x: Floats) -> Entries:
         """Entries that are not in the rows' bags."""
-        bags = bag_matrix(block, n_context)
+        bags = block.bag_matrix(n_context)
         empty = np.bincount(block.row_of_entry, block.own != 0, len(block.total)) == 0
         none = np.zeros(len(row))
         return cls(bags, row, ids, x, none, block.total[row], empty[row])
@@ -83,14 +83,6 @@ class Entries:
         for start in range(0, len(self.row), size):
             part = slice(start, min(start + size, len(self.row)))
             yield part, self._left_out(sums, bag, part)
-
-
-def bag_matrix(block: RowBlock, n_context: int) -> Any:
-    """The rows' bags as a csr_array (rows, context vectors)."""
-    from scipy.sparse import csr_array
-
-    arrays = (block.bag_values, block.bag_ids, block.bag_ptr)
-    return csr_array(arrays, shape=(len(block.total), n_context))
 
 
 def normalized_log_likelihood(

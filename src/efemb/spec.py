@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from efemb.combine import Combine
 from efemb.contexts.base import Context
-from efemb.errors import ParameterError, suggest
+from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.families import Categorical, Family
 from efemb.links import Link
 from efemb.priors import Prior, resolve_pair
@@ -55,7 +57,7 @@ class Spec:
             prior_rho=rho,
             prior_alpha=alpha,
             zeros=Zeros.resolve(zeros),
-            intercept=bool(intercept),
+            intercept=_flag("intercept", intercept),
             intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
         )
         spec.check()
@@ -104,6 +106,12 @@ class Spec:
         if prior.positive != self.positive_intercept:
             need = "LogNormal or HalfNormal" if self.positive_intercept else "Normal"
             raise ParameterError(f"the intercept prior must be {need} here, got {prior!r}")
+
+
+def _flag(option: str, value: object) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(f"{option} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def _positive(prior: Prior | None, link: Link) -> bool:

@@ -123,4 +123,4 @@ def inclusion_probabilities(share: Floats, n: int) -> Floats:
     while (short := n - chance.sum()) > 1e-9:
         free = chance < 1.0
         chance[free] = np.minimum(chance[free] * (1.0 + short / chance[free].sum()), 1.0)
-    return chance
+    return np.asarray(chance)

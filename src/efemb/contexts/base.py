@@ -51,6 +51,8 @@ class Context(Ingredient, ABC):
 class ContextSum(Context):
     """left + right; build it with the plus sign."""
 
+    listed = False
+
     def __init__(self, left: Context, right: Context) -> None:
         self.left = left
         self.right = right
@@ -72,6 +74,10 @@ class ContextSum(Context):
         left, right = self.left.bind(data), self.right.bind(data)
         if isinstance(left, EntityLists) and isinstance(right, EntityLists):
             return left.merge(right)
+        if isinstance(right, EntityLists) and right.private:
+            right = right.shifted(left.n_slots)
+        elif isinstance(left, EntityLists) and left.private:
+            left = left.shifted(right.n_slots)
         return SumOfBound(left, right)
 
 
@@ -154,6 +160,7 @@ def or_one(scale: Floats) -> Floats:
 
 
 def check_scale(data: Dataset, scale: str) -> None:
+    """Refuse "total" on data below 0."""
     if scale != "total":
         return
     values = data.values.data if data.is_sparse else data.values

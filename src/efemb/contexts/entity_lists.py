@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.contexts.base import BoundContext, check_scale, dense_rows, or_one
-from efemb.contexts.terms import Bags, Terms, with_components
+from efemb.contexts.terms import Bags, Terms, stacked, with_components
 from efemb.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -38,11 +38,20 @@ class Lists:
 class EntityLists(BoundContext):
     """Fixed member lists; several kinds of lists are scaled apart and added.
 
-    `private` lists (one context vector an offset) take slots of their own in a sum.
+    `private` lists (one context vector an offset) take slots of their own in a sum. `targets` may
+    hold other values to be predicted than those that make the contexts.
     """
 
-    def __init__(self, data: Dataset, lists: tuple[Lists, ...], *, private: bool = False) -> None:
+    def __init__(
+        self,
+        data: Dataset,
+        lists: tuple[Lists, ...],
+        *,
+        private: bool = False,
+        targets: Dataset | None = None,
+    ) -> None:
         self.data, self.lists, self.private = data, lists, private
+        self.targets = data if targets is None else targets
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
         self.n_slots = 1 + max((int(part.slot.max(initial=0)) for part in lists), default=0)
         for part in lists:
@@ -66,13 +75,14 @@ class EntityLists(BoundContext):
         """Both sets of lists; private slots of one come after all slots of the other."""
         first, second = self, other
         if second.private:
-            second = second._shifted(first.n_slots)
+            second = second.shifted(first.n_slots)
         elif first.private:
-            first = first._shifted(second.n_slots)
+            first = first.shifted(second.n_slots)
         private = self.private and other.private
         return EntityLists(self.data, first.lists + second.lists, private=private)
 
-    def _shifted(self, by: int) -> EntityLists:
+    def shifted(self, by: int) -> EntityLists:
+        """The same lists with their slots moved up."""
         moved = tuple(replace(part, slot=part.slot + by) for part in self.lists)
         return EntityLists(self.data, moved, private=self.private)
 
@@ -85,7 +95,7 @@ class EntityLists(BoundContext):
         """Every observed cell of the rows as a term, or every edge under the reverse."""
         if reverse:
             return self._reverse_terms(rows)
-        x = dense_rows(self.data, rows)
+        x = dense_rows(self.targets, rows)
         n_rows, n_entities, n_dims = x.shape
         parts = tuple(self._bags(part, rows) for part in self.lists)
         entity = np.tile(np.arange(n_entities * n_dims), n_rows)
@@ -170,41 +180,33 @@ class EntityLists(BoundContext):
 
     def _reverse_terms(self, rows: Ints) -> Terms:
         """Each observed member given the observation whose context it is in."""
+        given = dense_rows(self.data, rows)
+        return stacked([self._reverse_part(part, rows, given) for part in self.lists])
+
+    def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> Terms:
         from scipy.sparse import csr_array
 
-        given = dense_rows(self.data, rows)
-        parts = [self._reverse_part(part, rows, given) for part in self.lists]
-        target = Terms(
-            *(np.concatenate([part[k] for part in parts]) for k in range(4)), parts=()
-        )
-        bag, scale = (np.concatenate([part[k] for part in parts]) for k in (4, 5))
-        amount = np.concatenate([part[6] for part in parts])
-        n_dims = self.n_dims
-        owner = with_components(np.concatenate([part[7] for part in parts]), n_dims)
-        ptr = np.arange(len(bag) // n_dims + 1) * n_dims
-        matrix = csr_array(
-            (amount.ravel(), owner.ravel(), ptr),
-            shape=(len(bag) // n_dims, self.n_entities * n_dims),
-        )
-        index = np.repeat(np.arange(len(bag) // n_dims), n_dims)
-        return replace(target, parts=(Bags(matrix, index, scale),))
-
-    def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> list[Any]:
         values, seen = self.shifted_values(part, rows)
-        seen &= ~np.isnan(given).any(axis=2)[:, part.owner]
-        row, edge = np.nonzero(seen)
-        n_dims = self.n_dims
-        amount = given[row, part.owner[edge]]
+        known: Bools = ~np.isnan(given).any(axis=2)
+        row, edge = np.nonzero(seen & known[:, part.owner])
+        n_dims, owner, member = self.n_dims, part.owner[edge], part.members[edge]
+        amount = given[row, owner]
         if part.binary:
             amount = (amount != 0).astype(np.float64)
         scale = or_one(amount.sum(axis=1)) if part.scale == "total" else np.ones(len(row))
-        member = part.members[edge]
-        vector = with_components(part.slot[edge] * self.n_entities + member, n_dims)
-        repeated = np.repeat(row, n_dims)
-        entity = with_components(member, n_dims)
-        bag, scales = np.repeat(np.arange(len(row)), n_dims), np.repeat(scale, n_dims)
-        x = values[row, edge].ravel()
-        return [x, repeated, vector, entity, bag, scales, amount, part.owner[edge]]
+        ptr = np.arange(len(row) + 1) * n_dims
+        matrix = csr_array(
+            (amount.ravel(), with_components(owner, n_dims), ptr),
+            shape=(len(row), self.n_entities * n_dims),
+        )
+        bag = np.repeat(np.arange(len(row)), n_dims)
+        return Terms(
+            x=values[row, edge].ravel(),
+            row=np.repeat(row, n_dims),
+            vector=with_components(part.slot[edge] * self.n_entities + member, n_dims),
+            entity=with_components(member, n_dims),
+            parts=(Bags(matrix, bag, np.repeat(scale, n_dims)),),
+        )
 
 
 def sum_by_owner(share: Floats, ptr: Ints) -> Floats:

@@ -49,6 +49,13 @@ class RowBlock:
         """Row of each stored entry."""
         return np.repeat(np.arange(len(self.total)), np.diff(self.ptr))
 
+    def bag_matrix(self, n_context: int) -> Any:
+        """The rows' bags as a csr_array (rows, context vectors)."""
+        from scipy.sparse import csr_array
+
+        arrays = (self.bag_values, self.bag_ids, self.bag_ptr)
+        return csr_array(arrays, shape=(len(self.total), n_context))
+
     @cached_property
     def seen(self) -> Bools:
         """Which entries are observed, not masked."""
@@ -155,10 +162,8 @@ class RowBags(BoundContext):
         """Every cell with the whole bag, then the stored entries without themselves."""
         if self.n_dims > 1:
             return super().products(rows, target, bag)
-        from efemb.scoring import bag_matrix
-
         block = self.block(rows)
-        sums = bag_matrix(block, self.n_context_vectors).astype(bag.dtype) @ bag
+        sums = block.bag_matrix(self.n_context_vectors).astype(bag.dtype) @ bag
         found = np.asarray(sums / block.total.astype(bag.dtype)[:, None]) @ target.T
         row, ids = block.row_of_entry, block.ids
         left = (sums[row] - block.own.astype(bag.dtype)[:, None] * bag[ids]) / block.rest[:, None]
@@ -174,7 +179,7 @@ class RowBags(BoundContext):
     def _share(self, value: Floats) -> Floats:
         """What each member adds to the divisor of its bag, (rows, N)."""
         if self.scale == "items":
-            return (value != 0).any(axis=2).astype(np.float64)
+            return np.asarray((value != 0).any(axis=2), dtype=np.float64)
         return value.sum(axis=2) if self.scale == "total" else np.zeros(value.shape[:2])
 
     def cost_of_row(self) -> int:
@@ -231,7 +236,7 @@ class _Stored:
 
 def _entry_share(value: Floats, scale: str) -> Floats:
     if scale == "items":
-        return (value != 0).astype(np.float64)
+        return np.asarray(value != 0, dtype=np.float64)
     return value.astype(np.float64) if scale == "total" else np.zeros(len(value))
 
 

@@ -29,9 +29,10 @@ class Bags:
 
     def contexts(self, bag: Floats) -> Floats:
         """(matrix[bag] - own[left_out]) @ vectors / scale."""
-        sums = (self.matrix.astype(bag.dtype) @ bag)[self.bag]
+        vectors = bag[: self.matrix.shape[1]]  # members of a sum may use fewer slots than all
+        sums = (self.matrix.astype(bag.dtype) @ vectors)[self.bag]
         if self.own is not None and self.left_out is not None:
-            sums -= (self.own.astype(bag.dtype) @ bag)[self.left_out]
+            sums -= (self.own.astype(bag.dtype) @ vectors)[self.left_out]
         return np.asarray(sums / self.scale.astype(bag.dtype)[:, None])
 
     def take(self, keep: Any) -> Bags:
@@ -79,6 +80,26 @@ class Terms:
             self.entity[keep],
             tuple(part.take(keep) for part in self.parts),
         )
+
+
+def stacked(found: list[Terms]) -> Terms:
+    """Terms of one context part each, one after the other."""
+    from scipy.sparse import csr_array, vstack
+
+    bags = [terms.parts[0] for terms in found]
+    first = np.cumsum([0, *(bag.matrix.shape[0] for bag in bags)])
+    joined = Bags(
+        matrix=csr_array(vstack([bag.matrix for bag in bags])),
+        bag=np.concatenate([bag.bag + start for bag, start in zip(bags, first, strict=False)]),
+        scale=np.concatenate([bag.scale for bag in bags]),
+    )
+    return Terms(
+        x=np.concatenate([terms.x for terms in found]),
+        row=np.concatenate([terms.row for terms in found]),
+        vector=np.concatenate([terms.vector for terms in found]),
+        entity=np.concatenate([terms.entity for terms in found]),
+        parts=(joined,),
+    )
 
 
 def with_components(index: Ints, n_dims: int) -> Ints:

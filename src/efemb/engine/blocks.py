@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +37,7 @@ def cut(n: int, size: int) -> list[slice]:
     [slice(0, 512, None), slice(512, 1100, None)]
     """
     edges = [*range(0, max(n - size // 2, 1), size), n]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 class Workers:

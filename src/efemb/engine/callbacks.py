@@ -55,10 +55,14 @@ class EarlyStopping:
 
     def __call__(self, progress: Progress) -> bool:
         """Count the evaluations without progress."""
-        if progress.validation is None:
+        return self.count(progress.validation)
+
+    def count(self, score: float | None) -> bool:
+        """Whether a score (None: there was none) ends the fit."""
+        if score is None:
             return False
-        if progress.validation > self.best + self.tol:
-            self.best, self.waited = progress.validation, 0
+        if score > self.best + self.tol:
+            self.best, self.waited = score, 0
         else:
             self.waited += 1
         return self.waited >= self.patience

@@ -39,8 +39,8 @@ def cell_terms(
     gradient = Vectors(
         np.empty_like(vectors.target), np.zeros_like(vectors.bag), np.zeros_like(vectors.intercept)
     )
-    g_Z = np.zeros_like(Z)
-    part = solver.pool.buffer("g_Z part", g_Z.shape, Z.dtype)
+    g_context = np.zeros_like(Z)
+    part = solver.pool.buffer("slope part", g_context.shape, Z.dtype)
     own_slope = np.zeros_like(vectors.intercept)
     value = 0.0
     for tile, entries in _tiles(block, len(vectors.target), Z):
@@ -60,12 +60,12 @@ def cell_terms(
         own_slope += np.bincount(ids, slope * block.own[entries] / rest, len(own_slope))
         gradient.intercept += np.bincount(ids, slope, len(own_slope)).astype(Z.dtype)
         np.matmul(E.T, Z, out=gradient.target[tile])
-        g_Z += np.matmul(E, vectors.target[tile], out=part)
+        g_context += np.matmul(E, vectors.target[tile], out=part)
     n = len(vectors.target)
     gradient.target -= own_slope[:, None] * vectors.bag[:n]
     gradient.bag[:n] -= own_slope[:, None] * vectors.target
-    g_Z /= block.total[:, None]
-    return value, gradient, g_Z
+    g_context /= block.total[:, None]
+    return value, gradient, g_context
 
 
 def _entries(

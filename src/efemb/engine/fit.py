@@ -19,12 +19,12 @@ from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
 from efemb.engine.memory import check_memory
 from efemb.engine.moments import MomentsSolver
-from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer
+from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.rows import RowsSolver
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.trainer import Result, Trainer
-from efemb.errors import ParameterError, suggest
+from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.families import Categorical
 from efemb.parameters import Parameters
 from efemb.spec import Spec
@@ -53,6 +53,22 @@ class Options:
     dtype: str = "float32"
     callbacks: Iterable[Callback] = ()
 
+    def check(self) -> None:
+        """Raise a typed error that names the first bad option."""
+        whole("n_iter_no_change", self.n_iter_no_change)
+        if self.max_iter is not None:
+            whole("max_iter", self.max_iter)
+        if self.batch_size not in (None, "auto"):
+            whole("batch_size", self.batch_size)
+        number("tol", self.tol)
+        if self.validation_fraction is not None:
+            number("validation_fraction", self.validation_fraction)
+        if str(self.dtype) not in ("float32", "float64"):
+            raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
+        for callback in self.callbacks:
+            if not callable(callback):
+                raise InputTypeError(f"callbacks must be callables, got {callback!r}")
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -62,6 +78,23 @@ class Fit:
     solver: str
     gradient: str
     lists: tuple[Lists, ...] | None
+    n_slots: int
+
+
+def whole(option: str, value: Any) -> None:
+    """Refuse what is not an integer >= 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InputTypeError(f"{option} must be an integer >= 1, got {value!r}")
+    if value < 1:
+        raise ParameterError(f"{option} must be >= 1, got {value}")
+
+
+def number(option: str, value: Any) -> None:
+    """Refuse what is not a finite number >= 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InputTypeError(f"{option} must be a number >= 0, got {value!r}")
+    if not np.isfinite(value) or value < 0:
+        raise ParameterError(f"{option} must be finite and >= 0, got {value}")
 
 
 def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
@@ -114,10 +147,15 @@ def fit_model(
     validation: Dataset | None = None,
     sample_weight: Floats | None = None,
     start: Parameters | None = None,
-    optimizer_state: dict[str, Floats] | None = None,
+    state: OptimizerState | None = None,
+    lists: tuple[Lists, ...] | None = None,
 ) -> Fit:
-    """Fit one model; raises typed errors before any work where something cannot be done."""
-    bound = spec.context.bind(data)
+    """Fit one model; raises typed errors before any work where something cannot be done.
+
+    `lists` keeps the neighbours of an earlier fit, `state` where its optimiser stood.
+    """
+    options.check()
+    bound = spec.context.bind(data) if lists is None else EntityLists(data, lists)
     name = choose_solver(options.solver, bound, spec)
     optimizer = choose_optimizer(options.optimizer, name, spec)
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
@@ -132,11 +170,15 @@ def fit_model(
             split = hold_out(bound, fraction, sample_weight, setup, rng)
         else:
             split = no_split(bound, sample_weight, setup)
-        begin = start or initial_parameters(space, split.bound, split.bound.data, rng)
+        begin = initial_parameters(space, split.bound, split.bound.data, rng)
+        if start is not None:
+            begin = space.checked(start)
         trainer = _trainer(space, split, optimizer, options, rng)
-        result = trainer.run(begin.astype(options.dtype), optimizer_state)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
+            result = trainer.run(begin.astype(options.dtype), state)
     lists = bound.lists if isinstance(bound, EntityLists) else None
-    return Fit(result, name, spec.zeros.gradient if name == "rows" else "exact", lists)
+    gradient = spec.zeros.gradient if name == "rows" else "exact"
+    return Fit(result, name, gradient, lists, bound.n_slots)
 
 
 @dataclass(frozen=True)
@@ -189,8 +231,4 @@ def _batch_size(value: int | str | None, solver: Solver, optimizer: Optimizer) -
     if value == "auto":
         size = 1024 if solver.name == "rows" else 128
         return size if solver.n_rows > 2 * size else None
-    if isinstance(value, str):
-        raise ParameterError(f"batch_size must be an integer, None or 'auto', got {value!r}")
-    if value is not None and value < 1:
-        raise ParameterError(f"batch_size must be >= 1, got {value}")
-    return value
+    return value  # type: ignore[return-value]  # Options.check has seen it

@@ -49,7 +49,7 @@ class GenericSolver(Solver):
         self.n_rows = bound.n_rows
         self.row_weight = np.ones(bound.n_rows) if row_weight is None else row_weight
         self.family = spec.family
-        self.total_weight = self._total_weight()
+        self.total_weight = self.n_observed = self._total_weight()
 
     def set_family(self, family: Family) -> None:
         """Use a refitted family."""

@@ -66,9 +66,7 @@ def hold_out(
     return _without_rows(bound, rows, weight, setup)
 
 
-def given_split(
-    bound: Any, validation: Dataset, weight: Floats | None, setup: Setup
-) -> Split:
+def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: Setup) -> Split:
     """The user's own validation data: entries of the training rows, or other rows."""
     if validation.n_entities != bound.n_entities or validation.n_dims != bound.n_dims:
         raise DataError(
@@ -85,9 +83,12 @@ def given_split(
             raise DataError("validation has no row with two or more non-zero entities")
         score = EntryValidation(entries, setup.spec, setup.pool)
         return Split(bound, setup(bound, weight), score)
-    other = bound.rebind(validation) if isinstance(bound, EntityLists) else None
-    if other is None:
+    if not isinstance(bound, EntityLists):
         raise ParameterError("validation= needs a Basket, Neighbors, Graph or Lagged context")
+    if _only_missing(bound.data, validation):
+        other = EntityLists(bound.data, bound.lists, private=bound.private, targets=validation)
+    else:
+        other = bound.rebind(validation)
     solver = setup(other, None)
     return Split(bound, setup(bound, weight), SolverValidation(solver, None, solver.total_weight))
 
@@ -98,6 +99,13 @@ def _stored(data: Dataset) -> Any:
     if data.is_sparse:
         return data.values
     return csr_array(np.nan_to_num(data.values.reshape(data.n_rows, data.n_entities)))
+
+
+def _only_missing(data: Dataset, held: Dataset) -> bool:
+    """Whether `held` has values only where the data of the same rows have none."""
+    if data.is_sparse or held.is_sparse or data.shape != held.shape:
+        return False
+    return not bool((~np.isnan(data.values) & ~np.isnan(held.values)).any())
 
 
 def _overlap(left: Any, right: Any) -> bool:
@@ -153,14 +161,16 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
     base = np.ones(bound.n_rows) if weight is None else weight
     kept = np.setdiff1d(np.arange(bound.n_rows), rows)
     if isinstance(bound, EntityLists) and not any(part.offset.any() for part in bound.lists):
-        train, rest = bound.rebind(bound.data.take_rows(kept)), bound.rebind(bound.data.take_rows(rows))
+        train, rest = (bound.rebind(bound.data.take_rows(some)) for some in (kept, rows))
         solver = setup(rest, base[rows])
         score = SolverValidation(solver, None, solver.total_weight)
         return Split(train, setup(train, base[kept]), score)
     only = np.zeros(bound.n_rows)
     only[rows] = base[rows]
     watcher = setup(bound, only)
-    train = setup.spec.context.bind(_blanked(bound.data, rows)) if not bound.data.is_sparse else bound
+    blank = _blanked(bound.data, rows)
+    again = isinstance(bound, EntityLists)
+    train = bound.rebind(blank) if again else setup.spec.context.bind(blank)
     rest_weight = base.copy()
     rest_weight[rows] = 0.0
     every = rows if watcher.stochastic else None
@@ -172,6 +182,6 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
 def _blanked(data: Dataset, rows: Ints) -> Dataset:
     from efemb.data.dataset import Dataset
 
-    values = data.values.copy()
+    values = data.values.toarray() if data.is_sparse else data.values.copy()
     values[rows] = np.nan
     return Dataset(values, positions=data.positions, recordings=data.recordings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from efemb.families import Family, Gaussian
 from efemb.links import Identity
 from efemb.priors import Normal
 from efemb.spec import Spec
-from efemb.types import Floats, Ints
+from efemb.types import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
 
 BLOCK_ENTITIES = 256
 
@@ -77,7 +80,9 @@ class MomentsSolver(Solver):
         bound = self.bound
         owner = np.concatenate([part.owner for part in bound.lists])
         order = np.argsort(owner, kind="stable")
-        index = np.concatenate([part.slot * bound.n_entities + part.members for part in bound.lists])
+        index = np.concatenate(
+            [part.slot * bound.n_entities + part.members for part in bound.lists]
+        )
         self.members: Ints = index[order]
         degree = np.bincount(owner, minlength=bound.n_entities)
         self.ptr: Ints = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
@@ -99,11 +104,12 @@ class MomentsSolver(Solver):
         for squares, weight in results:
             self.squares += squares
             self.total_weight += weight
+        self.n_observed = self.total_weight
 
     def _gram_of(self, piece: slice, shifted: _Shifted) -> tuple[float, float]:
         squares = total = 0.0
         for n in range(piece.start, piece.stop):
-            x = shifted.columns[n]
+            x = shifted.x[n]
             weight = self.row_weight * shifted.observed(n)
             if self.spec.zeros.weight != 1.0:
                 weight = np.where(x == 0, weight * self.spec.zeros.weight, weight)
@@ -182,13 +188,10 @@ class _Shifted:
 
     def __init__(self, bound: EntityLists) -> None:
         self.bound = bound
-        data = bound.data
-        dense = data.values.toarray() if data.is_sparse else data.values
-        raw = np.asarray(dense, dtype=np.float64).reshape(data.n_rows, data.n_entities)
-        seen = ~np.isnan(raw)
-        self.complete = bool(seen.all())
-        self.columns = np.ascontiguousarray(np.where(seen, raw, 0.0).T)
-        self.seen = None if self.complete else np.ascontiguousarray(seen.T)
+        self.columns, self.seen = _columns(bound.data)
+        self.x, self.x_seen = self.columns, self.seen
+        if bound.targets is not bound.data:
+            self.x, self.x_seen = _columns(bound.targets)
         self.cache: dict[int, tuple[Floats, Floats | None]] = {}
         for offset in np.unique(np.concatenate([part.offset for part in bound.lists])):
             self.cache[int(offset)] = self._shift(int(offset))
@@ -203,9 +206,9 @@ class _Shifted:
 
     def observed(self, n: int) -> Floats:
         """1 where x_n is observed."""
-        if self.seen is None:
+        if self.x_seen is None:
             return np.ones(self.columns.shape[1])
-        return self.seen[n].astype(np.float64)
+        return np.asarray(self.x_seen[n], dtype=np.float64)
 
     def design(self, n: int) -> list[Floats]:
         """Scaled member values of entity n, (members, rows) for each part."""
@@ -227,3 +230,13 @@ class _Shifted:
             return values
         scale = count if part.scale == "items" else values.sum(axis=0)
         return values / np.where(scale > 0, scale, 1.0)
+
+
+def _columns(data: Dataset) -> tuple[Floats, Bools | None]:
+    """Columns as contiguous rows, 0 where missing, and what is observed (None: everything)."""
+    dense = data.values.toarray() if data.is_sparse else data.values
+    raw = np.asarray(dense, dtype=np.float64).reshape(data.n_rows, data.n_entities).T
+    seen = ~np.isnan(raw)
+    if seen.all():
+        return np.ascontiguousarray(raw), None
+    return np.ascontiguousarray(np.where(seen, raw, 0.0)), np.ascontiguousarray(seen)

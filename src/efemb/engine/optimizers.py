@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from efemb.ingredient import Ingredient, positive_number
 from efemb.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class OptimizerState:
+    """Arrays that let a fit go on, and the optimiser they belong to."""
+
+    optimizer: str
+    arrays: dict[str, Floats]
 
 
 class Optimizer(Ingredient, ABC):
@@ -161,7 +170,7 @@ class _AdamStepper(Stepper):
             arrays, gradients, self.mean, self.squares, strict=True
         ):
             gradient = _whole(found, theta, rows)
-            flat = (a.reshape(-1) for a in (theta, gradient, mean, squares))
+            flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in (theta, gradient, mean, squares))
             numbers = (o.step * unbiased, o.epsilon, o.beta1, o.beta2)
             adam(*flat, *(theta.dtype.type(number) for number in numbers))
 
@@ -188,7 +197,7 @@ class _SgdStepper(Stepper):
         self.count += 1
         for theta, gradient in zip(arrays, gradients, strict=True):
             if rows is None:
-                theta += size * gradient
+                np.add(theta, size * gradient, out=theta)
             else:
                 theta[rows] += size * gradient
 

@@ -1,4 +1,4 @@
-"""The `rows` solver: contexts that a row shares (baskets), zeros in closed form or as matrix products."""
+"""The `rows` solver: contexts that a row shares (baskets), with every zero or sampled ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from efemb.contexts.row_bags import RowBags, RowBlock
 from efemb.engine.blocks import Workers, cut
+from efemb.engine.cell_terms import cell_terms
 from efemb.engine.draws import Draws
 from efemb.engine.solver import Solver
 from efemb.engine.vectors import Vectors
-from efemb.engine.cell_terms import cell_terms
 from efemb.engine.zero_stages import Columns, SampledStage, ZeroSlopes, ZeroStage, closed_form
 from efemb.families import Categorical, Family
 from efemb.objective import value_and_slope
@@ -51,6 +51,9 @@ class RowsSolver(Solver):
         self.draws = Draws(spec.zeros, self._popularity(), seed, self.dtype)
         self.samples = spec.zeros.gradient != "exact"
         self._lookup: Ints | None = None
+        stored = bound.stored
+        entry_weight = np.repeat(self.row_weight, np.diff(stored.ptr))
+        self.n_observed = float(np.nansum(np.abs(stored.x) * entry_weight))
         self.set_family(spec.family)
 
     def set_family(self, family: Family) -> None:
@@ -136,8 +139,10 @@ class RowsSolver(Solver):
         assert columns.index is not None
         if self._lookup is None:
             self._lookup = np.zeros(self.bound.n_entities, dtype=np.int64)
-        marks = np.concatenate([block.ids, block.bag_ids, columns.index])
-        kept = np.unique(marks)
+        used = np.zeros(self.bound.n_entities, dtype=bool)
+        for ids in (block.ids, block.bag_ids, columns.index):
+            used[ids] = True
+        kept = np.flatnonzero(used)
         self._lookup[kept] = np.arange(len(kept))
         small = replace(block, ids=self._lookup[block.ids], bag_ids=self._lookup[block.bag_ids])
         few = Columns(self._lookup[columns.index], columns.weight)
@@ -156,7 +161,7 @@ class RowsSolver(Solver):
         if isinstance(self.spec.zeros, NegativeSampling):
             positives = np.bincount(block.row_of_entry, block.seen, len(block.total))
             return (weight * positives * self.spec.zeros.n).astype(self.dtype)
-        return weight * self.dtype.type(self.spec.zeros.weight)
+        return np.asarray(weight * self.dtype.type(self.spec.zeros.weight))
 
     def _elementwise(
         self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns

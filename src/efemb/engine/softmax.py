@@ -34,13 +34,15 @@ def softmax_terms(
         shape = (block.ptr, block.ids, block.own, block.rest)
         left_out_vectors(*shape, sums, vectors.bag, Z)
         place: Ints = np.arange(len(row))
-        value, g_Z = _softmax_rows(solver, Z, place, block.ids, units, None, vectors, gradient)
-        spread_left_out(*shape, g_Z, g_sums, gradient.bag)
+        value, g_context = _softmax_rows(
+            solver, Z, place, block.ids, units, None, vectors, gradient
+        )
+        spread_left_out(*shape, g_context, g_sums, gradient.bag)
     else:
         Z = sums / block.total[:, None]
         found = _softmax_rows(solver, Z, row, block.ids, units, block.excluded, vectors, gradient)
-        value, g_Z = found
-        g_sums += g_Z / block.total[:, None]
+        value, g_context = found
+        g_sums += g_context / block.total[:, None]
     scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
     return value, gradient
 
@@ -56,7 +58,7 @@ def _softmax_rows(
     gradient: Vectors,
 ) -> tuple[float, Floats]:
     """Add the gradient of sum over entries of units [u_id - logsumexp u] with u = Z[place] rho'."""
-    g_Z = np.empty_like(Z)
+    g_context = np.empty_like(Z)
     weight = np.bincount(place, units, len(Z)).astype(Z.dtype)
     value = 0.0
     column = np.zeros_like(vectors.intercept)
@@ -75,9 +77,9 @@ def _softmax_rows(
         np.add.at(E, (at, ids[mine]), units[mine])
         np.add.at(column, ids[mine], units[mine])
         gradient.target += E.T @ Z[start:stop]
-        np.matmul(E, vectors.target, out=g_Z[start:stop])
+        np.matmul(E, vectors.target, out=g_context[start:stop])
     gradient.intercept += column
-    return value, g_Z
+    return value, g_context
 
 
 def _softmax_slopes(E: Floats, intercept: Floats, weight: Floats, column: Floats) -> Floats:

@@ -19,6 +19,7 @@ class Solver(ABC):
     spec: Spec
     n_rows: int
     total_weight: float  # sum of the weights of all terms
+    n_observed: float  # weight of the observations that tell something: not the zeros of rows
 
     @abstractmethod
     def value_and_gradient(

@@ -57,16 +57,18 @@ class ParameterSpace:
                 raise ParameterError(f"{name} holds NaN or infinite numbers")
             arrays.append(array)
         rho, alpha_array, intercept = arrays
-        assert rho is not None and alpha_array is not None
+        assert rho is not None
+        assert alpha_array is not None
         found = Parameters(rho, alpha_array, intercept)
         if tied and not np.array_equal(rho, alpha_array):
             raise ParameterError("a Tied model has rho = alpha: pass the same array twice")
-        for name, value, positive in self._signed(found):
+        for name, value, positive in self.signed(found):
             if positive and value.min() <= 0:
                 raise ParameterError(f"{name} must be positive in this model")
         return found
 
-    def _signed(self, p: Parameters) -> list[tuple[str, Floats, bool]]:
+    def signed(self, p: Parameters) -> list[tuple[str, Floats, bool]]:
+        """(name, array, whether it is positive) of every array."""
         found = [
             ("rho", p.rho, self.spec.positive_rho),
             ("alpha", p.alpha, self.spec.positive_alpha),
@@ -77,12 +79,12 @@ class ParameterSpace:
 
     def unconstrained(self, parameters: Parameters) -> Parameters:
         """Logarithms where the vectors are positive."""
-        arrays = [np.log(v) if positive else v.copy() for _, v, positive in self._signed(parameters)]
+        arrays = [np.log(v) if positive else v.copy() for _, v, positive in self.signed(parameters)]
         return Parameters(*arrays)
 
     def constrained(self, theta: Parameters) -> Parameters:
         """The vectors themselves; arrays without a constraint are shared, not copied."""
-        arrays = [np.exp(v) if positive else v for _, v, positive in self._signed(theta)]
+        arrays = [np.exp(v) if positive else v for _, v, positive in self.signed(theta)]
         if self.spec.structure.tied:
             arrays[1] = arrays[0]
         return Parameters(*arrays)
@@ -121,11 +123,10 @@ class ParameterSpace:
         return gradient
 
     def _chain_rule(self, parameters: Parameters, gradient: Parameters, rows: Ints | None) -> None:
-        for (_, value, positive), slope in zip(
-            self._signed(parameters), gradient.arrays(), strict=True
-        ):
+        signed = self.signed(parameters)
+        for (_, value, positive), slope in zip(signed, gradient.arrays(), strict=True):
             if positive:
-                slope *= value if rows is None else value[rows]
+                np.multiply(slope, value if rows is None else value[rows], out=slope)
 
     def priors(self, parameters: Parameters) -> list[tuple[int, Prior, Floats]]:
         """(place, prior, array) of every penalised array."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from efemb.engine.callbacks import Callback, EarlyStopping, Progress
 from efemb.engine.interrupt import StopFlag, stop_on_interrupt
 from efemb.engine.lbfgs import LimitedMemory
 from efemb.engine.moments import MomentsSolver
-from efemb.engine.optimizers import LBFGS, FirstOrder, Optimizer
+from efemb.engine.optimizers import LBFGS, FirstOrder, Optimizer, OptimizerState
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.validation import Validation
@@ -37,7 +38,7 @@ class Result:
     best_iter: int
     converged: bool
     interrupted: bool
-    optimizer_state: dict[str, Floats] | None = None
+    state: OptimizerState | None = None
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Trainer:
     callbacks: Iterable[Callback] = ()
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self, start: Parameters, state: dict[str, Floats] | None = None) -> Result:
+    def run(self, start: Parameters, state: OptimizerState | None = None) -> Result:
         """Train from `start`, with the optimiser's state where an earlier fit left it."""
         self.state = state
         self.family = self.solver.spec.family
@@ -86,7 +87,7 @@ class Trainer:
             self.state,
         )
 
-    state: dict[str, Floats] | None = field(init=False, default=None, repr=False)
+    state: OptimizerState | None = field(init=False, default=None, repr=False)
     flag: StopFlag = field(init=False, repr=False)
     family: Family = field(init=False, repr=False)
 
@@ -94,8 +95,17 @@ class Trainer:
         """First-order steps on minibatches."""
         assert isinstance(self.optimizer, FirstOrder)
         steps = _Steps(self, theta, self.optimizer)
+        if self.family.learns:
+            self._adapt_to(steps.parameters)
+        try:
+            return self._run_passes(steps)
+        finally:
+            self.state = OptimizerState(steps.name, steps.stepper.state())
+
+    def _run_passes(self, steps: _Steps) -> tuple[Parameters, bool]:
         every = max(1, STEPS_BETWEEN_SCORES // len(steps.batches(None)))
-        for self.iteration in range(1, self.max_iter + 1):
+        for number in range(1, self.max_iter + 1):
+            self.iteration = number
             objective = steps.one_pass()
             if self.solver.spec.family.learns:
                 self._adapt(objective - self.space.log_prior(steps.parameters))
@@ -110,9 +120,16 @@ class Trainer:
         self.family = self.family.adapt(likelihood, self.solver.total_weight)
         self.solver.set_family(self.family)
 
+    def _adapt_to(self, parameters: Parameters) -> None:
+        """Fit the dispersion to given parameters."""
+        value, _ = self.solver.value_and_gradient(self.space.vectors(parameters), exact=True)
+        self._adapt(value)
+
     def _newton(self, theta: Parameters) -> tuple[Parameters, bool]:
         """L-BFGS on all rows, over alpha alone where the best rho given alpha is known."""
         assert isinstance(self.optimizer, LBFGS)
+        if self.family.learns:
+            self._adapt_to(self.space.constrained(theta))
         view = _view(self.space, self.solver, theta)
 
         def evaluate(x: Floats) -> tuple[float, Floats]:
@@ -121,14 +138,13 @@ class Trainer:
             return value, view.gradient(gradient)
 
         search = LimitedMemory(evaluate, view.start, self.optimizer.memory)
-        for self.iteration in range(1, self.max_iter + 1):
-            before = search.value
+        for number in range(1, self.max_iter + 1):
+            self.iteration = number
             moved = search.step()
             parameters = view.parameters(search.x)
-            gain = (search.value - before) / max(self.solver.total_weight, 1.0)
             last = not moved or self.iteration == self.max_iter or self.flag.raised
             done = self._after(search.value, parameters, self.iteration % view.every == 0 or last)
-            if not moved or done or (self.validation is None and gain < 0.01 * self.tol):
+            if not moved or done:
                 return parameters, not self.flag.raised
             if self.flag.raised:
                 break
@@ -140,7 +156,7 @@ class Trainer:
 
     def _after(self, objective: float, parameters: Parameters, scored: bool) -> bool:
         """Record the iteration; True ends the fit."""
-        if not np.isfinite(objective):
+        if not np.isfinite(objective) or not parameters.is_finite():
             raise DivergenceError(
                 f"the objective became {objective} in iteration {self.iteration}; lower the "
                 "optimizer's step (for example optimizer=Adagrad(step=0.02)), raise the prior's "
@@ -155,7 +171,9 @@ class Trainer:
         progress = Progress(self.iteration, objective, score, seconds, parameters.copy)
         self.history.append(progress.record())
         wishes = [callback(progress) for callback in self.callbacks]
-        return self.stopper(progress) or any(wish is True for wish in wishes)
+        if self.validation is None and scored:
+            score = objective / self.solver.n_observed
+        return self.stopper.count(score) or any(wish is True for wish in wishes)
 
 
 def evaluate_objective(
@@ -188,9 +206,9 @@ class _Steps:
         self.theta = theta
         self.parameters = self.space.constrained(theta)
         self.stepper = optimizer.start(list(theta.arrays()), self.solver.n_rows)
-        if trainer.state is not None:
-            self.stepper.restore(trainer.state)
-        trainer.state = self.stepper.state()
+        self.name = repr(optimizer)
+        if trainer.state is not None and trainer.state.optimizer == self.name:
+            self.stepper.restore(trainer.state.arrays)
         self.touched: Ints | None = None
         self.count = 0
 
@@ -201,7 +219,7 @@ class _Steps:
             return [None]
         edges = [*range(0, n - size // 2, size), n]  # a short rest joins the last batch
         rows = np.arange(n) if order is None else order
-        return [rows[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        return [rows[a:b] for a, b in pairwise(edges)]
 
     def one_pass(self) -> float:
         """All minibatches in a random order of rows; returns the mean estimate of L."""
@@ -258,7 +276,7 @@ class _Steps:
             arrays[place] += prior.gradient(array) * waited.reshape(-1, *[1] * (array.ndim - 1))
         self.stepper.step(list(self.theta.arrays()), arrays, rows)
         for (_, value, positive), raw in zip(
-            self.space._signed(self.parameters), self.theta.arrays(), strict=True
+            self.space.signed(self.parameters), self.theta.arrays(), strict=True
         ):
             if positive:
                 value[rows] = np.exp(raw[rows])

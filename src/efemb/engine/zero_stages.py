@@ -48,10 +48,10 @@ class ZeroStage(ABC):
         row_weight: Floats,
         columns: Columns,
         gradient: Vectors,
-        g_Z: Floats,
+        g_context: Floats,
         pool: Workers,
     ) -> float:
-        """Add the gradient, fill g_Z and return the log-density."""
+        """Add the gradient, fill g_context and return the log-density."""
 
 
 # Finite, since the kernels are compiled for finite numbers; its exponential is 0.
@@ -99,7 +99,7 @@ class SampledStage(ZeroStage):
         row_weight: Floats,
         columns: Columns,
         gradient: Vectors,
-        g_Z: Floats,
+        g_context: Floats,
         pool: Workers,
     ) -> float:
         """Z rho', slopes' Z, slopes rho."""
@@ -112,7 +112,7 @@ class SampledStage(ZeroStage):
         value = self.slopes(E, intercept, row_weight, columns.weight, column)
         gradient.target[drawn] += E.T @ Z
         gradient.intercept[drawn] += column
-        np.matmul(E, target, out=g_Z)
+        np.matmul(E, target, out=g_context)
         return value
 
 
@@ -126,7 +126,7 @@ class AdditiveStage(ZeroStage):
         row_weight: Floats,
         columns: Columns,
         gradient: Vectors,
-        g_Z: Floats,
+        g_context: Floats,
         pool: Workers,
     ) -> float:
         """Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts).
@@ -136,7 +136,7 @@ class AdditiveStage(ZeroStage):
         every = vectors.target.sum(axis=0)
         weighted = row_weight @ Z
         gradient.target -= weighted
-        g_Z[:] = -row_weight[:, None] * every
+        g_context[:] = -row_weight[:, None] * every
         empty = float(row_weight[~Z.any(axis=1)].sum())
         filled = float(row_weight.sum()) - empty
         above = vectors.intercept > FLOOR
@@ -159,7 +159,7 @@ class QuadraticStage(ZeroStage):
         row_weight: Floats,
         columns: Columns,
         gradient: Vectors,
-        g_Z: Floats,
+        g_context: Floats,
         pool: Workers,
     ) -> float:
         """Sum of u^2 over all cells, through M = sum of rho rho' and the cross terms."""
@@ -171,7 +171,7 @@ class QuadraticStage(ZeroStage):
         moment = rho.T @ rho
         gradient.target -= inverse * (rho @ outer + b[:, None] * first)
         gradient.intercept -= inverse * (rho @ first + b * weight)
-        g_Z[:] = -inverse * (weighted @ moment + row_weight[:, None] * cross)
+        g_context[:] = -inverse * (weighted @ moment + row_weight[:, None] * cross)
         total = float((moment * outer).sum()) + 2.0 * float(cross @ first) + squares * float(weight)
         constant = float(self.family.log_base_measure(np.zeros(1))[0])
         return -0.5 * inverse * total + constant * float(weight) * len(rho)

@@ -22,19 +22,18 @@ from efemb.engine.progress import ProgressBar
 from efemb.engine.space import ParameterSpace
 from efemb.engine.trainer import profile_objective
 from efemb.engine.vectors import Vectors
-from efemb.errors import ParameterError
 from efemb.estimators import checking
 from efemb.estimators.growing import grown
 from efemb.estimators.reading import read
 from efemb.families import Gaussian
 from efemb.fitted import FittedEmbedding
-from efemb.parameters import Parameters, flatten
+from efemb.parameters import Parameters
 from efemb.spec import Spec
 from efemb.types import Floats
 
 
 @dataclass(eq=False, repr=False)
-class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What every embedding shares; models say in `_spec` which ingredients they are made of."""
 
     n_components: int = 10
@@ -100,8 +99,8 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         before = dict(self.__dict__)
         try:
             start = self._start() if self.warm_start and hasattr(self, "parameters_") else None
-            data, weight, report = self._prepared(X, positions, sample_weight, reset=True)
-            held = None if validation is None else self._read(validation, reset=False)
+            found = self._prepared(X, positions, sample_weight, validation, reset=True)
+            data, weight, held, report = found
             spec = self._spec()
             fit = fit_model(
                 spec,
@@ -134,10 +133,17 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             rng = checking.generator(self.random_state)
             if not first:
                 X, start, state = grown(self, X, rng)
-            data, weight, report = self._prepared(X, positions, sample_weight, reset=first)
+            found = self._prepared(X, positions, sample_weight, None, reset=first)
+            data, weight, _, report = found
             options = self._options(max_iter=1, early_stopping=False)
             spec = self._spec()
-            extra = {"start": start, "optimizer_state": state, "sample_weight": weight}
+            lists = None if first else self._lists
+            extra: dict[str, Any] = {
+                "start": start,
+                "state": state,
+                "sample_weight": weight,
+                "lists": lists,
+            }
             fit = fit_model(spec, data, options, rng, **extra)
             self._keep(fit, spec, data, report)
         except BaseException:
@@ -178,21 +184,22 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return bool(getattr(self, "binarize", self._binarize))
 
     def _prepared(
-        self, X: Any, positions: Any, sample_weight: Any, *, reset: bool
-    ) -> tuple[Dataset, Floats | None, dict[str, Any]]:
-        """Checked data, weights and a report of what was left out."""
+        self, X: Any, positions: Any, sample_weight: Any, validation: Any, *, reset: bool
+    ) -> tuple[Dataset, Floats | None, Dataset | None, dict[str, Any]]:
+        """Checked data, weights, validation data and a report of what was left out."""
         checking.check_components(self.n_components)
         data = self._read(X, reset=reset, positions=positions)
+        held = None if validation is None else self._read(validation, reset=False)
         weight = checking.check_sample_weight(sample_weight, data.n_rows)
         checking.check_shape(data)
         report: dict[str, Any] = dict(data.report)
         spec = self._spec()
         if spec.context.name() == "basket":
-            data, weight = checking.drop_empty_rows(data, weight, report)
+            data, weight, held = checking.drop_empty_rows(data, weight, held, report)
             checking.check_row_contexts(data, report)
         if isinstance(spec.family, Gaussian):
             checking.check_variation(data, report)
-        return data, weight, report
+        return data, weight, held, report
 
     def _keep(self, fit: Fit, spec: Spec, data: Dataset, report: dict[str, Any]) -> None:
         result = fit.result
@@ -208,8 +215,8 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.report_ = report
         self.vocabulary_ = data.entities
         self.positions_ = data.positions
-        self._lists = fit.lists
-        self._optimizer_state = result.optimizer_state
+        self._lists, self._n_slots = fit.lists, fit.n_slots
+        self._optimizer_state = result.state
         self._n_features_out = int(self.embedding_.shape[1])
 
     def _warn_unconverged(self, fit: Fit) -> None:
@@ -246,8 +253,11 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Embed rows: each row's whole context sum X alpha / d, (rows, K)."""
         check_is_fitted(self, "parameters_")
         data = self._read(X, reset=False)
-        alpha = flatten(self.parameters_.alpha)
-        found = prediction.row_embedding(self._fitted_spec(), data, alpha)
+        spec = self._fitted_spec()
+        dims = (data.n_entities, self._n_slots, data.n_dims, self._k())
+        vectors = ParameterSpace(spec, *dims).vectors(self.parameters_)
+        alpha = vectors.target if spec.combine.reverse else vectors.bag
+        found = prediction.row_embedding(spec, data, alpha)
         return found.astype(data.values.dtype, copy=False)
 
     def context_sums(self, X: Any, entries: Any) -> Floats:
@@ -263,9 +273,7 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         array (n, K)
         """
         _, bound, vectors = self._bind(X)
-        rows, entities = (np.atleast_1d(np.asarray(part, dtype=np.int64)) for part in entries)
-        if rows.shape != entities.shape or rows.ndim != 1:
-            raise ParameterError("entries must be two integer arrays of the same length")
+        rows, entities = checking.check_entries(entries, bound.n_rows, bound.n_entities)
         return prediction.context_sums(bound, vectors, rows, entities)
 
     def conditional(self, X: Any) -> Floats:
@@ -328,6 +336,7 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         found.family_, found.history_ = fitted.spec.family, list(fitted.history)
         found.vocabulary_, found.positions_ = fitted.vocabulary, fitted.positions
         found._lists, found._optimizer_state = fitted.lists, None
+        found._n_slots = fitted.n_slots
         found.n_features_in_ = fitted.n_entities
         found._n_features_out = fitted.n_components
         return found

@@ -9,9 +9,10 @@ import numpy as np
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families.base import Family, Interval
-from efemb.types import Bools, Floats
+from efemb.types import Bools, Floats, Ints
 
 MOST_COMPONENTS = 65_536
+LARGEST = 1e12  # squares of gradients must stay finite in single precision
 
 
 def check_components(n_components: Any) -> int:
@@ -36,8 +37,13 @@ def check_support(data: Dataset, family: Family, *, allow_real: bool, way_out: s
         _refuse(data, missing, f"{family.name()} needs observed values", "drop those rows")
     bad = support.broken_by(stored)
     if bad.any():
-        hint = way_out if np.isfinite(stored[bad]).all() else "remove infinite values"
+        first = stored[bad].ravel()[0]
+        inside = support.low <= first <= support.high
+        hint = way_out if np.isfinite(first) and inside else "remove or correct such values"
         _refuse(data, bad, f"{family.name()} needs {support}", hint)
+    huge = np.abs(stored) > LARGEST
+    if huge.any():
+        _refuse(data, huge, f"values must not exceed {LARGEST:g}", "scale the data")
 
 
 def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
@@ -53,7 +59,8 @@ def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
         name = f"column {data.entities.labels[entity]!r}"
     more = int(bad.sum()) - 1
     others = f", and {more:,} more" if more else ""
-    raise DataError(f"{rule}; {name} has {value:g} (first in row {row}{others}); {way_out}")
+    shown = "NaN" if np.isnan(value) else f"{value:g}"
+    raise DataError(f"{rule}; {name} has {shown} (first in row {row}{others}); {way_out}")
 
 
 def check_shape(data: Dataset) -> None:
@@ -91,9 +98,12 @@ def _extremes(flat: Floats) -> tuple[Floats, Floats]:
 
 
 def drop_empty_rows(
-    data: Dataset, weight: Floats | None, report: dict[str, Any]
-) -> tuple[Dataset, Floats | None]:
-    """Rows without any non-zero entity teach nothing about contexts: dropped and counted."""
+    data: Dataset, weight: Floats | None, held: Dataset | None, report: dict[str, Any]
+) -> tuple[Dataset, Floats | None, Dataset | None]:
+    """Rows without any non-zero entity teach nothing about contexts: dropped and counted.
+
+    Validation entries of the same rows are dropped with them: they have no context.
+    """
     if data.is_sparse:
         filled = np.diff(data.values.indptr) > 0
     else:
@@ -101,10 +111,12 @@ def drop_empty_rows(
         filled = (np.nan_to_num(flat) != 0).any(axis=1)
     report["empty_rows_dropped"] = int((~filled).sum())
     if filled.all():
-        return data, weight
+        return data, weight, held
     if not filled.any():
         raise DataError("every row is empty: there is nothing to learn from")
-    return data.take_rows(filled), None if weight is None else weight[filled]
+    if held is not None and held.n_rows == data.n_rows:
+        held = held.take_rows(filled)
+    return data.take_rows(filled), None if weight is None else weight[filled], held
 
 
 def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
@@ -127,7 +139,10 @@ def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
     """One finite weight >= 0 a row."""
     if weight is None:
         return None
-    found = np.asarray(weight, dtype=np.float64)
+    try:
+        found = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("sample_weight must hold numbers") from error
     if found.ndim == 0:
         found = np.full(n_rows, float(found))
     if found.shape != (n_rows,):
@@ -135,6 +150,22 @@ def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
     if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
         raise DataError("sample_weight must be finite, >= 0 and not all zero")
     return found
+
+
+def check_entries(entries: Any, n_rows: int, n_entities: int) -> tuple[Ints, Ints]:
+    """A pair of integer arrays (rows, entities) inside the data."""
+    try:
+        rows, entities = (np.atleast_1d(np.asarray(part)) for part in entries)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("entries must be a pair of integer arrays (rows, entities)") from error
+    if rows.shape != entities.shape or rows.ndim != 1:
+        raise ParameterError("entries must be two integer arrays of the same length")
+    for name, index, size in (("rows", rows, n_rows), ("entities", entities, n_entities)):
+        if not np.issubdtype(index.dtype, np.integer):
+            raise InputTypeError(f"{name} of the entries must be integers, got {index.dtype}")
+        if len(index) and (index.min() < 0 or index.max() >= size):
+            raise ParameterError(f"{name} of the entries must lie in 0 ... {size - 1}")
+    return rows, entities
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -8,6 +8,7 @@ import numpy as np
 
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.optimizers import OptimizerState
 from efemb.errors import DataError
 from efemb.parameters import Parameters
 from efemb.types import Floats, Ints
@@ -15,7 +16,7 @@ from efemb.types import Floats, Ints
 if TYPE_CHECKING:
     from efemb.estimators.base import BaseEmbedding
 
-State = dict[str, Floats] | None
+State = OptimizerState | None
 
 
 def grown(
@@ -28,7 +29,7 @@ def grown(
         return X, parameters, state
     if list(X.entities.labels) == list(known.labels):
         return X, parameters, state
-    if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):  # noqa: PLR2004
+    if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):
         raise DataError("only models with one vector pair an entity can grow their vocabulary")
     old = {label: place for place, label in enumerate(known.labels.tolist())}
     fresh = [label for label in X.entities.labels.tolist() if label not in old]
@@ -37,7 +38,8 @@ def grown(
     labels = Vocabulary([*known.labels.tolist(), *fresh])
     estimator.vocabulary_ = labels
     estimator.n_features_in_ = len(labels)
-    return _moved(X, index, labels), _more_rows(parameters, len(fresh), rng), _more(state, len(fresh))
+    more = _more_rows(parameters, len(fresh), rng)
+    return _moved(X, index, labels), more, _more(state, len(fresh))
 
 
 def _moved(data: Dataset, index: Ints, labels: Vocabulary) -> Dataset:
@@ -74,10 +76,7 @@ def _more(state: State, n: int) -> State:
     if state is None:
         return None
     found: dict[str, Floats] = {}
-    for name, array in state.items():
-        if name == "count":
-            found[name] = array
-        else:
-            rows = np.zeros((n, *array.shape[1:]), dtype=array.dtype)
-            found[name] = np.concatenate([array, rows])
-    return found
+    for name, array in state.arrays.items():
+        rows = np.zeros((n, *array.shape[1:]), dtype=array.dtype)
+        found[name] = array if name == "count" else np.concatenate([array, rows])
+    return OptimizerState(state.optimizer, found)

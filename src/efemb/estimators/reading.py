@@ -38,7 +38,7 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
         "ensure_all_finite": False,
-        "allow_nd": np.ndim(X) == 3,  # noqa: PLR2004
+        "allow_nd": np.ndim(X) == 3,
     }
     if not reset and not known:  # objective() of an unfitted estimator
         from sklearn.utils.validation import check_array

@@ -33,7 +33,7 @@ class Bernoulli(Family):
     def predictor(self, mean: Floats) -> Floats:
         """Return the log-odds of `mean`."""
         inside = np.clip(mean, 1e-7, 1.0 - 1e-7)
-        return np.log(inside) - np.log1p(-inside)
+        return np.asarray(np.log(inside) - np.log1p(-inside))
 
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
         """Draw zeros and ones."""

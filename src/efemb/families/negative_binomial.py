@@ -49,7 +49,7 @@ class NegativeBinomial(Family):
     def natural(self, v: Floats) -> Floats:
         """Return v - log(r + e^v), kept below 0 in finite precision."""
         floor = np.finfo(v.dtype).tiny ** 0.5
-        return np.minimum(-np.log1p(self.r * np.exp(-np.clip(v, -80.0, 80.0))), -floor)
+        return np.asarray(np.minimum(-np.log1p(self.r * np.exp(-np.clip(v, -80.0, 80.0))), -floor))
 
     def natural_derivative(self, v: Floats) -> Floats:
         """Return r / (r + e^v)."""

@@ -123,17 +123,17 @@ def best_targets(
             rest[i] = c[i] - pull[i] * c[degree]
             for j in range(degree):
                 H[i, j] = G[i, j] - pull[i] * G[degree, j]
-        Wt = np.ascontiguousarray(W.T)
+        V = np.ascontiguousarray(W.T)
         if size <= degree:
-            A = np.dot(Wt, np.dot(H, W))
+            A = np.dot(V, np.dot(H, W))
             for k in range(size):
                 A[k, k] += ridge
-            target[n] = np.linalg.solve(A, np.dot(Wt, rest))
+            target[n] = np.linalg.solve(A, np.dot(V, rest))
         elif degree > 0:
-            A = np.dot(H, np.dot(W, Wt))
+            A = np.dot(H, np.dot(W, V))
             for i in range(degree):
                 A[i, i] += ridge
-            target[n] = np.dot(Wt, np.linalg.solve(A, rest))
+            target[n] = np.dot(V, np.linalg.solve(A, rest))
         else:
             target[n] = 0
         if free > 0:

@@ -21,7 +21,7 @@ LOW, HIGH = F(-87.0), F(30.0)
 CHUNK = 16
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _float_of_bits(typing_context: Any, bits: Any) -> Any:
     """Reinterpret 32 bits as a float."""
 
@@ -46,7 +46,7 @@ def exp32(x: Any) -> Any:
     p = p * r + F(1.6666665459e-1)
     p = p * r + F(5.0000001201e-1)
     y = p * r * r + r + F(1.0)
-    return y * _float_of_bits(types.int32(biased << types.int32(23)))
+    return y * _float_of_bits(types.int32(biased << types.int32(23)))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -121,11 +121,11 @@ def _log_terms(
         same &= weight[j] == first
         product *= 1.0 + float(exp32(E[i, j] + intercept[j])) / r
     if same:
-        return float(first) * np.log(product)
+        return float(float(first) * np.log(product))
     logs = 0.0
     for j in range(start, stop):
         logs += weight[j] * np.log(1.0 + float(exp32(E[i, j] + intercept[j])) / r)
-    return logs
+    return float(logs)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
