@@ -12,7 +12,6 @@ from scipy import sparse, special, stats
 from sklearn.exceptions import ConvergenceWarning
 
 import efemb
-from efemb.families.base import Interval
 from oracle.differences import along, flatten
 from oracle.loops import Problem, predictors, problem
 from oracle.model import Array, Model, Part, Point
@@ -42,7 +41,7 @@ class Binomial(efemb.Family):
 class Rayleigh(efemb.Family):
     """x^2 is the statistic, eta = -1 / (2 scale^2) < 0; needs a link with negative values."""
 
-    support = Interval(low=0.0)
+    support = efemb.Interval(low=0.0)
 
     def statistic(self, x: Array) -> Array:
         return x**2
