@@ -9,7 +9,7 @@ import numpy as np
 from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.contexts.terms import Bags, Terms, with_components
 from efemb.errors import DataError, ParameterError
-from efemb.types import Bools, Ints
+from efemb.types import Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -40,7 +40,7 @@ class CellLists(BoundContext):
         row, member = np.divmod(self.indices[where], n_entities)
         needed, place = np.unique(row, return_inverse=True)
         values = dense_rows(self.data, needed)[place, member]
-        seen: Bools = ~np.isnan(values).any(axis=1)
+        seen = np.asarray(~np.isnan(values).any(axis=1))
         values = np.where(seen[:, None], values, 0.0)
         if self.binary:
             values = (values != 0).astype(np.float64)

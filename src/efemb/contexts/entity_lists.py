@@ -187,7 +187,7 @@ class EntityLists(BoundContext):
         from scipy.sparse import csr_array
 
         values, seen = self.shifted_values(part, rows)
-        known: Bools = ~np.isnan(given).any(axis=2)
+        known = np.asarray(~np.isnan(given).any(axis=2))
         row, edge = np.nonzero(seen & known[:, part.owner])
         n_dims, owner, member = self.n_dims, part.owner[edge], part.members[edge]
         amount = given[row, owner]

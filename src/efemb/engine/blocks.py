@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -73,14 +74,21 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+@cache
+def _blas() -> Any:
+    """The BLAS libraries in use; SciPy's and numba's are loaded first, since the search is slow."""
+    import scipy.linalg.cython_lapack  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextmanager
 def workers(n_jobs: int | None) -> Iterator[Workers]:
     """A pool for one fit, with BLAS held at one thread inside."""
-    from threadpoolctl import threadpool_limits
-
     pool = Workers(n_jobs)
     try:
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _blas().limit(limits=1, user_api="blas"):
             yield pool
     finally:
         pool.close()

@@ -36,8 +36,18 @@ class Stepper(ABC):
     count: int = 0
 
     @abstractmethod
-    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
-        """Change the arrays in place; with `rows`, only those rows, which the gradients cover."""
+    def step(
+        self,
+        arrays: list[Floats],
+        gradients: list[Floats],
+        scale: float,
+        shrinkage: list[float],
+    ) -> None:
+        """Step along scale * gradient - shrinkage * array, in place."""
+
+    @abstractmethod
+    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
+        """Step on some rows only, which the gradients cover."""
 
     @abstractmethod
     def state(self) -> dict[str, Floats]:
@@ -131,20 +141,30 @@ class _AdagradStepper(Stepper):
         self.options = options
         self.squares = [np.zeros_like(array) for array in arrays]
 
-    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
-        from efemb.kernels.steps import adagrad, adagrad_rows
+    def step(
+        self,
+        arrays: list[Floats],
+        gradients: list[Floats],
+        scale: float,
+        shrinkage: list[float],
+    ) -> None:
+        from efemb.kernels.steps import adagrad
 
-        self.count += 1
+        for theta, gradient, squares, shrink in zip(
+            arrays, gradients, self.squares, shrinkage, strict=True
+        ):
+            numbers = (self.options.step, self.options.epsilon, scale, shrink)
+            flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in (theta, gradient, squares))
+            adagrad(*flat, *(theta.dtype.type(number) for number in numbers))
+
+    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
+        from efemb.kernels.steps import adagrad_rows
+
         for theta, gradient, squares in zip(arrays, gradients, self.squares, strict=True):
-            scalar = theta.dtype.type
+            scalar, shape = theta.dtype.type, (len(theta), -1)
+            tables: tuple[Any, ...] = (theta.reshape(shape), rows, gradient.reshape(len(rows), -1))
             options = (scalar(self.options.step), scalar(self.options.epsilon))
-            if rows is None:
-                flat = (theta.reshape(-1), gradient.reshape(-1), squares.reshape(-1))
-                adagrad(*flat, *options)
-            else:
-                shape = (len(theta), -1)
-                tables = (theta.reshape(shape), rows, gradient.reshape(len(rows), -1))
-                adagrad_rows(*tables, squares.reshape(shape), *options)
+            adagrad_rows(*tables, squares.reshape(shape), *options)
 
     def state(self) -> dict[str, Floats]:
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
@@ -160,19 +180,31 @@ class _AdamStepper(Stepper):
         self.mean = [np.zeros_like(array) for array in arrays]
         self.squares = [np.zeros_like(array) for array in arrays]
 
-    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
+    def step(
+        self,
+        arrays: list[Floats],
+        gradients: list[Floats],
+        scale: float,
+        shrinkage: list[float],
+    ) -> None:
         from efemb.kernels.steps import adam
 
         self.count += 1
         o = self.options
         unbiased = np.sqrt(1 - o.beta2**self.count) / (1 - o.beta1**self.count)
-        for theta, found, mean, squares in zip(
-            arrays, gradients, self.mean, self.squares, strict=True
+        for theta, gradient, mean, squares, shrink in zip(
+            arrays, gradients, self.mean, self.squares, shrinkage, strict=True
         ):
-            gradient = _whole(found, theta, rows)
-            flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in (theta, gradient, mean, squares))
-            numbers = (o.step * unbiased, o.epsilon, o.beta1, o.beta2)
+            state = (theta, gradient, mean, squares)
+            flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in state)
+            numbers = (o.step * unbiased, o.epsilon, o.beta1, o.beta2, scale, shrink)
             adam(*flat, *(theta.dtype.type(number) for number in numbers))
+
+    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
+        full = [np.zeros_like(array) for array in arrays]
+        for whole, part in zip(full, gradients, strict=True):
+            whole[rows] = part
+        self.step(arrays, full, 1.0, [0.0] * len(full))
 
     def state(self) -> dict[str, Floats]:
         kept: dict[str, Any] = {"count": np.array([self.count])}
@@ -189,28 +221,30 @@ class _AdamStepper(Stepper):
 
 class _SgdStepper(Stepper):
     def __init__(self, options: SGD, n_rows: int) -> None:
-        self.count = 0
         self.options, self.n_rows = options, n_rows
 
-    def step(self, arrays: list[Floats], gradients: list[Floats], rows: Ints | None) -> None:
-        size = self.options.step / (1.0 + self.options.decay * self.count) / self.n_rows
+    def _size(self) -> float:
         self.count += 1
+        return self.options.step / (1.0 + self.options.decay * (self.count - 1)) / self.n_rows
+
+    def step(
+        self,
+        arrays: list[Floats],
+        gradients: list[Floats],
+        scale: float,
+        shrinkage: list[float],
+    ) -> None:
+        size = self._size()
+        for theta, gradient, shrink in zip(arrays, gradients, shrinkage, strict=True):
+            np.add(theta, size * (scale * gradient - shrink * theta), out=theta)
+
+    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
+        size = self._size()
         for theta, gradient in zip(arrays, gradients, strict=True):
-            if rows is None:
-                np.add(theta, size * gradient, out=theta)
-            else:
-                theta[rows] += size * gradient
+            theta[rows] += size * gradient
 
     def state(self) -> dict[str, Floats]:
         return {"count": np.array([self.count])}
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
-
-
-def _whole(gradient: Floats, theta: Floats, rows: Ints | None) -> Floats:
-    if rows is None:
-        return gradient
-    full = np.zeros_like(theta)
-    full[rows] = gradient
-    return full

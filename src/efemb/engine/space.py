@@ -7,7 +7,7 @@ import numpy as np
 from efemb.engine.vectors import Vectors
 from efemb.errors import ParameterError
 from efemb.parameters import Parameters, flatten, unflatten
-from efemb.priors import Prior
+from efemb.priors import Normal, Prior
 from efemb.spec import Spec
 from efemb.structures import sum_rows
 from efemb.types import Floats, Ints
@@ -142,11 +142,31 @@ class ParameterSpace:
         """Sum of the log-priors."""
         return float(sum(prior.log_density(array) for _, prior, array in self.priors(parameters)))
 
-    def add_prior(self, parameters: Parameters, gradient: Parameters, weight: float = 1.0) -> None:
-        """Add the priors' gradient in place."""
-        slopes = list(gradient.arrays())
+    def add_prior(
+        self,
+        parameters: Parameters,
+        gradient: Parameters,
+        weight: float = 1.0,
+        *,
+        but_shrinkage: bool = False,
+    ) -> None:
+        """Add the priors' gradient in place, on request without what `shrinkage` covers."""
+        slopes, shrinkage = list(gradient.arrays()), self.shrinkage()
         for place, prior, array in self.priors(parameters):
-            slopes[place] += weight * prior.gradient(array)
+            if not (but_shrinkage and shrinkage[place]):
+                slopes[place] += weight * prior.gradient(array)
+
+    def shrinkage(self) -> list[float]:
+        """Precision of each array with a `Normal` prior: optimisers can fold it into a step."""
+        spec = self.spec
+        found = [spec.prior_rho, None if spec.structure.tied else spec.prior_alpha]
+        if spec.intercept:
+            found.append(spec.intercept_prior)
+        signs = (spec.positive_rho, spec.positive_alpha, spec.positive_intercept)
+        return [
+            float(prior.precision) if type(prior) is Normal and not positive else 0.0
+            for prior, positive in zip(found, signs, strict=False)
+        ]
 
 
 def _rows(index: Ints | None, n_entities: int) -> int:

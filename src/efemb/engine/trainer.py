@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,16 @@ import numpy as np
 from efemb.engine.callbacks import Callback, EarlyStopping, Progress
 from efemb.engine.interrupt import StopFlag, stop_on_interrupt
 from efemb.engine.lbfgs import LimitedMemory
-from efemb.engine.moments import MomentsSolver
 from efemb.engine.optimizers import LBFGS, FirstOrder, Optimizer, OptimizerState
+from efemb.engine.passes import Passes
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.validation import Validation
-from efemb.engine.vectors import Vectors
+from efemb.engine.views import choose_view, evaluate_objective
 from efemb.errors import DivergenceError
 from efemb.families.base import Family
 from efemb.parameters import Parameters
-from efemb.types import Floats, Ints
+from efemb.types import Floats
 
 STEPS_BETWEEN_SCORES = 20
 
@@ -94,27 +93,34 @@ class Trainer:
     def _passes(self, theta: Parameters) -> tuple[Parameters, bool]:
         """First-order steps on minibatches."""
         assert isinstance(self.optimizer, FirstOrder)
-        steps = _Steps(self, theta, self.optimizer)
+        options = (self.optimizer, self.batch_size, self.state)
+        passes = Passes(self.space, self.solver, theta, *options)
         if self.family.learns:
-            self._adapt_to(steps.parameters)
+            self._adapt_to(passes.parameters)
         try:
-            return self._run_passes(steps)
+            return self._run_passes(passes)
         finally:
-            self.state = OptimizerState(steps.name, steps.stepper.state())
+            self.state = passes.state()
 
-    def _run_passes(self, steps: _Steps) -> tuple[Parameters, bool]:
-        every = max(1, STEPS_BETWEEN_SCORES // len(steps.batches(None)))
+    def _run_passes(self, passes: Passes) -> tuple[Parameters, bool]:
+        every = max(1, STEPS_BETWEEN_SCORES // len(passes.batches()))
         for number in range(1, self.max_iter + 1):
             self.iteration = number
-            objective = steps.one_pass()
+            objective = passes.one_pass(self.rng, self._watch)
             if self.solver.spec.family.learns:
-                self._adapt(objective - self.space.log_prior(steps.parameters))
-            last = self.iteration == self.max_iter or self.flag.raised
-            if self._after(objective, steps.parameters, self.iteration % every == 0 or last):
-                return steps.parameters, not self.flag.raised
+                self._adapt(objective - self.space.log_prior(passes.parameters))
+            last = number == self.max_iter or self.flag.raised
+            if self._after(objective, passes.parameters, number % every == 0 or last):
+                return passes.parameters, not self.flag.raised
             if self.flag.raised:
                 break
-        return steps.parameters, False
+        return passes.parameters, False
+
+    def _watch(self, done: float) -> bool:
+        """Tell the callbacks how much of the pass is done; True stops at this step."""
+        for callback in self.callbacks:
+            getattr(callback, "step", _nothing)(done)
+        return self.flag.raised
 
     def _adapt(self, likelihood: float) -> None:
         self.family = self.family.adapt(likelihood, self.solver.total_weight)
@@ -130,11 +136,11 @@ class Trainer:
         assert isinstance(self.optimizer, LBFGS)
         if self.family.learns:
             self._adapt_to(self.space.constrained(theta))
-        view = _view(self.space, self.solver, theta)
+        view = choose_view(self.space, self.solver, theta)
 
         def evaluate(x: Floats) -> tuple[float, Floats]:
             parameters = view.parameters(x)
-            value, gradient, _ = evaluate_objective(self.space, self.solver, parameters)
+            value, gradient = evaluate_objective(self.space, self.solver, parameters)
             return value, view.gradient(gradient)
 
         search = LimitedMemory(evaluate, view.start, self.optimizer.memory)
@@ -176,183 +182,5 @@ class Trainer:
         return self.stopper.count(score) or any(wish is True for wish in wishes)
 
 
-def evaluate_objective(
-    space: ParameterSpace, solver: Solver, parameters: Parameters
-) -> tuple[float, Parameters, Vectors]:
-    """L, its gradient in the unconstrained parameters, and that of the data term alone."""
-    value, slopes = solver.value_and_gradient(space.vectors(parameters), exact=True)
-    gradient = space.pull_back(parameters, slopes)
-    space.add_prior(parameters, gradient)
-    return value + space.log_prior(parameters), gradient, slopes
-
-
-def profile_objective(
-    space: ParameterSpace, solver: Solver, parameters: Parameters
-) -> tuple[float, Parameters]:
-    """L and its gradient with a learned dispersion at its best value for these parameters."""
-    family = solver.spec.family
-    if family.learns:
-        value, _ = solver.value_and_gradient(space.vectors(parameters), exact=True)
-        solver.set_family(family.adapt(value, solver.total_weight))
-    value, gradient, _ = evaluate_objective(space, solver, parameters)
-    return value, gradient
-
-
-class _Steps:
-    """Minibatch steps of a first-order optimiser."""
-
-    def __init__(self, trainer: Trainer, theta: Parameters, optimizer: FirstOrder) -> None:
-        self.trainer, self.space, self.solver = trainer, trainer.space, trainer.solver
-        self.theta = theta
-        self.parameters = self.space.constrained(theta)
-        self.stepper = optimizer.start(list(theta.arrays()), self.solver.n_rows)
-        self.name = repr(optimizer)
-        if trainer.state is not None and trainer.state.optimizer == self.name:
-            self.stepper.restore(trainer.state.arrays)
-        self.touched: Ints | None = None
-        self.count = 0
-
-    def batches(self, order: Ints | None) -> list[Ints | None]:
-        """Near-equal parts of the rows; one None where all rows are taken at once."""
-        n, size = self.solver.n_rows, self.trainer.batch_size
-        if size is None or size >= n:
-            return [None]
-        edges = [*range(0, n - size // 2, size), n]  # a short rest joins the last batch
-        rows = np.arange(n) if order is None else order
-        return [rows[a:b] for a, b in pairwise(edges)]
-
-    def one_pass(self) -> float:
-        """All minibatches in a random order of rows; returns the mean estimate of L."""
-        n = self.solver.n_rows
-        total = 0.0
-        whole = self.trainer.batch_size is None or self.trainer.batch_size >= n
-        order = None if whole else self.trainer.rng.permutation(n)
-        done = 0
-        for rows in self.batches(order):
-            total += self._step(rows)
-            done += n if rows is None else len(rows)
-            for callback in self.trainer.callbacks:
-                getattr(callback, "step", _nothing)(done / n)
-            if self.trainer.flag.raised:
-                break
-        return total * n / done + self.space.log_prior(self.parameters)
-
-    def _step(self, rows: Ints | None) -> float:
-        share = 1.0 if rows is None else len(rows) / self.solver.n_rows
-        vectors = self.space.vectors(self.parameters)
-        value, slopes = self.solver.value_and_gradient(vectors, rows)
-        self.count += 1
-        if not np.isfinite(value):
-            raise DivergenceError(
-                f"the objective became {value} at step {self.count} (iteration "
-                f"{self.trainer.iteration}); lower the optimizer's step, raise the prior's "
-                "precision, or scale the data"
-            )
-        slopes.scale(1.0 / share)
-        if slopes.rows is None or not self.space.plain:
-            self._dense(_spread(slopes, vectors))
-        else:
-            self._sparse(slopes)
-        return value
-
-    def _dense(self, slopes: Vectors) -> None:
-        gradient = self.space.pull_back(self.parameters, slopes)
-        self.space.add_prior(self.parameters, gradient)
-        self.stepper.step(list(self.theta.arrays()), list(gradient.arrays()), None)
-        self.parameters = self.space.constrained(self.theta)
-
-    def _sparse(self, slopes: Vectors) -> None:
-        """Only the rows in use; each catches up on the prior's gradient since its last visit."""
-        rows = slopes.rows
-        assert rows is not None
-        if self.touched is None:
-            self.touched = np.zeros(self.space.n_entities, dtype=np.int64)
-        waited = (self.count - self.touched[rows]).astype(slopes.target.dtype)
-        self.touched[rows] = self.count
-        local = Parameters(*(array[rows] for array in self.parameters.arrays()))
-        gradient = self.space.pull_back(self.parameters, slopes)
-        arrays = list(gradient.arrays())
-        for place, prior, array in self.space.priors(local):
-            arrays[place] += prior.gradient(array) * waited.reshape(-1, *[1] * (array.ndim - 1))
-        self.stepper.step(list(self.theta.arrays()), arrays, rows)
-        for (_, value, positive), raw in zip(
-            self.space.signed(self.parameters), self.theta.arrays(), strict=True
-        ):
-            if positive:
-                value[rows] = np.exp(raw[rows])
-
-
 def _nothing(*args: object) -> None:
     """Stand in for a method that a callback need not have."""
-
-
-def _spread(slopes: Vectors, like: Vectors) -> Vectors:
-    """A gradient on some rows as one on all rows."""
-    if slopes.rows is None:
-        return slopes
-    full = Vectors.zeros_like(like)
-    full.target[slopes.rows] = slopes.target
-    full.bag[slopes.rows] = slopes.bag
-    full.intercept[slopes.rows] = slopes.intercept
-    return full
-
-
-class _Flat:
-    """All unconstrained parameters as one vector and back."""
-
-    every = 5  # iterations between two validation scores
-
-    def __init__(self, space: ParameterSpace, theta: Parameters) -> None:
-        self.space = space
-        self.shapes = [array.shape for array in theta.arrays()]
-        self.start = self.gradient(theta)
-
-    def forget(self) -> None:
-        """Nothing is kept."""
-
-    def gradient(self, gradient: Parameters) -> Floats:
-        return np.concatenate([array.reshape(-1) for array in gradient.arrays()])
-
-    def parameters(self, vector: Floats) -> Parameters:
-        arrays, start = [], 0
-        for shape in self.shapes:
-            stop = start + int(np.prod(shape))
-            arrays.append(vector[start:stop].reshape(shape))
-            start = stop
-        return self.space.constrained(Parameters(*arrays))
-
-
-class _Projected:
-    """alpha as one vector; rho and the intercepts follow from it (variable projection).
-
-    The gradient of the objective along alpha at the best rho is that of the projected objective.
-    """
-
-    every = 1
-
-    def __init__(self, solver: MomentsSolver, theta: Parameters) -> None:
-        self.solver, self.shape = solver, theta.alpha.shape
-        self.intercept = theta.intercept is not None
-        self.start = theta.alpha.reshape(-1)
-        self.last: tuple[Floats, Parameters] | None = None
-
-    def gradient(self, gradient: Parameters) -> Floats:
-        return gradient.alpha.reshape(-1)
-
-    def parameters(self, vector: Floats) -> Parameters:
-        if self.last is not None and self.last[0] is vector:
-            return self.last[1]
-        alpha = vector.reshape(self.shape)
-        rho, intercept = self.solver.best_targets(alpha)
-        found = Parameters(rho, alpha, intercept if self.intercept else None)
-        self.last = (vector, found)
-        return found
-
-    def forget(self) -> None:
-        self.last = None
-
-
-def _view(space: ParameterSpace, solver: Solver, theta: Parameters) -> _Flat | _Projected:
-    if isinstance(solver, MomentsSolver) and solver.projects(space):
-        return _Projected(solver, theta)
-    return _Flat(space, theta)

@@ -20,7 +20,7 @@ from efemb.engine.blocks import workers
 from efemb.engine.fit import Fit, Options, choose_solver, fit_model, make_solver
 from efemb.engine.progress import ProgressBar
 from efemb.engine.space import ParameterSpace
-from efemb.engine.trainer import profile_objective
+from efemb.engine.views import profile_objective
 from efemb.engine.vectors import Vectors
 from efemb.estimators import checking
 from efemb.estimators.growing import grown

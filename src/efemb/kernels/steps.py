@@ -11,10 +11,18 @@ Array = Any
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def adagrad(theta: Array, gradient: Array, squares: Array, step: float, epsilon: float) -> None:
-    """theta += step g / sqrt(sum of g^2 + epsilon)."""
+def adagrad(
+    theta: Array,
+    gradient: Array,
+    squares: Array,
+    step: float,
+    epsilon: float,
+    scale: float,
+    shrink: float,
+) -> None:
+    """theta += step g / sqrt(sum of g^2 + epsilon), g = scale gradient - shrink theta."""
     for i in range(theta.size):
-        g = gradient[i]
+        g = scale * gradient[i] - shrink * theta[i]
         squares[i] += g * g
         theta[i] += step * g / np.sqrt(squares[i] + epsilon)
 
@@ -42,10 +50,12 @@ def adam(
     epsilon: float,
     beta1: float,
     beta2: float,
+    scale: float,
+    shrink: float,
 ) -> None:
-    """Adam with the bias correction folded into `step`."""
+    """Adam with the bias correction folded into `step`, g = scale gradient - shrink theta."""
     for i in range(theta.size):
-        g = gradient[i]
+        g = scale * gradient[i] - shrink * theta[i]
         mean[i] += (1 - beta1) * (g - mean[i])
         squares[i] += (1 - beta2) * (g * g - squares[i])
         theta[i] += step * mean[i] / (np.sqrt(squares[i]) + epsilon)

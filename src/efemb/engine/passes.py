@@ -1,0 +1,117 @@
+"""Passes: minibatch steps of a first-order optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from efemb.engine.optimizers import FirstOrder, OptimizerState
+from efemb.engine.solver import Solver
+from efemb.engine.space import ParameterSpace
+from efemb.engine.vectors import Vectors
+from efemb.errors import DivergenceError
+from efemb.parameters import Parameters
+from efemb.types import Ints
+
+
+class Passes:
+    """Unconstrained parameters `theta`, the vectors made of them, and the optimiser's state."""
+
+    def __init__(
+        self,
+        space: ParameterSpace,
+        solver: Solver,
+        theta: Parameters,
+        optimizer: FirstOrder,
+        batch_size: int | None,
+        state: OptimizerState | None,
+    ) -> None:
+        self.space, self.solver, self.theta = space, solver, theta
+        self.parameters = space.constrained(theta)
+        self.batch_size = None if batch_size is None or batch_size >= solver.n_rows else batch_size
+        self.name = repr(optimizer)
+        self.stepper = optimizer.start(list(theta.arrays()), solver.n_rows)
+        if state is not None and state.optimizer == self.name:
+            self.stepper.restore(state.arrays)
+        self.visited: Ints | None = None
+        self.count = 0
+
+    def state(self) -> OptimizerState:
+        """Where the optimiser stands."""
+        return OptimizerState(self.name, self.stepper.state())
+
+    def batches(self, rng: np.random.Generator | None = None) -> list[Ints | None]:
+        """Parts of the shuffled rows; a single None takes all rows at once."""
+        n, size = self.solver.n_rows, self.batch_size
+        if size is None:
+            return [None]
+        rows = np.arange(n) if rng is None else rng.permutation(n)
+        edges = [*range(0, n - size // 2, size), n]  # a short rest joins the last batch
+        return [rows[a:b] for a, b in pairwise(edges)]
+
+    def one_pass(self, rng: np.random.Generator, watch: Callable[[float], bool]) -> float:
+        """Step on every minibatch until `watch(part done)` is true; returns the estimate of L."""
+        n, total, done = self.solver.n_rows, 0.0, 0
+        for rows in self.batches(rng):
+            total += self._step(rows)
+            done += n if rows is None else len(rows)
+            if watch(done / n):
+                break
+        return total * n / done + self.space.log_prior(self.parameters)
+
+    def _step(self, rows: Ints | None) -> float:
+        """One step; the data term is scaled up to all rows, so that it is unbiased."""
+        scale = 1.0 if rows is None else self.solver.n_rows / len(rows)
+        vectors = self.space.vectors(self.parameters)
+        value, slopes = self.solver.value_and_gradient(vectors, rows)
+        self.count += 1
+        if not np.isfinite(value):
+            raise DivergenceError(
+                f"the objective became {value} at step {self.count}; lower the optimizer's step "
+                "(for example optimizer=Adagrad(step=0.02)), raise the prior's precision, or "
+                "scale the data"
+            )
+        if slopes.rows is None or not self.space.plain:
+            self._dense(_spread(slopes, vectors), scale)
+        else:
+            self._sparse(slopes, slopes.rows, scale)
+        return value
+
+    def _dense(self, slopes: Vectors, scale: float) -> None:
+        gradient = self.space.pull_back(self.parameters, slopes)
+        self.space.add_prior(self.parameters, gradient, 1.0 / scale, but_shrinkage=True)
+        arrays, gradients = list(self.theta.arrays()), list(gradient.arrays())
+        self.stepper.step(arrays, gradients, scale, self.space.shrinkage())
+        self.parameters = self.space.constrained(self.theta)
+
+    def _sparse(self, slopes: Vectors, rows: Ints, scale: float) -> None:
+        """Only the rows in use; each catches up on the prior's gradient since its last visit."""
+        if self.visited is None:
+            self.visited = np.zeros(self.space.n_entities, dtype=np.int64)
+        waited = (self.count - self.visited[rows]).astype(slopes.target.dtype)
+        self.visited[rows] = self.count
+        slopes.scale(scale)
+        local = Parameters(*(array[rows] for array in self.parameters.arrays()))
+        gradients = list(self.space.pull_back(self.parameters, slopes).arrays())
+        for place, prior, array in self.space.priors(local):
+            waits = waited.reshape(-1, *[1] * (array.ndim - 1))
+            gradients[place] += prior.gradient(array) * waits
+        self.stepper.step_rows(list(self.theta.arrays()), gradients, rows)
+        for (_, value, positive), raw in zip(
+            self.space.signed(self.parameters), self.theta.arrays(), strict=True
+        ):
+            if positive:
+                value[rows] = np.exp(raw[rows])
+
+
+def _spread(slopes: Vectors, like: Vectors) -> Vectors:
+    """A gradient on some rows as one on all rows."""
+    if slopes.rows is None:
+        return slopes
+    full = Vectors.zeros_like(like)
+    full.target[slopes.rows] = slopes.target
+    full.bag[slopes.rows] = slopes.bag
+    full.intercept[slopes.rows] = slopes.intercept
+    return full
