@@ -1,0 +1,146 @@
+"""Sampled zeros are unbiased; negative sampling is biased in the way the paper says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import efemb
+from efemb.engine.draws import Draws
+from efemb.zeros import probabilities
+from engine import models, plain
+
+N_DRAWS = 1000
+OWN = np.array([0.0, 3.0, 1.0, 0.5, 2.0, 0.1, 1.0, 1.0])
+DISTRIBUTIONS: dict[str, Any] = {
+    "popularity": "popularity",
+    "sqrt": "sqrt",
+    "uniform": "uniform",
+    "own": OWN,
+}
+
+
+def mean_gradient(solver: Any, rows: Any = None) -> tuple[Any, Any]:
+    """Mean over draws, and its standard error as if the draws were independent."""
+    vectors = models.vectors(8)
+    found = []
+    for _ in range(N_DRAWS):
+        value, slopes = solver.value_and_gradient(vectors, rows)
+        found.append(np.append(plain.flat(slopes, 8), value))
+    return np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(N_DRAWS)
+
+
+def assert_unbiased(exact: Any, mean: Any, error: Any) -> None:
+    assert (error > 0).any(), "nothing was drawn"
+    assert_allclose((mean - exact) / (4 * error + 1e-9 * np.abs(exact).max()), 0, atol=1.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "distribution"),
+    [*(("p-emb", name) for name in DISTRIBUTIONS), ("b-emb", "sqrt"), ("nb-emb", "popularity")],
+)
+def test_sampled_gradients_are_unbiased(model: str, distribution: str) -> None:
+    """Rows with different numbers of zeros, one without any; the weight of a zero is not 1."""
+    X = models.counts(model, 9, 8)
+    X[2] = np.maximum(X[2], 1)
+    zeros = efemb.Sampled(3, DISTRIBUTIONS[distribution], weight=0.6)
+    spec = models.spec(model, zeros=zeros)
+    solver = models.solver("rows", models.bind(X, spec), spec)
+    W = np.where(X == 0, 0.6, 1.0)
+    arguments = (X, W, models.vectors(8), "total", models.MODELS[model][3])
+    exact = np.append(plain.flat(plain.gradient(*arguments), 8), plain.value(*arguments))
+    assert_unbiased(exact, *mean_gradient(solver))
+
+
+@pytest.mark.parametrize("model", ["ap-emb", "g-emb"])
+def test_sampling_also_serves_families_with_closed_forms(model: str) -> None:
+    X = models.counts(model, 9, 8)
+    spec = models.spec(model, zeros=efemb.Sampled(3, "sqrt"))
+    solver = models.solver("rows", models.bind(X, spec), spec)
+    value, slopes = solver.value_and_gradient(models.vectors(8), exact=True)
+    exact = np.append(plain.flat(slopes, 8), value)
+    assert_unbiased(exact, *mean_gradient(solver))
+
+
+def test_sampled_gradients_of_a_minibatch_with_masked_cells_are_unbiased() -> None:
+    X = models.counts("p-emb", 9, 8)
+    hidden = np.random.default_rng(2).random(X.shape) < 0.15
+    spec = models.spec("p-emb", zeros=efemb.Sampled(3))
+    weight = np.linspace(0.2, 2, 9)
+    bound = models.bind(np.where(hidden, 0.0, X), spec, masked=hidden)
+    solver = models.solver("rows", bound, spec, row_weight=weight)
+    rows = np.array([7, 1, 4])
+    W = np.zeros_like(X)
+    W[rows] = weight[rows, None]
+    arguments = (np.where(hidden, np.nan, X), W, models.vectors(8), "total", plain.poisson)
+    exact = np.append(plain.flat(plain.gradient(*arguments), 8), plain.value(*arguments))
+    assert_unbiased(exact, *mean_gradient(solver, rows))
+
+
+@pytest.mark.parametrize("combine", ["linear", "reverse"])
+def test_enough_draws_are_all_zeros(combine: str) -> None:
+    X = models.counts("p-emb", 9, 8)
+    answers = []
+    for zeros in (efemb.All(0.6), efemb.Sampled(8, weight=0.6)):
+        spec = models.spec("p-emb", zeros=zeros, combine=combine)
+        solver = models.solver("rows", models.bind(X, spec), spec)
+        value, slopes = solver.value_and_gradient(models.vectors(8))
+        answers.append(np.append(plain.flat(slopes, 8), value))
+    assert_allclose(answers[0], answers[1], rtol=1e-10)
+
+
+@pytest.mark.parametrize("distribution", ["popularity", "uniform"])
+def test_negative_sampling_weights_zeros_by_positives_and_popularity(distribution: str) -> None:
+    """The expected gradient is that of zeros of weight n * positives_t * q_j: biased."""
+    X = models.counts("b-emb", 9, 8)
+    spec = models.spec("b-emb", zeros=efemb.NegativeSampling(2, distribution))
+    solver = models.solver("rows", models.bind(X, spec), spec)
+    q = (X > 0).sum(axis=0) if distribution == "popularity" else np.ones(8)
+    negatives = 2 * (X > 0).sum(axis=1)[:, None] * (q / q.sum())
+    arguments = (
+        X,
+        np.where(X == 0, negatives, 1.0),
+        models.vectors(8),
+        "total",
+        plain.bernoulli,
+    )
+    expected = np.append(plain.flat(plain.gradient(*arguments), 8), plain.value(*arguments))
+    mean, error = mean_gradient(solver)
+    assert_unbiased(expected, mean, error)
+    unweighted = (X, np.ones_like(X), *arguments[2:])
+    true = np.append(plain.flat(plain.gradient(*unweighted), 8), plain.value(*unweighted))
+    assert (np.abs(mean - true) > 20 * error + 1e-6).any(), "the bias must be visible"
+
+
+def test_every_entity_is_visited_at_its_inclusion_probability() -> None:
+    popularity = np.array([100.0, 30.0, 5.0, 1.0, 1.0, 0.0, 2.0, 1.0])
+    draws = Draws(efemb.Sampled(3), popularity, seed=0, dtype=np.float64)
+    visits, weights = np.zeros(8), np.zeros(8)
+    gaps: list[list[int]] = [[] for _ in range(8)]
+    for i in range(4000):
+        columns = draws(10)
+        assert columns.index is not None
+        assert len(columns.index) == 3
+        visits[columns.index] += 1
+        weights[columns.index] += columns.weight
+        for j in columns.index:
+            gaps[j].append(i)
+    mixed = 0.5 * probabilities("popularity", popularity) + 0.5 / 8
+    rare = visits.argmin()
+    assert_allclose(weights / 4000, 1.0, atol=0.02)
+    assert visits[rare] / 4000 == pytest.approx((3 - 1) * mixed[rare] / (1 - mixed[0]), rel=0.1), (
+        "what is left of the popular one's surplus is shared out in proportion"
+    )
+    longest = max(np.diff(gaps[rare]))
+    assert longest < 5 * 4000 / visits[rare], "nobody is forgotten for long"
+
+
+def test_the_same_seed_gives_the_same_draws() -> None:
+    popularity = np.arange(1.0, 9.0)
+    for zeros in (efemb.Sampled(3), efemb.NegativeSampling(2)):
+        runs = [Draws(zeros, popularity, seed, np.float64) for seed in (4, 4, 5)]
+        drawn = [[run(5).index.tolist() for _ in range(20)] for run in runs]
+        assert drawn[0] == drawn[1] != drawn[2]
