@@ -46,7 +46,12 @@ class Ingredient:
                     f"{type(self).__name__} has no option {name!r}; {suggest(name, names)}"
                 )
             if rest:
-                getattr(self, name).set_params(**{rest: value})
+                inner = getattr(self, name)
+                if not isinstance(inner, Ingredient):
+                    raise ParameterError(
+                        f"{key} cannot be set: {name} is {inner!r}; pass an object first"
+                    )
+                inner.set_params(**{rest: value})
             else:
                 setattr(self, name, value)
         return self
@@ -114,6 +119,8 @@ class Ingredient:
 def _same(left: Any, right: Any) -> bool:
     if left is right:
         return True
+    if hasattr(left, "tocsr") and hasattr(right, "tocsr"):
+        return left.shape == right.shape and (left.tocsr() != right.tocsr()).nnz == 0
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return np.array_equal(left, right)
     try:

@@ -38,7 +38,10 @@ class Progress:
 
 
 class Callback(Protocol):
-    """Called after every iteration; returning True stops the fit."""
+    """Called after every iteration; returning True stops the fit.
+
+    It may also have `start()`, `step(part of the pass that is done)` and `close()`.
+    """
 
     def __call__(self, progress: Progress) -> bool | None:
         """Look at the progress."""
@@ -50,6 +53,10 @@ class EarlyStopping:
     def __init__(self, patience: int = 5, tol: float = 1e-4) -> None:
         self.patience = patience
         self.tol = tol
+        self.start()
+
+    def start(self) -> None:
+        """Forget an earlier fit."""
         self.best = -float("inf")
         self.waited = 0
 

@@ -34,6 +34,8 @@ def cell_terms(
     cell of E, so that the two products that carry the zeros back carry the entries as well; only
     the part of an entry's own alpha is left, and that is one number an entity.
     """
+    from efemb.kernels.rows import take_own
+
     Z = sums / block.total[:, None]
     itself = np.einsum("nk,nk->n", vectors.target, vectors.bag[: len(vectors.target)])
     gradient = Vectors(
@@ -61,9 +63,7 @@ def cell_terms(
         gradient.intercept += np.bincount(ids, slope, len(own_slope)).astype(Z.dtype)
         np.matmul(E.T, Z, out=gradient.target[tile])
         g_context += np.matmul(E, vectors.target[tile], out=part)
-    n = len(vectors.target)
-    gradient.target -= own_slope[:, None] * vectors.bag[:n]
-    gradient.bag[:n] -= own_slope[:, None] * vectors.target
+    take_own(own_slope, vectors.target, vectors.bag, gradient.target, gradient.bag)
     g_context /= block.total[:, None]
     return value, gradient, g_context
 

@@ -67,6 +67,8 @@ class Trainer:
         with stop_on_interrupt() as flag:
             self.flag = flag
             work = self._newton if isinstance(self.optimizer, LBFGS) else self._passes
+            for callback in self.callbacks:
+                getattr(callback, "start", _nothing)()
             try:
                 parameters, converged = work(self.space.unconstrained(start))
             finally:

@@ -13,23 +13,39 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from efemb import prediction
-from efemb.contexts.base import BoundContext
+from efemb.combine import Combine
+from efemb.contexts.base import BoundContext, Context
 from efemb.contexts.entity_lists import EntityLists
 from efemb.data.dataset import Dataset
 from efemb.engine.blocks import workers
 from efemb.engine.fit import Fit, Options, choose_solver, fit_model, make_solver
 from efemb.engine.progress import ProgressBar
 from efemb.engine.space import ParameterSpace
-from efemb.engine.views import profile_objective
 from efemb.engine.vectors import Vectors
+from efemb.engine.views import profile_objective
 from efemb.estimators import checking
 from efemb.estimators.growing import grown
 from efemb.estimators.reading import read
-from efemb.families import Gaussian
+from efemb.families import Family, Gaussian
 from efemb.fitted import FittedEmbedding
+from efemb.ingredient import Ingredient
+from efemb.links import Link
 from efemb.parameters import Parameters
+from efemb.priors import Prior
 from efemb.spec import Spec
+from efemb.structures import Structure
 from efemb.types import Floats
+from efemb.zeros import Zeros
+
+KINDS: dict[str, type[Ingredient]] = {
+    "context": Context,
+    "family": Family,
+    "link": Link,
+    "prior": Prior,
+    "zeros": Zeros,
+    "structure": Structure,
+    "combine": Combine,
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -65,8 +81,15 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _spec(self) -> Spec:
         """The checked ingredients."""
 
-    def __post_init__(self) -> None:
-        """Nothing: arguments are stored untouched and checked in `fit`."""
+    def set_params(self, **params: Any) -> Self:
+        """Set options; `context__k` and the like also work where a name was given."""
+        for key in params:
+            name, _, inner = key.partition("__")
+            kind = KINDS.get(name)
+            if inner and kind is not None and isinstance(getattr(self, name), str):
+                setattr(self, name, kind.resolve(getattr(self, name)))
+        super().set_params(**params)
+        return self
 
     # -- fitting ---------------------------------------------------------------------------------
 

@@ -96,3 +96,16 @@ def spread_left_out(
             for k in range(size):
                 g_sums[t, k] += slopes[p, k] * inverse
                 g_bag[ids[p], k] -= slopes[p, k] * mine
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def take_own(
+    slope: Array, vectors: Array, bag_vectors: Array, g_vectors: Array, g_bag: Array
+) -> None:
+    """Subtract slope[n] * alpha_n from the gradient of rho_n, and the other way round."""
+    for n in range(len(slope)):
+        own = slope[n]
+        if own != 0:
+            for k in range(vectors.shape[1]):
+                g_vectors[n, k] -= own * bag_vectors[n, k]
+                g_bag[n, k] -= own * vectors[n, k]
