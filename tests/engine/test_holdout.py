@@ -1,0 +1,148 @@
+"""Hold-outs: what is kept for validation is neither zero, target nor context of training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+import efemb
+from engine.tasks import PRESETS, Array, baskets, held_out, neurons
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_the_value_of_a_held_out_entry_does_not_touch_training(preset: str, make: Any) -> None:
+    train, entries = held_out(baskets())
+    # The scores' order decides which iteration is kept, so only the last one is compared.
+    kept: list[list[Any]] = []
+    for values in (entries, np.where(entries > 0, entries + 7, 0.0)):
+        seen: list[Any] = []
+        model = PRESETS[preset](
+            2,
+            random_state=0,
+            max_iter=15,
+            n_iter_no_change=100,
+            callbacks=[lambda progress, seen=seen: seen.append(progress.parameters())],
+        )
+        model.fit(make(train), validation=make(values))
+        kept.append(seen)
+    for one, two in zip(*kept, strict=True):
+        for first, second in zip(one.arrays(), two.arrays(), strict=True):
+            assert first.tobytes() == second.tobytes()
+
+
+def test_a_masked_entry_is_not_a_zero_either() -> None:
+    train, entries = held_out(baskets())
+    options: dict[str, Any] = {"random_state": 0, "max_iter": 15, "n_iter_no_change": 100}
+    masked = efemb.PoissonEmbedding(2, **options).fit(train, validation=entries)
+    zeros = efemb.PoissonEmbedding(2, **options).fit(train, validation=baskets(seed=5))
+    assert np.abs(masked.embedding_ - zeros.embedding_).max() > 1e-4
+
+
+def test_an_emptied_training_row_keeps_its_entries_masked() -> None:
+    """A row whose entries are all held out is dropped from both."""
+    train, entries = held_out(baskets())
+    entries[3] = train[3] + entries[3]
+    train[3] = 0.0
+    options: dict[str, Any] = {"random_state": 0, "max_iter": 10, "dtype": "float64"}
+    whole = efemb.PoissonEmbedding(2, **options).fit(train, validation=entries)
+    without = efemb.PoissonEmbedding(2, **options)
+    without.fit(np.delete(train, 3, axis=0), validation=np.delete(entries, 3, axis=0))
+    assert_allclose(whole.embedding_, without.embedding_, rtol=1e-10)
+
+
+def test_entries_of_fixed_contexts_are_predicted_from_the_training_rows() -> None:
+    X = neurons()
+    cells = np.random.default_rng(1).random(X.shape) < 0.1
+    train, entries = np.where(cells, np.nan, X), np.where(cells, X, np.nan)
+    model = efemb.GaussianEmbedding(
+        2, context=efemb.Graph(1 - np.eye(6)), random_state=0, dtype="float64", max_iter=10
+    ).fit(train, validation=entries)
+    total, count = 0.0, 0
+    for t, n in np.argwhere(cells):
+        s = sum(train[t, m] * model.context_[m] for m in range(6) if m != n and not cells[t, m])
+        u = model.embedding_[n] @ (s + np.zeros(2)) + model.intercept_[n]
+        total += -0.5 * (X[t, n] - u) ** 2 - 0.5 * np.log(2 * np.pi)
+        count += 1
+    best = max(one["validation"] for one in model.history_ if one["validation"] is not None)
+    assert best == pytest.approx(total / count, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_held_out_rows_are_no_context_of_training_rows(make: Any) -> None:
+    """With lags a row is context of the next: blank it, and nothing of it may remain."""
+    X = np.abs(neurons(40, 4)).round()
+    fits = []
+    for scale in (1.0, 3.0):
+        values, seen = X.copy(), []
+        # Which rows are held out follows from the seed alone, so find them by a first fit.
+        rows = _held_rows(X, make)
+        values[rows] *= scale
+        model = _lagged(seen)
+        model.fit(efemb.Dataset(make(values)))
+        fits.append(seen[-1])
+    for one, two in zip(fits[0].arrays(), fits[1].arrays(), strict=True):
+        assert_allclose(one, two, rtol=1e-12)
+
+
+def _lagged(seen: list[Any]) -> efemb.Embedding:
+    return efemb.Embedding(
+        2,
+        context=efemb.Lagged((-1, 1)),
+        random_state=0,
+        dtype="float64",
+        max_iter=5,
+        n_iter_no_change=100,
+        validation_fraction=0.2,
+        callbacks=[lambda progress: seen.append(progress.parameters())],
+    )
+
+
+def _held_rows(X: Array, make: Any) -> Array:
+    from efemb.engine import holdout
+
+    found = []
+    inner = holdout._without_rows
+
+    def watching(bound: Any, rows: Array, *rest: Any) -> Any:
+        found.append(rows)
+        return inner(bound, rows, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holdout, "_without_rows", watching)
+        _lagged([]).fit(efemb.Dataset(make(X)))
+    assert len(found[0]) == 8
+    return found[0]
+
+
+def test_lists_chosen_before_the_hold_out_are_those_of_training() -> None:
+    X = np.random.default_rng(3).normal(size=(40, 8))
+    near = efemb.Neighbors(2)
+    model = efemb.GaussianEmbedding(
+        2, context=near + efemb.Lagged((-1,), of=near), random_state=0, dtype="float64", max_iter=4
+    ).fit(X)
+    best = max(one["validation"] for one in model.history_ if one["validation"] is not None)
+    fixed = efemb.GaussianEmbedding(
+        2,
+        context=_graph(X) + efemb.Lagged((-1,), of=_graph(X)),
+        random_state=0,
+        dtype="float64",
+        max_iter=4,
+    ).fit(X)
+    other = max(one["validation"] for one in fixed.history_ if one["validation"] is not None)
+    assert best == pytest.approx(other, rel=1e-10)
+
+
+def _graph(X: Array) -> efemb.Graph:
+    """The two most correlated others of every column."""
+    strength = np.abs(np.corrcoef(X.T)) - 2 * np.eye(X.shape[1])
+    adjacency = np.zeros(strength.shape)
+    for n, row in enumerate(strength):
+        adjacency[n, np.argsort(-row)[:2]] = 1
+    return efemb.Graph(adjacency)
