@@ -120,7 +120,7 @@ def _same(left: Any, right: Any) -> bool:
     if left is right:
         return True
     if hasattr(left, "tocsr") and hasattr(right, "tocsr"):
-        return left.shape == right.shape and (left.tocsr() != right.tocsr()).nnz == 0
+        return bool(left.shape == right.shape and (left.tocsr() != right.tocsr()).nnz == 0)
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return np.array_equal(left, right)
     try:

@@ -10,7 +10,7 @@ from efemb.contexts.row_bags import RowBlock
 from efemb.engine.vectors import Vectors
 from efemb.engine.zero_stages import HIDDEN
 from efemb.objective import value_and_slope
-from efemb.types import Floats, Ints
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.engine.rows import RowsSolver
@@ -34,7 +34,7 @@ def cell_terms(
     cell of E, so that the two products that carry the zeros back carry the entries as well; only
     the part of an entry's own alpha is left, and that is one number an entity.
     """
-    from efemb.kernels.rows import take_own
+    from efemb.kernels.rows import read_cells, take_own, write_cells
 
     Z = sums / block.total[:, None]
     itself = np.einsum("nk,nk->n", vectors.target, vectors.bag[: len(vectors.target)])
@@ -44,58 +44,29 @@ def cell_terms(
     g_context = np.zeros_like(Z)
     part = solver.pool.buffer("slope part", g_context.shape, Z.dtype)
     own_slope = np.zeros_like(vectors.intercept)
+    entries = (block.ptr, block.ids, block.own, block.rest, block.total)
+    u = np.zeros_like(block.x)
+    entry_weight = weight[block.row_of_entry] * block.seen
     value = 0.0
-    for tile, entries in _tiles(block, len(vectors.target), Z):
+    for tile in _tiles(len(vectors.target), Z):
+        where = (tile.start, tile.stop)
         E = solver.pool.buffer("tile", (len(Z), tile.stop - tile.start), Z.dtype)
         np.matmul(Z, vectors.target[tile].T, out=E)
-        row, ids = block.row_of_entry[entries], block.ids[entries]
-        cells = (row, ids - tile.start)
-        whole = E[cells]
-        E[cells] = HIDDEN
-        column = gradient.intercept[tile]
-        arrays = (vectors.intercept[tile], zero_weight, column_weight[tile], column)
-        value += solver.slopes(E, *arrays)
-        gain, slope = _entries(solver, block, entries, whole, itself, vectors.intercept, weight)
-        value += gain
-        rest = block.rest[entries]
-        E[cells] = slope * block.total[row] / rest
-        own_slope += np.bincount(ids, slope * block.own[entries] / rest, len(own_slope))
-        gradient.intercept += np.bincount(ids, slope, len(own_slope)).astype(Z.dtype)
+        read_cells(E, *where, *entries, itself, vectors.intercept, Z.dtype.type(HIDDEN), u)
+        arrays = (vectors.intercept[tile], zero_weight, column_weight[tile])
+        value += solver.slopes(E, *arrays, gradient.intercept[tile])
+        gain, slope = value_and_slope(solver.family, solver.spec.link, block.filled, u)
+        slope = (entry_weight * slope).astype(Z.dtype, copy=False)
+        write_cells(E, *where, *entries, slope, own_slope, gradient.intercept)
         np.matmul(E.T, Z, out=gradient.target[tile])
         g_context += np.matmul(E, vectors.target[tile], out=part)
+    value += float(entry_weight @ gain)
     take_own(own_slope, vectors.target, vectors.bag, gradient.target, gradient.bag)
     g_context /= block.total[:, None]
     return value, gradient, g_context
 
 
-def _entries(
-    solver: RowsSolver,
-    block: RowBlock,
-    entries: Ints | slice,
-    whole: Floats,
-    itself: Floats,
-    intercept: Floats,
-    weight: Floats,
-) -> tuple[float, Floats]:
-    """Log-density (less the base measure) and slopes of stored entries, 0 where masked."""
-    row, ids = block.row_of_entry[entries], block.ids[entries]
-    left = whole * block.total[row] - block.own[entries] * itself[ids]
-    u = left / block.rest[entries] + intercept[ids]
-    gain, slope = value_and_slope(solver.family, solver.spec.link, block.filled[entries], u)
-    entry_weight = weight[row] * block.seen[entries]
-    return float(entry_weight @ gain), (entry_weight * slope).astype(u.dtype, copy=False)
-
-
-def _tiles(block: RowBlock, n_entities: int, Z: Floats) -> list[tuple[slice, Ints | slice]]:
-    """Column tiles that fit the cache, each with the places of its stored entries."""
+def _tiles(n_entities: int, Z: Floats) -> list[slice]:
+    """Columns in pieces whose inner products with the rows stay small."""
     width = max(64, TILE_BYTES // (Z.itemsize * max(len(Z), 1)))
-    if width >= n_entities:
-        return [(slice(0, n_entities), slice(None))]
-    tile_of = block.ids // width
-    order = np.argsort(tile_of, kind="stable")
-    starts = range(0, n_entities, width)
-    edges = np.searchsorted(tile_of[order], np.arange(len(starts) + 1))
-    return [
-        (slice(start, min(start + width, n_entities)), order[edges[i] : edges[i + 1]])
-        for i, start in enumerate(starts)
-    ]
+    return [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]

@@ -14,7 +14,8 @@ from efemb.families.base import Family
 from efemb.parameters import Parameters
 from efemb.types import Floats
 
-SPREAD = 0.1  # standard deviation of the first inner products, and of positive vectors' logarithms
+SPREAD = 0.1  # standard deviation of the first inner products
+LOG_SPREAD = 0.5  # and of the logarithms of positive vectors: less is close to a saddle
 
 
 def initial_parameters(
@@ -78,8 +79,8 @@ def _positive(
 ) -> tuple[Floats, Floats]:
     """Positive vectors whose inner products start at (half of) each entity's mean."""
     rho_shape, alpha_shape, _ = space.shapes()
-    alpha = np.exp(rng.normal(0.0, SPREAD, alpha_shape)) / np.sqrt(space.k)
-    rho = np.exp(rng.normal(0.0, SPREAD, rho_shape)) / np.sqrt(space.k)
+    alpha = np.exp(rng.normal(0.0, LOG_SPREAD, alpha_shape)) / np.sqrt(space.k)
+    rho = np.exp(rng.normal(0.0, LOG_SPREAD, rho_shape)) / np.sqrt(space.k)
     if space.spec.link.needs_positive and isinstance(bound, RowBags) and space.plain:
         part = 0.5 if space.spec.intercept else 1.0
         rho *= (part * _floored(mean) / _typical_context(bound, data))[:, None]

@@ -198,7 +198,8 @@ class _AdamStepper(Stepper):
             state = (theta, gradient, mean, squares)
             flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in state)
             numbers = (o.step * unbiased, o.epsilon, o.beta1, o.beta2, scale, shrink)
-            adam(*flat, *(theta.dtype.type(number) for number in numbers))
+            scalars: tuple[Any, ...] = tuple(theta.dtype.type(number) for number in numbers)
+            adam(*flat, *scalars)
 
     def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
         full = [np.zeros_like(array) for array in arrays]

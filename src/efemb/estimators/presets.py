@@ -80,7 +80,8 @@ class AdditivePoissonEmbedding(_BasketEmbedding):
     @classmethod
     def paper(cls, n_components: int = 20, **overrides: Any) -> Self:
         """The paper's settings; "l2 on the logarithm" is `LogNormal(1, 0)`."""
-        return super().paper(n_components, **{"prior": LogNormal(1.0, 0.0), **overrides})
+        settings: dict[str, Any] = {"prior": LogNormal(1.0, 0.0), "n_iter_no_change": 20}
+        return super().paper(n_components, **{**settings, **overrides})
 
 
 @dataclass(eq=False, repr=False)

@@ -109,3 +109,56 @@ def take_own(
             for k in range(vectors.shape[1]):
                 g_vectors[n, k] -= own * bag_vectors[n, k]
                 g_bag[n, k] -= own * vectors[n, k]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def read_cells(
+    E: Array,
+    first: int,
+    last: int,
+    ptr: Array,
+    ids: Array,
+    own: Array,
+    rest: Array,
+    total: Array,
+    itself: Array,
+    intercept: Array,
+    hidden: float,
+    u: Array,
+) -> None:
+    """u of the stored entries in columns first..last of E, which they leave hidden.
+
+    E holds rho . z with the whole bag; `itself` is rho_n . alpha_n.
+    """
+    for t in range(len(ptr) - 1):
+        for p in range(ptr[t], ptr[t + 1]):
+            n = ids[p]
+            if first <= n < last:
+                whole = E[t, n - first] * total[t]
+                u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
+                E[t, n - first] = hidden
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def write_cells(
+    E: Array,
+    first: int,
+    last: int,
+    ptr: Array,
+    ids: Array,
+    own: Array,
+    rest: Array,
+    total: Array,
+    slope: Array,
+    own_slope: Array,
+    g_intercept: Array,
+) -> None:
+    """Put the entries' slopes into their cells, scaled to the whole bag, and add up the rest."""
+    for t in range(len(ptr) - 1):
+        for p in range(ptr[t], ptr[t + 1]):
+            n = ids[p]
+            if first <= n < last:
+                part = slope[p] / rest[p]
+                E[t, n - first] = part * total[t]
+                own_slope[n] += part * own[p]
+                g_intercept[n] += slope[p]
