@@ -85,7 +85,8 @@ def graph(plan: Plan, graph: Graph, rng: np.random.Generator) -> tuple[Floats, P
         x[:] = draw(
             plan.space.spec, np.broadcast_to(plan.popularity.u[entity][:, None], shape), rng
         )
-    tuned = spec.family.support.low == 0 and not graph.causal
+    # Only intercepts may move here: `predict` holds the products of the vectors.
+    tuned = not (graph.causal or spec.link.needs_positive or spec.family.support.low != 0)
     for _ in range(TUNING_SWEEPS if tuned else 0):
         _passage(plan, graph, predict, parameters, x, rng, sweeps=1)
         found = x.reshape(-1, graph.n_entities, graph.n_columns).mean(axis=(0, 2))

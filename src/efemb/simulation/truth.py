@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,12 +11,11 @@ from efemb.families import Categorical
 from efemb.links import Link
 from efemb.parameters import Parameters
 from efemb.simulation.graphs import Graph
+from efemb.simulation.stability import GAIN, graph_factor, row_factor
 from efemb.spec import Spec
 from efemb.types import Floats
 
 INTERCEPT_PART = 0.2  # of the mean of an additive model at strength 1; the context gives the rest
-GAIN = 0.7  # largest multiplier of a deviation from the mean in one sweep
-AVERAGED = 2.0  # standard deviation of rho_n . alpha_m where the context is an average
 
 
 @dataclass(frozen=True)
@@ -117,33 +115,10 @@ def row_parameters(
     rho, alpha = draw_vectors(space, rng)
     if spec.link.needs_positive:
         return _additive(space, popularity, strength, rho, alpha)
-    factor = strength * _row_factor(space, popularity, rho, alpha)
+    factor = strength * row_factor(space, popularity.response(spec), rho, alpha)
     rho, alpha = rho * np.sqrt(factor), alpha * np.sqrt(factor)
     alpha = rho if spec.structure.tied else alpha
     return Parameters(rho, alpha, _intercept(space, popularity))
-
-
-def _row_factor(space: ParameterSpace, popularity: Popularity, rho: Floats, alpha: Floats) -> float:
-    """Scale of the inner products: averaged contexts are bounded, sums must not explode."""
-    spec = space.spec
-    if spec.family.support.low == 0 and spec.context.scale != "none":
-        return AVERAGED
-    product, response = _low_rank(space, rho, alpha), popularity.response(spec)
-    gain = largest_gain(lambda v: response * product(v), space.n_entities * space.n_dims)
-    members = float(space.n_entities) if spec.context.scale == "items" else 1.0
-    return wanted_gain(spec) * members / max(gain, 1e-12)
-
-
-def wanted_gain(spec: Spec) -> float:
-    """How much of a deviation may survive one sweep; means that are exponentials need a margin."""
-    unbounded = spec.family.support.low == 0 and spec.family.support.high == np.inf
-    return 0.5 * GAIN if unbounded and not spec.link.needs_positive else GAIN
-
-
-def _low_rank(space: ParameterSpace, rho: Floats, alpha: Floats) -> Any:
-    vectors = space.vectors(Parameters(rho, alpha, None))
-    own = np.einsum("nk,nk->n", vectors.target, vectors.bag)
-    return lambda v: vectors.target @ (vectors.bag.T @ v) - own * v
 
 
 def _additive(
@@ -175,47 +150,11 @@ def graph_parameters(
     """Parameters of a model on a graph whose sweeps stay bounded."""
     spec = space.spec
     rho, alpha = draw_vectors(space, rng)
-    vectors = space.vectors(Parameters(rho, alpha, None))
-    product = _edge_product(graph, vectors)
-    response = popularity.response(spec)[np.arange(graph.n_nodes) % graph.n_entities]
-    gain = largest_gain(lambda v: response * product(v), graph.n_nodes)
-    factor = strength * wanted_gain(spec) / max(gain, 1e-12)
+    factor = strength * graph_factor(space, graph, popularity.response(spec), rho, alpha)
     rho, alpha = rho * np.sqrt(factor), alpha * np.sqrt(factor)
     alpha = rho if spec.structure.tied else alpha
     rest = (1.0 - GAIN) * popularity.mean if spec.link.needs_positive else None
     return Parameters(rho, alpha, _intercept(space, popularity, rest))
-
-
-def _edge_product(graph: Graph, vectors: Any) -> Any:
-    """v -> W v with the weights of all edges, averaged where the context is."""
-    from scipy.sparse import csr_array
-
-    shape = (graph.n_nodes, graph.n_nodes)
-    total = csr_array(shape)
-    for part in graph.parts:
-        weight = part.weights(vectors.target, vectors.bag)
-        if part.scale != "none":
-            weight = weight / np.bincount(part.owner, minlength=graph.n_nodes)[part.owner]
-        total = total + csr_array((weight, (part.owner, part.member)), shape=shape)
-    return lambda v: total @ v
-
-
-def largest_gain(product: Any, size: int) -> float:
-    """Growth of a vector under repeated products: the spectral radius, from below.
-
-    >>> round(largest_gain(lambda v: 0.5 * v, 3), 6)
-    0.5
-    """
-    v = np.random.default_rng(0).normal(size=size)
-    growth = []
-    for _ in range(40):
-        v = v / np.linalg.norm(v)
-        v = product(v)
-        norm = float(np.linalg.norm(v))
-        if norm == 0.0:
-            return 0.0
-        growth.append(norm)
-    return float(np.exp(np.mean(np.log(growth[-20:]))))
 
 
 def _intercept(
@@ -231,10 +170,16 @@ def _intercept(
 
 
 def corrected(parameters: Parameters, spec: Spec, wanted: Floats, found: Floats, n: int) -> None:
-    """Move the intercepts so that the means come nearer to the wanted ones, in place."""
-    movable = spec.family.support.low == 0 and not spec.positive_intercept
-    if parameters.intercept is None or not movable or isinstance(spec.family, Categorical):
+    """Move the parameters so that the means come nearer to the wanted ones, in place."""
+    if spec.family.support.low != 0 or isinstance(spec.family, Categorical):
         return
-    # Five pseudo-counts keep entities that are hardly ever drawn from jumping.
-    step = np.log((wanted * n + 5.0) / (found * n + 5.0))
-    parameters.intercept += np.clip(step, -1.0, 1.0).reshape(parameters.intercept.shape)
+    if spec.link.needs_positive and spec.context.scale != "none":
+        # Rows that lost their context lower all means alike.
+        ratio = np.clip(wanted.sum() / max(found.sum(), 1e-12), 0.5, 2.0)
+        parameters.rho *= ratio
+        if parameters.intercept is not None:
+            parameters.intercept *= ratio
+    elif parameters.intercept is not None and not spec.positive_intercept:
+        # Five pseudo-counts keep entities that are hardly ever drawn from jumping.
+        step = np.log((wanted * n + 5.0) / (found * n + 5.0))
+        parameters.intercept += np.clip(step, -1.0, 1.0).reshape(parameters.intercept.shape)
