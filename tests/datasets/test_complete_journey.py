@@ -1,0 +1,66 @@
+"""The Complete Journey loader, on a table of a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import efemb
+from efemb.datasets import complete_journey, fetch_complete_journey
+
+PRODUCTS: dict[str, list[Any]] = {
+    "product_id": [1, 2, 3, 4, 5],
+    "department": ["GROCERY", "GROCERY", "FUEL", "MEAT", "DELI"],
+    "brand": ["Private", "Private", "National", "National", None],
+    "product_type": ["YOGURT", "YOGURT", "GASOLINE", "HAM", None],
+    "package_size": ["6 OZ", "6 OZ", None, None, "1 LB"],
+}
+
+
+def lines() -> list[tuple[int, int, int, int]]:
+    """(basket, household, product, quantity)"""
+    usual = [(b, b % 3, p, 1 + b % 2) for b in range(45) for p in (1, 2, 4)]
+    rest = [(b, b % 3, 3, 1) for b in range(45)] + [(50, 1, 1, 1), (0, 0, 5, 1), (1, 1, 4, 0)]
+    return [*reversed(usual), *rest, (2, 2, 1, 5)]
+
+
+def written(folder: Path) -> Path:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = dict(zip(complete_journey._LINE_COLUMNS, zip(*lines(), strict=True), strict=True))
+    home = folder / "complete-journey"
+    home.mkdir()
+    ordered = {name: list(column) for name, column in columns.items()}
+    parquet.write_table(pa.table(ordered), home / "transactions.parquet")
+    parquet.write_table(pa.table(PRODUCTS), home / "products.parquet")
+    return folder
+
+
+def test_rules_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(complete_journey, "_check", lambda path, wanted: None)
+    monkeypatch.setenv("EFEMB_DATA", str(written(tmp_path)))
+    data = fetch_complete_journey()
+    assert data.entities is not None
+    assert list(data.entities) == [
+        "YOGURT 6 OZ (private) #1",
+        "YOGURT 6 OZ (private) #2",
+        "HAM (national)",
+    ]
+    assert data.row_labels is not None
+    assert data.row_labels.tolist() == list(range(45))  # basket 50 has one item only
+    assert data.values[2].toarray().tolist() == [6.0, 1.0, 1.0]
+    assert data.values[1].toarray().tolist() == [2.0, 2.0, 2.0]
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(efemb.DataError, match="not the published file"):
+        fetch_complete_journey(written(tmp_path))
+
+
+def test_missing_data_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EFEMB_DATA", raising=False)
+    monkeypatch.setattr(complete_journey, "PACKAGE", "no_such_package_here")
+    with pytest.raises(efemb.MissingExtraError, match=r"efemb\[data\]"):
+        fetch_complete_journey(tmp_path)
