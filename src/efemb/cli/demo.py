@@ -125,15 +125,20 @@ def _print_items(console: Console, model: Any, train: Dataset) -> None:
         np.asarray(array, dtype=np.float64) for array in (model.embedding_, model.context_)
     )
     near, pairs = affinities(rho[known], alpha[known])
-    console.print("What the vectors say: rho.rho finds what is alike, rho.alpha what goes together")
+    table = Table(title="What the vectors say", title_justify="left")
+    table.add_column("item", max_width=20)
+    table.add_column("relation")
+    table.add_column("with", overflow="ellipsis", no_wrap=True)
     for place in _examples(labels[known], often[known]):
-        table = Table(title=_short(labels[known[place]]), title_justify="left", width=96)
-        columns = relations(near[place], pairs[place])
-        for name in columns:
-            table.add_column(name, no_wrap=True, ratio=1)
-        for items in zip(*columns.values(), strict=True):
-            table.add_row(*(_short(labels[known[item]]) for item in items))
-        console.print(table)
+        item = _short(labels[known[place]])
+        for name, others in relations(near[place], pairs[place]).items():
+            names = "\n".join(_short(labels[known[other]]) for other in others)
+            table.add_row(item, name, names, end_section=name == "substitutes")
+            item = ""
+    console.print(table)
+    console.print(
+        "similar: cosine of rho; complements: rho.alpha; substitutes: alike, low rho.alpha"
+    )
 
 
 def relations(near: Floats, pairs: Floats) -> dict[str, list[int]]:
