@@ -39,15 +39,14 @@ class FittedEmbedding:
     @property
     def n_entities(self) -> int:
         """N."""
-        from efemb.errors import ParameterError
-
         if self.parameters.intercept is not None:
             return len(self.parameters.intercept)
         if self.vocabulary is not None:
             return len(self.vocabulary)
-        if self.spec.structure.name() == "shared":
-            raise ParameterError("the number of entities of a Shared model needs a vocabulary")
-        return len(self.parameters.rho)
+        maps = (getattr(self.spec.structure, side, None) for side in ("rho_of", "alpha_of"))
+        return max(
+            [len(index) for index in maps if index is not None] or [len(self.parameters.rho)]
+        )
 
     @property
     def n_slots(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb.contexts.base import BoundContext, dense_rows, or_one
 from efemb.contexts.row_bags import RowBags
-from efemb.errors import DataError
+from efemb.errors import DataError, ParameterError
 from efemb.objective import expected_value, log_density
 from efemb.scoring import Entries, normalized_log_likelihood
 from efemb.spec import Spec
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 BLOCK_NUMBERS = 1 << 22
 
 
+def check_predictable(spec: Spec, bound: BoundContext) -> None:
+    """Refuse reverse models in which an entity has more than one context vector."""
+    if spec.combine.reverse and (bound.n_slots > 1 or bound.n_dims > 1):
+        raise ParameterError(
+            "a reverse model predicts the context from the entity; with several context vectors "
+            "an entity (Lagged, vector data) it has no conditional mean of the entity itself"
+        )
+
+
 def _row_blocks(bound: BoundContext) -> list[Ints]:
     cost = max(bound.cost_of_row(), bound.n_entities * bound.n_dims, 1)
     size = max(1, BLOCK_NUMBERS // cost)
@@ -30,6 +39,7 @@ def _row_blocks(bound: BoundContext) -> list[Ints]:
 
 def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floats:
     """E[x_tn | context] of every cell, (T, N) or (T, N, D)."""
+    check_predictable(spec, bound)
     found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     for rows in _row_blocks(bound):
         u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
@@ -43,6 +53,7 @@ def mean_log_density(
     spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None
 ) -> float:
     """Mean conditional log-density per observed number."""
+    check_predictable(spec, bound)
     total = count = 0.0
     for rows in _row_blocks(bound):
         x = dense_rows(bound.data, rows).reshape(len(rows), -1)
@@ -57,7 +68,8 @@ def mean_log_density(
 
 def score(spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None = None) -> float:
     """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
-    if not (spec.family.normalized_score and isinstance(bound, RowBags)):
+    shares = spec.family.normalized_score and bound.n_dims == 1
+    if not shares or not isinstance(bound, RowBags):
         return mean_log_density(spec, bound, vectors, weight)
     entries = Entries.leave_one_out(bound.block(np.arange(bound.n_rows)), bound.n_context_vectors)
     known = entries.known()

@@ -33,6 +33,10 @@ class Context(Ingredient, ABC):
     def bind(self, data: Dataset) -> BoundContext:
         """Return the context of every observation of `data`."""
 
+    def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
+        """`bind`, for contexts that look at the values and so at the weights of the rows."""
+        return self.bind(data)
+
     def check(self) -> None:
         """Raise if an option is out of range."""
         if self.scale not in SCALES:
@@ -69,9 +73,13 @@ class ContextSum(Context):
 
     def bind(self, data: Dataset) -> BoundContext:
         """Bind both parts; parts that are fixed for each entity merge into one."""
+        return self.bind_weighted(data, None)
+
+    def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
+        """Bind both parts to weighted rows."""
         from efemb.contexts.entity_lists import EntityLists
 
-        left, right = self.left.bind(data), self.right.bind(data)
+        left, right = (part.bind_weighted(data, weight) for part in (self.left, self.right))
         if isinstance(left, EntityLists) and isinstance(right, EntityLists):
             return left.merge(right)
         if isinstance(right, EntityLists) and right.private:
@@ -96,13 +104,13 @@ class BoundContext(ABC):
         return self.n_slots * self.n_entities
 
     @abstractmethod
-    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
-        """Conditional terms of the observations of some rows."""
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Conditional terms of the observations of some rows, on request of missing cells too."""
 
     def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
-        """Inner products rho . s / d of every cell of some rows, (rows, N * D), NaN unobserved."""
-        terms = self.terms(rows)
-        found = np.full((len(rows), len(target)), np.nan)
+        """Inner products rho . s / d of every cell of some rows, (rows, N * D)."""
+        terms = self.terms(rows, missing=True)
+        found = np.empty((len(rows), len(target)))
         inner = np.einsum("ik,ik->i", terms.contexts(bag), target[terms.vector])
         found[terms.row, terms.entity] = inner
         return found
@@ -120,11 +128,11 @@ class SumOfBound(BoundContext):
         self.n_rows, self.n_entities, self.n_dims = left.n_rows, left.n_entities, left.n_dims
         self.n_slots = max(left.n_slots, right.n_slots)
 
-    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Terms whose context sums have the parts of both."""
         if reverse:
             raise ParameterError("combine='reverse' does not take a sum of different contexts")
-        left, right = self.left.terms(rows), self.right.terms(rows)
+        left, right = (part.terms(rows, missing=missing) for part in (self.left, self.right))
         return left.joined(right)
 
     def cost_of_row(self) -> int:

@@ -27,7 +27,7 @@ class CellLists(BoundContext):
         self.indptr, self.indices = checked_lists(indptr, indices, n_cells)
         check_scale(data, scale)
 
-    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every observed cell of the rows as a term."""
         from scipy.sparse import csr_array
 
@@ -58,7 +58,7 @@ class CellLists(BoundContext):
         row_of = np.repeat(np.arange(n_rows), n_entities * n_dims)
         parts = (Bags(matrix, bag, np.repeat(scale, n_dims)),)
         terms = Terms(x.ravel(), row_of, entity, entity, parts)
-        return terms.take(~np.isnan(terms.x))
+        return terms if missing else terms.take(~np.isnan(terms.x))
 
     def cost_of_row(self) -> int:
         """Average number of members of a row."""

@@ -91,7 +91,7 @@ class EntityLists(BoundContext):
         edges = sum(len(part.members) for part in self.lists)
         return (edges + self.n_entities) * self.n_dims
 
-    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every observed cell of the rows as a term, or every edge under the reverse."""
         if reverse:
             return self._reverse_terms(rows)
@@ -101,7 +101,7 @@ class EntityLists(BoundContext):
         entity = np.tile(np.arange(n_entities * n_dims), n_rows)
         row = np.repeat(np.arange(n_rows), n_entities * n_dims)
         terms = Terms(x.ravel(), row, entity, entity, parts)
-        return terms.take(~np.isnan(terms.x))
+        return terms if missing else terms.take(~np.isnan(terms.x))
 
     def shifted_values(self, part: Lists, rows: Ints) -> tuple[Floats, Bools]:
         """Value of every edge's member in each row (rows, edges, D), and whether it is observed."""

@@ -9,7 +9,7 @@ import numpy as np
 from efemb.contexts.base import Context
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.errors import InputTypeError, ParameterError
-from efemb.types import Ints
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -51,8 +51,12 @@ class Lagged(Context):
 
     def bind(self, data: Dataset) -> EntityLists:
         """Repeat the member lists at every offset."""
+        return self.bind_weighted(data, None)
+
+    def bind_weighted(self, data: Dataset, weight: Floats | None) -> EntityLists:
+        """Repeat the member lists of weighted rows at every offset."""
         offsets = self._checked_offsets()
-        ptr, members = self._members(data)
+        ptr, members = self._members(data, weight)
         sizes = np.diff(ptr)
         owner = np.repeat(np.arange(data.n_entities), sizes)
         edges = np.argsort(np.tile(owner, len(offsets)), kind="stable")
@@ -78,12 +82,12 @@ class Lagged(Context):
             )
         return offsets.astype(np.int64)
 
-    def _members(self, data: Dataset) -> tuple[Ints, Ints]:
+    def _members(self, data: Dataset, weight: Floats | None) -> tuple[Ints, Ints]:
         """Members of each entity at one offset, itself first."""
         size = data.n_entities
         lists: list[Ints] = [np.empty(0, dtype=np.int64) for _ in range(size)]
         if self.of is not None:
-            bound = self.of.bind(data)
+            bound = self.of.bind_weighted(data, weight)
             if not isinstance(bound, EntityLists) or len(bound.lists) != 1:
                 raise ParameterError("Lagged.of must be a fixed context: Neighbors or Graph")
             part = bound.lists[0]

@@ -45,13 +45,17 @@ class Neighbors(Context):
 
     def bind(self, data: Dataset) -> EntityLists:
         """Find the neighbours of every entity."""
+        return self.bind_weighted(data, None)
+
+    def bind_weighted(self, data: Dataset, weight: Floats | None) -> EntityLists:
+        """Find the neighbours of every entity; correlations are those of weighted rows."""
         size = data.n_entities
         k = self._size(size)
         positions = self.positions if self.positions is not None else data.positions
         if k == 0:
             near = np.empty((size, 0), dtype=np.int64)
         elif positions is None:
-            near = most_correlated(data, k)
+            near = most_correlated(data, k, weight)
         else:
             from efemb.data.validation import checked_positions
 
@@ -84,15 +88,16 @@ def nearest(positions: Floats, k: int) -> Ints:
     return np.asarray(tree.kneighbors(return_distance=False), dtype=np.int64)
 
 
-def most_correlated(data: Dataset, k: int) -> Ints:
+def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints:
     """Indices of the k columns of the largest absolute correlation with each column (N, k)."""
     values = data.values.toarray() if data.is_sparse else data.values
     flat = np.asarray(values, dtype=np.float64).reshape(data.n_rows, data.n_entities, -1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        seen = ~np.isnan(flat)
-        count = np.maximum(seen.sum(axis=0), 1)
-        filled = np.where(seen, flat, 0.0)
-        centred = np.where(seen, flat - filled.sum(axis=0) / count, 0.0)
+    w = np.ones((data.n_rows, 1, 1)) if weight is None else weight[:, None, None]
+    seen = ~np.isnan(flat)
+    filled = np.where(seen, flat, 0.0)
+    total = (w * seen).sum(axis=0)
+    mean = (w * filled).sum(axis=0) / np.where(total > 0, total, 1.0)
+    centred = np.where(seen, filled - mean, 0.0) * np.sqrt(w)
     norm = np.sqrt((centred**2).sum(axis=(0, 2)))
     columns = centred / np.where(norm > 0, norm, 1.0)[None, :, None]
     columns = columns.transpose(1, 0, 2).reshape(data.n_entities, -1)

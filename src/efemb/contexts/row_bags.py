@@ -117,7 +117,7 @@ class RowBags(BoundContext):
         block = self.stored.block(rows, shares_bag=self.members is None)
         return reverse_block(block, self.scale) if reverse else block
 
-    def terms(self, rows: Ints, *, reverse: bool = False) -> Terms:
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every cell of the rows as a term."""
         if reverse:
             from efemb.contexts.reverse_rows import reverse_terms
@@ -156,7 +156,7 @@ class RowBags(BoundContext):
                 ),
             ),
         )
-        return terms.take(self._observed(rows, x))
+        return terms if missing else terms.take(self._observed(rows, x))
 
     def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Every cell with the whole bag, then the stored entries without themselves."""

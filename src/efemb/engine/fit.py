@@ -127,10 +127,10 @@ def make_solver(
     return GenericSolver(bound, spec, pool, **options)
 
 
-def choose_optimizer(value: Any, solver: str, spec: Spec) -> Optimizer:
-    """L-BFGS for the moments, Adagrad elsewhere, unless asked otherwise."""
+def choose_optimizer(value: Any, solver: str, spec: Spec, *, minibatches: bool) -> Optimizer:
+    """L-BFGS for the moments, Adagrad elsewhere (bolder on all rows), unless asked otherwise."""
     if isinstance(value, str) and value == "auto":
-        return LBFGS() if solver == "moments" else Adagrad()
+        return LBFGS() if solver == "moments" else Adagrad(0.1 if minibatches else 0.2)
     optimizer = Optimizer.resolve(value)
     optimizer.check()
     if optimizer.full_batch and spec.zeros.gradient != "exact":
@@ -155,9 +155,13 @@ def fit_model(
     `lists` keeps the neighbours of an earlier fit, `state` where its optimiser stood.
     """
     options.check()
-    bound = spec.context.bind(data) if lists is None else EntityLists(data, lists)
+    if lists is None:
+        bound = spec.context.bind_weighted(data, sample_weight)
+    else:
+        bound = EntityLists(data, lists)
     name = choose_solver(options.solver, bound, spec)
-    optimizer = choose_optimizer(options.optimizer, name, spec)
+    minibatches = batch_size(options.batch_size, name, data.n_rows) is not None
+    optimizer = choose_optimizer(options.optimizer, name, spec, minibatches=minibatches)
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     space = ParameterSpace(spec, *dims)
     check_memory(bound, space, name, options.dtype)
@@ -170,7 +174,7 @@ def fit_model(
             split = hold_out(bound, fraction, sample_weight, setup, rng)
         else:
             split = no_split(bound, sample_weight, setup)
-        begin = initial_parameters(space, split.bound, split.bound.data, rng)
+        begin = initial_parameters(space, split.bound, split.solver.row_weight, rng)
         if start is not None:
             begin = space.checked(start)
         trainer = _trainer(space, split, optimizer, options, rng)
@@ -221,14 +225,19 @@ def _trainer(
     )
 
 
-def _batch_size(value: int | str | None, solver: Solver, optimizer: Optimizer) -> int | None:
-    if optimizer.full_batch or not solver.stochastic:
-        if isinstance(value, int):
-            raise ParameterError(
-                f"batch_size={value}: solver {solver.name!r} with {optimizer!r} works on all rows"
-            )
-        return None
-    if value == "auto":
-        size = 1024 if solver.name == "rows" else 128
-        return size if solver.n_rows > 2 * size else None
-    return value  # type: ignore[return-value]  # Options.check has seen it
+def batch_size(value: Any, solver: str, n_rows: int) -> int | None:
+    """Rows of a minibatch, None for all of them."""
+    if value != "auto":
+        return None if value is None else int(value)
+    size = 1024 if solver == "rows" else 128
+    return size if n_rows > 2 * size else None
+
+
+def _batch_size(value: Any, solver: Solver, optimizer: Optimizer) -> int | None:
+    if solver.stochastic and not optimizer.full_batch:
+        return batch_size(value, solver.name, solver.n_rows)
+    if isinstance(value, int):
+        raise ParameterError(
+            f"batch_size={value}: solver {solver.name!r} with {optimizer!r} works on all rows"
+        )
+    return None

@@ -163,11 +163,15 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
     if isinstance(bound, EntityLists) and not any(part.offset.any() for part in bound.lists):
         train, rest = (bound.rebind(bound.data.take_rows(some)) for some in (kept, rows))
         solver = setup(rest, base[rows])
+        if not solver.total_weight > 0:
+            return no_split(bound, weight, setup)
         score = SolverValidation(solver, None, solver.total_weight)
         return Split(train, setup(train, base[kept]), score)
     only = np.zeros(bound.n_rows)
     only[rows] = base[rows]
     watcher = setup(bound, only)
+    if not watcher.total_weight > 0:
+        return no_split(bound, weight, setup)
     blank = _blanked(bound.data, rows)
     again = isinstance(bound, EntityLists)
     train = bound.rebind(blank) if again else setup.spec.context.bind(blank)

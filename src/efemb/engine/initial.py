@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,18 +14,21 @@ from efemb.families.base import Family
 from efemb.parameters import Parameters
 from efemb.types import Floats
 
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
 SPREAD = 0.1  # standard deviation of the first inner products
 LOG_SPREAD = 0.5  # and of the logarithms of positive vectors: less is close to a saddle
 
 
 def initial_parameters(
-    space: ParameterSpace, bound: BoundContext, data: Any, rng: np.random.Generator
+    space: ParameterSpace, bound: BoundContext, weight: Floats, rng: np.random.Generator
 ) -> Parameters:
-    """Small random vectors, intercepts that reproduce the mean of each entity."""
-    mean = column_means(data)
+    """Small random vectors, intercepts that reproduce the weighted mean of each entity."""
+    mean = column_means(bound.data, weight)
     rho_shape, alpha_shape, intercept_shape = space.shapes()
     if space.spec.positive_rho or space.spec.positive_alpha:
-        rho, alpha = _positive(space, bound, data, mean, rng)
+        rho, alpha = _positive(space, bound, weight, mean, rng)
     else:
         size = _scale(space.k, bound)
         rho, alpha = rng.normal(0.0, size, rho_shape), rng.normal(0.0, size, alpha_shape)
@@ -37,13 +40,14 @@ def initial_parameters(
     return Parameters(rho, alpha, intercept)
 
 
-def column_means(data: Any) -> Floats:
-    """Mean of each number over the rows in which it is observed (numbers,)."""
+def column_means(data: Dataset, weight: Floats) -> Floats:
+    """Weighted mean of each number over the rows in which it is observed (numbers,)."""
     if data.is_sparse:
-        return np.asarray(data.values.mean(axis=0), dtype=np.float64).ravel()
-    seen = ~np.isnan(data.values)
-    filled = np.where(seen, data.values, 0.0)
-    return np.asarray(filled.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)).ravel()
+        return np.asarray(data.values.T @ weight, dtype=np.float64).ravel() / float(weight.sum())
+    flat = data.values.reshape(data.n_rows, -1).astype(np.float64)
+    seen = ~np.isnan(flat)
+    total = weight @ seen
+    return np.asarray(weight @ np.where(seen, flat, 0.0) / np.where(total > 0, total, 1.0))
 
 
 def _scale(k: int, bound: BoundContext) -> float:
@@ -75,7 +79,11 @@ def _intercepts(space: ParameterSpace, mean: Floats) -> Floats:
 
 
 def _positive(
-    space: ParameterSpace, bound: BoundContext, data: Any, mean: Floats, rng: np.random.Generator
+    space: ParameterSpace,
+    bound: BoundContext,
+    weight: Floats,
+    mean: Floats,
+    rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Positive vectors whose inner products start at (half of) each entity's mean."""
     rho_shape, alpha_shape, _ = space.shapes()
@@ -83,7 +91,7 @@ def _positive(
     rho = np.exp(rng.normal(0.0, LOG_SPREAD, rho_shape)) / np.sqrt(space.k)
     if space.spec.link.needs_positive and isinstance(bound, RowBags) and space.plain:
         part = 0.5 if space.spec.intercept else 1.0
-        rho *= (part * _floored(mean) / _typical_context(bound, data))[:, None]
+        rho *= (part * _floored(mean) / _typical_context(bound, weight))[:, None]
     else:
         rho, alpha = rho * np.sqrt(SPREAD), alpha * np.sqrt(SPREAD)
     if not space.spec.positive_rho:
@@ -93,12 +101,12 @@ def _positive(
     return rho, alpha
 
 
-def _typical_context(bound: RowBags, data: Any) -> float:
-    """Typical sum of a scaled context."""
+def _typical_context(bound: RowBags, weight: Floats) -> float:
+    """Weighted mean of the sum of a scaled context."""
     if bound.scale == "total":
         return 1.0
     stored = bound.stored
     rows = np.maximum(np.diff(stored.ptr), 1)
     total = np.add.reduceat(np.append(stored.own, 0.0), stored.ptr[:-1]) * (np.diff(stored.ptr) > 0)
     typical = total / rows if bound.scale == "items" else total
-    return max(float(typical.mean()), 1e-6)
+    return max(float(weight @ typical / weight.sum()), 1e-6)

@@ -162,9 +162,10 @@ class _AdagradStepper(Stepper):
 
         for theta, gradient, squares in zip(arrays, gradients, self.squares, strict=True):
             scalar, shape = theta.dtype.type, (len(theta), -1)
-            tables: tuple[Any, ...] = (theta.reshape(shape), rows, gradient.reshape(len(rows), -1))
-            options = (scalar(self.options.step), scalar(self.options.epsilon))
-            adagrad_rows(*tables, squares.reshape(shape), *options)
+            rest = gradient.reshape(len(rows), -1)
+            step, epsilon = scalar(self.options.step), scalar(self.options.epsilon)
+            tables = (theta.reshape(shape), rows, rest, squares.reshape(shape))
+            adagrad_rows(*tables, step, epsilon)
 
     def state(self) -> dict[str, Floats]:
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
@@ -199,7 +200,7 @@ class _AdamStepper(Stepper):
             flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in state)
             numbers = (o.step * unbiased, o.epsilon, o.beta1, o.beta2, scale, shrink)
             scalars: tuple[Any, ...] = tuple(theta.dtype.type(number) for number in numbers)
-            adam(*flat, *scalars)
+            adam(*(flat + scalars))
 
     def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
         full = [np.zeros_like(array) for array in arrays]

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb.engine.optimizers import FirstOrder, OptimizerState
 from efemb.engine.solver import Solver
-from efemb.engine.space import ParameterSpace
+from efemb.engine.space import ParameterSpace, positive_exp
 from efemb.engine.vectors import Vectors
 from efemb.errors import DivergenceError
 from efemb.parameters import Parameters
@@ -103,7 +103,7 @@ class Passes:
             self.space.signed(self.parameters), self.theta.arrays(), strict=True
         ):
             if positive:
-                value[rows] = np.exp(raw[rows])
+                value[rows] = positive_exp(raw[rows])
 
 
 def _spread(slopes: Vectors, like: Vectors) -> Vectors:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from efemb.engine.vectors import Vectors
 from efemb.families.base import Family
 from efemb.spec import Spec
-from efemb.types import Ints
+from efemb.types import Floats, Ints
 
 
 class Solver(ABC):
@@ -18,6 +18,7 @@ class Solver(ABC):
     stochastic: ClassVar[bool] = True  # whether it can work on a part of the rows
     spec: Spec
     n_rows: int
+    row_weight: Floats
     total_weight: float  # sum of the weights of all terms
     n_observed: float  # weight of the observations that tell something: not the zeros of rows
 

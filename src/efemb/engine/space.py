@@ -84,7 +84,7 @@ class ParameterSpace:
 
     def constrained(self, theta: Parameters) -> Parameters:
         """The vectors themselves; arrays without a constraint are shared, not copied."""
-        arrays = [np.exp(v) if positive else v for _, v, positive in self.signed(theta)]
+        arrays = [positive_exp(v) if positive else v for _, v, positive in self.signed(theta)]
         if self.spec.structure.tied:
             arrays[1] = arrays[0]
         return Parameters(*arrays)
@@ -167,6 +167,11 @@ class ParameterSpace:
             float(prior.precision) if type(prior) is Normal and not positive else 0.0
             for prior, positive in zip(found, signs, strict=False)
         ]
+
+
+def positive_exp(logarithm: Floats) -> Floats:
+    """exp that never underflows to 0, so that the logarithm of a positive vector exists."""
+    return np.asarray(np.exp(np.clip(logarithm, -80.0, 80.0)))
 
 
 def _rows(index: Ints | None, n_entities: int) -> int:

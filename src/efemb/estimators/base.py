@@ -23,9 +23,10 @@ from efemb.engine.progress import ProgressBar
 from efemb.engine.space import ParameterSpace
 from efemb.engine.vectors import Vectors
 from efemb.engine.views import profile_objective
+from efemb.errors import EfembError, InputTypeError
 from efemb.estimators import checking
 from efemb.estimators.growing import grown
-from efemb.estimators.reading import read
+from efemb.estimators.reading import binarized, read
 from efemb.families import Family, Gaussian
 from efemb.fitted import FittedEmbedding
 from efemb.ingredient import Ingredient
@@ -176,6 +177,8 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def _options(self, **changes: Any) -> Options:
+        if not isinstance(self.callbacks, (list, tuple, type(None))):
+            raise InputTypeError(f"callbacks must be a list of callables, got {self.callbacks!r}")
         bar = [ProgressBar(self.max_iter)] if self.verbose else []
         options: dict[str, Any] = {
             "n_components": checking.check_components(self.n_components),
@@ -198,7 +201,10 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Dataset:
         spec = self._spec()
-        data = read(self, X, reset=reset, positions=positions, binarize=self._binarizes())
+        data = read(self, X, reset=reset, positions=positions)
+        if self._binarizes():
+            checking.check_not_negative(data)
+            data = binarized(data)
         allow_real = bool(getattr(self, "allow_real", self._allow_real))
         checking.check_support(data, spec.family, allow_real=allow_real, way_out=self._way_out)
         return data
@@ -280,8 +286,7 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         dims = (data.n_entities, self._n_slots, data.n_dims, self._k())
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters_)
         alpha = vectors.target if spec.combine.reverse else vectors.bag
-        found = prediction.row_embedding(spec, data, alpha)
-        return found.astype(data.values.dtype, copy=False)
+        return prediction.row_embedding(spec, data, alpha.astype(data.values.dtype))
 
     def context_sums(self, X: Any, entries: Any) -> Floats:
         """s_tn / d_tn of some cells.
@@ -368,8 +373,11 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Sparse input; NaN where the family has missing values; positive where it needs them."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        spec = self._spec()
-        tags.input_tags.allow_nan = spec.family.missing
-        tags.input_tags.positive_only = spec.family.support.low == 0
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        try:
+            family = self._spec().family
+        except EfembError:  # `fit` will say what is wrong; asking for tags must not
+            return tags
+        tags.input_tags.allow_nan = family.missing
+        tags.input_tags.positive_only = family.support.low == 0
         return tags

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families.base import Family, Interval
 from efemb.types import Bools, Floats, Ints
@@ -38,12 +39,21 @@ def check_support(data: Dataset, family: Family, *, allow_real: bool, way_out: s
     bad = support.broken_by(stored)
     if bad.any():
         first = stored[bad].ravel()[0]
-        inside = support.low <= first <= support.high
-        hint = way_out if np.isfinite(first) and inside else "remove or correct such values"
+        if first < support.low:
+            check_not_negative(data, f"{family.name()} needs {support}")
+        hint = way_out if np.isfinite(first) else "remove infinite values"
         _refuse(data, bad, f"{family.name()} needs {support}", hint)
     huge = np.abs(stored) > LARGEST
     if huge.any():
         _refuse(data, huge, f"values must not exceed {LARGEST:g}", "scale the data")
+
+
+def check_not_negative(data: Dataset, rule: str = "values must be >= 0") -> None:
+    """Refuse values below 0."""
+    stored = data.values.data if data.is_sparse else data.values
+    bad = stored < 0
+    if bad.any():
+        _refuse(data, bad, f"Negative values in data: {rule}", "remove or correct such values")
 
 
 def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
@@ -56,7 +66,7 @@ def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
         row, entity, value = index[0], index[1], data.values[index]
     name = f"entity {entity}"
     if data.entities is not None:
-        name = f"column {data.entities.labels[entity]!r}"
+        name = f"column {shorten(data.entities.labels[entity])}"
     more = int(bad.sum()) - 1
     others = f", and {more:,} more" if more else ""
     shown = "NaN" if np.isnan(value) else f"{value:g}"

@@ -11,7 +11,7 @@ from efemb.data.dataset import Dataset
 from efemb.errors import DataError
 
 
-def read(estimator: Any, X: Any, *, reset: bool, positions: Any, binarize: bool) -> Dataset:
+def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     """Return X as a Dataset; with `reset`, remember its number of features and their names."""
     if isinstance(X, Dataset):
         data = _remember(estimator, X, reset)
@@ -19,17 +19,24 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any, binarize: bool)
         values = _as_array(estimator, X, reset)
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
         data = Dataset(values, entities=labels, positions=positions)
-    if positions is not None or binarize:
-        data = Dataset(
-            _binary(data.values) if binarize else data.values,
-            entities=data.entities,
-            positions=data.positions if positions is None else positions,
-            row_labels=data.row_labels,
-            users=data.users,
-            recordings=data.recordings,
-            report=data.report,
-        )
-    return data
+    return data if positions is None else _changed(data, data.values, positions)
+
+
+def binarized(data: Dataset) -> Dataset:
+    """The data with 1 for every value that is not zero."""
+    return _changed(data, _binary(data.values), data.positions)
+
+
+def _changed(data: Dataset, values: Any, positions: Any) -> Dataset:
+    return Dataset(
+        values,
+        entities=data.entities,
+        positions=positions,
+        row_labels=data.row_labels,
+        users=data.users,
+        recordings=data.recordings,
+        report=data.report,
+    )
 
 
 def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
@@ -38,7 +45,7 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
         "ensure_all_finite": False,
-        "allow_nd": np.ndim(X) == 3,
+        "allow_nd": getattr(X, "ndim", 2) == 3,
     }
     if not reset and not known:  # objective() of an unfitted estimator
         from sklearn.utils.validation import check_array

@@ -88,6 +88,18 @@ def member_gradient(
 
 
 @njit(cache=True, nogil=True)
+def _stiffen(A: Array, ridge: float) -> None:
+    """Add the ridge, and what rounding needs to keep the system regular."""
+    size = A.shape[0]
+    diagonal = 0.0
+    for i in range(size):
+        diagonal += abs(A[i, i])
+    jitter = 8 * np.finfo(A.dtype).eps * diagonal / size
+    for i in range(size):
+        A[i, i] += ridge + jitter
+
+
+@njit(cache=True, nogil=True)
 def best_targets(
     first: int,
     last: int,
@@ -126,13 +138,11 @@ def best_targets(
         V = np.ascontiguousarray(W.T)
         if size <= degree:
             A = np.dot(V, np.dot(H, W))
-            for k in range(size):
-                A[k, k] += ridge
+            _stiffen(A, ridge)
             target[n] = np.linalg.solve(A, np.dot(V, rest))
         elif degree > 0:
             A = np.dot(H, np.dot(W, V))
-            for i in range(degree):
-                A[i, i] += ridge
+            _stiffen(A, ridge)
             target[n] = np.dot(V, np.linalg.solve(A, rest))
         else:
             target[n] = 0

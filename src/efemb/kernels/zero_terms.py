@@ -18,7 +18,6 @@ F = np.float32
 # No reassociation: it would merge the two-step range reduction of `exp32` and cost five digits.
 FAST = {"contract", "nnan", "ninf", "nsz", "arcp"}
 LOW, HIGH = F(-87.0), F(30.0)
-CHUNK = 16
 
 
 @intrinsic
@@ -29,6 +28,16 @@ def _float_of_bits(typing_context: Any, bits: Any) -> Any:
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), build
+
+
+@intrinsic
+def _bits_of_float(typing_context: Any, x: Any) -> Any:
+    """Reinterpret a float as 32 bits."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), build
 
 
 @njit(inline="always")
@@ -47,6 +56,30 @@ def exp32(x: Any) -> Any:
     p = p * r + F(5.0000001201e-1)
     y = p * r * r + r + F(1.0)
     return y * _float_of_bits(types.int32(biased << types.int32(23)))  # type: ignore[call-arg]
+
+
+@njit(inline="always")
+def log32(x: Any) -> Any:
+    """Logarithm of a float32 >= 1 to 2e-7, in operations that vectorise."""
+    bits: Any = _bits_of_float(x)  # type: ignore[call-arg]
+    exponent = (bits >> types.int32(23)) - types.int32(127)
+    m = _float_of_bits(
+        types.int32((bits & types.int32(0x007FFFFF)) | types.int32(0x3F800000))
+    )
+    high = m > F(1.41421356)
+    z = (m * F(0.5) if high else m) - F(1.0)
+    e = F(exponent) + (F(1.0) if high else F(0.0))
+    p = F(7.0376836292e-2)
+    p = p * z - F(1.1514610310e-1)
+    p = p * z + F(1.1676998740e-1)
+    p = p * z - F(1.2420140846e-1)
+    p = p * z + F(1.4249322787e-1)
+    p = p * z - F(1.6668057665e-1)
+    p = p * z + F(2.0000714765e-1)
+    p = p * z - F(2.4999993993e-1)
+    p = p * z + F(3.3333331174e-1)
+    square = z * z
+    return z + p * z * square - F(0.5) * square + e * F(0.693147181)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -71,20 +104,17 @@ def bernoulli(
     E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
 ) -> float:
     """Slope -w / (1 + exp(-u)); log-density -log(1 + exp(u))."""
-    total = 0.0
+    value = np.zeros(E.shape[1], np.float32)
     for i in range(E.shape[0]):
         w = row_weight[i]
-        logs = 0.0
-        for start in range(0, E.shape[1], CHUNK):
-            stop = min(start + CHUNK, E.shape[1])
-            logs += _log_terms(E, intercept, weight, i, start, stop, 1.0)
-            for j in range(start, stop):
-                odds = exp32(E[i, j] + intercept[j])
-                slope = -w * weight[j] * odds / (F(1.0) + odds)
-                E[i, j] = slope
-                column[j] += slope
-        total -= w * logs
-    return total
+        for j in range(E.shape[1]):
+            both = w * weight[j]
+            odds = exp32(E[i, j] + intercept[j])
+            slope = -both * odds / (F(1.0) + odds)
+            value[j] -= both * log32(F(1.0) + odds)
+            E[i, j] = slope
+            column[j] += slope
+    return float(value.sum())
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -92,58 +122,59 @@ def negative_binomial(
     E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
 ) -> float:
     """Slope -w r e^u / (r + e^u); log-density -r log(1 + e^u / r)."""
-    total = 0.0
+    value = np.zeros(E.shape[1], np.float32)
     size = F(r)
     for i in range(E.shape[0]):
         w = row_weight[i]
-        logs = 0.0
-        for start in range(0, E.shape[1], CHUNK):
-            stop = min(start + CHUNK, E.shape[1])
-            logs += _log_terms(E, intercept, weight, i, start, stop, r)
-            for j in range(start, stop):
-                rate = exp32(E[i, j] + intercept[j])
-                slope = -w * weight[j] * size * rate / (size + rate)
-                E[i, j] = slope
-                column[j] += slope
-        total -= w * r * logs
-    return total
+        for j in range(E.shape[1]):
+            both = w * weight[j] * size
+            odds = exp32(E[i, j] + intercept[j]) / size
+            slope = -both * odds / (F(1.0) + odds)
+            value[j] -= both * log32(F(1.0) + odds)
+            E[i, j] = slope
+            column[j] += slope
+    return float(value.sum())
 
 
-@njit(inline="always")
-def _log_terms(
-    E: Array, intercept: Array, weight: Array, i: int, start: int, stop: int, r: float
-) -> float:
-    """Sum of weight * log(1 + e^u / r): one logarithm of a product where the weights agree."""
-    first = weight[start]
-    same = True
-    product = 1.0
-    for j in range(start, stop):
-        same &= weight[j] == first
-        product *= 1.0 + float(exp32(E[i, j] + intercept[j])) / r
-    if same:
-        return float(float(first) * np.log(product))
-    logs = 0.0
-    for j in range(start, stop):
-        logs += weight[j] * np.log(1.0 + float(exp32(E[i, j] + intercept[j])) / r)
-    return float(logs)
+@njit(cache=True, nogil=True, fastmath=True)
+def _shift_row(E: Array, i: int, intercept: Array) -> Any:
+    """Add the intercepts to a row; returns its largest number."""
+    top = E[i, 0] + intercept[0]
+    for j in range(E.shape[1]):
+        u = E[i, j] + intercept[j]
+        E[i, j] = u
+        top = u if u > top else top
+    return top
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _exp_row(E: Array, i: int, top: Any) -> None:
+    for j in range(E.shape[1]):
+        E[i, j] = exp32(E[i, j] - top)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _sum_row(E: Array, i: int) -> Any:
+    total = F(0.0)
+    for j in range(E.shape[1]):
+        total += E[i, j]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _scale_row(E: Array, i: int, factor: Any, column: Array) -> None:
+    for j in range(E.shape[1]):
+        slope = factor * E[i, j]
+        E[i, j] = slope
+        column[j] += slope
+
+
+@njit(cache=True, nogil=True)
 def softmax(E: Array, intercept: Array, weight: Array, column: Array, normalizer: Array) -> None:
     """Slope -weight[i] softmax(u)_j; `normalizer` gets logsumexp_j u_j of each row."""
     for i in range(E.shape[0]):
-        top = F(-np.inf)
-        for j in range(E.shape[1]):
-            E[i, j] += intercept[j]
-            top = max(top, E[i, j])
-        total = 0.0
-        for j in range(E.shape[1]):
-            E[i, j] = exp32(E[i, j] - top)
-        for j in range(E.shape[1]):
-            total += E[i, j]
+        top = _shift_row(E, i, intercept)
+        _exp_row(E, i, top)
+        total = _sum_row(E, i)
         normalizer[i] = top + np.log(total)
-        share = F(-weight[i] / total)
-        for j in range(E.shape[1]):
-            slope = share * E[i, j]
-            E[i, j] = slope
-            column[j] += slope
+        _scale_row(E, i, -weight[i] / total, column)
