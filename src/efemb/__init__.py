@@ -6,11 +6,13 @@ Names are loaded when first used, so that `import efemb` is cheap.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from efemb.combine import Combine, Linear, Reverse
     from efemb.contexts import (
         Basket,
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
     from efemb.links import Identity, Link, Log, LogSoftplus, Softplus
     from efemb.parameters import Parameters
     from efemb.priors import HalfNormal, LogNormal, Normal, Prior
-    from efemb.simulate import Simulation, simulate
+    from efemb.simulation import Simulation, simulate, simulate_baskets
     from efemb.structures import PerEntity, Shared, Structure, Tied
     from efemb.zeros import All, NegativeSampling, Sampled, Zeros
 
@@ -95,7 +97,7 @@ _HOME = {
     "efemb.links": ("Identity", "Link", "Log", "LogSoftplus", "Softplus"),
     "efemb.parameters": ("Parameters",),
     "efemb.priors": ("HalfNormal", "LogNormal", "Normal", "Prior"),
-    "efemb.simulate": ("Simulation", "simulate"),
+    "efemb.simulation": ("Simulation", "simulate", "simulate_baskets"),
     "efemb.structures": ("PerEntity", "Shared", "Structure", "Tied"),
     "efemb.zeros": ("All", "NegativeSampling", "Sampled", "Zeros"),
 }
@@ -165,6 +167,7 @@ __all__ = [
     "read_baskets",
     "read_matrix",
     "simulate",
+    "simulate_baskets",
     "split",
 ]
 

@@ -16,7 +16,7 @@ from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
-    from efemb.engine.vectors import Vectors
+    from efemb.vectors import Vectors
 
 BLOCK_NUMBERS = 1 << 22
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.simulate import simulate_baskets
+from efemb.simulation import simulate_baskets
 
 
 def test_exact_sizes_and_types() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -134,12 +133,6 @@ def test_groups_have_no_inner_edge() -> None:
     for group in groups:
         inside = np.isin(graph.parts[0].owner, group) & np.isin(graph.parts[0].member, group)
         assert not inside.any()
-
-
-def test_callable_after_any_import() -> None:
-    module = importlib.import_module("efemb.simulate")
-    assert module(n_rows=2, n_entities=2, n_components=1, sweeps=1).data.shape == (2, 2)
-    assert efemb.simulate(n_rows=2, n_entities=2, n_components=1, sweeps=1).sampler == "gibbs"
 
 
 class Mute(efemb.Poisson):

@@ -10,12 +10,12 @@ from efemb.contexts.base import BoundContext
 from efemb.contexts.terms import Bags, Terms
 from efemb.engine.blocks import Workers
 from efemb.engine.solver import Solver
-from efemb.engine.vectors import Vectors
 from efemb.errors import ParameterError
 from efemb.families import Categorical, Family
 from efemb.objective import log_density, residual
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 BLOCK_NUMBERS = 1 << 21  # numbers held for the terms of one block
 

@@ -11,13 +11,13 @@ from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.engine.blocks import Workers, cut
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
-from efemb.engine.vectors import Vectors
 from efemb.errors import ParameterError
 from efemb.families import Family, Gaussian
 from efemb.links import Identity
 from efemb.priors import Normal
 from efemb.spec import Spec
 from efemb.types import Bools, Floats, Ints
+from efemb.vectors import Vectors
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

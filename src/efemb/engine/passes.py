@@ -10,10 +10,10 @@ import numpy as np
 from efemb.engine.optimizers import FirstOrder, OptimizerState
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace, positive_exp
-from efemb.engine.vectors import Vectors
 from efemb.errors import DivergenceError
 from efemb.parameters import Parameters
 from efemb.types import Ints
+from efemb.vectors import Vectors
 
 
 class Passes:

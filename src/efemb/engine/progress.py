@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from efemb.engine.callbacks import Progress
@@ -15,17 +16,26 @@ class ProgressBar:
         self._bar: Any = None
         self._task: Any = None
         self._last = ""
+        self._passes = 0
 
     def start(self) -> None:
-        """Open the bar."""
+        """Open the bar; the clock counts the whole fit."""
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+        from rich.text import Text
 
+        began = time.monotonic()
+
+        class _Clock(ProgressColumn):
+            def render(self, task: Task) -> Text:
+                return Text(f"{time.monotonic() - began:.0f} s")
+
+        self._passes = 0
         columns = (
             TextColumn("pass {task.fields[number]}"),
             BarColumn(),
             TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
+            _Clock(),
         )
         self._bar = Progress(*columns, console=Console(stderr=True))
         self._bar.start()
@@ -35,7 +45,7 @@ class ProgressBar:
         """Part of the present pass that is done."""
         if self._bar is None:
             self.start()
-        self._bar.update(self._task, completed=done)
+        self._bar.update(self._task, completed=done, number=self._passes + 1)
 
     def __call__(self, progress: Progress) -> None:
         """Show the numbers of the finished pass."""
@@ -44,8 +54,8 @@ class ProgressBar:
         if progress.validation is not None:
             self._last = f"  validation {progress.validation:.4f}"
         note = f"objective {progress.objective:.6g}{self._last}"
-        number = progress.iteration + 1
-        self._bar.update(self._task, completed=0.0, number=number, note=note)
+        self._bar.update(self._task, completed=1.0, number=progress.iteration, note=note)
+        self._passes = progress.iteration
 
     def close(self) -> None:
         """Leave the last line on the screen."""

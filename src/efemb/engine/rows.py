@@ -13,12 +13,12 @@ from efemb.engine.blocks import Workers, cut
 from efemb.engine.cell_terms import cell_terms
 from efemb.engine.draws import Draws
 from efemb.engine.solver import Solver
-from efemb.engine.vectors import Vectors
 from efemb.engine.zero_stages import Columns, SampledStage, ZeroSlopes, ZeroStage, closed_form
 from efemb.families import Categorical, Family
 from efemb.objective import value_and_slope
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 from efemb.zeros import NegativeSampling
 
 BLOCK_ROWS = 512

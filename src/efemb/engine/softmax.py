@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from efemb.contexts.row_bags import RowBlock
-from efemb.engine.vectors import Vectors
 from efemb.engine.zero_stages import HIDDEN
 from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 if TYPE_CHECKING:
     from efemb.engine.rows import RowsSolver

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from efemb.engine.vectors import Vectors
 from efemb.families.base import Family
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 
 class Solver(ABC):

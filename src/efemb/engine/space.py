@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from efemb.engine.vectors import Vectors
 from efemb.errors import ParameterError
 from efemb.parameters import Parameters, flatten, unflatten
 from efemb.priors import Normal, Prior
 from efemb.spec import Spec
 from efemb.structures import sum_rows
 from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 
 class ParameterSpace:

@@ -10,11 +10,11 @@ import numpy as np
 from efemb.contexts.row_bags import RowBags
 from efemb.engine.blocks import Workers, cut
 from efemb.engine.solver import Solver
-from efemb.engine.vectors import Vectors
 from efemb.families.base import Family
 from efemb.scoring import Entries, entry_log_density, normalized_log_likelihood
 from efemb.spec import Spec
 from efemb.types import Ints
+from efemb.vectors import Vectors
 
 BLOCK_ENTRIES = 2048
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from efemb.engine.blocks import Workers
-from efemb.engine.vectors import Vectors
 from efemb.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
 from efemb.links import FLOOR, Identity, Link, Log
 from efemb.objective import log_density, residual
 from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from efemb.engine.blocks import workers
 from efemb.engine.fit import Fit, Options, choose_solver, fit_model, make_solver
 from efemb.engine.progress import ProgressBar
 from efemb.engine.space import ParameterSpace
-from efemb.engine.vectors import Vectors
 from efemb.engine.views import profile_objective
 from efemb.errors import EfembError, InputTypeError
 from efemb.estimators import checking
@@ -36,6 +35,7 @@ from efemb.priors import Prior
 from efemb.spec import Spec
 from efemb.structures import Structure
 from efemb.types import Floats
+from efemb.vectors import Vectors
 from efemb.zeros import Zeros
 
 KINDS: dict[str, type[Ingredient]] = {

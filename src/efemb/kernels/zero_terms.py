@@ -63,9 +63,7 @@ def log32(x: Any) -> Any:
     """Logarithm of a float32 >= 1 to 2e-7, in operations that vectorise."""
     bits: Any = _bits_of_float(x)  # type: ignore[call-arg]
     exponent = (bits >> types.int32(23)) - types.int32(127)
-    m = _float_of_bits(
-        types.int32((bits & types.int32(0x007FFFFF)) | types.int32(0x3F800000))
-    )
+    m = _float_of_bits(types.int32((bits & types.int32(0x007FFFFF)) | types.int32(0x3F800000)))
     high = m > F(1.41421356)
     z = (m * F(0.5) if high else m) - F(1.0)
     e = F(exponent) + (F(1.0) if high else F(0.0))

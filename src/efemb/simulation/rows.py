@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from efemb.contexts.base import or_one
-from efemb.engine.vectors import Vectors
 from efemb.errors import DivergenceError, EfembError
 from efemb.objective import natural_parameter
 from efemb.spec import Spec
 from efemb.types import Floats
+from efemb.vectors import Vectors
 
 LARGEST = 1e6
 
