@@ -10,7 +10,7 @@ from scipy import sparse
 import efemb
 from efemb.engine.blocks import Workers
 from efemb.engine.fit import make_solver
-from efemb.engine.vectors import Vectors
+from efemb.vectors import Vectors
 from efemb.spec import Spec
 from engine import plain
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.engine.vectors import Vectors
+from efemb.vectors import Vectors
 from efemb.spec import Spec
 from engine import models, plain
 

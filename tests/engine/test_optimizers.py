@@ -123,6 +123,20 @@ def test_adagrad_with_a_zero_gradient_stays_put() -> None:
     assert (arrays[0] == 1).all()
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("name", sorted(REFERENCES))
+def test_a_gradient_out_of_range_is_left_for_the_fit_to_report(name: str, value: float) -> None:
+    """Squares overflow in single precision; that is no error of arithmetic but divergence."""
+    arrays = [np.ones((2, 2), dtype=np.float32)]
+    stepper = REFERENCES[name][0].start(arrays, 2)
+    slope = np.full((2, 2), value, dtype=np.float32)
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            stepper.step(arrays, [slope], 1.0, [0.0])
+        stepper.step_rows(arrays, [slope], np.array([0, 1]))
+    assert not np.isfinite(arrays[0]).all() or value == 1e30
+
+
 def logistic_ridge() -> tuple[Any, int]:
     """Concave: log-likelihood of a logistic regression minus a ridge penalty."""
     rng = np.random.default_rng(0)

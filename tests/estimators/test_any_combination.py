@@ -110,6 +110,10 @@ def test_what_is_not_refused_fits_predicts_and_continues(seed: int) -> None:
         return  # refused with a typed error; the test below sees to it that most are not
     model, data = done
     assert all(np.isfinite(array).all() for array in model.parameters_.arrays())
+    spec = model._spec()
+    assert (model.embedding_ > 0).all() or not spec.positive_rho
+    assert (model.context_ > 0).all() or not spec.positive_alpha
+    assert model.intercept_ is None or (model.intercept_ > 0).all() or not spec.positive_intercept
     assert np.isfinite(model.transform(data)).all()
     value, gradient = model.objective(data, model.parameters_)
     assert np.isfinite(value)

@@ -64,6 +64,24 @@ def test_positive_models_have_positive_vectors(preset: Any) -> None:
         assert (model.intercept_ > 0).all()
 
 
+@pytest.mark.parametrize("optimizer", ["lbfgs", "adagrad"])
+@pytest.mark.parametrize("solver", ["moments", "generic", "rows"])
+@pytest.mark.parametrize("positive", [(True, True), (True, False), (False, True)])
+def test_each_kind_of_vector_obeys_its_own_prior(
+    positive: tuple[bool, bool], solver: str, optimizer: str
+) -> None:
+    prior = tuple(efemb.HalfNormal(0.1) if one else efemb.Normal(0.1) for one in positive)
+    context = efemb.Basket("items") if solver == "rows" else efemb.Neighbors(3)
+    model = efemb.GaussianEmbedding(
+        2, context=context, prior=prior, solver=solver, optimizer=optimizer, random_state=0
+    ).set_params(max_iter=20)
+    model.fit(neurons())
+    assert (model.embedding_ > 0).all() or not positive[0]
+    assert (model.context_ > 0).all() or not positive[1]
+    # A signed intercept has to follow the signs of the means, which a positive one cannot.
+    assert (model.intercept_ > 0).all() == all(positive)
+
+
 # lambda and iterations: Table 5 of the paper; context, link and regulariser: its sections 2 and 3.
 PAPER: dict[Any, dict[str, Any]] = {
     efemb.PoissonEmbedding: {"prior_rho": efemb.Normal(1.0), "context": efemb.Basket("items")},
