@@ -10,8 +10,8 @@ from scipy import sparse
 import efemb
 from efemb.engine.blocks import Workers
 from efemb.engine.fit import make_solver
-from efemb.vectors import Vectors
 from efemb.spec import Spec
+from efemb.vectors import Vectors
 from engine import plain
 
 Array = Any

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.vectors import Vectors
 from efemb.spec import Spec
+from efemb.vectors import Vectors
 from engine import models, plain
 
 WEIGHT = np.array([1.0, 0.5, 2.0, 0.0, 1.3, 0.7, 1.0])
