@@ -1,0 +1,1 @@
+"""Benchmarks: speed, memory and scores on real data, or quickly on simulated stand-ins."""

@@ -1,0 +1,58 @@
+"""`python -m benchmarks`: run scenarios and print their figures beside the targets.
+
+python -m benchmarks --quick                        every scenario, small, without any data
+python -m benchmarks movies baskets --data FOLDER   full scenarios on real data
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from benchmarks.data import MissingDataError
+from benchmarks.harness import Settings, one_thread, stopwatch
+
+SCENARIOS = ("cold_start", "movies", "baskets", "neurons", "huge")
+
+
+def _arguments(given: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Speed, memory and scores of efemb."
+    )
+    parser.add_argument("scenario", nargs="*", choices=[*SCENARIOS, "all"], default="all")
+    parser.add_argument("--quick", action="store_true", help="small, on simulated stand-ins")
+    parser.add_argument("--data", type=Path, help="folder of the data (default: EFEMB_DATA)")
+    parser.add_argument("--repeats", type=int, help="repeats of each timing (3, quick: 1)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="movie splits")
+    parser.add_argument("--large", action="store_true", help="movies with K=100 as well")
+    parser.add_argument("--reference", type=Path, help="another basket script to compare with")
+    return parser.parse_args(given)
+
+
+def main(given: list[str] | None = None) -> int:
+    """Run what was asked for; 1 if data were missing."""
+    found = _arguments(given)
+    repeats = found.repeats or (1 if found.quick else 3)
+    asked = [found.scenario] if isinstance(found.scenario, str) else found.scenario
+    names = SCENARIOS if "all" in asked else tuple(asked)
+    settings = Settings(
+        found.quick, found.data, repeats, tuple(found.seeds), found.reference, found.large
+    )
+    missing = False
+    for name in names:
+        try:
+            with one_thread(), stopwatch() as timing:
+                report = importlib.import_module(f"benchmarks.{name}").run(settings)
+        except MissingDataError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            missing = True
+            continue
+        path = report.save()
+        print(f"-- {timing.wall:.0f} s; kept in {path.relative_to(path.parents[2])}", flush=True)
+    return int(missing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

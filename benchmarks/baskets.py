@@ -1,0 +1,176 @@
+"""Baskets: Complete Journey with every zero exact, and with sampled zeros."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import Counts, baskets, popularity_score
+from benchmarks.harness import (
+    Report,
+    Settings,
+    Spread,
+    Watch,
+    Watched,
+    fit_watched,
+    in_new_process,
+    interleaved,
+    sgemm_rate,
+    stopwatch,
+)
+from benchmarks.plain_numpy import Baskets, reference_pass
+
+AFTER_BEST = 10  # further evaluations in which sampled zeros must not diverge
+DIVERGED = 0.05
+
+
+def run(settings: Settings) -> Report:
+    """Speed first, while the machine is in one state; then scores."""
+    report = Report("baskets", settings)
+    counts = baskets(settings)
+    k = 10 if settings.quick else 100
+    _rate(report, counts, k)
+    _threads(report, counts, k)
+    report.add("popularity, test score", popularity_score(counts.train, counts.test))
+    exact = _exact(report, counts, k)
+    _sampled(report, counts, k, exact)
+    _additive(report, counts, k)
+    _memory(report, settings, k)
+    return report
+
+
+def _made(k: int, **options: Any) -> Any:
+    from efemb import PoissonEmbedding
+
+    return PoissonEmbedding(k, **{"random_state": 0, **options})
+
+
+def _rate(report: Report, counts: Counts, k: int) -> None:
+    """Passes of ours, of NumPy and matrix products, in turn; 6 T N K operations a pass."""
+    n_rows, n_items = counts.train.shape
+    work = 6.0 * n_rows * n_items * k / 1e9
+    yardstick = Baskets(counts.train, k)
+
+    def ours() -> float:
+        options = {"max_iter": 3, "early_stopping": False}
+        return fit_watched(_made(k, **options), counts.train).watch.per_pass()
+
+    def plain() -> float:
+        with stopwatch() as timing:
+            yardstick.one_pass()
+        return timing.cpu
+
+    jobs = {"sgemm": sgemm_rate, "ours": ours, "NumPy": plain}
+    if report.settings.reference is not None:
+        path: Path = report.settings.reference
+        jobs["reference"] = lambda: reference_pass(path, counts, k)
+    ours()
+    found = interleaved(jobs, report.settings.repeats)
+    spread = {name: Spread.of(values) for name, values in found.items()}
+    report.add("sgemm-2048, GFLOP/s", spread["sgemm"])
+    for name in list(spread)[1:]:
+        share = 100 * work / spread[name].median / spread["sgemm"].median
+        report.add(f"CPU-s a pass, {name}", spread[name], beside=f"{share:.1f}% of sgemm")
+    shares = [
+        100 * work / cpu / rate for cpu, rate in zip(found["ours"], found["sgemm"], strict=True)
+    ]
+    report.add("ours, % of sgemm of the same turn", Spread.of(shares), at_least=55.0)
+    if "reference" in spread:
+        ratio = spread["NumPy"].median / spread["reference"].median
+        report.add("NumPy yardstick / reference script, time a pass", ratio, at_most=1.0)
+
+
+def _threads(report: Report, counts: Counts, k: int) -> None:
+    """The same bits from one and two threads, and how much sooner."""
+    options = {"max_iter": 2, "early_stopping": False}
+
+    def timed(n_jobs: int) -> Watched:
+        return fit_watched(_made(k, n_jobs=n_jobs, **options), counts.train)
+
+    found = interleaved({"1": lambda: timed(1), "2": lambda: timed(2)}, report.settings.repeats)
+    one, two = found["1"][0].model.parameters_, found["2"][0].model.parameters_
+    same = all(np.array_equal(a, b) for a, b in zip(one.arrays(), two.arrays(), strict=True))
+    report.add("n_jobs=1 and 2 give the same bits", "yes" if same else "NO")
+    pairs = zip(found["1"], found["2"], strict=True)
+    gains = [single.timing.wall / double.timing.wall for single, double in pairs]
+    report.add("wall-clock speed-up of n_jobs=2", Spread.of(gains), at_least=1.7)
+
+
+def _exact(report: Report, counts: Counts, k: int) -> Watched:
+    """Defaults, stopped by the validation trips, and by the internal hold-out."""
+    fit = fit_watched(_made(k), counts.train, validation=counts.validation)
+    best = fit.watch.best()
+    note = f"validation {best.score:.4f} at pass {best.iteration} of {fit.model.n_iter_}"
+    report.add("defaults, test score", fit.model.score(counts.test), beside=note, at_least=-7.54)
+    report.add("defaults, CPU-s to the best validation score", best.cpu, at_most=65.0)
+    report.add("defaults, CPU-s of the whole fit", fit.timing.cpu)
+    own = fit_watched(_made(k), counts.train)
+    note = f"{own.watch.best().cpu:.1f} CPU-s to the best, {own.timing.cpu:.1f} in all"
+    report.add("defaults, internal hold-out: test", own.model.score(counts.test), beside=note)
+    return fit
+
+
+def _sampled(report: Report, counts: Counts, k: int, exact: Watched) -> None:
+    """Few sampled zeros: near the exact score, sooner, and never diverging after the best."""
+    from efemb import Sampled
+
+    n = 64 if report.settings.quick else 1024
+    for seed in report.settings.seeds[:2]:
+        model = _made(k, zeros=Sampled(n), n_iter_no_change=AFTER_BEST, random_state=seed)
+        fit = fit_watched(model, counts.train, validation=counts.validation)
+        _sampled_figures(report, f"Sampled({n}), seed {seed}", fit, counts, exact)
+
+
+def _sampled_figures(
+    report: Report, name: str, fit: Watched, counts: Counts, exact: Watched
+) -> None:
+    best, aim = fit.watch.best(), exact.watch.best()
+    after = [mark.score for mark in fit.watch.marks if mark.iteration >= best.iteration]
+    note = f"pass {best.iteration}; exact {aim.score:.4f}"
+    report.add(f"{name}: best validation", best.score, beside=note, at_least=aim.score - 0.1)
+    report.add(f"{name}: test", fit.model.score(counts.test))
+    report.add(f"{name}: CPU-s to the best", best.cpu, at_most=aim.cpu / 3)
+    near = fit.watch.reaching(aim.score - 0.1)
+    report.add(
+        f"{name}: CPU-s to within 0.1 of exact",
+        "never" if near is None else near.cpu,
+        at_most=aim.cpu / 3,
+    )
+    drop = best.score - min(after)
+    passes = f"in {len(after) - 1} evaluations"
+    report.add(f"{name}: fall after the best", drop, beside=passes, at_most=DIVERGED)
+
+
+def _additive(report: Report, counts: Counts, k: int) -> None:
+    from efemb import AdditivePoissonEmbedding
+
+    model = AdditivePoissonEmbedding(k, random_state=0)
+    fit = fit_watched(model, counts.train, validation=counts.validation)
+    best = fit.watch.best()
+    note = f"{best.cpu:.1f} CPU-s to the best, pass {best.iteration} of {model.n_iter_}"
+    report.add("ap-emb, defaults: test", model.score(counts.test), beside=note)
+
+
+def _memory(report: Report, settings: Settings, k: int) -> None:
+    """Peak of a fresh process that reads the data and fits; and of one that only reads them."""
+    data = None if settings.data is None else str(settings.data)
+    for what, passes in (("reading only", 0), ("reading and fitting", 2)):
+        found = in_new_process(memory_job, quick=settings.quick, data=data, k=k, passes=passes)
+        if found["peak_bytes"] is not None:
+            limit = None if passes == 0 else 1.5
+            report.add(f"peak memory, {what}, GB", found["peak_bytes"] / 1e9, at_most=limit)
+
+
+def memory_job(quick: bool, data: str | None, k: int, passes: int) -> dict[str, Any]:
+    """Runs in a process of its own."""
+    counts = baskets(Settings(quick=quick, data=None if data is None else Path(data)))
+    if passes:
+        fit_watched(_made(k, max_iter=passes), counts.train, validation=counts.validation)
+    return {}
+
+
+def trace(watch: Watch) -> str:
+    """Validation scores in order, for a look at a curve."""
+    return " ".join(f"{mark.score:.3f}" for mark in watch.marks)
