@@ -33,6 +33,7 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
         and type(spec.family) is Gaussian
         and type(spec.link) is Identity
         and not spec.combine.reverse
+        and spec.zeros.gradient == "exact"
     )
 
 
@@ -175,7 +176,8 @@ class MomentsSolver(Solver):
         spec, prior = self.spec, self.spec.prior_rho
         normal = type(prior) is Normal and prior.precision > 0
         free = spec.intercept_prior is None or type(spec.intercept_prior) is Normal
-        return space.plain and normal and free and not spec.positive_rho
+        signed = not (spec.positive_rho or spec.positive_alpha)
+        return space.plain and normal and free and signed
 
     def _log_likelihood(self, fit: float) -> float:
         constant = float(self.family.log_base_measure(np.zeros(1))[0])

@@ -165,8 +165,11 @@ class Trainer:
     def _after(self, objective: float, parameters: Parameters, scored: bool) -> bool:
         """Record the iteration; True ends the fit."""
         if not np.isfinite(objective) or not parameters.is_finite():
+            what = f"objective became {objective}"
+            if np.isfinite(objective):
+                what = "parameters became infinite"
             raise DivergenceError(
-                f"the objective became {objective} in iteration {self.iteration}; lower the "
+                f"the {what} in iteration {self.iteration}; lower the "
                 "optimizer's step (for example optimizer=Adagrad(step=0.02)), raise the prior's "
                 "precision, or scale the data"
             )

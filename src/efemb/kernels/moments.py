@@ -10,7 +10,7 @@ from numba import njit
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def gram_gradient(
     first: int,
     last: int,
@@ -64,7 +64,7 @@ def gram_gradient(
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def member_gradient(
     first: int,
     last: int,

@@ -9,7 +9,7 @@ from numba import njit
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def entry_products(
     ptr: Array,
     ids: Array,
@@ -37,7 +37,7 @@ def entry_products(
             as_entry[p] = (whole - own[p] * itself) / rest[p] + intercept[n]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def entry_gradient(
     ptr: Array,
     ids: Array,
@@ -70,7 +70,7 @@ def entry_gradient(
                 g_sums[t, k] += both * vector
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def left_out_vectors(
     ptr: Array, ids: Array, own: Array, rest: Array, sums: Array, bag_vectors: Array, out: Array
 ) -> None:
@@ -83,7 +83,7 @@ def left_out_vectors(
                 out[p, k] = (sums[t, k] - own[p] * bag_vectors[ids[p], k]) * inverse
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def spread_left_out(
     ptr: Array, ids: Array, own: Array, rest: Array, slopes: Array, g_sums: Array, g_bag: Array
 ) -> None:
@@ -98,7 +98,7 @@ def spread_left_out(
                 g_bag[ids[p], k] -= slopes[p, k] * mine
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def take_own(
     slope: Array, vectors: Array, bag_vectors: Array, g_vectors: Array, g_bag: Array
 ) -> None:
@@ -111,7 +111,7 @@ def take_own(
                 g_bag[n, k] -= own * vectors[n, k]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def read_cells(
     E: Array,
     first: int,
@@ -139,7 +139,7 @@ def read_cells(
                 E[t, n - first] = hidden
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def write_cells(
     E: Array,
     first: int,

@@ -9,7 +9,7 @@ from numba import njit
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def bag_sums(ptr: Array, ids: Array, values: Array, vectors: Array, out: Array) -> None:
     """out[t] = sum over the entries of row t of value * vectors[id]."""
     size = vectors.shape[1]
@@ -23,7 +23,7 @@ def bag_sums(ptr: Array, ids: Array, values: Array, vectors: Array, out: Array) 
                 out[t, k] += value * row[k]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def scatter_bags(ptr: Array, ids: Array, values: Array, sums: Array, out: Array) -> None:
     """out[id] += value * sums[t] over the entries of each row t: the transpose of bag_sums."""
     size = sums.shape[1]

@@ -10,7 +10,7 @@ from numba import njit
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def adagrad(
     theta: Array,
     gradient: Array,
@@ -27,7 +27,7 @@ def adagrad(
         theta[i] += step * g / np.sqrt(squares[i] + epsilon)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def adagrad_rows(
     theta: Array, rows: Array, gradient: Array, squares: Array, step: float, epsilon: float
 ) -> None:
@@ -40,7 +40,7 @@ def adagrad_rows(
             theta[row, k] += step * g / np.sqrt(squares[row, k] + epsilon)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def adam(
     theta: Array,
     gradient: Array,
