@@ -1,4 +1,4 @@
-"""BaseEmbedding: fitting, predicting and the scikit-learn contract, for every model."""
+"""BaseEmbedding: fitting and the scikit-learn contract, for every model."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from efemb import prediction
 from efemb.combine import Combine
-from efemb.contexts.base import BoundContext, Context
-from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.base import Context
 from efemb.data.dataset import Dataset
-from efemb.engine.blocks import workers
-from efemb.engine.fit import Fit, Options, choose_solver, fit_model, make_solver
+from efemb.engine.fit import Fit, Options, fit_model
 from efemb.engine.progress import ProgressBar
-from efemb.engine.space import ParameterSpace
-from efemb.engine.views import profile_objective
 from efemb.errors import EfembError, InputTypeError
 from efemb.estimators import checking
 from efemb.estimators.growing import grown
+from efemb.estimators.predicting import Predictions
 from efemb.estimators.reading import binarized, read
 from efemb.families import Family, Gaussian
 from efemb.fitted import FittedEmbedding
@@ -35,7 +29,6 @@ from efemb.priors import Prior
 from efemb.spec import Spec
 from efemb.structures import Structure
 from efemb.types import Floats
-from efemb.vectors import Vectors
 from efemb.zeros import Zeros
 
 KINDS: dict[str, type[Ingredient]] = {
@@ -50,7 +43,7 @@ KINDS: dict[str, type[Ingredient]] = {
 
 
 @dataclass(eq=False, repr=False)
-class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What every embedding shares; models say in `_spec` which ingredients they are made of."""
 
     n_components: int = 10
@@ -91,8 +84,6 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 setattr(self, name, kind.resolve(getattr(self, name)))
         super().set_params(**params)
         return self
-
-    # -- fitting ---------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -256,103 +247,6 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    # -- predicting ------------------------------------------------------------------------------
-
-    def _fitted_spec(self) -> Spec:
-        from dataclasses import replace
-
-        return replace(self._spec(), family=self.family_)
-
-    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Vectors]:
-        check_is_fitted(self, "parameters_")
-        data = self._read(X, reset=False)
-        spec = self._fitted_spec()
-        if self._lists is not None:
-            bound: BoundContext = EntityLists(data, self._lists)
-        else:
-            bound = spec.context.bind(data)
-        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, self._k())
-        return spec, bound, space.vectors(self.parameters_)
-
-    def _k(self) -> int:
-        return int(self.embedding_.shape[1])
-
-    def transform(self, X: Any) -> Floats:
-        """Embed rows: each row's whole context sum X alpha / d, (rows, K)."""
-        check_is_fitted(self, "parameters_")
-        data = self._read(X, reset=False)
-        spec = self._fitted_spec()
-        dims = (data.n_entities, self._n_slots, data.n_dims, self._k())
-        vectors = ParameterSpace(spec, *dims).vectors(self.parameters_)
-        alpha = vectors.target if spec.combine.reverse else vectors.bag
-        return prediction.row_embedding(spec, data, alpha.astype(data.values.dtype))
-
-    def context_sums(self, X: Any, entries: Any) -> Floats:
-        """s_tn / d_tn of some cells.
-
-        Parameters
-        ----------
-        X : like in `fit`
-        entries : pair of integer arrays (rows, entities)
-
-        Returns
-        -------
-        array (n, K)
-        """
-        _, bound, vectors = self._bind(X)
-        rows, entities = checking.check_entries(entries, bound.n_rows, bound.n_entities)
-        return prediction.context_sums(bound, vectors, rows, entities)
-
-    def conditional(self, X: Any) -> Floats:
-        """Conditional mean of every entry given its context, in the shape of X."""
-        return prediction.conditional_means(*self._bind(X))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """How well the entries of X are predicted from their contexts; higher is better.
-
-        Counts and binary data on rows: normalised log-likelihood per unit, leaving one entry out
-        at a time. Otherwise: mean conditional log-density per observed entry.
-        """
-        spec, bound, vectors = self._bind(X)
-        weight = checking.check_sample_weight(sample_weight, bound.n_rows)
-        return prediction.score(spec, bound, vectors, weight)
-
-    def objective(
-        self, X: Any, parameters: Parameters, positions: Any = None
-    ) -> tuple[float, Parameters]:
-        """Value and gradient of the full objective at any parameters, in float64.
-
-        The gradient is with respect to the unconstrained parameters: the logarithms where the
-        vectors are positive.
-        """
-        data = self._read(X, reset=False, positions=positions)
-        spec = self._spec()
-        bound = spec.context.bind(data)
-        k = int(np.shape(parameters.rho)[1])
-        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, k)
-        checked = space.checked(parameters)
-        with workers(self.n_jobs) as pool:
-            name = choose_solver(self.solver, bound, spec)
-            solver = make_solver(name, bound, spec, pool, dtype=np.float64)
-            return profile_objective(space, solver, checked)
-
-    def fitted(self) -> FittedEmbedding:
-        """The result of the fit as an object of its own, free of scikit-learn and numba."""
-        check_is_fitted(self, "parameters_")
-        return FittedEmbedding(
-            parameters=self.parameters_,
-            spec=self._fitted_spec(),
-            vocabulary=self.vocabulary_,
-            positions=self.positions_,
-            lists=self._lists,
-            history=self.history_,
-            model=type(self).__name__,
-        )
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a folder; read it with `efemb.load`."""
-        self.fitted().save(path)
 
     @classmethod
     def from_fitted(cls, fitted: FittedEmbedding, **params: Any) -> Self:

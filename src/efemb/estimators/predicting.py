@@ -1,0 +1,147 @@
+"""Predictions: what a fitted estimator says about data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from efemb import prediction
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.engine.blocks import workers
+from efemb.engine.fit import choose_solver, make_solver
+from efemb.engine.space import ParameterSpace
+from efemb.engine.views import profile_objective
+from efemb.estimators import checking
+from efemb.families import Family
+from efemb.fitted import FittedEmbedding
+from efemb.parameters import Parameters
+from efemb.spec import Spec
+from efemb.types import Floats
+from efemb.vectors import Vectors
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+    from efemb.data.vocabulary import Vocabulary
+
+
+class Predictions:
+    """Methods of a fitted estimator; `BaseEmbedding` gives it data and ingredients."""
+
+    solver: str
+    n_jobs: int | None
+    parameters_: Parameters
+    embedding_: Floats
+    context_: Floats
+    intercept_: Floats | None
+    family_: Family
+    history_: list[dict[str, Any]]
+    vocabulary_: Vocabulary | None
+    positions_: Floats | None
+    n_features_in_: int
+    _lists: tuple[Lists, ...] | None
+    _n_slots: int
+    _n_features_out: int
+    _optimizer_state: Any
+
+    if TYPE_CHECKING:
+
+        def _spec(self) -> Spec: ...
+        def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Dataset: ...
+
+    def _fitted_spec(self) -> Spec:
+
+        return replace(self._spec(), family=self.family_)
+
+    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Vectors]:
+        check_is_fitted(self, "parameters_")
+        data = self._read(X, reset=False)
+        spec = self._fitted_spec()
+        if self._lists is not None:
+            bound: BoundContext = EntityLists(data, self._lists)
+        else:
+            bound = spec.context.bind(data)
+        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, self._k())
+        return spec, bound, space.vectors(self.parameters_)
+
+    def _k(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def transform(self, X: Any) -> Floats:
+        """Embed rows: each row's whole context sum X alpha / d, (rows, K)."""
+        check_is_fitted(self, "parameters_")
+        data = self._read(X, reset=False)
+        spec = self._fitted_spec()
+        dims = (data.n_entities, self._n_slots, data.n_dims, self._k())
+        vectors = ParameterSpace(spec, *dims).vectors(self.parameters_)
+        alpha = vectors.target if spec.combine.reverse else vectors.bag
+        return prediction.row_embedding(spec, data, alpha.astype(data.values.dtype))
+
+    def context_sums(self, X: Any, entries: Any) -> Floats:
+        """s_tn / d_tn of some cells.
+
+        Parameters
+        ----------
+        X : like in `fit`
+        entries : pair of integer arrays (rows, entities)
+
+        Returns
+        -------
+        array (n, K)
+        """
+        _, bound, vectors = self._bind(X)
+        rows, entities = checking.check_entries(entries, bound.n_rows, bound.n_entities)
+        return prediction.context_sums(bound, vectors, rows, entities)
+
+    def conditional(self, X: Any) -> Floats:
+        """Conditional mean of every entry given its context, in the shape of X."""
+        return prediction.conditional_means(*self._bind(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """How well the entries of X are predicted from their contexts; higher is better.
+
+        Counts and binary data on rows: normalised log-likelihood per unit, leaving one entry out
+        at a time. Otherwise: mean conditional log-density per observed entry.
+        """
+        spec, bound, vectors = self._bind(X)
+        weight = checking.check_sample_weight(sample_weight, bound.n_rows)
+        return prediction.score(spec, bound, vectors, weight)
+
+    def objective(
+        self, X: Any, parameters: Parameters, positions: Any = None
+    ) -> tuple[float, Parameters]:
+        """Value and gradient of the full objective at any parameters, in float64.
+
+        The gradient is with respect to the unconstrained parameters: the logarithms where the
+        vectors are positive.
+        """
+        data = self._read(X, reset=False, positions=positions)
+        spec = self._spec()
+        bound = spec.context.bind(data)
+        k = int(np.shape(parameters.rho)[1])
+        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, k)
+        checked = space.checked(parameters)
+        with workers(self.n_jobs) as pool:
+            name = choose_solver(self.solver, bound, spec)
+            solver = make_solver(name, bound, spec, pool, dtype=np.float64)
+            return profile_objective(space, solver, checked)
+
+    def fitted(self) -> FittedEmbedding:
+        """The result of the fit as an object of its own, free of scikit-learn and numba."""
+        check_is_fitted(self, "parameters_")
+        return FittedEmbedding(
+            parameters=self.parameters_,
+            spec=self._fitted_spec(),
+            vocabulary=self.vocabulary_,
+            positions=self.positions_,
+            lists=self._lists,
+            history=self.history_,
+            model=type(self).__name__,
+        )
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a folder; read it with `efemb.load`."""
+        self.fitted().save(path)
