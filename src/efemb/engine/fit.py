@@ -113,7 +113,7 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
 
 def make_solver(
     name: str, bound: BoundContext, spec: Spec, pool: Workers, **options: Any
-) -> Solver:
+) -> Solver[Any]:
     """Build a solver by name."""
     if isinstance(spec.family, Categorical) and not isinstance(bound, RowBags):
         raise ParameterError("the categorical family needs a row context: context='basket'")
@@ -195,7 +195,7 @@ class _Setup:
     dtype: Any
     seed: int
 
-    def __call__(self, bound: BoundContext, row_weight: Floats | None) -> Solver:
+    def __call__(self, bound: BoundContext, row_weight: Floats | None) -> Solver[Any]:
         options = {"dtype": self.dtype, "row_weight": row_weight, "seed": self.seed}
         return make_solver(self.name, bound, self.spec, self.pool, **options)
 
@@ -233,7 +233,7 @@ def batch_size(value: Any, solver: str, n_rows: int) -> int | None:
     return size if n_rows > 2 * size else None
 
 
-def _batch_size(value: Any, solver: Solver, optimizer: Optimizer) -> int | None:
+def _batch_size(value: Any, solver: Solver[Any], optimizer: Optimizer) -> int | None:
     if solver.stochastic and not optimizer.full_batch:
         return batch_size(value, solver.name, solver.n_rows)
     if isinstance(value, int):

@@ -8,52 +8,33 @@ import numpy as np
 
 from efemb.contexts.base import BoundContext
 from efemb.contexts.terms import Bags, Terms
-from efemb.engine.blocks import Workers
 from efemb.engine.solver import Solver
 from efemb.errors import ParameterError
-from efemb.families import Categorical, Family
+from efemb.families import Categorical
 from efemb.objective import log_density, residual
-from efemb.spec import Spec
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 
 BLOCK_NUMBERS = 1 << 21  # numbers held for the terms of one block
 
 
-class GenericSolver(Solver):
+class GenericSolver(Solver[BoundContext]):
     """Visits every observed number with its context; exact, and without algebra to exploit."""
 
     name = "generic"
 
-    def __init__(
-        self,
-        bound: BoundContext,
-        spec: Spec,
-        pool: Workers,
-        *,
-        dtype: Any = np.float64,
-        row_weight: Floats | None = None,
-        seed: int = 0,
-    ) -> None:
-        if isinstance(spec.family, Categorical):
+    def prepare(self) -> None:
+        """Refuse what cannot be written as independent terms."""
+        if isinstance(self.spec.family, Categorical):
             raise ParameterError(
                 "the categorical family needs a row context (Basket) and solver 'rows'"
             )
-        if spec.zeros.gradient != "exact":
+        if self.spec.zeros.gradient != "exact":
             raise ParameterError(
-                f"zeros={spec.zeros!r} needs a row context (Basket); this context visits every "
-                "observation: use zeros=All(weight)"
+                f"zeros={self.spec.zeros!r} needs a row context (Basket); this context visits "
+                "every observation: use zeros=All(weight)"
             )
-        self.bound, self.spec, self.pool = bound, spec, pool
-        self.dtype = np.dtype(dtype)
-        self.n_rows = bound.n_rows
-        self.row_weight = np.ones(bound.n_rows) if row_weight is None else row_weight
-        self.family = spec.family
         self.total_weight = self.n_observed = self._total_weight()
-
-    def set_family(self, family: Family) -> None:
-        """Use a refitted family."""
-        self.family = family
 
     def _blocks(self, rows: Ints, k: int) -> list[Ints]:
         """Rows in pieces whose terms fit in a fixed number of numbers."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FRACTION, MOST_ENTRIES = 0.05, 20_000
 Setup = Any  # engine.fit._Setup: (bound, row_weight) -> Solver, with .spec and .pool
-Make = Callable[[BoundContext, Floats | None], Solver]
+Make = Callable[[BoundContext, Floats | None], Solver[Any]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Split:
     """A solver on the training data and a score of the rest."""
 
     bound: Any
-    solver: Solver
+    solver: Solver[Any]
     validation: Validation | None
 
 

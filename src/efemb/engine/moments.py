@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
-from efemb.engine.blocks import Workers, cut
+from efemb.engine.blocks import cut
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
 from efemb.errors import ParameterError
-from efemb.families import Family, Gaussian
+from efemb.families import Gaussian
 from efemb.links import Identity
 from efemb.priors import Normal
 from efemb.spec import Spec
@@ -37,7 +37,7 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
     )
 
 
-class MomentsSolver(Solver):
+class MomentsSolver(Solver[EntityLists]):
     """x_n is regressed on its members: G_n = sum w z z', c_n = sum w x z, then no row is needed.
 
     The members' coefficients are alpha_m . rho_n and the intercept is the coefficient of 1, so
@@ -47,34 +47,20 @@ class MomentsSolver(Solver):
     name = "moments"
     stochastic = False
 
-    def __init__(
-        self,
-        bound: EntityLists,
-        spec: Spec,
-        pool: Workers,
-        *,
-        dtype: Any = np.float64,
-        row_weight: Floats | None = None,
-        seed: int = 0,
-    ) -> None:
-        if not applies(bound, spec):
+    def prepare(self) -> None:
+        """Accumulate the Gram matrices."""
+        if not applies(self.bound, self.spec):
             raise ParameterError(
                 "solver 'moments' needs a Gaussian family with the identity link, scalar data and "
                 "a context that is fixed for each entity; use solver='auto'"
             )
-        self.bound, self.spec, self.pool = bound, spec, pool
-        self.dtype = np.dtype(dtype)
-        self.n_rows = bound.n_rows
-        self.row_weight = np.ones(bound.n_rows) if row_weight is None else row_weight
-        assert isinstance(spec.family, Gaussian)
-        self.family = spec.family
         self._lay_out()
         self._accumulate()
 
-    def set_family(self, family: Family) -> None:
-        """Use a refitted variance."""
-        assert isinstance(family, Gaussian)
-        self.family = family
+    @property
+    def variance(self) -> float:
+        """Variance of the conditionals."""
+        return self.family.variance if isinstance(self.family, Gaussian) else 1.0
 
     def _lay_out(self) -> None:
         """One list of edges an entity over all parts, and its transpose."""
@@ -148,7 +134,7 @@ class MomentsSolver(Solver):
 
         total = sum(self.pool.map(fit, cut(self.bound.n_entities, BLOCK_ENTITIES)))
         list(self.pool.map(spread, cut(len(gradient.bag), BLOCK_ENTITIES)))
-        gradient.scale(1.0 / self.family.variance)
+        gradient.scale(1.0 / self.variance)
         return self._log_likelihood(total), gradient
 
     def best_targets(self, bag: Floats) -> tuple[Floats, Floats]:
@@ -157,9 +143,9 @@ class MomentsSolver(Solver):
 
         prior, scalar = self.spec.prior_rho, self.dtype.type
         assert isinstance(prior, Normal)
-        ridge = scalar(prior.precision * self.family.variance)
+        ridge = scalar(prior.precision * self.variance)
         free = self.spec.intercept_prior
-        stiff = free.precision * self.family.variance if isinstance(free, Normal) else 0.0
+        stiff = free.precision * self.variance if isinstance(free, Normal) else 0.0
         target = np.empty((self.bound.n_entities, bag.shape[1]), dtype=bag.dtype)
         intercept = np.zeros(self.bound.n_entities, dtype=bag.dtype)
         statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
@@ -182,7 +168,7 @@ class MomentsSolver(Solver):
     def _log_likelihood(self, fit: float) -> float:
         constant = float(self.family.log_base_measure(np.zeros(1))[0])
         squares = self.squares - fit
-        return -0.5 * squares / self.family.variance + constant * self.total_weight
+        return -0.5 * squares / self.variance + constant * self.total_weight
 
 
 class _Shifted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Passes:
     def __init__(
         self,
         space: ParameterSpace,
-        solver: Solver,
+        solver: Solver[Any],
         theta: Parameters,
         optimizer: FirstOrder,
         batch_size: int | None,

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from efemb.contexts.row_bags import RowBags, RowBlock
-from efemb.engine.blocks import Workers, cut
+from efemb.engine.blocks import cut
 from efemb.engine.cell_terms import cell_terms
 from efemb.engine.draws import Draws
 from efemb.engine.solver import Solver
-from efemb.engine.zero_stages import Columns, SampledStage, ZeroSlopes, ZeroStage, closed_form
+from efemb.engine.zero_stages import (
+    Columns,
+    SampledStage,
+    ZeroBlock,
+    ZeroSlopes,
+    ZeroStage,
+    closed_form,
+)
 from efemb.families import Categorical, Family
 from efemb.objective import value_and_slope
-from efemb.spec import Spec
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 from efemb.zeros import NegativeSampling
@@ -24,7 +29,7 @@ from efemb.zeros import NegativeSampling
 BLOCK_ROWS = 512
 
 
-class RowsSolver(Solver):
+class RowsSolver(Solver[RowBags]):
     """Every row's bag is summed once; all cells are treated as zeros, then entries are put right.
 
     The cost of a pass is one sparse product and, unless the zeros have a closed form, three
@@ -33,28 +38,15 @@ class RowsSolver(Solver):
 
     name = "rows"
 
-    def __init__(
-        self,
-        bound: RowBags,
-        spec: Spec,
-        pool: Workers,
-        *,
-        dtype: Any = np.float64,
-        row_weight: Floats | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.bound, self.spec, self.pool = bound, spec, pool
-        self.dtype = np.dtype(dtype)
-        self.n_rows = bound.n_rows
-        weight = np.ones(bound.n_rows) if row_weight is None else row_weight
-        self.row_weight = weight.astype(self.dtype)
-        self.draws = Draws(spec.zeros, self._popularity(), seed, self.dtype)
-        self.samples = spec.zeros.gradient != "exact"
+    def prepare(self) -> None:
+        """Draws of zeros, and what depends on the family."""
+        self.draws = Draws(self.spec.zeros, self._popularity(), self.seed, self.dtype)
+        self.samples = self.spec.zeros.gradient != "exact"
         self._lookup: Ints | None = None
-        stored = bound.stored
+        stored = self.bound.stored
         entry_weight = np.repeat(self.row_weight, np.diff(stored.ptr))
         self.n_observed = float(np.nansum(np.abs(stored.x) * entry_weight))
-        self.set_family(spec.family)
+        self.set_family(self.spec.family)
 
     def set_family(self, family: Family) -> None:
         """Use a refitted family."""
@@ -199,7 +191,7 @@ class RowsSolver(Solver):
         gradient = Vectors.zeros_like(vectors)
         Z = sums / block.total[:, None]
         g_sums = np.empty_like(Z)
-        value = stage(Z, vectors, zero_weight, columns, gradient, g_sums, self.pool)
+        value = stage(ZeroBlock(Z, vectors, zero_weight, columns, gradient, g_sums, self.pool))
         g_sums /= block.total[:, None]
         as_zero, as_entry = (np.empty_like(block.x) for _ in range(2))
         shape = (block.ptr, block.ids, block.own, block.rest, block.total, sums, vectors.bag)

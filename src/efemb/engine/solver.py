@@ -3,24 +3,63 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.engine.blocks import Workers
 from efemb.families.base import Family
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 
+Bound = TypeVar("Bound", bound=BoundContext)
 
-class Solver(ABC):
-    """Log-likelihood of some rows and its gradient in the vectors."""
+
+class Solver(ABC, Generic[Bound]):
+    """Log-likelihood of some rows and its gradient in the vectors.
+
+    Parameters
+    ----------
+    bound : the context of every observation
+    spec : the model
+    pool : threads to work in
+    dtype : precision
+    row_weight : array (rows,), optional
+    seed : of whatever the solver draws
+    """
 
     name: ClassVar[str]
     stochastic: ClassVar[bool] = True  # whether it can work on a part of the rows
-    spec: Spec
-    n_rows: int
-    row_weight: Floats
     total_weight: float  # sum of the weights of all terms
     n_observed: float  # weight of the observations that tell something: not the zeros of rows
+
+    def __init__(
+        self,
+        bound: Bound,
+        spec: Spec,
+        pool: Workers,
+        *,
+        dtype: Any = np.float64,
+        row_weight: Floats | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.bound, self.spec, self.pool, self.seed = bound, spec, pool, seed
+        self.dtype = np.dtype(dtype)
+        self.n_rows = bound.n_rows
+        weight = np.ones(bound.n_rows) if row_weight is None else row_weight
+        self.row_weight: Floats = weight.astype(self.dtype)
+        self.family: Family = spec.family
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Check that the model can be solved, and do what is done once."""
+
+    def set_family(self, family: Family) -> None:
+        """Use a family whose dispersion has been refitted."""
+        self.family = family
 
     @abstractmethod
     def value_and_gradient(
@@ -30,7 +69,3 @@ class Solver(ABC):
 
         `exact` visits every zero even where the model samples them.
         """
-
-    @abstractmethod
-    def set_family(self, family: Family) -> None:
-        """Use a family whose dispersion has been refitted."""

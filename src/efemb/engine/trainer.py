@@ -45,7 +45,7 @@ class Trainer:
     """Options of one fit; `run` does it."""
 
     space: ParameterSpace
-    solver: Solver
+    solver: Solver[Any]
     optimizer: Optimizer
     batch_size: int | None
     max_iter: int

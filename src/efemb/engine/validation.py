@@ -47,7 +47,7 @@ class EntryValidation(Validation):
 class SolverValidation(Validation):
     """Held-out rows of any context: mean conditional log-density."""
 
-    def __init__(self, solver: Solver, rows: Ints | None, weight: float) -> None:
+    def __init__(self, solver: Solver[Any], rows: Ints | None, weight: float) -> None:
         self.solver, self.rows, self.weight = solver, rows, weight
 
     def score(self, vectors: Vectors, family: Family) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from efemb.engine.moments import MomentsSolver
@@ -12,7 +14,7 @@ from efemb.types import Floats
 
 
 def evaluate_objective(
-    space: ParameterSpace, solver: Solver, parameters: Parameters
+    space: ParameterSpace, solver: Solver[Any], parameters: Parameters
 ) -> tuple[float, Parameters]:
     """L and its gradient in the unconstrained parameters."""
     value, slopes = solver.value_and_gradient(space.vectors(parameters), exact=True)
@@ -22,7 +24,7 @@ def evaluate_objective(
 
 
 def profile_objective(
-    space: ParameterSpace, solver: Solver, parameters: Parameters
+    space: ParameterSpace, solver: Solver[Any], parameters: Parameters
 ) -> tuple[float, Parameters]:
     """L and its gradient with a learned dispersion at its best value for these parameters."""
     family = solver.spec.family
@@ -92,7 +94,7 @@ class Projected:
         self.last = None
 
 
-def choose_view(space: ParameterSpace, solver: Solver, theta: Parameters) -> Flat | Projected:
+def choose_view(space: ParameterSpace, solver: Solver[Any], theta: Parameters) -> Flat | Projected:
     """Project rho out where that is exact."""
     if isinstance(solver, MomentsSolver) and solver.projects(space):
         return Projected(solver, theta)

@@ -37,20 +37,27 @@ class Columns:
         return full
 
 
+@dataclass(frozen=True)
+class ZeroBlock:
+    """Rows as scaled bag sums Z, to be treated as if every visited cell were zero.
+
+    gradient, g_context : where a stage adds the gradient of the vectors and writes that of Z
+    """
+
+    Z: Floats
+    vectors: Vectors
+    row_weight: Floats
+    columns: Columns
+    gradient: Vectors
+    g_context: Floats
+    pool: Workers
+
+
 class ZeroStage(ABC):
     """A way to add up the zeros of a block."""
 
     @abstractmethod
-    def __call__(
-        self,
-        Z: Floats,
-        vectors: Vectors,
-        row_weight: Floats,
-        columns: Columns,
-        gradient: Vectors,
-        g_context: Floats,
-        pool: Workers,
-    ) -> float:
+    def __call__(self, block: ZeroBlock) -> float:
         """Add the gradient, fill g_context and return the log-density."""
 
 
@@ -92,51 +99,35 @@ class SampledStage(ZeroStage):
     def __init__(self, family: Family, link: Link, dtype: Any) -> None:
         self.slopes = ZeroSlopes(family, link, dtype)
 
-    def __call__(
-        self,
-        Z: Floats,
-        vectors: Vectors,
-        row_weight: Floats,
-        columns: Columns,
-        gradient: Vectors,
-        g_context: Floats,
-        pool: Workers,
-    ) -> float:
+    def __call__(self, block: ZeroBlock) -> float:
         """Z rho', slopes' Z, slopes rho."""
+        Z, vectors, columns, gradient = block.Z, block.vectors, block.columns, block.gradient
         drawn = columns.index
         assert drawn is not None
         target, intercept = vectors.target[drawn], vectors.intercept[drawn]
         column = np.zeros(len(drawn), dtype=Z.dtype)
-        E = pool.buffer("tile", (len(Z), len(drawn)), Z.dtype)
+        E = block.pool.buffer("tile", (len(Z), len(drawn)), Z.dtype)
         np.matmul(Z, target.T, out=E)
-        value = self.slopes(E, intercept, row_weight, columns.weight, column)
+        value = self.slopes(E, intercept, block.row_weight, columns.weight, column)
         gradient.target[drawn] += E.T @ Z
         gradient.intercept[drawn] += column
-        np.matmul(E, target, out=g_context)
+        np.matmul(E, target, out=block.g_context)
         return value
 
 
 class AdditiveStage(ZeroStage):
     """Poisson with the log link: the means add up, so their sum over entities is closed."""
 
-    def __call__(
-        self,
-        Z: Floats,
-        vectors: Vectors,
-        row_weight: Floats,
-        columns: Columns,
-        gradient: Vectors,
-        g_context: Floats,
-        pool: Workers,
-    ) -> float:
+    def __call__(self, block: ZeroBlock) -> float:
         """Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts).
 
         Only an empty bag without an intercept lies below the floor of the link.
         """
+        Z, vectors, row_weight, gradient = block.Z, block.vectors, block.row_weight, block.gradient
         every = vectors.target.sum(axis=0)
         weighted = row_weight @ Z
         gradient.target -= weighted
-        g_context[:] = -row_weight[:, None] * every
+        block.g_context[:] = -row_weight[:, None] * every
         empty = float(row_weight[~Z.any(axis=1)].sum())
         filled = float(row_weight.sum()) - empty
         above = vectors.intercept > FLOOR
@@ -152,18 +143,10 @@ class QuadraticStage(ZeroStage):
     def __init__(self, family: Gaussian) -> None:
         self.family = family
 
-    def __call__(
-        self,
-        Z: Floats,
-        vectors: Vectors,
-        row_weight: Floats,
-        columns: Columns,
-        gradient: Vectors,
-        g_context: Floats,
-        pool: Workers,
-    ) -> float:
+    def __call__(self, block: ZeroBlock) -> float:
         """Sum of u^2 over all cells, through M = sum of rho rho' and the cross terms."""
-        rho, b = vectors.target, vectors.intercept
+        Z, row_weight, gradient = block.Z, block.row_weight, block.gradient
+        rho, b = block.vectors.target, block.vectors.intercept
         inverse = 1.0 / self.family.variance
         weighted = row_weight[:, None] * Z
         outer, first, weight = weighted.T @ Z, weighted.sum(axis=0), row_weight.sum()
@@ -171,7 +154,7 @@ class QuadraticStage(ZeroStage):
         moment = rho.T @ rho
         gradient.target -= inverse * (rho @ outer + b[:, None] * first)
         gradient.intercept -= inverse * (rho @ first + b * weight)
-        g_context[:] = -inverse * (weighted @ moment + row_weight[:, None] * cross)
+        block.g_context[:] = -inverse * (weighted @ moment + row_weight[:, None] * cross)
         total = float((moment * outer).sum()) + 2.0 * float(cross @ first) + squares * float(weight)
         constant = float(self.family.log_base_measure(np.zeros(1))[0])
         return -0.5 * inverse * total + constant * float(weight) * len(rho)
