@@ -210,7 +210,7 @@ def _trainer(
     batch = _batch_size(options.batch_size, split.solver, optimizer)
     passes = options.max_iter
     if passes is None:
-        passes = 300 if optimizer.full_batch else (2000 if batch is None else 100)
+        passes = 1000 if optimizer.full_batch else (2000 if batch is None else 100)
     return Trainer(
         space=space,
         solver=split.solver,
