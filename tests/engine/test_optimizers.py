@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import efemb
+from efemb.engine.blocks import Workers
 from efemb.engine.lbfgs import LimitedMemory
-from efemb.engine.optimizers import Optimizer
+from efemb.engine.optimizers import Move, Optimizer
 
 Array = Any
 SHAPES = ((4, 3), (4,))
@@ -60,6 +61,7 @@ def sgd(theta: Array, slopes: Slopes, slope_at: Any = total) -> Array:
     return theta
 
 
+POOL = Workers(1)
 REFERENCES: dict[str, tuple[Any, Any]] = {
     "adagrad": (efemb.Adagrad(0.3, epsilon=0.01), adagrad),
     "adam": (efemb.Adam(0.3, beta1=0.8, beta2=0.95, epsilon=1e-12), adam),
@@ -78,7 +80,8 @@ def test_steps_are_those_of_the_reference(name: str, dtype: Any) -> None:
     arrays = [array.astype(dtype) for array in start()]
     stepper = optimizer.start(arrays, 10)
     for slopes in gradients():
-        stepper.step(arrays, [slope.astype(dtype) for slope in slopes], SCALE, [SHRINK] * 2)
+        move = Move(arrays, [slope.astype(dtype) for slope in slopes], SCALE, [SHRINK] * 2)
+        stepper.step(move, POOL)
     for i, begin in enumerate(start()):
         expected = reference(begin, [slopes[i] for slopes in gradients()])
         assert arrays[i].dtype == dtype
@@ -92,9 +95,15 @@ def test_steps_on_some_rows_leave_the_others_alone(name: str) -> None:
     rows = np.array([2, 0])
     arrays = start()
     stepper = optimizer.start(arrays, 10)
-    stepper.step_rows(arrays, [slope[rows] for slope in gradients()[0]], rows)
+    waited = np.array([3.0, 1.0])
+    move = Move(arrays, [slope[rows] for slope in gradients()[0]], SCALE, [SHRINK] * 2)
+    stepper.step_rows(move, rows, waited, POOL)
+
+    def shrunk(gradient: Any, theta: Any) -> Any:
+        return SCALE * gradient - SHRINK * waited.reshape(-1, *[1] * (theta.ndim - 1)) * theta
+
     for array, begin, slope in zip(arrays, start(), gradients()[0], strict=True):
-        expected = reference(begin[rows], [slope[rows]], lambda gradient, theta: gradient)
+        expected = reference(begin[rows], [slope[rows]], shrunk)
         assert_allclose(array[rows], expected, rtol=1e-10)
         assert_allclose(array[[1, 3]], begin[[1, 3]])
 
@@ -105,21 +114,21 @@ def test_a_restored_state_goes_on_as_if_never_stopped(name: str) -> None:
     through, broken = start(), start()
     whole = optimizer.start(through, 10)
     for slopes in gradients():
-        whole.step(through, slopes, SCALE, [SHRINK] * 2)
+        whole.step(Move(through, slopes, SCALE, [SHRINK] * 2), POOL)
     first = optimizer.start(broken, 10)
     for slopes in gradients()[:3]:
-        first.step(broken, slopes, SCALE, [SHRINK] * 2)
+        first.step(Move(broken, slopes, SCALE, [SHRINK] * 2), POOL)
     second = optimizer.start(broken, 10)
     second.restore({key: value.copy() for key, value in first.state().items()})
     for slopes in gradients()[3:]:
-        second.step(broken, slopes, SCALE, [SHRINK] * 2)
+        second.step(Move(broken, slopes, SCALE, [SHRINK] * 2), POOL)
     for one, other in zip(through, broken, strict=True):
         assert_allclose(one, other, rtol=1e-14)
 
 
 def test_adagrad_with_a_zero_gradient_stays_put() -> None:
     arrays = [np.ones((2, 2))]
-    efemb.Adagrad().start(arrays, 2).step(arrays, [np.zeros((2, 2))], 1.0, [0.0])
+    efemb.Adagrad().start(arrays, 2).step(Move(arrays, [np.zeros((2, 2))], 1.0, [0.0]), POOL)
     assert (arrays[0] == 1).all()
 
 
@@ -132,8 +141,8 @@ def test_a_gradient_out_of_range_is_left_for_the_fit_to_report(name: str, value:
     slope = np.full((2, 2), value, dtype=np.float32)
     with np.errstate(all="ignore"):
         for _ in range(3):
-            stepper.step(arrays, [slope], 1.0, [0.0])
-        stepper.step_rows(arrays, [slope], np.array([0, 1]))
+            stepper.step(Move(arrays, [slope], 1.0, [0.0]), POOL)
+        stepper.step_rows(Move(arrays, [slope], 1.0, [0.0]), np.array([0, 1]), np.ones(2), POOL)
     assert not np.isfinite(arrays[0]).all() or value == 1e30
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from efemb.engine.blocks import Workers
 from efemb.ingredient import Ingredient, positive_number
 from efemb.types import Floats, Ints
 
@@ -30,24 +31,34 @@ class Optimizer(Ingredient, ABC):
         positive_number(self, "step")
 
 
+@dataclass(frozen=True)
+class Move:
+    """Arrays to change, the gradients of the data term, and what is done to both."""
+
+    arrays: list[Floats]
+    gradients: list[Floats]
+    scale: float
+    shrinkage: list[float]
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+
 class Stepper(ABC):
     """State of a first-order optimiser over several arrays."""
 
     count: int = 0
 
     @abstractmethod
-    def step(
-        self,
-        arrays: list[Floats],
-        gradients: list[Floats],
-        scale: float,
-        shrinkage: list[float],
-    ) -> None:
+    def step(self, move: Move, pool: Workers) -> None:
         """Step along scale * gradient - shrinkage * array, in place."""
 
     @abstractmethod
-    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
-        """Step on some rows only, which the gradients cover."""
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
+        """Step on some rows only, which the gradients cover.
+
+        A row is shrunk for all the steps it has `waited` since its last visit.
+        """
 
     @abstractmethod
     def state(self) -> dict[str, Floats]:
@@ -141,31 +152,33 @@ class _AdagradStepper(Stepper):
         self.options = options
         self.squares = [np.zeros_like(array) for array in arrays]
 
-    def step(
-        self,
-        arrays: list[Floats],
-        gradients: list[Floats],
-        scale: float,
-        shrinkage: list[float],
-    ) -> None:
+    def _numbers(self, move: Move, i: int) -> tuple[Any, ...]:
+        scalar = move.arrays[i].dtype.type
+        numbers = (self.options.step, self.options.epsilon, move.scale, move.shrinkage[i])
+        return tuple(scalar(number) for number in numbers)
+
+    def step(self, move: Move, pool: Workers) -> None:
         from efemb.kernels.steps import adagrad
 
-        for theta, gradient, squares, shrink in zip(
-            arrays, gradients, self.squares, shrinkage, strict=True
-        ):
-            numbers = (self.options.step, self.options.epsilon, scale, shrink)
-            flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in (theta, gradient, squares))
-            adagrad(*flat, *(theta.dtype.type(number) for number in numbers))
+        def one(i: int) -> None:
+            state = (move.arrays[i], move.gradients[i], self.squares[i])
+            flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
+            adagrad(*(flat + self._numbers(move, i)))
 
-    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
+        list(pool.map(one, range(len(move))))
+
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         from efemb.kernels.steps import adagrad_rows
 
-        for theta, gradient, squares in zip(arrays, gradients, self.squares, strict=True):
-            scalar, shape = theta.dtype.type, (len(theta), -1)
-            rest = gradient.reshape(len(rows), -1)
-            step, epsilon = scalar(self.options.step), scalar(self.options.epsilon)
-            tables = (theta.reshape(shape), rows, rest, squares.reshape(shape))
-            adagrad_rows(*tables, step, epsilon)
+        def one(i: int) -> None:
+            theta, gradient, squares = (
+                array.reshape(len(array), -1)
+                for array in (move.arrays[i], move.gradients[i], self.squares[i])
+            )
+            state: tuple[Any, ...] = (theta, rows, gradient, squares, waited)
+            adagrad_rows(*(state + self._numbers(move, i)))
+
+        list(pool.map(one, range(len(move))))
 
     def state(self) -> dict[str, Floats]:
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
@@ -181,32 +194,28 @@ class _AdamStepper(Stepper):
         self.mean = [np.zeros_like(array) for array in arrays]
         self.squares = [np.zeros_like(array) for array in arrays]
 
-    def step(
-        self,
-        arrays: list[Floats],
-        gradients: list[Floats],
-        scale: float,
-        shrinkage: list[float],
-    ) -> None:
+    def step(self, move: Move, pool: Workers) -> None:
         from efemb.kernels.steps import adam
 
         self.count += 1
         o = self.options
         unbiased = np.sqrt(1 - o.beta2**self.count) / (1 - o.beta1**self.count)
-        for theta, gradient, mean, squares, shrink in zip(
-            arrays, gradients, self.mean, self.squares, shrinkage, strict=True
-        ):
-            state = (theta, gradient, mean, squares)
-            flat: tuple[Any, ...] = tuple(a.reshape(-1) for a in state)
-            numbers = (o.step * unbiased, o.epsilon, o.beta1, o.beta2, scale, shrink)
-            scalars: tuple[Any, ...] = tuple(theta.dtype.type(number) for number in numbers)
-            adam(*(flat + scalars))
 
-    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
-        full = [np.zeros_like(array) for array in arrays]
-        for whole, part in zip(full, gradients, strict=True):
+        def one(i: int) -> None:
+            theta = move.arrays[i]
+            state = (theta, move.gradients[i], self.mean[i], self.squares[i])
+            flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
+            rest = (o.beta1, o.beta2, move.scale, move.shrinkage[i])
+            numbers = (o.step * unbiased, o.epsilon, *rest)
+            adam(*(flat + tuple(theta.dtype.type(number) for number in numbers)))
+
+        list(pool.map(one, range(len(move))))
+
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
+        full = [np.zeros_like(array) for array in move.arrays]
+        for whole, part in zip(full, _row_gradients(move, rows, waited), strict=True):
             whole[rows] = part
-        self.step(arrays, full, 1.0, [0.0] * len(full))
+        self.step(Move(move.arrays, full, 1.0, [0.0] * len(full)), pool)
 
     def state(self) -> dict[str, Floats]:
         kept: dict[str, Any] = {"count": np.array([self.count])}
@@ -229,20 +238,16 @@ class _SgdStepper(Stepper):
         self.count += 1
         return self.options.step / (1.0 + self.options.decay * (self.count - 1)) / self.n_rows
 
-    def step(
-        self,
-        arrays: list[Floats],
-        gradients: list[Floats],
-        scale: float,
-        shrinkage: list[float],
-    ) -> None:
+    def step(self, move: Move, pool: Workers) -> None:
         size = self._size()
-        for theta, gradient, shrink in zip(arrays, gradients, shrinkage, strict=True):
-            np.add(theta, size * (scale * gradient - shrink * theta), out=theta)
+        for theta, gradient, shrink in zip(
+            move.arrays, move.gradients, move.shrinkage, strict=True
+        ):
+            np.add(theta, size * (move.scale * gradient - shrink * theta), out=theta)
 
-    def step_rows(self, arrays: list[Floats], gradients: list[Floats], rows: Ints) -> None:
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         size = self._size()
-        for theta, gradient in zip(arrays, gradients, strict=True):
+        for theta, gradient in zip(move.arrays, _row_gradients(move, rows, waited), strict=True):
             theta[rows] += size * gradient
 
     def state(self) -> dict[str, Floats]:
@@ -250,3 +255,12 @@ class _SgdStepper(Stepper):
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
+
+
+def _row_gradients(move: Move, rows: Ints, waited: Floats) -> list[Floats]:
+    """scale * gradient - shrinkage * steps waited * array, on some rows."""
+    found = []
+    for theta, gradient, shrink in zip(move.arrays, move.gradients, move.shrinkage, strict=True):
+        waits = waited.reshape(-1, *[1] * (theta.ndim - 1))
+        found.append(move.scale * gradient - shrink * waits * theta[rows])
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb.engine.optimizers import FirstOrder, OptimizerState
+from efemb.engine.optimizers import FirstOrder, Move, OptimizerState
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace, positive_exp
 from efemb.errors import DivergenceError
@@ -83,9 +83,12 @@ class Passes:
     def _dense(self, slopes: Vectors, scale: float) -> None:
         gradient = self.space.pull_back(self.parameters, slopes)
         self.space.add_prior(self.parameters, gradient, 1.0 / scale, but_shrinkage=True)
-        arrays, gradients = list(self.theta.arrays()), list(gradient.arrays())
-        self.stepper.step(arrays, gradients, scale, self.space.shrinkage())
+        self.stepper.step(self._move(gradient, scale), self.solver.pool)
         self.parameters = self.space.constrained(self.theta)
+
+    def _move(self, gradient: Parameters, scale: float) -> Move:
+        arrays, gradients = list(self.theta.arrays()), list(gradient.arrays())
+        return Move(arrays, gradients, scale, self.space.shrinkage())
 
     def _sparse(self, slopes: Vectors, rows: Ints, scale: float) -> None:
         """Only the rows in use; each catches up on the prior's gradient since its last visit."""
@@ -93,13 +96,13 @@ class Passes:
             self.visited = np.zeros(self.space.n_entities, dtype=np.int64)
         waited = (self.count - self.visited[rows]).astype(slopes.target.dtype)
         self.visited[rows] = self.count
-        slopes.scale(scale)
-        local = Parameters(*(array[rows] for array in self.parameters.arrays()))
-        gradients = list(self.space.pull_back(self.parameters, slopes).arrays())
-        for place, prior, array in self.space.priors(local):
-            waits = waited.reshape(-1, *[1] * (array.ndim - 1))
-            gradients[place] += prior.gradient(array) * waits
-        self.stepper.step_rows(list(self.theta.arrays()), gradients, rows)
+        gradient = self.space.pull_back(self.parameters, slopes)
+        move = self._move(gradient, scale)
+        for place, prior, array in self.space.priors(self.parameters):
+            if not move.shrinkage[place]:
+                waits = waited.reshape(-1, *[1] * (array.ndim - 1))
+                move.gradients[place] += prior.gradient(array[rows]) * waits / scale
+        self.stepper.step_rows(move, rows, waited, self.solver.pool)
         for (_, value, positive), raw in zip(
             self.space.signed(self.parameters), self.theta.arrays(), strict=True
         ):

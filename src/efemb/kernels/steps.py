@@ -29,13 +29,22 @@ def adagrad(
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def adagrad_rows(
-    theta: Array, rows: Array, gradient: Array, squares: Array, step: float, epsilon: float
+    theta: Array,
+    rows: Array,
+    gradient: Array,
+    squares: Array,
+    waited: Array,
+    step: float,
+    epsilon: float,
+    scale: float,
+    shrink: float,
 ) -> None:
-    """The same for some rows only."""
+    """The same for some rows only, each shrunk for all the steps it has waited."""
     for i in range(len(rows)):
         row = rows[i]
+        decay = shrink * waited[i]
         for k in range(theta.shape[1]):
-            g = gradient[i, k]
+            g = scale * gradient[i, k] - decay * theta[row, k]
             squares[row, k] += g * g
             theta[row, k] += step * g / np.sqrt(squares[row, k] + epsilon)
 
