@@ -33,6 +33,7 @@ from efemb.types import Floats
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
+MOST_STEPS = 10_000  # of a first-order optimiser, unless a hundred passes take more
 SOLVERS = ("auto", "generic", "moments", "rows")
 
 
@@ -130,7 +131,10 @@ def make_solver(
 def choose_optimizer(value: Any, solver: str, spec: Spec, *, minibatches: bool) -> Optimizer:
     """L-BFGS for the moments, Adagrad elsewhere (bolder on all rows), unless asked otherwise."""
     if isinstance(value, str) and value == "auto":
-        return LBFGS() if solver == "moments" else Adagrad(0.1 if minibatches else 0.2)
+        if solver == "moments":
+            return LBFGS()
+        # Steps are relative where vectors are positive, and less noisy on all rows at once.
+        return Adagrad(0.5 if spec.positive_rho else 0.1 if minibatches else 0.2)
     optimizer = Optimizer.resolve(value)
     optimizer.check()
     if optimizer.full_batch and spec.zeros.gradient != "exact":
@@ -210,7 +214,8 @@ def _trainer(
     batch = _batch_size(options.batch_size, split.solver, optimizer)
     passes = options.max_iter
     if passes is None:
-        passes = 1000 if optimizer.full_batch else (2000 if batch is None else 100)
+        steps = 1 if batch is None else -(-split.solver.n_rows // batch)
+        passes = 1000 if optimizer.full_batch else min(5000, max(100, MOST_STEPS // steps))
     return Trainer(
         space=space,
         solver=split.solver,
