@@ -273,3 +273,14 @@ def test_odd_labels_are_kept_as_they_are() -> None:
     # The place of a bad value is named by its label, and a huge label does not hide the message.
     error = refused(P(2), efemb.Dataset(put(baskets(), -1, 5, 7), entities=labels), r"row 5")
     assert len(str(error)) < 1000
+
+
+def test_a_table_of_transactions_is_told_apart_from_a_matrix() -> None:
+    table = pd.DataFrame({"trip": [1, 1, 2], "product": ["a", "b", "a"]})
+    with pytest.raises(efemb.DataError, match=r"'product' holds text.*read_baskets"):
+        efemb.PoissonEmbedding(2).fit(table)
+
+
+def test_a_sum_of_contexts_reads_as_it_is_written() -> None:
+    both = efemb.Neighbors(2) + efemb.Lagged((-1, 1))
+    assert repr(both) == "Neighbors(k=2) + Lagged(offsets=(-1, 1))"

@@ -61,6 +61,10 @@ class ContextSum(Context):
         self.left = left
         self.right = right
 
+    def __repr__(self) -> str:
+        """As it is written."""
+        return f"{self.left!r} + {self.right!r}"
+
     @property
     def scale(self) -> str:  # type: ignore[override]
         """The scale if both parts agree, else "mixed"."""

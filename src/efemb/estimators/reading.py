@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError
@@ -47,11 +47,24 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "ensure_all_finite": False,
         "allow_nd": getattr(X, "ndim", 2) == 3,
     }
-    if not reset and not known:  # objective() of an unfitted estimator
-        from sklearn.utils.validation import check_array
+    try:
+        if not reset and not known:  # objective() of an unfitted estimator
+            return check_array(X, **options)
+        return validate_data(estimator, X, reset=reset, **options)
+    except ValueError as error:
+        _explain_text(X, error)
+        raise
 
-        return check_array(X, **options)
-    return validate_data(estimator, X, reset=reset, **options)
+
+def _explain_text(X: Any, error: ValueError) -> None:
+    """A frame with text is most likely a table of transactions: say how to read it."""
+    for name in getattr(X, "columns", ()):
+        if np.asarray(X[name]).dtype.kind in "OSU":
+            raise DataError(
+                f"column {name!r} holds text, not numbers; X must be rows x entities. A table with "
+                "one line for each item of a basket is read by efemb.read_baskets(table, basket=, "
+                "item=, count=)"
+            ) from error
 
 
 def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
