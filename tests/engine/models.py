@@ -9,7 +9,7 @@ from scipy import sparse
 
 import efemb
 from efemb.engine.blocks import Workers
-from efemb.engine.fit import make_solver
+from efemb.engine.solvers import make_solver
 from efemb.spec import Spec
 from efemb.vectors import Vectors
 from engine import plain

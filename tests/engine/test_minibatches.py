@@ -88,10 +88,10 @@ def test_minibatches_visit_every_row_once_a_pass() -> None:
             seen.append(rows)
             return super().value_and_gradient(vectors, rows, exact=exact)
 
-    from efemb.engine import fit
+    from efemb.engine import solvers
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit, "RowsSolver", Watching)
+        patch.setattr(solvers, "RowsSolver", Watching)
         efemb.PoissonEmbedding(2, batch_size=8, max_iter=2, early_stopping=False).fit(X)
     per_pass = len(seen) // 2
     first, second = seen[:per_pass], seen[per_pass:]

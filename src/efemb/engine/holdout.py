@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists
 from efemb.contexts.row_bags import RowBags
 from efemb.engine.solver import Solver
+from efemb.engine.solvers import Setup
 from efemb.engine.validation import (
     EntryValidation,
     SolverValidation,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 DEFAULT_FRACTION, MOST_ENTRIES = 0.05, 20_000
-Setup = Any  # engine.fit._Setup: (bound, row_weight) -> Solver, with .spec and .pool
-Make = Callable[[BoundContext, Floats | None], Solver[Any]]
 
 
 @dataclass(frozen=True)
@@ -78,6 +76,7 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
         if validation.n_rows == bound.n_rows and not _overlap(_stored(bound.data), held):
             return _masked(bound, held, weight, setup)
         other = setup.spec.context.bind(validation)
+        assert isinstance(other, RowBags)  # the same context on other rows
         entries = rows_given_themselves(other)
         if entries.empty.all():
             raise DataError("validation has no row with two or more non-zero entities")
@@ -86,10 +85,10 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
     if not isinstance(bound, EntityLists):
         raise ParameterError("validation= needs a Basket, Neighbors, Graph or Lagged context")
     if _only_missing(bound.data, validation):
-        other = EntityLists(bound.data, bound.lists, private=bound.private, targets=validation)
+        lists = EntityLists(bound.data, bound.lists, private=bound.private, targets=validation)
     else:
-        other = bound.rebind(validation)
-    solver = setup(other, None)
+        lists = bound.rebind(validation)
+    solver = setup(lists, None)
     return Split(bound, setup(bound, weight), SolverValidation(solver, None, solver.total_weight))
 
 
@@ -174,12 +173,12 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
         return no_split(bound, weight, setup)
     blank = _blanked(bound.data, rows)
     again = isinstance(bound, EntityLists)
-    train = bound.rebind(blank) if again else setup.spec.context.bind(blank)
+    others: Any = bound.rebind(blank) if again else setup.spec.context.bind(blank)
     rest_weight = base.copy()
     rest_weight[rows] = 0.0
     every = rows if watcher.stochastic else None
     return Split(
-        train, setup(train, rest_weight), SolverValidation(watcher, every, watcher.total_weight)
+        others, setup(others, rest_weight), SolverValidation(watcher, every, watcher.total_weight)
     )
 
 

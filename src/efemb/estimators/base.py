@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from efemb.combine import Combine
 from efemb.contexts.base import Context
 from efemb.data.dataset import Dataset
-from efemb.engine.fit import Fit, Options, fit_model
+from efemb.engine.fit import Fit, fit_model
+from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
 from efemb.errors import EfembError, InputTypeError
 from efemb.estimators import checking

@@ -12,7 +12,7 @@ from efemb import prediction
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.engine.blocks import workers
-from efemb.engine.fit import choose_solver, make_solver
+from efemb.engine.solvers import choose_solver, make_solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.views import profile_objective
 from efemb.estimators import checking

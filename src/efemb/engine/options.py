@@ -1,0 +1,62 @@
+"""Options: how to fit, apart from the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from efemb.engine.callbacks import Callback
+from efemb.errors import InputTypeError, ParameterError
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to fit; the model itself is a Spec."""
+
+    n_components: int
+    solver: str = "auto"
+    optimizer: Any = "auto"
+    batch_size: int | str | None = "auto"
+    max_iter: int | None = None
+    early_stopping: bool = True
+    validation_fraction: float | None = None
+    n_iter_no_change: int = 5
+    tol: float = 1e-4
+    n_jobs: int | None = 1
+    dtype: str = "float32"
+    callbacks: Iterable[Callback] = ()
+
+    def check(self) -> None:
+        """Raise a typed error that names the first bad option."""
+        whole("n_iter_no_change", self.n_iter_no_change)
+        if self.max_iter is not None:
+            whole("max_iter", self.max_iter)
+        if self.batch_size not in (None, "auto"):
+            whole("batch_size", self.batch_size)
+        number("tol", self.tol)
+        if self.validation_fraction is not None:
+            number("validation_fraction", self.validation_fraction)
+        if str(self.dtype) not in ("float32", "float64"):
+            raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
+        for callback in self.callbacks:
+            if not callable(callback):
+                raise InputTypeError(f"callbacks must be callables, got {callback!r}")
+
+
+def whole(option: str, value: Any) -> None:
+    """Refuse what is not an integer >= 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InputTypeError(f"{option} must be an integer >= 1, got {value!r}")
+    if value < 1:
+        raise ParameterError(f"{option} must be >= 1, got {value}")
+
+
+def number(option: str, value: Any) -> None:
+    """Refuse what is not a finite number >= 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InputTypeError(f"{option} must be a number >= 0, got {value!r}")
+    if not np.isfinite(value) or value < 0:
+        raise ParameterError(f"{option} must be finite and >= 0, got {value}")
