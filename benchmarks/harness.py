@@ -261,6 +261,8 @@ class Report:
             met = bool(low <= plain <= high) if (at_least, at_most) != (None, None) else None
         row = {"what": what, "value": value, "at_least": at_least, "at_most": at_most}
         kept = asdict(value) if isinstance(value, Spread) else value
+        if isinstance(kept, float) and not np.isfinite(kept):
+            kept = str(kept)  # JSON has no infinity
         self.rows.append({**row, "value": kept, "beside": beside, "met": met})
         shown = number(value) if isinstance(value, float | int) else str(value)
         print(_line(self.rows[-1], shown), flush=True)

@@ -113,7 +113,10 @@ def _speed(report: Report, splits: dict[int, Counts], k: int) -> None:
         _one_split(report, seed, found, ratios)
     for name, values in ratios.items():
         label = f"time of ours / time of NumPy: {name}"
-        report.add(label, Spread.of(values), at_most=0.5 if name != "defaults" else None)
+        limit = None if name == "defaults" else 0.5
+        # Judged by the worst split: a score that is never reached must not vanish in a median.
+        note = f"median {np.median(values):.3f}, least {min(values):.3f}"
+        report.add(f"{label}, worst split", max(values), beside=note, at_most=limit)
 
 
 def _one_split(
@@ -134,6 +137,7 @@ def _one_split(
         ratios["to NumPy's best"].append(spread.median / numpy_cpu)
     else:
         report.add(f"split {seed}: CPU-s of paper to NumPy's best", "never reached")
+        ratios["to NumPy's best"].append(np.inf)  # left out, the others would flatter us
     for name in ("paper", "defaults"):
         cpu = float(np.median([watch.best().cpu for watch in found[name]]))
         ratios[name].append(cpu / numpy_cpu)
