@@ -62,7 +62,10 @@ class Entries:
 
     def known(self) -> Entries:
         """The entries whose context is not empty."""
-        keep = ~self.empty
+        return self.take(~self.empty)
+
+    def take(self, keep: Any) -> Entries:
+        """Some of the entries, with all bags."""
         arrays = (self.row, self.ids, self.x, self.own, self.rest, self.empty)
         return Entries(self.bags, *(array[keep] for array in arrays))
 
@@ -90,24 +93,30 @@ def normalized_log_likelihood(
 ) -> Floats:
     """log(m_n / sum_j m_j) of each entry, m the conditional means of all entities (float64)."""
     found = np.empty(len(entries.row))
-    for part, Z in entries.blocks(bag, len(target)):
+    # Entries that take nothing out of their bag share the context, and so the sum, of their row.
+    shared = not entries.own.any()
+    _, first, context = np.unique(entries.row, return_index=True, return_inverse=True)
+    if not shared:
+        first = context = np.arange(len(found))
+    for part, Z in entries.take(first).blocks(bag, len(target)):
         u = Z @ target.T
         u += intercept
-        found[part] = _log_share(family, link, u, entries.ids[part])
+        mine = np.flatnonzero((context >= part.start) & (context < part.stop)) if shared else part
+        found[mine] = _log_share(family, link, u, context[mine] - part.start, entries.ids[mine])
     return found
 
 
-def _log_share(family: Family, link: Link, u: Floats, ids: Ints) -> Floats:
-    place = np.arange(len(ids))
+def _log_share(family: Family, link: Link, u: Floats, place: Ints, ids: Ints) -> Floats:
+    """log(m_id / sum_j m_j) of entries in rows `place` of the inner products u (overwritten)."""
     if family.exponential_mean:
         v = link(u)
         top = v.max(axis=1)
-        picked = v[place, ids] - top
+        picked = v[place, ids] - top[place]
         v -= top[:, None]
         np.exp(v, out=v)
-        return np.asarray(picked - np.log(v.sum(axis=1, dtype=np.float64)))
+        return np.asarray(picked - np.log(v.sum(axis=1))[place])
     mean = np.maximum(expected_value(family, link, u), np.finfo(u.dtype).tiny)
-    return np.asarray(np.log(mean[place, ids]) - np.log(mean.sum(axis=1, dtype=np.float64)))
+    return np.asarray(np.log(mean[place, ids]) - np.log(mean.sum(axis=1))[place])
 
 
 def entry_log_density(

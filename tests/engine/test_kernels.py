@@ -31,7 +31,7 @@ KERNELS: dict[str, tuple[Any, Callable[[Array], Array], Callable[[Array], Array]
 
 
 def test_exp32_is_accurate_to_float32_rounding() -> None:
-    x = np.concatenate([np.linspace(-87, 30, 4001), np.linspace(-1e-3, 1e-3, 101)])
+    x = np.concatenate([np.linspace(-80, 30, 4001), np.linspace(-1e-3, 1e-3, 101)])
     x = x.astype(np.float32)
     found = np.array([zero_terms.exp32(one) for one in x])
     assert_allclose(found, np.exp(x.astype(np.float64)), rtol=3e-7)
@@ -39,7 +39,7 @@ def test_exp32_is_accurate_to_float32_rounding() -> None:
 
 def test_exp32_caps_what_would_overflow_or_vanish() -> None:
     low, high = (zero_terms.exp32(np.float32(x)) for x in (-1e30, 1e30))
-    assert 0 <= low < 1e-37
+    assert np.finfo(np.float32).tiny < low < 1e-34  # small, but no slow denormal
     assert high == pytest.approx(np.exp(30.0), rel=1e-6)
 
 

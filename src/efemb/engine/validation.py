@@ -32,13 +32,15 @@ class EntryValidation(Validation):
 
     def __init__(self, entries: Entries, spec: Spec, pool: Workers) -> None:
         self.entries, self.spec, self.pool = entries.known(), spec, pool
+        pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
+        self.pieces = [_some(self.entries, piece) for piece in pieces]
 
     def score(self, vectors: Vectors, family: Family) -> float:
         """Sum x log p / sum x where the family is scored by shares, else the mean log-density."""
         score = normalized_log_likelihood if family.normalized_score else entry_log_density
         arrays = (vectors.target, vectors.bag, vectors.intercept)
-        pieces = [_some(self.entries, piece) for piece in cut(len(self.entries.x), BLOCK_ENTRIES)]
-        found = self.pool.map(lambda part: score(family, self.spec.link, part, *arrays), pieces)
+        link, parts = self.spec.link, self.pieces
+        found = self.pool.map(lambda part: score(family, link, part, *arrays), parts)
         each = np.concatenate(list(found))
         weight = self.entries.x if family.normalized_score else np.ones(len(each))
         return float(weight @ each / weight.sum())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from efemb.contexts import Basket, Neighbors
+from efemb.engine.optimizers import Adagrad
 from efemb.errors import ParameterError
 from efemb.estimators.embedding import Embedding
 from efemb.priors import LogNormal, Normal
@@ -38,6 +39,7 @@ class _BasketEmbedding(Embedding):
             "context": Basket(scale="items"),
             "prior": Normal(1.0),
             "intercept": False,
+            "optimizer": Adagrad(0.1),
             "batch_size": None,
             "max_iter": 3000,
         }
@@ -80,7 +82,11 @@ class AdditivePoissonEmbedding(_BasketEmbedding):
     @classmethod
     def paper(cls, n_components: int = 20, **overrides: Any) -> Self:
         """The paper's settings; "l2 on the logarithm" is `LogNormal(1, 0)`."""
-        settings: dict[str, Any] = {"prior": LogNormal(1.0, 0.0), "n_iter_no_change": 20}
+        settings: dict[str, Any] = {
+            "prior": LogNormal(1.0, 0.0),
+            "optimizer": "auto",
+            "n_iter_no_change": 20,
+        }
         return super().paper(n_components, **{**settings, **overrides})
 
 
