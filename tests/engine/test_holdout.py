@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 from engine.tasks import PRESETS, Array, baskets, held_out, neurons
@@ -146,3 +148,13 @@ def _graph(X: Array) -> efemb.Graph:
     for n, row in enumerate(strength):
         adjacency[n, np.argsort(-row)[:2]] = 1
     return efemb.Graph(adjacency)
+
+
+def test_the_report_says_whether_anything_was_held_out() -> None:
+    rng = np.random.default_rng(0)
+    many, few = rng.poisson(0.8, (60, 8)).astype(float), np.eye(3) + np.eye(3)[[1, 2, 0]]
+    fits = [efemb.PoissonEmbedding(2, random_state=0, max_iter=5) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert fits[0].fit(many).report_["held_out"] is True
+        assert fits[1].fit(few).report_["held_out"] is False

@@ -38,6 +38,7 @@ class Fit:
     gradient: str
     lists: tuple[Lists, ...] | None
     n_slots: int
+    held_out: bool  # whether a held-out score, not the objective, told when to stop
 
 
 def choose_optimizer(value: Any, solver: str, spec: Spec, *, minibatches: bool) -> Optimizer:
@@ -98,7 +99,7 @@ def fit_model(
             result = trainer.run(begin.astype(options.dtype), state)
     lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name == "rows" else "exact"
-    return Fit(result, name, gradient, lists, bound.n_slots)
+    return Fit(result, name, gradient, lists, bound.n_slots, split.validation is not None)
 
 
 def _trainer(

@@ -233,7 +233,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.n_iter_, self.best_iter_ = result.n_iter, result.best_iter
         self.converged_ = result.converged
         self.solver_, self.gradient_ = fit.solver, fit.gradient
-        self.report_ = report
+        self.report_ = {**report, "held_out": fit.held_out}
         self.vocabulary_ = data.entities
         self.positions_ = data.positions
         self._lists, self._n_slots = fit.lists, fit.n_slots

@@ -45,7 +45,8 @@ class Embedding(BaseEmbedding):
     max_iter : int, optional
         Largest number of passes over the data.
     early_stopping : bool, default=True
-        Stop when a held-out score no longer rises, and keep the best parameters.
+        Stop when a held-out score no longer rises, and keep the best parameters. Fewer than 20
+        entries (row contexts) or 10 rows are too few to hold any out: `report_` says so.
     validation_fraction : float, optional
         Part held out; by default 5%, and at most 20,000 entries.
     n_iter_no_change : int, default=5
@@ -72,7 +73,8 @@ class Embedding(BaseEmbedding):
     history_ : list of dict, one an iteration
     n_iter_, best_iter_ : passes done, and pass of the best validation score
     solver_, gradient_ : which solver ran, and "exact", "unbiased" or "biased"
-    report_ : dict of what was dropped or unusual
+    report_ : dict of what was dropped or unusual; `held_out` is False where the data are too few
+        to spare any (or `early_stopping=False`) and the objective told when to stop
     """
 
     context: Any = field(default="basket", kw_only=True)
