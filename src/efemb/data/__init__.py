@@ -5,19 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from efemb.data.corpus import Corpus
     from efemb.data.dataset import Dataset
     from efemb.data.readers.baskets import read_baskets
     from efemb.data.readers.matrix import read_matrix
+    from efemb.data.readers.words import read_text
     from efemb.data.splits import split
     from efemb.data.vocabulary import Vocabulary
 
-__all__ = ["Dataset", "Vocabulary", "read_baskets", "read_matrix", "split"]
+__all__ = [
+    "Corpus",
+    "Dataset",
+    "Vocabulary",
+    "read_baskets",
+    "read_matrix",
+    "read_text",
+    "split",
+]
 
 _HOME = {
+    "Corpus": "efemb.data.corpus",
     "Dataset": "efemb.data.dataset",
     "Vocabulary": "efemb.data.vocabulary",
     "read_baskets": "efemb.data.readers.baskets",
     "read_matrix": "efemb.data.readers.matrix",
+    "read_text": "efemb.data.readers.words",
     "split": "efemb.data.splits",
 }
 

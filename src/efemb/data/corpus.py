@@ -1,0 +1,251 @@
+"""Documents of words as integers, one after the other: what text models are fitted to."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from efemb.data.corpus_checks import checked_starts, checked_tokens, checked_words, read_only
+from efemb.data.dataset import Dataset, _places
+from efemb.data.splits import split
+from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, count_codes
+from efemb.data.vocabulary import Vocabulary
+from efemb.errors import DataError, ParameterError
+
+# With fewer documents than this a share of them is too coarse: stretches of text are held out.
+_FEW_DOCUMENTS = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Corpus:
+    """Text: the words of documents as codes, one document after the other.
+
+    Parameters
+    ----------
+    tokens : array of shape (n_tokens,)
+        Codes of the words of all documents. int32 is not copied: treat it as read-only. It may be
+        memory-mapped.
+    starts : array of shape (n_documents + 1,)
+        Where each document starts, and the end of the last: document i is
+        ``tokens[starts[i] : starts[i + 1]]``.
+    vocabulary : Vocabulary or sequence of labels
+        The words. Those of `read_text` have the counts of the text they were made from, the most
+        frequent word first.
+    report : mapping, optional
+        What a reader dropped.
+
+    Examples
+    --------
+    >>> corpus = Corpus([0, 1, 0, 1, 2], [0, 2, 5], ["a", "rose", "is"])
+    >>> corpus
+    Corpus(2 documents, 5 tokens, 3 words 'a', 'rose', 'is')
+    >>> corpus.document(1), corpus.counts().tolist()
+    (['a', 'rose', 'is'], [2.0, 2.0, 1.0])
+    """
+
+    tokens: Codes
+    starts: NDArray[np.int64]
+    vocabulary: Vocabulary
+    report: dict[str, Any] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        tokens: ArrayLike,
+        starts: ArrayLike,
+        vocabulary: Vocabulary | Iterable[object],
+        *,
+        report: Mapping[str, Any] | None = None,
+    ) -> None:
+        words = checked_words(vocabulary)
+        codes = checked_tokens(tokens, len(words))
+        checked = {
+            "tokens": read_only(codes),
+            "starts": read_only(checked_starts(starts, len(codes))),
+            "vocabulary": words,
+            "report": dict(report or {}),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not field by field: arrays forget that they are read-only.
+        return _restore, (np.asarray(self.tokens), self.starts, self.vocabulary, self.report)
+
+    @property
+    def entities(self) -> Vocabulary:
+        """The words, by the name that a `Dataset` gives them."""
+        return self.vocabulary
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.starts) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of words of all documents together."""
+        return len(self.tokens)
+
+    @property
+    def n_rows(self) -> int:
+        """T: a row is one token."""
+        return self.n_tokens
+
+    @property
+    def n_entities(self) -> int:
+        """N, the number of words in the vocabulary."""
+        return len(self.vocabulary)
+
+    @property
+    def n_dims(self) -> int:
+        """D: always 1."""
+        return 1
+
+    def __len__(self) -> int:
+        return self.n_documents
+
+    def counts(self) -> NDArray[np.float64]:
+        """How often each word occurs in this corpus, shape (N,)."""
+        return count_codes(self.tokens, self.n_entities).astype(np.float64)
+
+    def document(self, i: int) -> list[Any]:
+        """The words of document `i`."""
+        (place,) = _places([i], self.n_documents, "documents")
+        codes = self.tokens[self.starts[place] : self.starts[place + 1]]
+        words: list[Any] = self.vocabulary.labels[codes].tolist()
+        return words
+
+    def take(self, index: ArrayLike | slice) -> Corpus:
+        """Corpus of the given documents (integers, booleans or a slice), in that order."""
+        documents = _places(index, self.n_documents, "documents")
+        if len(documents) == 0:
+            raise DataError("no documents are left; at least one is needed")
+        return self._of_stretches(self.starts[documents], self.starts[documents + 1])
+
+    def split(
+        self, test: float = 0.05, validation: float = 0.0, seed: int = 0
+    ) -> tuple[Corpus, ...]:
+        """(train, test) or, if `validation` > 0, (train, validation, test), by documents.
+
+        Which documents are held out is drawn as in `split` of a `Dataset`. Shares of fewer than
+        20 documents are too coarse: then the documents are cut into stretches of about 1,000
+        tokens (fewer where there is little text), and these are shared out; what stays together
+        is one document, so that no window reaches across a cut.
+
+        Parameters
+        ----------
+        test, validation : float or int
+            Fractions in [0, 1); a whole number of 1 or more is a number of documents.
+        seed : int
+
+        Examples
+        --------
+        >>> train, test = Corpus([0, 1] * 500, [0, 1000], ["a", "b"]).split(test=0.1)
+        >>> train.n_tokens, test.n_tokens
+        (900, 100)
+        """
+        numbers = any(isinstance(n, int | np.integer) and n >= 1 for n in (test, validation))
+        if self.n_documents >= _FEW_DOCUMENTS or numbers:
+            parts = _drawn(self.n_documents, "documents", test, validation, seed)
+            return tuple(self.take(part) for part in parts)
+        cuts = _cuts(self.starts)
+        parts = _drawn(len(cuts) - 1, "stretches of text", test, validation, seed)
+        return tuple(self._of_stretches(*_joined(part, cuts, self.starts)) for part in parts)
+
+    def subsampled(self, threshold: float, seed: int = 0) -> Corpus:
+        """Corpus without many of the frequent words (word2vec's rule).
+
+        A token whose word makes up a share f of all tokens is kept with probability
+        min(1, sqrt(threshold / f) + threshold / f). All documents stay, if with fewer words.
+
+        Parameters
+        ----------
+        threshold : float
+            Above 0; word2vec's is 1e-3, for large corpora 1e-5.
+        seed : int
+        """
+        if not (isinstance(threshold, numbers.Real) and 0 < threshold < np.inf):
+            raise ParameterError(f"threshold={threshold!r} must be a number above 0, such as 1e-3")
+        rng = np.random.default_rng(seed)
+        with np.errstate(divide="ignore"):
+            ratio = threshold * self.n_tokens / self.counts()
+        chance = np.sqrt(ratio) + ratio
+        starts = KeptStarts(self.starts)
+        with TokenStore() as store:
+            for chunk in chunks_of(self.tokens):
+                kept = rng.random(len(chunk)) < chance[chunk]
+                starts.add(kept)
+                store.append(chunk[kept])
+            if store.n_tokens == 0:
+                raise DataError(f"threshold={threshold} leaves no token; choose a larger one")
+            return self._replace(store.finish(), starts.starts)
+
+    def _of_stretches(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Corpus:
+        """Corpus whose documents are the stretches of tokens from `begin` to `end`."""
+        starts = np.zeros(len(begin) + 1, np.int64)
+        np.cumsum(end - begin, out=starts[1:])
+        # Stretches that follow each other are copied in one go; if all do, nothing is.
+        first = np.flatnonzero(np.r_[True, begin[1:] != end[:-1]])
+        last = np.r_[first[1:], len(end)] - 1
+        if len(first) == 1:
+            return self._replace(self.tokens[begin[0] : end[-1]], starts)
+        with TokenStore() as store:
+            for a, b in zip(begin[first].tolist(), end[last].tolist(), strict=True):
+                store.append(self.tokens[a:b])
+            return self._replace(store.finish(), starts)
+
+    def _replace(self, tokens: Codes, starts: NDArray[np.int64]) -> Corpus:
+        """Other documents of the same words."""
+        return Corpus(tokens, starts, self.vocabulary, report=self.report)
+
+    def __repr__(self) -> str:
+        words = repr(self.vocabulary).partition(": ")[2][:-1]
+        sizes = f"{self.n_documents:,} documents, {self.n_tokens:,} tokens"
+        return f"Corpus({sizes}, {self.n_entities:,} words {words})"
+
+
+def _restore(
+    tokens: Codes, starts: NDArray[np.int64], vocabulary: Vocabulary, report: dict[str, Any]
+) -> Corpus:
+    return Corpus(tokens, starts, vocabulary, report=report)
+
+
+def _drawn(
+    total: int, unit: str, test: float, validation: float, seed: int
+) -> list[NDArray[np.int64]]:
+    """Which of `total` things belong to each part, by the rule for the rows of a `Dataset`."""
+    places = Dataset(np.arange(total, dtype=np.float64)[:, None])
+    try:
+        parts = split(places, test=test, validation=validation, seed=seed)
+    except DataError as error:
+        raise DataError(str(error).replace(" rows ", f" {unit} ")) from None
+    return [part.values[:, 0].astype(np.int64) for part in parts]
+
+
+def _cuts(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ends of stretches of about equal length, none of which crosses the start of a document."""
+    n_tokens = int(starts[-1])
+    # 200 stretches make any share exact enough, but short ones lack context: of little text rather
+    # have 40 (20 at worst, where documents end badly: the default share of 5% is one of them), and
+    # never one of a single token.
+    length = min(1000, max(n_tokens // 200, min(20, n_tokens // 40), 2))
+    pieces = [
+        np.linspace(start, end, max(1, (end - start) // length), endpoint=False).astype(np.int64)
+        for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        if end > start
+    ]
+    return np.concatenate([*pieces, starts[-1:]])
+
+
+def _joined(
+    chosen: NDArray[np.int64], cuts: NDArray[np.int64], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Begin and end of the chosen stretches; neighbours in one document are one stretch."""
+    begin, end = cuts[chosen], cuts[chosen + 1]
+    apart = (begin[1:] != end[:-1]) | np.isin(begin[1:], starts)
+    return begin[np.r_[True, apart]], end[np.r_[apart, True]]

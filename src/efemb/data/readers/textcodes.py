@@ -1,0 +1,116 @@
+"""Words of a block of text become codes, all at once instead of one Python object each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.data.readers.interning import LabelTable
+from efemb.data.tokenstore import Codes
+
+# What str.split splits at besides the ASCII characters 9 to 13 and 28 to 32.
+WIDE_SPACES = (
+    "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+# Places of the cache: enough for the frequent words of any language, few enough for the
+# processor's own cache (7 MB).
+_BITS = 18
+# Three integers of eight bytes hold a word of so many bytes, and its length.
+_LONGEST = 23
+_FIRST_BYTES = np.array([256**n - 1 for n in range(9)], np.uint64)
+_SHIFT_LENGTH, _BELOW_LENGTH = np.uint64(56), np.uint64(2**56 - 1)
+_SHIFT_PLACE = np.uint64(64 - _BITS)
+# Odd numbers without pattern: 2**64 over the golden ratio, and a prime of xxHash.
+_MIX_FIRST, _MIX_ALL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+# Surrogates, which some codecs let through, must survive the way to bytes and back.
+_KEEP = "surrogatepass"
+
+
+class TextCoder:
+    """Codes of the words of a text: a cache in front of a `LabelTable`.
+
+    Each word of up to 23 bytes is three integers, and has one place in the cache, which the first
+    word that comes there keeps. Whatever is not found (new words, long ones, those whose place is
+    taken) goes through the table, in the order of the text.
+    """
+
+    def __init__(self, table: LabelTable) -> None:
+        self._table = table
+        self._keys = [np.zeros(1 << _BITS, np.uint64) for _ in range(3)]
+        self._codes = np.zeros(1 << _BITS, np.int32)
+
+    def codes(self, text: str) -> tuple[Codes, NDArray[np.int64]]:
+        """Code of each word, and the number of words before each line end."""
+        encoded = _encoded(text)
+        begin, end, line_ends = _words(np.frombuffer(encoded, np.uint8))
+        keys = _packed(encoded, begin, end - begin)
+        mixed = (keys[0] * _MIX_FIRST) ^ (keys[1] + keys[2])
+        places = (mixed * _MIX_ALL >> _SHIFT_PLACE).astype(np.int64)
+        codes = self._codes[places]
+        other = self._keys[0][places] != keys[0]
+        for known, key in zip(self._keys[1:], keys[1:], strict=True):
+            other |= known[places] != key
+        missed = np.flatnonzero(other)
+        if len(missed):
+            words = _decoded(encoded, begin[missed], end[missed])
+            look_up = self._table.__getitem__
+            codes[missed] = np.fromiter(map(look_up, words), np.int32, len(words))
+            short = missed[(end - begin)[missed] <= _LONGEST]
+            self._remember(places[short], [key[short] for key in keys], codes[short])
+        return codes, np.searchsorted(begin, line_ends)
+
+    def _remember(
+        self, places: NDArray[np.int64], keys: list[NDArray[np.uint64]], codes: Codes
+    ) -> None:
+        """Put words where no other word is."""
+        # The third integer of a word is never 0, because its length is in there.
+        free = np.flatnonzero(self._keys[2][places] == 0)
+        # Two new words may want one place: the first gets it.
+        new_places, first = np.unique(places[free], return_index=True)
+        for known, key in zip(self._keys, keys, strict=True):
+            known[new_places] = key[free[first]]
+        self._codes[new_places] = codes[free[first]]
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8 with spaces before and behind, and no spaces of more than one byte."""
+    if not text.isascii():
+        for space in WIDE_SPACES:
+            if space in text:
+                text = text.replace(space, " ")
+    # Spaces behind, because three integers are read even of the shortest word.
+    return b" %b%b" % (text.encode("utf-8", _KEEP), b" " * 24)
+
+
+def _words(text: NDArray[np.uint8]) -> tuple[NDArray[np.int64], ...]:
+    """Begin and end of the words, and the places of the line ends."""
+    # Unsigned: what is below 9 (28) becomes large.
+    space = (text - np.uint8(9) < 5) | (text - np.uint8(28) < 5)
+    edges = np.flatnonzero(space[1:] != space[:-1]) + 1
+    return edges[::2], edges[1::2], np.flatnonzero(text == 10)
+
+
+def _packed(
+    encoded: bytes, begin: NDArray[np.int64], length: NDArray[np.int64]
+) -> list[NDArray[np.uint64]]:
+    """Bytes 0 to 7 of each word; bytes 8 to 15; bytes 16 to 22 and, on top, its length."""
+    windows: NDArray[Any] = np.ndarray((len(encoded) - 7,), "<u8", encoded, strides=(1,))
+    # All long words have one length, which no word in the cache has: none is taken for another.
+    told_length = np.minimum(length, _LONGEST + 1).astype(np.uint64)
+    keys = [
+        windows[begin] & _FIRST_BYTES.take(length, mode="clip"),
+        windows[begin + 8] & _FIRST_BYTES.take(length - 8, mode="clip"),
+        told_length << _SHIFT_LENGTH,
+    ]
+    long = np.flatnonzero(length > 16)
+    rest = windows[begin[long] + 16] & _FIRST_BYTES.take(length[long] - 16, mode="clip")
+    keys[2][long] |= rest & _BELOW_LENGTH
+    return keys
+
+
+def _decoded(encoded: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> list[str]:
+    pairs = zip(begin.tolist(), end.tolist(), strict=True)
+    return [encoded[a:b].decode("utf-8", _KEEP) for a, b in pairs]
