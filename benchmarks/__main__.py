@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.data import MissingDataError
 from benchmarks.harness import Settings, one_thread, stopwatch
 
-SCENARIOS = ("cold_start", "movies", "baskets", "neurons", "huge")
+SCENARIOS = ("cold_start", "movies", "baskets", "neurons", "huge", "text", "language")
 
 
 def _arguments(given: list[str] | None) -> argparse.Namespace:

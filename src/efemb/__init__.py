@@ -13,7 +13,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from typing import Any
 
-    from efemb.combine import Combine, Linear, Reverse
+    from efemb.baselines import (
+        ShiftedPPMI,
+    )
+    from efemb.combine import (
+        Combine,
+        Linear,
+        Reverse,
+    )
     from efemb.contexts import (
         Basket,
         Context,
@@ -21,10 +28,28 @@ if TYPE_CHECKING:
         Graph,
         Lagged,
         Neighbors,
+        Window,
     )
-    from efemb.data import Dataset, Vocabulary, read_baskets, read_matrix, split
-    from efemb.engine.callbacks import Checkpoint, EarlyStopping, JsonLinesLog
-    from efemb.engine.optimizers import LBFGS, SGD, Adagrad, Adam
+    from efemb.data import (
+        Corpus,
+        Dataset,
+        Vocabulary,
+        read_baskets,
+        read_matrix,
+        read_text,
+        split,
+    )
+    from efemb.engine.callbacks import (
+        Checkpoint,
+        EarlyStopping,
+        JsonLinesLog,
+    )
+    from efemb.engine.optimizers import (
+        LBFGS,
+        SGD,
+        Adagrad,
+        Adam,
+    )
     from efemb.errors import (
         DataError,
         DivergenceError,
@@ -35,13 +60,27 @@ if TYPE_CHECKING:
         ParameterError,
     )
     from efemb.estimators import (
+        CBOW,
         AdditivePoissonEmbedding,
         BernoulliEmbedding,
+        BernoulliTextEmbedding,
         CategoricalEmbedding,
         Embedding,
         GaussianEmbedding,
         NonnegativeGaussianEmbedding,
         PoissonEmbedding,
+        PoissonTextEmbedding,
+        SkipGram,
+    )
+    from efemb.evaluation import (
+        analogies,
+        word_similarity,
+    )
+    from efemb.export import (
+        read_glove,
+        read_word2vec,
+        to_keyedvectors,
+        write_word2vec,
     )
     from efemb.families import (
         Bernoulli,
@@ -52,18 +91,66 @@ if TYPE_CHECKING:
         NegativeBinomial,
         Poisson,
     )
-    from efemb.fitted import FittedEmbedding, load
-    from efemb.links import Identity, Link, Log, LogSoftplus, Softplus
-    from efemb.parameters import Parameters
-    from efemb.priors import HalfNormal, LogNormal, Normal, Prior
-    from efemb.simulation import Simulation, simulate, simulate_baskets
-    from efemb.structures import PerEntity, Shared, Structure, Tied
-    from efemb.zeros import All, NegativeSampling, Sampled, Zeros
+    from efemb.fitted import (
+        FittedEmbedding,
+        load,
+    )
+    from efemb.labelled import (
+        LabelledVectors,
+    )
+    from efemb.links import (
+        Identity,
+        Link,
+        Log,
+        LogSoftplus,
+        Softplus,
+    )
+    from efemb.parameters import (
+        Parameters,
+    )
+    from efemb.priors import (
+        HalfNormal,
+        LogNormal,
+        Normal,
+        Prior,
+    )
+    from efemb.simulation import (
+        Simulation,
+        simulate,
+        simulate_baskets,
+    )
+    from efemb.structures import (
+        PerEntity,
+        Shared,
+        Structure,
+        Tied,
+    )
+    from efemb.table import (
+        Table,
+    )
+    from efemb.zeros import (
+        All,
+        Hierarchical,
+        NegativeSampling,
+        NoiseContrastive,
+        Sampled,
+        SampledSoftmax,
+        Zeros,
+    )
 
 _HOME = {
+    "efemb.baselines": ("ShiftedPPMI",),
     "efemb.combine": ("Combine", "Linear", "Reverse"),
-    "efemb.contexts": ("Basket", "Context", "Explicit", "Graph", "Lagged", "Neighbors"),
-    "efemb.data": ("Dataset", "Vocabulary", "read_baskets", "read_matrix", "split"),
+    "efemb.contexts": ("Basket", "Context", "Explicit", "Graph", "Lagged", "Neighbors", "Window"),
+    "efemb.data": (
+        "Corpus",
+        "Dataset",
+        "Vocabulary",
+        "read_baskets",
+        "read_matrix",
+        "read_text",
+        "split",
+    ),
     "efemb.engine.callbacks": ("Checkpoint", "EarlyStopping", "JsonLinesLog"),
     "efemb.engine.optimizers": ("LBFGS", "SGD", "Adagrad", "Adam"),
     "efemb.errors": (
@@ -76,14 +163,20 @@ _HOME = {
         "ParameterError",
     ),
     "efemb.estimators": (
+        "CBOW",
         "AdditivePoissonEmbedding",
         "BernoulliEmbedding",
+        "BernoulliTextEmbedding",
         "CategoricalEmbedding",
         "Embedding",
         "GaussianEmbedding",
         "NonnegativeGaussianEmbedding",
         "PoissonEmbedding",
+        "PoissonTextEmbedding",
+        "SkipGram",
     ),
+    "efemb.evaluation": ("analogies", "held_out_words", "word_similarity"),
+    "efemb.export": ("read_glove", "read_word2vec", "to_keyedvectors", "write_word2vec"),
     "efemb.families": (
         "Bernoulli",
         "Categorical",
@@ -94,16 +187,27 @@ _HOME = {
         "Poisson",
     ),
     "efemb.fitted": ("FittedEmbedding", "load"),
+    "efemb.labelled": ("LabelledVectors",),
     "efemb.links": ("Identity", "Link", "Log", "LogSoftplus", "Softplus"),
     "efemb.parameters": ("Parameters",),
     "efemb.priors": ("HalfNormal", "LogNormal", "Normal", "Prior"),
     "efemb.simulation": ("Simulation", "simulate", "simulate_baskets"),
     "efemb.structures": ("PerEntity", "Shared", "Structure", "Tied"),
-    "efemb.zeros": ("All", "NegativeSampling", "Sampled", "Zeros"),
+    "efemb.table": ("Table",),
+    "efemb.zeros": (
+        "All",
+        "Hierarchical",
+        "NegativeSampling",
+        "NoiseContrastive",
+        "Sampled",
+        "SampledSoftmax",
+        "Zeros",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "CBOW",
     "LBFGS",
     "SGD",
     "Adagrad",
@@ -113,11 +217,13 @@ __all__ = [
     "Basket",
     "Bernoulli",
     "BernoulliEmbedding",
+    "BernoulliTextEmbedding",
     "Categorical",
     "CategoricalEmbedding",
     "Checkpoint",
     "Combine",
     "Context",
+    "Corpus",
     "DataError",
     "Dataset",
     "DivergenceError",
@@ -131,10 +237,12 @@ __all__ = [
     "GaussianEmbedding",
     "Graph",
     "HalfNormal",
+    "Hierarchical",
     "Identity",
     "InputTypeError",
     "Interval",
     "JsonLinesLog",
+    "LabelledVectors",
     "Lagged",
     "Linear",
     "Link",
@@ -146,6 +254,7 @@ __all__ = [
     "NegativeBinomial",
     "NegativeSampling",
     "Neighbors",
+    "NoiseContrastive",
     "NonnegativeGaussianEmbedding",
     "Normal",
     "ParameterError",
@@ -153,22 +262,36 @@ __all__ = [
     "PerEntity",
     "Poisson",
     "PoissonEmbedding",
+    "PoissonTextEmbedding",
     "Prior",
     "Reverse",
     "Sampled",
+    "SampledSoftmax",
     "Shared",
+    "ShiftedPPMI",
     "Simulation",
+    "SkipGram",
     "Softplus",
     "Structure",
+    "Table",
     "Tied",
     "Vocabulary",
+    "Window",
     "Zeros",
+    "analogies",
+    "held_out_words",
     "load",
     "read_baskets",
+    "read_glove",
     "read_matrix",
+    "read_text",
+    "read_word2vec",
     "simulate",
     "simulate_baskets",
     "split",
+    "to_keyedvectors",
+    "word_similarity",
+    "write_word2vec",
 ]
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from efemb.parameters import Parameters
+from efemb.query import Queries
 from efemb.spec import Spec
 from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.contexts.base import BoundContext
     from efemb.contexts.entity_lists import Lists
-    from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class FittedEmbedding:
+class FittedEmbedding(Queries):
     """Vectors, labels and the ingredients that give them meaning.
 
     Needs neither scikit-learn nor numba. `save` writes a folder, `efemb.load` reads it.
@@ -30,6 +30,10 @@ class FittedEmbedding:
     lists: tuple[Lists, ...] | None = field(default=None, repr=False)
     history: list[dict[str, Any]] = field(default_factory=list, repr=False)
     model: str = "Embedding"
+
+    def fitted(self) -> FittedEmbedding:
+        """The object itself."""
+        return self
 
     @property
     def n_components(self) -> int:
@@ -55,11 +59,17 @@ class FittedEmbedding:
 
     def _bind(self, X: Any) -> tuple[Spec, BoundContext, Any]:
         from efemb.contexts.entity_lists import EntityLists
+        from efemb.contexts.window import Window
         from efemb.data.dataset import Dataset
+        from efemb.data.readers.words import read_text
         from efemb.engine.space import ParameterSpace
         from efemb.errors import DataError
 
-        data: Dataset = X if isinstance(X, Dataset) else Dataset(X)
+        data: Any
+        if isinstance(self.spec.context, Window):
+            data = read_text(X, vocabulary=self.vocabulary, keep_short=True)
+        else:
+            data = X if isinstance(X, Dataset) else Dataset(X)
         if data.n_entities != self.n_entities:
             raise DataError(
                 f"the data have {data.n_entities} entities, the model has {self.n_entities}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +21,14 @@ class Parameters:
     alpha : array (N * slots, K), or (N * slots, K, D)
         Context vectors; `Lagged` contexts may use several slots.
     intercept : array (N,), (N, D), or None
+    position : array (places, K), or None
+        Weights of the places of a positional `Window`.
     """
 
     rho: Floats
     alpha: Floats
     intercept: Floats | None = None
+    position: Floats | None = None
 
     def arrays(self) -> Iterator[Floats]:
         """The arrays that are present, in a fixed order."""
@@ -33,22 +36,23 @@ class Parameters:
         yield self.alpha
         if self.intercept is not None:
             yield self.intercept
+        if self.position is not None:
+            yield self.position
+
+    def like(self, arrays: Iterable[Floats]) -> Parameters:
+        """Parameters of other arrays in the order of `arrays`."""
+        given = iter(arrays)
+        rho, alpha = next(given), next(given)
+        intercept = None if self.intercept is None else next(given)
+        return Parameters(rho, alpha, intercept, None if self.position is None else next(given))
 
     def copy(self) -> Parameters:
         """Return a deep copy."""
-        return Parameters(
-            self.rho.copy(),
-            self.alpha.copy(),
-            None if self.intercept is None else self.intercept.copy(),
-        )
+        return self.like(array.copy() for array in self.arrays())
 
     def astype(self, dtype: str | np.dtype[np.floating] | type[np.floating]) -> Parameters:
         """Return the same numbers in another precision."""
-        return Parameters(
-            self.rho.astype(dtype),
-            self.alpha.astype(dtype),
-            None if self.intercept is None else self.intercept.astype(dtype),
-        )
+        return self.like(array.astype(dtype) for array in self.arrays())
 
     def is_finite(self) -> bool:
         """Whether every number is finite."""

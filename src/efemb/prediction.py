@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from efemb.contexts.base import BoundContext, dense_rows, or_one
 from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
 from efemb.errors import DataError, ParameterError
+from efemb.families import Bernoulli, Categorical
 from efemb.objective import expected_value, log_density
-from efemb.scoring import Entries, normalized_log_likelihood
+from efemb.scoring import Entries, normalized_log_likelihood, tree_log_likelihood
 from efemb.spec import Spec
+from efemb.tree import Huffman
 from efemb.types import Floats, Ints
+from efemb.zeros import Hierarchical, NegativeSampling, probabilities
 
 if TYPE_CHECKING:
+    from efemb.data.corpus import Corpus
     from efemb.data.dataset import Dataset
     from efemb.vectors import Vectors
 
 BLOCK_NUMBERS = 1 << 22
+ROWS_AT_ONCE = 1 << 16
 
 
 def check_predictable(spec: Spec, bound: BoundContext) -> None:
@@ -41,9 +48,16 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
     """E[x_tn | context] of every cell, (T, N) or (T, N, D)."""
     check_predictable(spec, bound)
     found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
+    tree = normalizer_of(spec, bound)
     for rows in _row_blocks(bound):
         u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
-        found[rows] = expected_value(spec.family, spec.link, u)
+        if isinstance(tree, Huffman):
+            found[rows] = tree.probabilities(u)
+        elif isinstance(spec.family, Categorical) and isinstance(bound, WindowBags):
+            u -= u.max(axis=1, keepdims=True)
+            found[rows] = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
+        else:
+            found[rows] = expected_value(spec.family, spec.link, u)
     if bound.n_dims == 1:
         return found
     return found.reshape(bound.n_rows, bound.n_entities, bound.n_dims)
@@ -56,7 +70,7 @@ def mean_log_density(
     check_predictable(spec, bound)
     total = count = 0.0
     for rows in _row_blocks(bound):
-        x = dense_rows(bound.data, rows).reshape(len(rows), -1)
+        x = bound.observed(rows)
         u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
         seen = ~np.isnan(x)
         row_weight = np.ones(len(rows)) if weight is None else weight[rows]
@@ -71,16 +85,64 @@ def score(spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | No
     shares = spec.family.normalized_score and bound.n_dims == 1
     if not shares or not isinstance(bound, RowBags):
         return mean_log_density(spec, bound, vectors, weight)
-    entries = Entries.leave_one_out(bound.block(np.arange(bound.n_rows)), bound.n_context_vectors)
-    known = entries.known()
-    if len(known.x) == 0:
+    total = count = 0.0
+    normalizer = normalizer_of(spec, bound)
+    for start in range(0, bound.n_rows, ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + ROWS_AT_ONCE, bound.n_rows))
+        block = bound.scored_block(rows, reverse=spec.combine.reverse)
+        entries = Entries.leave_one_out(block, bound.n_context_vectors)
+        known = entries.known()
+        if len(known.x):
+            each = entry_scores(spec, known, vectors, normalizer)
+            units = known.x if weight is None else known.x * weight[rows][block.row[known.row]]
+            total, count = total + float(units @ each), count + float(units.sum())
+    if count == 0:
         raise DataError(
             "no row has two or more non-zero entities, so there is no context to predict from"
         )
+    return total / count
+
+
+def entry_scores(
+    spec: Spec, known: Entries, vectors: Vectors, normalizer: Huffman | Floats | None
+) -> Floats:
+    """Normalised log-likelihood of each entry; `normalizer` is that of the model."""
     arrays = (vectors.target, vectors.bag, vectors.intercept)
-    each = normalized_log_likelihood(spec.family, spec.link, known, *arrays)
-    units = known.x if weight is None else known.x * weight[known.row]
-    return float(units @ each / units.sum())
+    if isinstance(normalizer, Huffman):
+        return tree_log_likelihood(normalizer, known, *arrays)
+    if normalizer is None:
+        return normalized_log_likelihood(spec.family, spec.link, known, *arrays)
+    shifted = (vectors.intercept + normalizer).astype(vectors.intercept.dtype)
+    return normalized_log_likelihood(Categorical(), spec.link, known, *arrays[:2], shifted)
+
+
+def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:
+    """The normaliser of a model on bound data; see `normalizer_of_words`."""
+    return normalizer_of_words(spec, bound.word_counts) if isinstance(bound, WindowBags) else None
+
+
+def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
+    """What turns inner products into shares where a model of text was not fitted by its means.
+
+    A tree for the hierarchical softmax. Words told from n draws of noise q have odds
+    p / (n q) = exp(u), so p is in proportion to q exp(u): the logarithm of q. None elsewhere.
+    """
+    if isinstance(spec.zeros, Hierarchical):
+        return Huffman.of(counts)
+    if type(spec.zeros) is NegativeSampling and isinstance(spec.family, Bernoulli):
+        share = probabilities(spec.zeros.distribution, counts)
+        return np.log(np.maximum(share, 1e-30))
+    return None
+
+
+def document_embedding(corpus: Corpus, alpha: Floats, scale: str) -> Floats:
+    """Sum (or mean) of the context vectors of each document's words, (documents, K)."""
+    found = np.zeros((corpus.n_documents, alpha.shape[1]), dtype=alpha.dtype)
+    for i, (start, end) in enumerate(pairwise(corpus.starts.tolist())):
+        if end > start:
+            words = alpha[corpus.tokens[start:end]]
+            found[i] = words.sum(axis=0) if scale == "none" else words.mean(axis=0)
+    return found
 
 
 def row_embedding(spec: Spec, data: Dataset, alpha: Floats) -> Floats:

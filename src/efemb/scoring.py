@@ -11,6 +11,7 @@ import numpy as np
 from efemb.families.base import Family
 from efemb.links import Link
 from efemb.objective import expected_value, log_density
+from efemb.tree import Huffman
 from efemb.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -117,6 +118,16 @@ def _log_share(family: Family, link: Link, u: Floats, place: Ints, ids: Ints) ->
         return np.asarray(picked - np.log(v.sum(axis=1))[place])
     mean = np.maximum(expected_value(family, link, u), np.finfo(u.dtype).tiny)
     return np.asarray(np.log(mean[place, ids]) - np.log(mean.sum(axis=1))[place])
+
+
+def tree_log_likelihood(
+    tree: Huffman, entries: Entries, target: Floats, bag: Floats, intercept: Floats
+) -> Floats:
+    """log p of each entry down a tree, `target` and `intercept` being those of its nodes."""
+    found = np.empty(len(entries.row))
+    for part, Z in entries.blocks(bag, len(target)):
+        found[part] = tree.log_probability(Z @ target.T + intercept, entries.ids[part])
+    return found
 
 
 def entry_log_density(

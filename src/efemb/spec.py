@@ -9,6 +9,7 @@ import numpy as np
 
 from efemb.combine import Combine
 from efemb.contexts.base import Context
+from efemb.contexts.window import Window
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.families import Categorical, Family
 from efemb.links import Link
@@ -96,8 +97,27 @@ class Spec:
             raise ParameterError("Tied vectors are penalised once: give one prior, not a pair")
         if self.intercept_prior is not None:
             self._check_intercept_prior(self.intercept_prior)
-        if isinstance(self.family, Categorical) and self.zeros.name() != "all":
-            raise ParameterError("the categorical family has no zeros to sample: use zeros='all'")
+        self._check_zeros()
+
+    def _check_zeros(self) -> None:
+        """Which approximations go with which family and context."""
+        window = self.context if isinstance(self.context, Window) else None
+        names = ("noise-contrastive", "sampled-softmax", "hierarchical")
+        name, categorical = self.zeros.name(), isinstance(self.family, Categorical)
+        if name in names and not (categorical and window):
+            raise ParameterError(
+                f"zeros={name!r} needs the categorical family and a Window context"
+            )
+        if categorical and name not in ("all", *names):
+            way_out = ", ".join(repr(one) for one in ("all", *names)) if window else "'all'"
+            raise ParameterError(
+                f"the categorical family has no zeros to sample: use zeros={way_out}"
+            )
+        if window and window.subsample is not None and name in ("all", "sampled"):
+            raise ParameterError(
+                "Window(subsample=) draws anew in each pass, which exact zeros do not: use "
+                "Corpus.subsampled, or zeros=NegativeSampling()"
+            )
 
     def _check_intercept_prior(self, prior: Prior) -> None:
         prior.check()

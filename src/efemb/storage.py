@@ -88,7 +88,7 @@ def _contents(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], 
         "history": encode(list(fitted.history), arrays, "history"),
     }
     p, words = fitted.parameters, fitted.vocabulary
-    named = {"rho": p.rho, "alpha": p.alpha, "intercept": p.intercept}
+    named = {"rho": p.rho, "alpha": p.alpha, "intercept": p.intercept, "position": p.position}
     named |= {"positions": fitted.positions, "counts": None if words is None else words.counts}
     for name, value in named.items():
         if value is not None:
@@ -238,7 +238,9 @@ def _fitted(manifest: dict[str, Any], folder: Path) -> FittedEmbedding:
     arrays = load_file(folder / TENSORS)
     spec = Spec(**{key: decode(one, arrays) for key, one in manifest["ingredients"].items()})
     spec.check()
-    parameters = Parameters(arrays["rho"], arrays["alpha"], arrays.get("intercept"))
+    parameters = Parameters(
+        arrays["rho"], arrays["alpha"], arrays.get("intercept"), arrays.get("position")
+    )
     _check_parameters(parameters)
     vocabulary = None
     if LABELS in manifest["sha256"]:

@@ -11,7 +11,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.ingredient import Ingredient, positive_number
 from efemb.types import Floats
 
-DISTRIBUTIONS = ("popularity", "uniform", "sqrt")
+DISTRIBUTIONS = ("popularity", "uniform", "sqrt", "smoothed")
 
 
 class Zeros(Ingredient, ABC):
@@ -41,7 +41,7 @@ class Sampled(Zeros):
     ----------
     n : int
         Entities drawn for a minibatch; all its rows share them.
-    distribution : {"popularity", "uniform", "sqrt"} or array of N numbers
+    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
         Inclusion probabilities are proportional to it, mixed with one half of the uniform
         distribution so that no entity stays unvisited for long.
     weight : float
@@ -78,6 +78,38 @@ class NegativeSampling(Zeros):
         _check_n(self, self.n)
 
 
+class NoiseContrastive(NegativeSampling):
+    """Tell each word from `n` draws of noise, knowing the noise (Mnih and Kavukcuoglu 2013).
+
+    Categorical words in a `Window`: u - log(n q) is compared with 0, so that u itself tends to the
+    logarithm of a probability. With more draws the gradient tends to the exact softmax's.
+    """
+
+    def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
+        super().__init__(n, distribution)
+
+
+class SampledSoftmax(NegativeSampling):
+    """A softmax among each word and `n` draws of noise, corrected by log(n q) (Bengio 2008).
+
+    Categorical words in a `Window`. With more draws the gradient tends to the exact softmax's.
+    """
+
+    def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
+        super().__init__(n, distribution)
+
+
+class Hierarchical(Zeros):
+    """A path of turns in a Huffman tree instead of a softmax (Morin and Bengio 2005).
+
+    Categorical words in a `Window`; exact for its own model. Row i of the predicting vectors
+    belongs to inner node i of the tree, not to a word; the last row is unused.
+    """
+
+    gradient = "exact"
+    weight = 1.0
+
+
 def _check_n(owner: Zeros, n: object) -> None:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise InputTypeError(f"{type(owner).__name__}.n must be an integer >= 1, got {n!r}")
@@ -96,7 +128,8 @@ def probabilities(distribution: object, popularity: Floats) -> Floats:
             raise ParameterError(
                 f"unknown distribution {distribution!r}; {suggest(distribution, DISTRIBUTIONS)}"
             )
-        power = {"popularity": 1.0, "sqrt": 0.5, "uniform": 0.0}[distribution]
+        powers = {"popularity": 1.0, "sqrt": 0.5, "uniform": 0.0, "smoothed": 0.75}
+        power = powers[distribution]
         mass = np.power(np.maximum(popularity.astype(np.float64), 0.0), power)
     else:
         mass = np.asarray(distribution, dtype=np.float64)

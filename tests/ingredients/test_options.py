@@ -28,13 +28,20 @@ NEEDS_OPTIONS: dict[str, Ingredient] = {
 MEMBERS = [(kind, name) for kind in KINDS for name in kind.choices()]
 SAID = {
     Combine: ["linear", "reverse"],
-    Context: ["basket", "explicit", "graph", "lagged", "neighbors"],
+    Context: ["basket", "explicit", "graph", "lagged", "neighbors", "window"],
     Family: ["bernoulli", "categorical", "gaussian", "negative-binomial", "poisson"],
     Link: ["identity", "log", "log-softplus", "softplus"],
     Optimizer: ["adagrad", "adam", "lbfgs", "sgd"],
     Prior: ["half-normal", "log-normal", "normal"],
     Structure: ["per-entity", "shared", "tied"],
-    Zeros: ["all", "negative-sampling", "sampled"],
+    Zeros: [
+        "all",
+        "hierarchical",
+        "negative-sampling",
+        "noise-contrastive",
+        "sampled",
+        "sampled-softmax",
+    ],
 }
 
 

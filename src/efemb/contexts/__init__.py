@@ -14,6 +14,7 @@ from efemb.contexts.graph import Graph
 from efemb.contexts.lagged import Lagged
 from efemb.contexts.neighbors import Neighbors
 from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import Window, WindowBags
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -30,4 +31,6 @@ __all__ = [
     "Lagged",
     "Neighbors",
     "RowBags",
+    "Window",
+    "WindowBags",
 ]

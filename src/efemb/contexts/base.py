@@ -119,6 +119,10 @@ class BoundContext(ABC):
         found[terms.row, terms.entity] = inner
         return found
 
+    def observed(self, rows: Ints) -> Floats:
+        """Values of some rows, (rows, N * D); NaN where missing."""
+        return dense_rows(self.data, rows).reshape(len(rows), -1)
+
     def cost_of_row(self) -> int:
         """Rough number of stored numbers that `terms` makes for one row."""
         return self.n_entities * self.n_dims

@@ -94,7 +94,7 @@ class RowBags(BoundContext):
         self.data, self.scale, self.binary, self.members = data, scale, binary, members
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
         self.masked = masked
-        self._stored: _Stored | None = None
+        self._stored: Stored | None = None
         check_scale(data, scale)
 
     def without(self, masked: Any) -> RowBags:
@@ -104,10 +104,10 @@ class RowBags(BoundContext):
         )
 
     @property
-    def stored(self) -> _Stored:
+    def stored(self) -> Stored:
         """All rows as sparse arrays (made once)."""
         if self._stored is None:
-            self._stored = _Stored.of(self)
+            self._stored = Stored.of(self)
         return self._stored
 
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
@@ -116,6 +116,10 @@ class RowBags(BoundContext):
 
         block = self.stored.block(rows, shares_bag=self.members is None)
         return reverse_block(block, self.scale) if reverse else block
+
+    def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
+        """What `score` looks at: each entry given the rest of its row, in either direction."""
+        return self.block(rows)
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every cell of the rows as a term."""
@@ -182,13 +186,19 @@ class RowBags(BoundContext):
             return np.asarray((value != 0).any(axis=2), dtype=np.float64)
         return value.sum(axis=2) if self.scale == "total" else np.zeros(value.shape[:2])
 
+    def predictions_of_entry(self) -> Ints:
+        """Under the reverse conditional: how many entries of a row predict each of its entries."""
+        stored = self.stored
+        row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[~np.isnan(stored.x)]
+        return np.maximum(np.bincount(row, minlength=self.n_rows) - 1, 0)
+
     def cost_of_row(self) -> int:
         """Every cell, and every cell again under `own`."""
         return self.n_entities * self.n_dims * (1 + self.n_dims)
 
 
 @dataclass(frozen=True)
-class _Stored:
+class Stored:
     """The whole data set in the arrays of a RowBlock."""
 
     ptr: Ints
@@ -200,7 +210,7 @@ class _Stored:
     bag: Any
 
     @classmethod
-    def of(cls, bags: RowBags) -> _Stored:
+    def of(cls, bags: RowBags) -> Stored:
         if bags.n_dims > 1:
             raise ParameterError("vector observations on row contexts need solver='generic'")
         matrix = _with_masked(bags.data, bags.masked)

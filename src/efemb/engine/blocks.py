@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -58,6 +59,19 @@ class Workers:
         if self._pool is None or len(pieces) == 1:
             return map(work, pieces)
         return iter(self._pool.map(work, pieces))
+
+    def ahead(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+        """Results in the order of the pieces, of which only a few are worked on ahead of time."""
+        if self._pool is None:
+            yield from map(work, pieces)
+            return
+        waiting: deque[Future[Result]] = deque()
+        for piece in pieces:
+            waiting.append(self._pool.submit(work, piece))
+            if len(waiting) > 2 * self.n:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
         """An uninitialised array of this thread, reused between calls."""

@@ -101,9 +101,8 @@ class Checkpoint:
         from safetensors.numpy import save_file
 
         found = progress.parameters()
-        tensors = {"rho": found.rho, "alpha": found.alpha}
-        if found.intercept is not None:
-            tensors["intercept"] = found.intercept
+        arrays = {key: getattr(found, key) for key in ("rho", "alpha", "intercept", "position")}
+        tensors = {key: array for key, array in arrays.items() if array is not None}
         partial = self.path.with_name(self.path.name + ".partial")
         metadata = {key: json.dumps(value) for key, value in progress.record().items()}
         save_file(tensors, partial, metadata=metadata)
@@ -114,4 +113,5 @@ class Checkpoint:
         from safetensors.numpy import load_file
 
         tensors = load_file(self.path)
-        return Parameters(tensors["rho"], tensors["alpha"], tensors.get("intercept"))
+        names = ("rho", "alpha", "intercept", "position")
+        return Parameters(*(tensors.get(name) for name in names))  # type: ignore[arg-type]

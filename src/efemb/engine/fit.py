@@ -26,7 +26,8 @@ from efemb.types import Floats
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-MOST_STEPS = 10_000  # of a first-order optimiser, unless a hundred passes take more
+# Passes of a first-order optimiser: so many steps, but not fewer passes than the least.
+MOST_STEPS, FEWEST = 10_000, 300
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ def choose_optimizer(value: Any, solver: str, spec: Spec, *, minibatches: bool) 
     if isinstance(value, str) and value == "auto":
         if solver == "moments":
             return LBFGS()
+        if solver == "windows":
+            return Adagrad(0.3, epsilon=1e-4)  # one sum of squares a vector: bolder than usual
         # Steps are relative where vectors are positive, and less noisy on all rows at once.
         return Adagrad(0.5 if spec.positive_rho else 0.1 if minibatches else 0.2)
     optimizer = Optimizer.resolve(value)
@@ -77,6 +80,9 @@ def fit_model(
     else:
         bound = EntityLists(data, lists)
     name = choose_solver(options.solver, bound, spec)
+    planned = name == "windows"
+    if planned and options.batch_size not in ("auto", None):
+        raise ParameterError("solver 'windows' steps word by word: leave batch_size='auto'")
     minibatches = batch_size(options.batch_size, name, data.n_rows) is not None
     optimizer = choose_optimizer(options.optimizer, name, spec, minibatches=minibatches)
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
@@ -86,7 +92,7 @@ def fit_model(
         setup = Setup(name, spec, pool, np.dtype(options.dtype), int(rng.integers(2**62)))
         if validation is not None:
             split = given_split(bound, validation, sample_weight, setup)
-        elif options.early_stopping:
+        elif not planned if options.early_stopping == "auto" else options.early_stopping:
             fraction = options.validation_fraction
             split = hold_out(bound, fraction, sample_weight, setup, rng)
         else:
@@ -98,7 +104,7 @@ def fit_model(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
             result = trainer.run(begin.astype(options.dtype), state)
     lists = bound.lists if isinstance(bound, EntityLists) else None
-    gradient = spec.zeros.gradient if name == "rows" else "exact"
+    gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     return Fit(result, name, gradient, lists, bound.n_slots, split.validation is not None)
 
 
@@ -113,7 +119,9 @@ def _trainer(
     passes = options.max_iter
     if passes is None:
         steps = 1 if batch is None else -(-split.solver.n_rows // batch)
-        passes = 1000 if optimizer.full_batch else min(5000, max(100, MOST_STEPS // steps))
+        passes = 1000 if optimizer.full_batch else min(5000, max(FEWEST, MOST_STEPS // steps))
+        if split.solver.name == "windows":
+            passes = 5
     return Trainer(
         space=space,
         solver=split.solver,
@@ -125,6 +133,8 @@ def _trainer(
         rng=rng,
         validation=split.validation,
         callbacks=tuple(options.callbacks or ()),
+        deterministic=options.deterministic,
+        scheduled=split.solver.name == "windows" and split.validation is None,
     )
 
 

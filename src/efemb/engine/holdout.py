@@ -10,6 +10,7 @@ import numpy as np
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists
 from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
 from efemb.engine.solver import Solver
 from efemb.engine.solvers import Setup
 from efemb.engine.validation import (
@@ -20,6 +21,7 @@ from efemb.engine.validation import (
     rows_given_themselves,
 )
 from efemb.errors import DataError, ParameterError
+from efemb.prediction import normalizer_of
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ def hold_out(
     share = DEFAULT_FRACTION if fraction is None else fraction
     if not 0.0 < share < 1.0:
         raise ParameterError(f"validation_fraction must lie between 0 and 1, got {fraction!r}")
+    if isinstance(bound, WindowBags):
+        return _without_documents(bound, share, fraction is None, setup, rng)
     if isinstance(bound, RowBags) and bound.n_dims == 1:
         held = _some_entries(bound, share, fraction is None, rng)
         if held is None:
@@ -72,15 +76,19 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
             f"data {bound.n_entities} of {bound.n_dims}"
         )
     if isinstance(bound, RowBags) and bound.n_dims == 1:
-        held = _stored(validation)
-        if validation.n_rows == bound.n_rows and not _overlap(_stored(bound.data), held):
+        held = None if isinstance(bound, WindowBags) else _stored(validation)
+        if (
+            held is not None
+            and validation.n_rows == bound.n_rows
+            and not _overlap(_stored(bound.data), held)
+        ):
             return _masked(bound, held, weight, setup)
         other = setup.spec.context.bind(validation)
         assert isinstance(other, RowBags)  # the same context on other rows
-        entries = rows_given_themselves(other)
+        entries = rows_given_themselves(other, reverse=setup.spec.combine.reverse)
         if entries.empty.all():
             raise DataError("validation has no row with two or more non-zero entities")
-        score = EntryValidation(entries, setup.spec, setup.pool)
+        score = EntryValidation(entries, setup.spec, setup.pool, normalizer_of(setup.spec, other))
         return Split(bound, setup(bound, weight), score)
     if not isinstance(bound, EntityLists):
         raise ParameterError("validation= needs a Basket, Neighbors, Graph or Lagged context")
@@ -90,6 +98,24 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
         lists = bound.rebind(validation)
     solver = setup(lists, None)
     return Split(bound, setup(bound, weight), SolverValidation(solver, None, solver.total_weight))
+
+
+def _without_documents(
+    bound: WindowBags, share: float, capped: bool, setup: Setup, rng: np.random.Generator
+) -> Split:
+    """Keep some documents (stretches if there are few), by default at most `MOST_ENTRIES` words."""
+    if capped:
+        share = min(share, MOST_ENTRIES / bound.n_rows)
+    try:
+        train, held = bound.data.split(test=share, seed=int(rng.integers(2**31)))
+    except DataError:  # too little text to spare any
+        return no_split(bound, None, setup)
+    rest, others = WindowBags(train, bound.window), WindowBags(held, bound.window)
+    entries = rows_given_themselves(others, reverse=setup.spec.combine.reverse)
+    if entries.empty.all():
+        return no_split(bound, None, setup)
+    score = EntryValidation(entries, setup.spec, setup.pool, normalizer_of(setup.spec, rest))
+    return Split(rest, setup(rest, None), score)
 
 
 def _stored(data: Dataset) -> Any:

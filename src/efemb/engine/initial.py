@@ -9,10 +9,13 @@ import numpy as np
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists
 from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
 from efemb.engine.space import ParameterSpace
 from efemb.families.base import Family
 from efemb.parameters import Parameters
+from efemb.tree import Huffman
 from efemb.types import Floats
+from efemb.zeros import Hierarchical, NegativeSampling, probabilities
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -25,7 +28,10 @@ def initial_parameters(
     space: ParameterSpace, bound: BoundContext, weight: Floats, rng: np.random.Generator
 ) -> Parameters:
     """Small random vectors, intercepts that reproduce the weighted mean of each entity."""
-    mean = column_means(bound.data, weight)
+    if isinstance(bound, WindowBags):
+        mean = bound.column_means()
+    else:
+        mean = column_means(bound.data, weight)
     rho_shape, alpha_shape, intercept_shape = space.shapes()
     if space.spec.positive_rho or space.spec.positive_alpha:
         rho, alpha = _positive(space, bound, weight, mean, rng)
@@ -37,7 +43,10 @@ def initial_parameters(
     intercept = None
     if intercept_shape is not None:
         intercept = _intercepts(space, mean).reshape(intercept_shape)
-    return Parameters(rho, alpha, intercept)
+        if isinstance(bound, WindowBags):
+            intercept = _noisy_intercepts(space, bound, intercept)
+    position = None if space.position_shape is None else np.ones(space.position_shape)
+    return Parameters(rho, alpha, intercept, position)
 
 
 def column_means(data: Dataset, weight: Floats) -> Floats:
@@ -78,6 +87,17 @@ def _intercepts(space: ParameterSpace, mean: Floats) -> Floats:
     return family.predictor(mean)
 
 
+def _noisy_intercepts(space: ParameterSpace, bound: WindowBags, usual: Floats) -> Floats:
+    """Words told from noise start at their odds against it; in a tree, at the odds of its turns."""
+    zeros, counts = space.spec.zeros, bound.word_counts
+    if isinstance(zeros, Hierarchical):
+        return Huffman.of(counts).odds
+    if isinstance(zeros, NegativeSampling):
+        noise = zeros.n * probabilities(zeros.distribution, counts)
+        return np.asarray(np.log(_floored(counts / counts.sum()) / _floored(noise)))
+    return usual
+
+
 def _positive(
     space: ParameterSpace,
     bound: BoundContext,
@@ -105,6 +125,8 @@ def _typical_context(bound: RowBags, weight: Floats) -> float:
     """Weighted mean of the sum of a scaled context."""
     if bound.scale == "total":
         return 1.0
+    if isinstance(bound, WindowBags):
+        return 1.0 if bound.scale == "items" else 2.0 * bound.reach
     stored = bound.stored
     rows = np.maximum(np.diff(stored.ptr), 1)
     total = np.add.reduceat(np.append(stored.own, 0.0), stored.ptr[:-1]) * (np.diff(stored.ptr) > 0)

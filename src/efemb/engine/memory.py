@@ -11,7 +11,12 @@ from efemb.contexts.entity_lists import EntityLists
 from efemb.engine.space import ParameterSpace
 from efemb.errors import MemoryEstimateError
 
-COPIES = {"rows": 5, "generic": 5, "moments": 30}  # parameters, gradients, state, best so far
+COPIES = {
+    "rows": 5,
+    "generic": 5,
+    "moments": 30,
+    "windows": 4,
+}  # parameters, gradients, state, best so far
 
 
 def available_memory() -> int | None:
@@ -33,6 +38,8 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: str
     """Bytes a fit needs beyond the data."""
     rho, alpha, intercept = space.shapes()
     numbers = sum(int(np.prod(shape)) for shape in (rho, alpha, intercept) if shape is not None)
+    if space.position_shape is not None:  # a product with every word for each place
+        numbers += space.n_slots * space.k * (1 + space.n_entities)
     size = np.dtype(dtype).itemsize
     need = numbers * size * COPIES[solver]
     if solver == "moments" and isinstance(bound, EntityLists):

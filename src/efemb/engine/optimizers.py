@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from efemb.engine.blocks import Workers
+from efemb.errors import ParameterError
 from efemb.ingredient import Ingredient, positive_number
 from efemb.types import Floats, Ints
 
@@ -116,15 +117,24 @@ class Adam(FirstOrder):
 class SGD(FirstOrder):
     """Plain steps along the gradient divided by the number of rows, with decay.
 
-    The step at time t is step / (1 + decay t).
+    The step at time t is step / (1 + decay t); with decay="linear" (solver "windows" only, whose
+    passes are planned) it falls in a line from `step` to 0 over all passes.
     """
 
-    def __init__(self, step: float = 0.05, decay: float = 0.0) -> None:
+    def __init__(self, step: float = 0.05, decay: float | str = 0.0) -> None:
         self.step = step
         self.decay = decay
 
+    def check(self) -> None:
+        """`decay` is a number >= 0 or "linear"."""
+        super().check()
+        if self.decay != "linear":
+            positive_number(self, "decay", zero=True)
+
     def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
         """No state but the time."""
+        if isinstance(self.decay, str):
+            raise ParameterError("SGD(decay='linear') needs solver 'windows': give a number here")
         return _SgdStepper(self, n_rows)
 
 
@@ -236,7 +246,8 @@ class _SgdStepper(Stepper):
 
     def _size(self) -> float:
         self.count += 1
-        return self.options.step / (1.0 + self.options.decay * (self.count - 1)) / self.n_rows
+        decay = float(self.options.decay)
+        return self.options.step / (1.0 + decay * (self.count - 1)) / self.n_rows
 
     def step(self, move: Move, pool: Workers) -> None:
         size = self._size()

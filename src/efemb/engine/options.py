@@ -21,13 +21,14 @@ class Options:
     optimizer: Any = "auto"
     batch_size: int | str | None = "auto"
     max_iter: int | None = None
-    early_stopping: bool = True
+    early_stopping: bool | str = True  # "auto": not where the passes are planned
     validation_fraction: float | None = None
     n_iter_no_change: int = 5
     tol: float = 1e-4
     n_jobs: int | None = 1
     dtype: str = "float32"
     callbacks: Iterable[Callback] = ()
+    deterministic: bool = False
 
     def check(self) -> None:
         """Raise a typed error that names the first bad option."""
@@ -37,6 +38,11 @@ class Options:
         if self.batch_size not in (None, "auto"):
             whole("batch_size", self.batch_size)
         number("tol", self.tol)
+        flags = {"early_stopping": self.early_stopping, "deterministic": self.deterministic}
+        for name, value in flags.items():
+            auto = name == "early_stopping" and isinstance(value, str) and value == "auto"
+            if not auto and not isinstance(value, (bool, np.bool_)):
+                raise InputTypeError(f"{name} must be True or False, got {value!r}")
         if self.validation_fraction is not None:
             number("validation_fraction", self.validation_fraction)
         if str(self.dtype) not in ("float32", "float64"):

@@ -22,8 +22,8 @@ class Passes:
 
     def __init__(
         self,
-        space: ParameterSpace,
         solver: Solver[Any],
+        space: ParameterSpace,
         theta: Parameters,
         optimizer: FirstOrder,
         batch_size: int | None,

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from efemb.contexts.row_bags import RowBags, RowBlock
+from efemb.contexts.window import WindowBags
 from efemb.engine.blocks import cut
 from efemb.engine.cell_terms import cell_terms
 from efemb.engine.draws import Draws
@@ -66,11 +67,13 @@ class RowsSolver(Solver[RowBags]):
         row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[seen]
         base = self.family.log_base_measure(stored.x[seen].astype(np.float64))
         total = np.bincount(row, base, self.n_rows)
-        if self.spec.combine.reverse:  # an entry is predicted by each other entry of its row
-            total *= np.maximum(np.bincount(row, minlength=self.n_rows) - 1, 0)
+        if self.spec.combine.reverse:
+            total *= self.bound.predictions_of_entry()
         return np.asarray(total * self.row_weight)
 
     def _popularity(self) -> Floats:
+        if isinstance(self.bound, WindowBags):
+            return self.bound.word_counts
         stored = self.bound.stored
         seen = ~np.isnan(stored.x)
         return np.bincount(stored.ids[seen], minlength=self.bound.n_entities).astype(np.float64)
@@ -95,7 +98,7 @@ class RowsSolver(Solver[RowBags]):
         sampling = self.samples and not exact and not categorical
         columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
         kept: Ints | None = None
-        if sampling:
+        if sampling and self.bound.n_slots == 1:  # with several, members are not entities
             block, columns, vectors, kept = self._compact(block, columns, vectors)
         work = self._categorical if categorical else self._elementwise
         pieces = cut(len(block.total), BLOCK_ROWS)

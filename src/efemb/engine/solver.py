@@ -61,6 +61,14 @@ class Solver(ABC, Generic[Bound]):
         """Use a family whose dispersion has been refitted."""
         self.family = family
 
+    def passes(self, *args: Any, **options: Any) -> Any:
+        """How first-order passes are made: minibatch steps along `value_and_gradient`."""
+        from efemb.engine.passes import Passes
+
+        options.pop("n_passes")
+        options.pop("deterministic")
+        return Passes(self, *args, **options)
+
     @abstractmethod
     def value_and_gradient(
         self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False

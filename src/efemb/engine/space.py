@@ -20,33 +20,40 @@ class ParameterSpace:
         self.spec, self.n_entities, self.n_slots, self.n_dims = spec, n_entities, n_slots, n_dims
         self.k = k
         self.rho_of, self.alpha_of = spec.structure.maps(n_entities)
-        if spec.structure.tied and n_slots > 1:
+        self.positional = bool(getattr(spec.context, "positional", False))
+        if spec.structure.tied and n_slots > 1 and not self.positional:
             raise ParameterError("Tied vectors need one context vector an entity: Lagged(shared)")
         self.n_rho = _rows(self.rho_of, n_entities)
         self.n_alpha = _rows(self.alpha_of, n_entities)
         self.plain = (
             not spec.structure.tied and self.rho_of is None and self.alpha_of is None
         ) and n_dims == 1
+        self.plain &= not self.positional
 
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]:
         """Shapes of rho, alpha and the intercept."""
         tail = () if self.n_dims == 1 else (self.n_dims,)
         rho = (self.n_rho, self.k, *tail)
-        alpha = rho if self.spec.structure.tied else (self.n_alpha * self.n_slots, self.k, *tail)
+        slots = 1 if self.positional else self.n_slots
+        alpha = rho if self.spec.structure.tied else (self.n_alpha * slots, self.k, *tail)
         return rho, alpha, (self.n_entities, *tail) if self.spec.intercept else None
+
+    @property
+    def position_shape(self) -> tuple[int, int] | None:
+        """Shape of the weights of the places of a window."""
+        return (self.n_slots, self.k) if self.positional else None
 
     def checked(self, parameters: Parameters) -> Parameters:
         """The parameters as float64, after checking shapes, finiteness and signs."""
         tied = self.spec.structure.tied
         alpha = parameters.rho if tied and parameters.alpha is None else parameters.alpha
-        given = (parameters.rho, alpha, parameters.intercept)
+        given = (parameters.rho, alpha, parameters.intercept, parameters.position)
+        names, shapes = ("rho", "alpha", "intercept", "position"), self.shapes()
         arrays: list[Floats | None] = []
-        for name, value, shape in zip(
-            ("rho", "alpha", "intercept"), given, self.shapes(), strict=True
-        ):
+        for name, value, shape in zip(names, given, (*shapes, self.position_shape), strict=True):
             if shape is None or value is None:
                 if shape is not None or (value is not None and np.any(value)):
-                    need = "missing" if shape is not None else "given, but intercept=False"
+                    need = "missing" if shape is not None else "given, but the model has none"
                     raise ParameterError(f"{name} is {need}")
                 arrays.append(None)
                 continue
@@ -56,10 +63,10 @@ class ParameterSpace:
             if not np.isfinite(array).all():
                 raise ParameterError(f"{name} holds NaN or infinite numbers")
             arrays.append(array)
-        rho, alpha_array, intercept = arrays
+        rho, alpha_array, intercept, position = arrays
         assert rho is not None
         assert alpha_array is not None
-        found = Parameters(rho, alpha_array, intercept)
+        found = Parameters(rho, alpha_array, intercept, position)
         if tied and not np.array_equal(rho, alpha_array):
             raise ParameterError("a Tied model has rho = alpha: pass the same array twice")
         for name, value, positive in self.signed(found):
@@ -75,27 +82,33 @@ class ParameterSpace:
         ]
         if p.intercept is not None:
             found.append(("intercept", p.intercept, self.spec.positive_intercept))
+        if p.position is not None:
+            found.append(("position", p.position, False))
         return found
 
     def unconstrained(self, parameters: Parameters) -> Parameters:
         """Logarithms where the vectors are positive."""
-        arrays = [np.log(v) if positive else v.copy() for _, v, positive in self.signed(parameters)]
-        return Parameters(*arrays)
+        signed = self.signed(parameters)
+        return parameters.like(np.log(v) if positive else v.copy() for _, v, positive in signed)
 
     def constrained(self, theta: Parameters) -> Parameters:
         """The vectors themselves; arrays without a constraint are shared, not copied."""
         arrays = [positive_exp(v) if positive else v for _, v, positive in self.signed(theta)]
         if self.spec.structure.tied:
             arrays[1] = arrays[0]
-        return Parameters(*arrays)
+        return theta.like(arrays)
 
     def vectors(self, parameters: Parameters) -> Vectors:
         """Flat vectors of every entity; under the reverse conditional with exchanged roles."""
         rho = parameters.rho if self.rho_of is None else parameters.rho[self.rho_of]
         alpha = parameters.rho if self.spec.structure.tied else parameters.alpha
         if self.alpha_of is not None:
-            slots = alpha.reshape(self.n_slots, self.n_alpha, *alpha.shape[1:])
+            slots = alpha.reshape(-1, self.n_alpha, *alpha.shape[1:])
             alpha = slots[:, self.alpha_of].reshape(-1, *alpha.shape[1:])
+        if parameters.position is not None:  # the weights act on what is summed
+            summed = rho if self.spec.combine.reverse else alpha
+            weighted = (parameters.position[:, None] * summed).reshape(-1, self.k)
+            rho, alpha = (weighted, alpha) if self.spec.combine.reverse else (rho, weighted)
         intercept = parameters.intercept
         if intercept is None:
             intercept = np.zeros(self.n_entities * self.n_dims, dtype=rho.dtype)
@@ -107,20 +120,36 @@ class ParameterSpace:
         if self.spec.combine.reverse:
             slopes = slopes.swapped()
         rho, alpha = unflatten(slopes.target, self.n_dims), unflatten(slopes.bag, self.n_dims)
+        position = None
+        if parameters.position is not None:
+            reverse = self.spec.combine.reverse
+            summed, position = self._without_places(parameters, rho if reverse else alpha)
+            rho, alpha = (summed, alpha) if reverse else (rho, summed)
         if self.rho_of is not None:
             rho = sum_rows(rho, self.rho_of, self.n_rho)
         if self.alpha_of is not None:
-            slots = alpha.reshape(self.n_slots, self.n_entities, *alpha.shape[1:])
-            summed = [sum_rows(slot, self.alpha_of, self.n_alpha) for slot in slots]
-            alpha = np.concatenate(summed)
+            slots = alpha.reshape(-1, self.n_entities, *alpha.shape[1:])
+            parts = [sum_rows(slot, self.alpha_of, self.n_alpha) for slot in slots]
+            alpha = np.concatenate(parts)
         if self.spec.structure.tied:
             rho, alpha = rho + alpha, np.zeros_like(alpha)
         intercept = None
         if parameters.intercept is not None:
             intercept = slopes.intercept.reshape(-1, *parameters.intercept.shape[1:])
-        gradient = Parameters(rho, alpha, intercept)
+        gradient = Parameters(rho, alpha, intercept, position)
         self._chain_rule(parameters, gradient, slopes.rows)
         return gradient
+
+    def _without_places(self, parameters: Parameters, slope: Floats) -> tuple[Floats, Floats]:
+        """Gradients of vectors and place weights from that of their products."""
+        assert parameters.position is not None
+        tied = self.spec.structure.tied or self.spec.combine.reverse
+        vectors = parameters.rho if tied else parameters.alpha
+        index = self.rho_of if self.spec.combine.reverse else self.alpha_of
+        vectors = vectors if index is None else vectors[index]
+        slots = slope.reshape(self.n_slots, *vectors.shape)
+        by_place = np.einsum("snk,nk->sk", slots, vectors)
+        return np.einsum("snk,sk->nk", slots, parameters.position), by_place
 
     def _chain_rule(self, parameters: Parameters, gradient: Parameters, rows: Ints | None) -> None:
         signed = self.signed(parameters)
@@ -163,10 +192,11 @@ class ParameterSpace:
         if spec.intercept:
             found.append(spec.intercept_prior)
         signs = (spec.positive_rho, spec.positive_alpha, spec.positive_intercept)
+        places = [0.0] if self.positional else []
         return [
             float(prior.precision) if type(prior) is Normal and not positive else 0.0
             for prior, positive in zip(found, signs, strict=False)
-        ]
+        ] + places
 
 
 def positive_exp(logarithm: Floats) -> Floats:

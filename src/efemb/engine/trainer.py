@@ -54,6 +54,8 @@ class Trainer:
     rng: np.random.Generator
     validation: Validation | None = None
     callbacks: Iterable[Callback] = ()
+    deterministic: bool = False
+    scheduled: bool = False  # a fixed number of passes is the plan, not a limit
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, start: Parameters, state: OptimizerState | None = None) -> Result:
@@ -96,7 +98,8 @@ class Trainer:
         """First-order steps on minibatches."""
         assert isinstance(self.optimizer, FirstOrder)
         options = (self.optimizer, self.batch_size, self.state)
-        passes = Passes(self.space, self.solver, theta, *options)
+        more: dict[str, Any] = {"n_passes": self.max_iter, "deterministic": self.deterministic}
+        passes = self.solver.passes(self.space, theta, *options, **more)
         if self.family.learns:
             self._adapt_to(passes.parameters)
         try:
@@ -116,7 +119,7 @@ class Trainer:
                 return passes.parameters, not self.flag.raised
             if self.flag.raised:
                 break
-        return passes.parameters, False
+        return passes.parameters, self.scheduled and not self.flag.raised
 
     def _watch(self, done: float) -> bool:
         """Tell the callbacks how much of the pass is done; True stops at this step."""
@@ -182,7 +185,7 @@ class Trainer:
         progress = Progress(self.iteration, objective, score, seconds, parameters.copy)
         self.history.append(progress.record())
         wishes = [callback(progress) for callback in self.callbacks]
-        if self.validation is None and scored:
+        if self.validation is None and scored and not self.scheduled:
             score = objective / self.solver.n_observed
         return self.stopper.count(score) or any(wish is True for wish in wishes)
 

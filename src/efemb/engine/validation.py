@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from efemb.contexts.row_bags import RowBags
 from efemb.engine.blocks import Workers, cut
 from efemb.engine.solver import Solver
 from efemb.families.base import Family
-from efemb.scoring import Entries, entry_log_density, normalized_log_likelihood
+from efemb.prediction import entry_scores
+from efemb.scoring import Entries, entry_log_density
 from efemb.spec import Spec
-from efemb.types import Ints
+from efemb.tree import Huffman
+from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 
 BLOCK_ENTRIES = 2048
@@ -30,17 +33,29 @@ class Validation(ABC):
 class EntryValidation(Validation):
     """Held-out entries of row contexts: normalised log-likelihood per unit, or log-density."""
 
-    def __init__(self, entries: Entries, spec: Spec, pool: Workers) -> None:
+    def __init__(
+        self,
+        entries: Entries,
+        spec: Spec,
+        pool: Workers,
+        normalizer: Huffman | Floats | None = None,
+    ) -> None:
         self.entries, self.spec, self.pool = entries.known(), spec, pool
+        self.normalizer = normalizer
         pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
         self.pieces = [_some(self.entries, piece) for piece in pieces]
 
     def score(self, vectors: Vectors, family: Family) -> float:
         """Sum x log p / sum x where the family is scored by shares, else the mean log-density."""
-        score = normalized_log_likelihood if family.normalized_score else entry_log_density
+        spec = replace(self.spec, family=family)
         arrays = (vectors.target, vectors.bag, vectors.intercept)
-        link, parts = self.spec.link, self.pieces
-        found = self.pool.map(lambda part: score(family, link, part, *arrays), parts)
+
+        def score(part: Entries) -> Floats:
+            if family.normalized_score:
+                return entry_scores(spec, part, vectors, self.normalizer)
+            return entry_log_density(family, spec.link, part, *arrays)
+
+        found = self.pool.map(score, self.pieces)
         each = np.concatenate(list(found))
         weight = self.entries.x if family.normalized_score else np.ones(len(each))
         return float(weight @ each / weight.sum())
@@ -66,9 +81,9 @@ def _some(entries: Entries, piece: slice) -> Entries:
     return Entries(entries.bags[needed], row, *(array[piece] for array in arrays))
 
 
-def rows_given_themselves(bound: RowBags) -> Entries:
+def rows_given_themselves(bound: RowBags, *, reverse: bool = False) -> Entries:
     """Every entry of every row given the rest of its row."""
-    block = bound.block(np.arange(bound.n_rows))
+    block = bound.scored_block(np.arange(bound.n_rows), reverse=reverse)
     return Entries.leave_one_out(block, bound.n_context_vectors)
 
 

@@ -42,6 +42,7 @@ class Flat:
     def __init__(self, space: ParameterSpace, theta: Parameters) -> None:
         self.space = space
         self.shapes = [array.shape for array in theta.arrays()]
+        self.like = theta.like
         self.start = self.gradient(theta)
 
     def gradient(self, gradient: Parameters) -> Floats:
@@ -55,7 +56,7 @@ class Flat:
             stop = start + int(np.prod(shape))
             arrays.append(vector[start:stop].reshape(shape))
             start = stop
-        return self.space.constrained(Parameters(*arrays))
+        return self.space.constrained(self.like(arrays))
 
     def forget(self) -> None:
         """Nothing is kept."""

@@ -11,13 +11,23 @@ from efemb.estimators.presets import (
     NonnegativeGaussianEmbedding,
     PoissonEmbedding,
 )
+from efemb.estimators.text import (
+    CBOW,
+    BernoulliTextEmbedding,
+    PoissonTextEmbedding,
+    SkipGram,
+)
 
 __all__ = [
+    "CBOW",
     "AdditivePoissonEmbedding",
     "BernoulliEmbedding",
+    "BernoulliTextEmbedding",
     "CategoricalEmbedding",
     "Embedding",
     "GaussianEmbedding",
     "NonnegativeGaussianEmbedding",
     "PoissonEmbedding",
+    "PoissonTextEmbedding",
+    "SkipGram",
 ]

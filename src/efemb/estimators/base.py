@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from efemb.combine import Combine
 from efemb.contexts.base import Context
-from efemb.data.dataset import Dataset
+from efemb.contexts.window import Window
+from efemb.data.corpus import Corpus
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
@@ -21,6 +22,7 @@ from efemb.estimators import checking
 from efemb.estimators.growing import grown
 from efemb.estimators.predicting import Predictions
 from efemb.estimators.reading import binarized, read
+from efemb.estimators.words import read_words, recoded
 from efemb.families import Family, Gaussian
 from efemb.fitted import FittedEmbedding
 from efemb.ingredient import Ingredient
@@ -57,7 +59,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
     optimizer: Any = "auto"
     batch_size: int | str | None = "auto"
     max_iter: int | None = None
-    early_stopping: bool = True
+    early_stopping: bool | str = True
     validation_fraction: float | None = None
     n_iter_no_change: int = 5
     tol: float = 1e-4
@@ -185,14 +187,17 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             "n_jobs": self.n_jobs,
             "dtype": self.dtype,
             "callbacks": (*(self.callbacks or ()), *bar),
+            "deterministic": getattr(self, "deterministic", False),
         }
         return Options(**{**options, **changes})
 
     def _start(self) -> Parameters:
         return self.parameters_.copy()
 
-    def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Dataset:
+    def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Any:
         spec = self._spec()
+        if isinstance(spec.context, Window):
+            return read_words(self, X, reset=reset)
         data = read(self, X, reset=reset, positions=positions)
         if self._binarizes():
             checking.check_not_negative(data)
@@ -206,10 +211,14 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _prepared(
         self, X: Any, positions: Any, sample_weight: Any, validation: Any, *, reset: bool
-    ) -> tuple[Dataset, Floats | None, Dataset | None, dict[str, Any]]:
+    ) -> tuple[Any, Floats | None, Any, dict[str, Any]]:
         """Checked data, weights, validation data and a report of what was left out."""
         checking.check_components(self.n_components)
         data = self._read(X, reset=reset, positions=positions)
+        if isinstance(data, Corpus):
+            checking.no_weights(sample_weight, positions)
+            words = None if validation is None else recoded(validation, data.vocabulary)
+            return data, None, words, dict(data.report)
         held = None if validation is None else self._read(validation, reset=False)
         weight = checking.check_sample_weight(sample_weight, data.n_rows)
         checking.check_shape(data)
@@ -222,12 +231,13 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             checking.check_variation(data, report)
         return data, weight, held, report
 
-    def _keep(self, fit: Fit, spec: Spec, data: Dataset, report: dict[str, Any]) -> None:
+    def _keep(self, fit: Fit, spec: Spec, data: Any, report: dict[str, Any]) -> None:
         result = fit.result
         self.parameters_ = result.parameters
         self.embedding_ = result.parameters.rho
         self.context_ = result.parameters.alpha
         self.intercept_ = result.parameters.intercept
+        self.position_ = result.parameters.position
         self.family_ = result.family
         self.history_ = result.history
         self.n_iter_, self.best_iter_ = result.n_iter, result.best_iter
@@ -235,7 +245,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.solver_, self.gradient_ = fit.solver, fit.gradient
         self.report_ = {**report, "held_out": fit.held_out}
         self.vocabulary_ = data.entities
-        self.positions_ = data.positions
+        self.positions_ = getattr(data, "positions", None)
         self._lists, self._n_slots = fit.lists, fit.n_slots
         self._optimizer_state = result.state
         self._n_features_out = int(self.embedding_.shape[1])
@@ -252,10 +262,17 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
     @classmethod
     def from_fitted(cls, fitted: FittedEmbedding, **params: Any) -> Self:
         """An estimator that continues from a fitted model (`warm_start` is on)."""
-        found = cls(n_components=fitted.n_components, warm_start=True, **params)
+        found = cls(n_components=fitted.n_components, warm_start=True)
+        spec = fitted.spec
+        kept = {name: getattr(spec, name) for name in KINDS if hasattr(spec, name)}
+        kept["prior"] = (spec.prior_rho, spec.prior_alpha)
+        kept.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
+        for name, value in {**kept, **params}.items():
+            setattr(found, name, value)
         found.parameters_ = fitted.parameters.copy()
         found.embedding_, found.context_ = found.parameters_.rho, found.parameters_.alpha
         found.intercept_ = found.parameters_.intercept
+        found.position_ = found.parameters_.position
         found.family_, found.history_ = fitted.spec.family, list(fitted.history)
         found.vocabulary_, found.positions_ = fitted.vocabulary, fitted.positions
         found._lists, found._optimizer_state = fitted.lists, None

@@ -162,6 +162,14 @@ def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
     return found
 
 
+def no_weights(weight: Any, positions: Any) -> None:
+    """Text has no rows to weigh, and its words have no place."""
+    if positions is not None:
+        raise ParameterError("text models take no positions: words have none")
+    if weight is not None:
+        raise ParameterError("text models take no sample_weight: repeat documents instead")
+
+
 def check_entries(entries: Any, n_rows: int, n_entities: int) -> tuple[Ints, Ints]:
     """A pair of integer arrays (rows, entities) inside the data."""
     try:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from efemb import prediction
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.data.corpus import Corpus
 from efemb.engine.blocks import workers
 from efemb.engine.solvers import choose_solver, make_solver
 from efemb.engine.space import ParameterSpace
@@ -19,16 +21,20 @@ from efemb.estimators import checking
 from efemb.families import Family
 from efemb.fitted import FittedEmbedding
 from efemb.parameters import Parameters
+from efemb.query import Queries
 from efemb.spec import Spec
 from efemb.types import Floats
 from efemb.vectors import Vectors
 
 if TYPE_CHECKING:
-    from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
 
 
-class Predictions:
+def _has_labels(estimator: Any) -> bool:
+    return getattr(estimator, "vocabulary_", None) is not None
+
+
+class Predictions(Queries):
     """Methods of a fitted estimator; `BaseEmbedding` gives it data and ingredients."""
 
     solver: str
@@ -50,7 +56,7 @@ class Predictions:
     if TYPE_CHECKING:
 
         def _spec(self) -> Spec: ...
-        def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Dataset: ...
+        def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Any: ...
 
     def _fitted_spec(self) -> Spec:
 
@@ -75,6 +81,9 @@ class Predictions:
         check_is_fitted(self, "parameters_")
         data = self._read(X, reset=False)
         spec = self._fitted_spec()
+        if isinstance(data, Corpus):
+            alpha = self.embedding_ if spec.combine.reverse else self.context_
+            return prediction.document_embedding(data, alpha, spec.context.scale)
         dims = (data.n_entities, self._n_slots, data.n_dims, self._k())
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters_)
         alpha = vectors.target if spec.combine.reverse else vectors.bag
@@ -128,6 +137,14 @@ class Predictions:
             name = choose_solver(self.solver, bound, spec)
             solver = make_solver(name, bound, spec, pool, dtype=np.float64)
             return profile_objective(space, solver, checked)
+
+    @available_if(_has_labels)
+    def predict(self, context: Any, top: int = 10, *, unknown: str = "error") -> Any:
+        """Entities that belong into a context of labels; see `FittedEmbedding.predict`.
+
+        Only after a fit to labelled data: scikit-learn takes `predict` for something else.
+        """
+        return super().predict(context, top, unknown=unknown)
 
     def fitted(self) -> FittedEmbedding:
         """The result of the fit as an object of its own, free of scikit-learn and numba."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
+from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.errors import DataError
+from efemb.errors import DataError, InputTypeError
 
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
@@ -16,10 +18,23 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     if isinstance(X, Dataset):
         data = _remember(estimator, X, reset)
     else:
+        _refuse_text(estimator, X)
         values = _as_array(estimator, X, reset)
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
         data = Dataset(values, entities=labels, positions=positions)
     return data if positions is None else _changed(data, data.values, positions)
+
+
+def _refuse_text(estimator: Any, X: Any) -> None:
+    """Text is for models with a Window context: say so."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    words = isinstance(first, (list, tuple)) and first and isinstance(first[0], str)
+    if words or isinstance(X, (str, os.PathLike, Corpus)) or isinstance(first, str):
+        raise InputTypeError(
+            f"{type(estimator).__name__} needs rows x entities of numbers, got text; text models "
+            "are BernoulliTextEmbedding, CBOW, SkipGram, PoissonTextEmbedding, or any with "
+            "context=Window(5); files of baskets are read by efemb.read_baskets"
+        )
 
 
 def binarized(data: Dataset) -> Dataset:

@@ -55,13 +55,13 @@ def exp32(x: Any) -> Any:
     p = p * r + F(1.6666665459e-1)
     p = p * r + F(5.0000001201e-1)
     y = p * r * r + r + F(1.0)
-    return y * _float_of_bits(types.int32(biased << types.int32(23)))  # type: ignore[call-arg]
+    return y * _float_of_bits(types.int32(biased << types.int32(23)))
 
 
 @njit(inline="always")
 def log32(x: Any) -> Any:
     """Logarithm of a float32 >= 1 to 2e-7, in operations that vectorise."""
-    bits: Any = _bits_of_float(x)  # type: ignore[call-arg]
+    bits: Any = _bits_of_float(x)
     exponent = (bits >> types.int32(23)) - types.int32(127)
     m = _float_of_bits(types.int32((bits & types.int32(0x007FFFFF)) | types.int32(0x3F800000)))
     high = m > F(1.41421356)

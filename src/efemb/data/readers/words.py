@@ -26,6 +26,7 @@ def read_text(
     min_count: int = 5,
     max_vocab: int | None = None,
     vocabulary: Vocabulary | None = None,
+    keep_short: bool = False,
     lower: bool = False,
     encoding: str = "utf-8",
     errors: Literal["strict", "replace", "ignore"] = "strict",
@@ -52,6 +53,9 @@ def read_text(
     vocabulary : Vocabulary, optional
         Keep exactly these words, with their codes; `min_count` and `max_vocab` are ignored. So
         held-out text is read: ``read_text("test.txt", vocabulary=train.vocabulary)``.
+    keep_short : bool
+        Keep documents of fewer than two words, empty ones too, so that the documents are those of
+        the source.
     lower : bool
         Turn words into lower case.
     encoding : str
@@ -93,14 +97,14 @@ def read_text(
             text = _of_corpus(source, store)
         else:
             text = interned(_stream(source, encoding, errors), store, lower, progress)
-        _check_text(text)
+        _check_text(text, keep_short)
         if vocabulary is None:
             vocabulary, new_codes = _frequent(text, min_count, max_vocab)
             lost = f"no document has two words that occur at least min_count={min_count} times"
         else:
             new_codes = _known(text, vocabulary)
             lost = "no document has two words of the vocabulary"
-        return _coded(text, vocabulary, new_codes, lost, progress)
+        return _coded(text, vocabulary, new_codes, "" if keep_short else lost, progress)
 
 
 def _check_options(min_count: int, max_vocab: int | None, vocabulary: object, errors: str) -> None:
@@ -130,12 +134,12 @@ def _of_corpus(corpus: Corpus, store: TokenStore) -> Interned:
     return Interned("the corpus", list(corpus.vocabulary), store, corpus.starts)
 
 
-def _check_text(text: Interned) -> None:
+def _check_text(text: Interned, keep_short: bool) -> None:
     """Refuse what no model can learn from, whatever words are kept."""
     if not text.labels:
         n_documents = len(text.starts) - 1
         raise DataError(f"{text.name}: there are no words ({n_documents:,} documents, all empty)")
-    if np.diff(text.starts).max() < 2:
+    if np.diff(text.starts).max() < 2 and not keep_short:
         raise DataError(
             f"{text.name}: every document is a single word, which has no context; if the source "
             "is a list of the words of one document, pass [source]"
@@ -178,7 +182,10 @@ def _too_few(
 def _coded(
     text: Interned, words: Vocabulary, new_codes: Codes, lost: str, progress: bool
 ) -> Corpus:
-    """The corpus of the kept words, coded anew in place; `lost` says why nothing may be left."""
+    """The corpus of the kept words, coded anew in place.
+
+    `lost` says why nothing may be left of two words or more; without it short documents stay.
+    """
     read, kept_starts = text.store.n_tokens, KeptStarts(text.starts)
     with progress_bar("coding words", read, progress) as advance:
 
@@ -190,9 +197,10 @@ def _coded(
             return codes[kept]
 
         text.store.rewrite(renew)
-    starts = _without_short(text.store, kept_starts.starts)
-    if len(starts) == 1:
-        raise DataError(f"{text.name}: {lost}; nothing is left")
+    starts = _without_short(text.store, kept_starts.starts) if lost else kept_starts.starts
+    if len(starts) == 1 or starts[-1] == 0:
+        why = lost or "no document has a word of the vocabulary"
+        raise DataError(f"{text.name}: {why}; nothing is left")
     n_documents = len(text.starts) - 1
     report = {
         "documents_read": n_documents,

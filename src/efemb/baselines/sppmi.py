@@ -1,0 +1,187 @@
+"""ShiftedPPMI: word vectors by factorising co-occurrences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from efemb.baselines.cooccurrence import cooccurrences
+from efemb.data.readers.progress import progress_bar
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.estimators.checking import check_components, generator
+from efemb.labelled import LabelledVectors
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from efemb.data.corpus import Corpus
+    from efemb.data.vocabulary import Vocabulary
+
+_SMALL = 512  # words for which a dense decomposition is faster
+
+
+class ShiftedPPMI(BaseEstimator):
+    """Singular vectors of shifted positive pointwise mutual information.
+
+    M_wc = max(0, log(P(w, c) / (P(w) P_power(c))) - log(shift)), where P(w, c) counts pairs at
+    most `window` tokens apart in a document and P_power(c) is proportional to count(c)^power;
+    M = U S V', embedding U S^eigen, context V S^eigen. What skip-gram with negative sampling
+    factorises implicitly (Levy and Goldberg 2014; Levy, Goldberg and Dagan 2015).
+
+    Parameters
+    ----------
+    n_components : int
+        K, at most the number of words.
+    window : int
+        Tokens on either side.
+    shift : float
+        Number of negative samples that it stands for; 1 is no shift.
+    power : float
+        Smoothing of the contexts; 1 is none.
+    eigen : float
+        Exponent of the singular values.
+    random_state : None, int, RandomState or Generator
+        Start vector of the iteration, which converges to the same vectors from any; None is a
+        fixed one.
+    verbose : int
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_, context_ : array (N, K)
+        float64, components by falling singular value, signs such that the largest entry of each
+        component of the embedding is positive.
+    singular_values_ : array (K,)
+    vocabulary_ : Vocabulary
+
+    Examples
+    --------
+    >>> from efemb.data.corpus import Corpus
+    >>> text = Corpus([0, 1, 2, 3, 0, 1, 2, 3], [0, 2, 4, 6, 8], ["a", "b", "c", "d"])
+    >>> model = ShiftedPPMI(n_components=2, shift=1).fit(text)
+    >>> model.embedding_.shape, len(model.vectors())
+    ((4, 2), 4)
+    """
+
+    embedding_: Floats
+    context_: Floats
+    singular_values_: Floats
+    vocabulary_: Vocabulary
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        window: int = 5,
+        shift: float = 5.0,
+        power: float = 0.75,
+        eigen: float = 0.5,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.window = window
+        self.shift = shift
+        self.power = power
+        self.eigen = eigen
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Count and factorise.
+
+        Parameters
+        ----------
+        X : Corpus, or anything that `read_text` takes
+        y : ignored
+        """
+        self._check()
+        corpus = _corpus(X)
+        if self.n_components > corpus.n_entities:
+            raise ParameterError(
+                f"n_components={self.n_components} exceeds the number of words, "
+                f"{corpus.n_entities:,}"
+            )
+        with progress_bar("counting pairs", corpus.n_tokens, bool(self.verbose)) as advance:
+            counts = cooccurrences(corpus, int(self.window), advance)
+        matrix = shifted_ppmi(counts, float(self.shift), float(self.power))
+        seed = 0 if self.random_state is None else self.random_state
+        left, values, right = leading_singular(matrix, int(self.n_components), generator(seed))
+        # Where the rank is too low there is no direction: 0, also for eigen = 0.
+        weight = np.where(values > 0, values, 1.0) ** float(self.eigen) * (values > 0)
+        self.embedding_, self.context_ = left * weight, right * weight
+        self.singular_values_ = values
+        self.vocabulary_ = corpus.vocabulary
+        return self
+
+    def vectors(self) -> LabelledVectors:
+        """The embedding with its words."""
+        check_is_fitted(self, "embedding_")
+        return LabelledVectors(self.vocabulary_, self.embedding_)
+
+    def _check(self) -> None:
+        check_components(self.n_components)
+        if isinstance(self.window, bool) or not isinstance(self.window, int | np.integer):
+            raise InputTypeError(f"window must be an integer, got {self.window!r}")
+        if self.window < 1:
+            raise ParameterError(f"window must be at least 1, got {self.window}")
+        for name in ("shift", "power", "eigen"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise InputTypeError(f"{name} must be a number, got {value!r}")
+            if not np.isfinite(value) or value < 0 or (name == "shift" and value == 0):
+                rule = "> 0" if name == "shift" else ">= 0"
+                raise ParameterError(f"{name} must be finite and {rule}, got {value}")
+
+
+def shifted_ppmi(counts: Any, shift: float, power: float) -> Any:
+    """max(0, PMI - log shift) of a symmetric csr_array of counts; zeros are not stored."""
+    if counts.nnz == 0:
+        raise DataError("no word has another one near it: every document holds one word only")
+    totals = np.asarray(counts.sum(axis=1)).ravel()
+    seen = totals > 0
+    smoothed = np.where(seen, totals**power, 0.0)
+    # Words that never occur are in no stored entry: any finite number does for them.
+    log_word = np.log(np.where(seen, totals, 1.0))
+    log_context = np.log(np.where(seen, smoothed / smoothed.sum(), 1.0))
+    found = counts.copy()
+    found.data = np.log(found.data) - log_context[found.indices] - np.log(shift)
+    found.data -= np.repeat(log_word, np.diff(found.indptr))
+    np.maximum(found.data, 0.0, out=found.data)
+    found.eliminate_zeros()
+    if found.nnz == 0:
+        raise DataError(
+            f"no two words occur together more than shift={shift:g} times as often as by chance; "
+            "lower shift, or read more text"
+        )
+    return found
+
+
+def leading_singular(
+    matrix: Any, k: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """U (N, k), s falling, V (N, k); the same bits for any number of BLAS threads."""
+    from scipy.sparse.linalg import svds
+    from threadpoolctl import threadpool_limits
+
+    size = matrix.shape[0]
+    # Threads also slow the iteration down: its products are small.
+    with threadpool_limits(limits=1, user_api="blas"):
+        if size <= _SMALL or 2 * k >= size:
+            left, values, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
+        else:
+            left, values, right = svds(matrix, k, v0=rng.standard_normal(size))
+    order = np.argsort(-values, kind="stable")[:k]
+    left, values, right = left[:, order], values[order], right[order].T
+    values = np.where(values > size * np.finfo(np.float64).eps * values[0], values, 0.0)
+    signs = np.sign(left[np.abs(left).argmax(axis=0), np.arange(k)])
+    return left * signs, values, right * signs
+
+
+def _corpus(X: Any) -> Corpus:
+    from efemb.data.corpus import Corpus
+    from efemb.data.readers.words import read_text
+
+    return X if isinstance(X, Corpus) else read_text(X)

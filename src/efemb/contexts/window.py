@@ -1,0 +1,215 @@
+"""Window: the words around a position of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import Context, or_one
+from efemb.contexts.row_bags import RowBags, RowBlock, Stored
+from efemb.contexts.terms import Terms
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.ingredient import positive_number
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.corpus import Corpus
+
+
+class Window(Context):
+    """Up to `size` words on either side of a word, in the same document.
+
+    Parameters
+    ----------
+    size : int
+        Words on each side.
+    scale : {"none", "items", "total"}
+        "none" sums the context vectors; "items" and "total" take their mean.
+    positional : bool
+        Weight the numbers of a context vector by its place in the window (the vLBL of Mnih and
+        Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j), with
+        a learned c_j for each place j.
+    subsample : float or None
+        Leave out tokens of frequent words at random, anew in each pass, before windows form:
+        word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and the like
+        draw anew; for exact models use `Corpus.subsampled`.
+    """
+
+    binary = False
+
+    def __init__(
+        self,
+        size: int = 5,
+        scale: str = "none",
+        positional: bool = False,
+        subsample: float | None = None,
+    ) -> None:
+        self.size = size
+        self.scale = scale
+        self.positional = positional
+        self.subsample = subsample
+
+    def check(self) -> None:
+        """`size` >= 1, `subsample` > 0 if given."""
+        super().check()
+        if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)):
+            raise InputTypeError(f"Window.size must be an integer >= 1, got {self.size!r}")
+        if self.size < 1:
+            raise ParameterError(f"Window.size must be >= 1, got {self.size}")
+        if self.subsample is not None:
+            positive_number(self, "subsample")
+        if not isinstance(self.positional, (bool, np.bool_)):
+            raise InputTypeError(
+                f"Window.positional must be True or False, got {self.positional!r}"
+            )
+
+    def bind(self, data: Any) -> WindowBags:
+        """Each token is a row, its bag the words around it."""
+        from efemb.data.corpus import Corpus
+
+        if not isinstance(data, Corpus):
+            raise DataError(
+                "a Window context needs text: a path, token lists or a Corpus (efemb.read_text); "
+                f"got {data!r}"
+            )
+        return WindowBags(data, self)
+
+
+class WindowBags(RowBags):
+    """A row for each token; its only entry is the token, its bag the words around it."""
+
+    data: Corpus  # type: ignore[assignment]
+
+    def __init__(self, data: Corpus, window: Window) -> None:
+        self.data, self.window, self.scale, self.binary = data, window, window.scale, False
+        self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, 1
+        self.n_slots = 2 * window.size if window.positional else 1
+        self.members = self.masked = None
+        # No window reaches further than the longest document.
+        self.reach = int(min(window.size, max(int(np.diff(data.starts).max()) - 1, 1)))
+        near = np.arange(1, self.reach + 1)
+        self.offsets = np.concatenate([-near[::-1], near])
+        self.slots = np.concatenate([window.size - near[::-1], window.size - 1 + near])
+
+    @cached_property
+    def word_counts(self) -> Floats:
+        """Counts of the words where the vocabulary was made, if it says; else in this text."""
+        counts = self.data.vocabulary.counts
+        return self.data.counts() if counts is None else counts
+
+    @cached_property
+    def stored(self) -> Stored:
+        """All tokens as one-entry rows."""
+        n = self.n_rows
+        rest = np.ones(n, np.float32)
+        for part in range(0, n, 1 << 20):
+            rows = np.arange(part, min(part + (1 << 20), n))
+            rest[rows] = self._divisor(self._around(rows).inside.sum(axis=1))
+        ones, none = np.ones(n, np.float32), np.zeros(n, np.float32)
+        return Stored(np.arange(n + 1), self.data.tokens, ones, none, rest, rest, None)
+
+    def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
+        """Some tokens with the words around them; reversed, a row for each pair of the two."""
+        found = self._around(rows)
+        sizes = found.inside.sum(axis=1)
+        owner, place = np.nonzero(found.inside)
+        slot = self.slots[place]
+        around = self.data.tokens[found.place[found.inside]].astype(np.int64)
+        own_word = self.data.tokens[rows].astype(np.int64)
+        if reverse:
+            given = own_word[owner]
+            return self._pairs(given + self._first(slot), around, owner)
+        total = self._divisor(sizes).astype(np.float32)
+        ptr = np.concatenate([[0], np.cumsum(sizes)])
+        every, ones = np.arange(len(rows) + 1), np.ones(len(rows), np.float32)
+        return RowBlock(
+            bag_ptr=ptr,
+            bag_ids=around + self._first(slot),
+            bag_values=np.ones(len(around), np.float32),
+            ptr=every,
+            ids=own_word,
+            x=ones,
+            own=np.zeros_like(ones),
+            total=total,
+            rest=total,
+            row=every[:-1],
+        )
+
+    def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
+        """`block`, with the pairs of a token in one row where they share their context."""
+        block = self.block(rows, reverse=reverse)
+        if not reverse or self.window.positional:
+            return block
+        sizes = np.bincount(block.row, minlength=len(rows))
+        some = np.flatnonzero(sizes)
+        every, ones = np.arange(len(some) + 1), np.ones(len(some), np.float32)
+        given = self.data.tokens[rows[some]].astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum(sizes[some])])
+        return RowBlock(
+            every, given, ones, ptr, block.ids, block.x, block.own, ones, block.rest, some
+        )
+
+    def _pairs(self, given: Ints, predicted: Ints, owner: Ints) -> RowBlock:
+        every, ones = np.arange(len(given) + 1), np.ones(len(given), np.float32)
+        return RowBlock(
+            every, given, ones, every, predicted, ones, np.zeros_like(ones), ones, ones, owner
+        )
+
+    def _first(self, slot: Ints) -> Ints | int:
+        return slot * self.n_entities if self.window.positional else 0
+
+    def _divisor(self, sizes: Ints) -> Floats:
+        return np.ones(len(sizes)) if self.scale == "none" else or_one(sizes.astype(np.float64))
+
+    def _around(self, rows: Ints) -> _Around:
+        starts = self.data.starts
+        document = np.searchsorted(starts, rows, side="right") - 1
+        place = rows[:, None] + self.offsets
+        inside = (place >= starts[document][:, None]) & (place < starts[document + 1][:, None])
+        return _Around(place, inside)
+
+    def observed(self, rows: Ints) -> Floats:
+        """Indicators of the words at some tokens, (rows, N)."""
+        x = np.zeros((len(rows), self.n_entities))
+        x[np.arange(len(rows)), self.data.tokens[rows]] = 1.0
+        return x
+
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Every word of the vocabulary as a target of each token (or of each pair)."""
+        from scipy.sparse import csr_array
+
+        from efemb.contexts.terms import Bags
+
+        block = self.block(rows, reverse=reverse)
+        n_rows, n_entities = len(block.total), self.n_entities
+        x = np.zeros((n_rows, n_entities))
+        x[np.arange(n_rows), block.ids] = 1.0
+        each = np.repeat(np.arange(n_rows), n_entities)
+        entity = np.tile(np.arange(n_entities), n_rows)
+        shape = (n_rows, self.n_context_vectors)
+        matrix = csr_array((block.bag_values, block.bag_ids, block.bag_ptr), shape=shape)
+        bags = Bags(matrix=matrix, bag=each, scale=block.total.astype(np.float64)[each])
+        return Terms(x.ravel(), block.row[each], entity, entity, (bags,))
+
+    def predictions_of_entry(self) -> Ints:
+        """Words around each token: as many predict it as it predicts."""
+        return np.asarray(self._around(np.arange(self.n_rows)).inside.sum(axis=1))
+
+    def column_means(self) -> Floats:
+        """Share of each word among the tokens."""
+        return self.data.counts() / max(self.n_rows, 1)
+
+    def cost_of_row(self) -> int:
+        """Every word of the vocabulary."""
+        return self.n_entities
+
+
+@dataclass(frozen=True)
+class _Around:
+    """Places around some tokens, and which of them are in the same document."""
+
+    place: Ints
+    inside: Any

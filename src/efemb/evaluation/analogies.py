@@ -1,0 +1,197 @@
+"""Analogies: a is to b as c is to ...?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from efemb.data.readers.progress import progress_bar
+from efemb.data.readers.source import existing_file
+from efemb.errors import DataError, InputTypeError
+from efemb.evaluation.lookup import NOT_FOUND, WordLookup
+from efemb.evaluation.pairs import read_lines
+from efemb.labelled import EPSILON, LabelledVectors
+from efemb.nearest import BLOCK, checked_method, checked_number
+from efemb.table import Table
+from efemb.types import Bools, Floats, Ints
+
+Sections = dict[str, list[list[Any]]]
+
+
+def analogies(
+    vectors: LabelledVectors,
+    source: Any,
+    *,
+    method: Literal["add", "mul"] = "add",
+    restrict: int | None = None,
+    progress: bool = False,
+) -> Table:
+    """Share of analogy questions (a is to b as c is to d) answered with exactly d.
+
+    The answer is the best label of all but a, b and c, by 3CosAdd or 3CosMul as in
+    `LabelledVectors.analogy`. A tie for the best place is not a right answer. Words that differ
+    only in case count as the same word.
+
+    Parameters
+    ----------
+    vectors : LabelledVectors
+    source : path, mapping of section to questions, or iterable of (a, b, c, d)
+        A file like questions-words.txt: four words a line; ": name" starts a section.
+    method : "add" or "mul"
+    restrict : int, optional
+        Use only so many of the most frequent labels (the first, where counts are not known).
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Table
+        section, correct, n (questions asked), missing (questions with an unknown word, not
+        asked), accuracy = correct / n (NaN where n is 0); one row a section, then "total".
+    """
+    if not isinstance(vectors, LabelledVectors):
+        raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
+    checked_method(method)
+    used = vectors if restrict is None else vectors.most_frequent(checked_number(restrict))
+    sections = _read(source)
+    lookup = WordLookup(used.vocabulary)
+    questions = [question for part in sections.values() for question in part]
+    section = np.repeat(np.arange(len(sections)), [len(part) for part in sections.values()])
+    codes = lookup.codes(questions, 4)
+    known = (codes != NOT_FOUND).all(axis=1)
+    with progress_bar("analogies", int(known.sum()), progress) as advance:
+        right = _answered(used.unit_vectors, codes[known], lookup.same, method, advance)
+    size = len(sections)
+    n = np.bincount(section[known], minlength=size)
+    missing = np.bincount(section[~known], minlength=size)
+    correct = np.bincount(section[known][right], minlength=size)
+    return _table(list(sections), correct, n, missing)
+
+
+def _table(names: list[str], correct: Ints, n: Ints, missing: Ints) -> Table:
+    counts = [np.append(part, part.sum()) for part in (correct, n, missing)]
+    accuracy = np.full(len(counts[0]), np.nan)
+    np.divide(counts[0], counts[1], out=accuracy, where=counts[1] > 0)
+    columns = dict(zip(("correct", "n", "missing"), counts, strict=True))
+    return Table({"section": [*names, "total"], **columns, "accuracy": accuracy})
+
+
+def _answered(
+    unit: Floats, codes: Ints, same: Ints, method: str, advance: Callable[[int], None]
+) -> Bools:
+    """Whether each question is answered right, a block of questions at a time."""
+    right = np.zeros(len(codes), dtype=bool)
+    step = max(1, BLOCK // len(unit))
+    variants = _variants(same)
+    for start in range(0, len(codes), step):
+        a, b, c, d = codes[start : start + step].T
+        scores = _added(unit, a, b, c) if method == "add" else _multiplied(unit, a, b, c)
+        rows = np.arange(len(a))
+        for word in (a, b, c):
+            scores[rows, word] = -np.inf
+            for row, code in _other_forms(same[word], variants):
+                scores[row, code] = -np.inf
+        right[start : start + step] = _strictly_best(scores, same, same[d])
+        advance(len(a))
+    return right
+
+
+def _added(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
+    """3CosAdd up to the length of the query, which does not change the ranking."""
+    scores: Floats = (unit[b] - unit[a] + unit[c]) @ unit.T
+    return scores
+
+
+def _multiplied(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
+    """3CosMul; cosines of a word that several questions share are computed once."""
+    words, places = np.unique(np.stack([a, b, c]), return_inverse=True)
+    cosines = unit[words] @ unit.T
+    cosines += 1
+    cosines /= 2
+    from_a, from_b, from_c = places.reshape(3, -1)
+    scores: Floats = cosines[from_b]
+    scores *= cosines[from_c]
+    cosines += EPSILON
+    scores /= cosines[from_a]
+    return scores
+
+
+def _strictly_best(scores: Floats, same: Ints, wanted: Ints) -> Bools:
+    """Whether the one best label is the wanted word, in whatever case."""
+    best = scores.argmax(axis=1)
+    top = scores[np.arange(len(scores)), best]
+    right: Bools = (same[best] == wanted) & (top > -np.inf)
+    for row in np.flatnonzero(right):
+        tied = np.flatnonzero(scores[row] == top[row])
+        right[row] = (same[tied] == wanted[row]).all()
+    return right
+
+
+def _variants(same: Ints) -> dict[int, Ints]:
+    """The labels of each word that is there in more than one case; most vocabularies have none."""
+    sizes = np.bincount(same, minlength=len(same))
+    members = np.flatnonzero(sizes[same] > 1)
+    order = members[np.argsort(same[members], kind="stable")]
+    firsts, starts = np.unique(same[order], return_index=True)
+    return (
+        dict(zip(firsts.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+    )
+
+
+def _other_forms(words: Ints, variants: dict[int, Ints]) -> Iterable[tuple[int, Ints]]:
+    """(row, labels) of the words that have several forms."""
+    if not variants:
+        return []
+    found = ((row, variants.get(word)) for row, word in enumerate(words.tolist()))
+    return [(row, labels) for row, labels in found if labels is not None]
+
+
+# -- questions ----------------------------------------------------------------------------------
+
+
+def _read(source: Any) -> Sections:
+    """Questions by section; an unnamed section is called "questions"."""
+    if isinstance(source, str | os.PathLike):
+        sections = _from_file(existing_file(source))
+    elif isinstance(source, Mapping):
+        sections = {str(name): _questions(part, f"{name}, ") for name, part in source.items()}
+    elif isinstance(source, Iterable) and not isinstance(source, bytes):
+        sections = {"questions": _questions(source, "")}
+    else:
+        raise InputTypeError(
+            "pass the path of a file, a mapping of sections to questions or a list of "
+            f"(a, b, c, d), not {type(source).__name__}"
+        )
+    if not any(sections.values()):
+        raise DataError("there is no question")
+    return sections
+
+
+def _from_file(path: Path) -> Sections:
+    sections: Sections = {}
+    name = "questions"
+    for number, line in read_lines(path):
+        if line.lstrip().startswith(":"):
+            name = line.strip()[1:].strip()
+            sections.setdefault(name, [])
+            continue
+        words = line.split()
+        if len(words) != 4:
+            raise DataError(
+                f"{path}, line {number}: a question is four words, not {len(words)}: {line[:60]!r}"
+            )
+        sections.setdefault(name, []).append(list(words))
+    return sections
+
+
+def _questions(rows: Any, where: str) -> list[list[Any]]:
+    found = []
+    for place, row in enumerate(rows):
+        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 4:
+            raise DataError(f"{where}question {place} must be (a, b, c, d), not {row!r:.60}")
+        found.append(list(row))
+    return found

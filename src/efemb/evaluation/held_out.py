@@ -1,0 +1,126 @@
+"""Held-out text: how probable a model finds each word, given the words around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.window import Window, WindowBags
+from efemb.data.readers.words import read_text
+from efemb.errors import DataError, ParameterError
+from efemb.prediction import entry_scores, normalizer_of
+from efemb.scoring import Entries
+from efemb.spec import Spec
+from efemb.tree import Huffman
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+
+WORDS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Mean conditional log-likelihood per word, and how sure it is.
+
+    log_likelihood, standard_error : of the mean over words (pairs of words for skip-gram)
+    n_words : words that were scored;  n_skipped : words without any other word around them
+    """
+
+    log_likelihood: float
+    standard_error: float
+    n_words: int
+    n_skipped: int
+
+    @property
+    def perplexity(self) -> float:
+        """exp of minus the mean."""
+        return float(np.exp(-self.log_likelihood))
+
+    def __repr__(self) -> str:
+        mean = f"{self.log_likelihood:.4f} +- {self.standard_error:.4f} a word"
+        return f"HeldOut({mean}, perplexity {self.perplexity:.1f}, {self.n_words:,} words)"
+
+
+def held_out_words(
+    model: Any,
+    text: Any,
+    *,
+    n_words: int | None = None,
+    n_candidates: int | None = None,
+    seed: int = 0,
+) -> HeldOut:
+    """Score text that a model has not seen.
+
+    Parameters
+    ----------
+    model : fitted text model
+    text : anything `read_text` takes; words that the model does not know vanish
+    n_words : int, optional
+        Score so many positions, drawn at random; by default all of them.
+    n_candidates : int, optional
+        Estimate the sum over the vocabulary from so many words, drawn by their counts, instead of
+        taking it exactly: cheaper for large vocabularies, and slightly optimistic.
+    seed : int
+
+    Returns
+    -------
+    HeldOut
+    """
+    fitted = model.fitted()
+    if not isinstance(fitted.spec.context, Window):
+        raise ParameterError("held_out_words needs a text model: one with a Window context")
+    spec, bound, vectors = fitted._bind(read_text(text, vocabulary=fitted.vocabulary))
+    assert isinstance(bound, WindowBags)
+    rng = np.random.default_rng(seed)
+    rows = np.arange(bound.n_rows)
+    if n_words is not None and n_words < len(rows):
+        rows = np.sort(rng.choice(len(rows), n_words, replace=False))
+    found, skipped = [], 0
+    for start in range(0, len(rows), WORDS_AT_ONCE):
+        part = rows[start : start + WORDS_AT_ONCE]
+        block = bound.scored_block(part, reverse=spec.combine.reverse)
+        entries = Entries.leave_one_out(block, bound.n_context_vectors)
+        known = entries.known()
+        skipped += len(entries.x) - len(known.x)
+        if len(known.x):
+            found.append(_scores(spec, bound, vectors, known, n_candidates, rng))
+    if not found:
+        raise DataError("no word of the text has another one around it")
+    each = np.concatenate(found)
+    error = float(each.std() / np.sqrt(len(each)))
+    return HeldOut(float(each.mean()), error, len(each), skipped)
+
+
+def _scores(
+    spec: Spec,
+    bound: WindowBags,
+    vectors: Vectors,
+    known: Entries,
+    n_candidates: int | None,
+    rng: np.random.Generator,
+) -> Floats:
+    normalizer = normalizer_of(spec, bound)
+    if n_candidates is None or isinstance(normalizer, Huffman):
+        return entry_scores(spec, known, vectors, normalizer)
+    exponential = spec.family.exponential_mean or normalizer is not None
+    if not exponential or spec.link.name() != "identity":
+        raise ParameterError("n_candidates needs exponential means: the identity link, no sigmoid")
+    shifted = vectors.intercept if normalizer is None else vectors.intercept + normalizer
+    share = bound.word_counts / bound.word_counts.sum()
+    drawn = rng.choice(len(share), n_candidates, p=share)
+    return _sampled(known, replace(vectors, intercept=shifted), drawn, share)
+
+
+def _sampled(known: Entries, vectors: Vectors, drawn: Ints, share: Floats) -> Floats:
+    """u of each entry less the logarithm of an importance-weighted mean over drawn words."""
+    found = np.empty(len(known.row))
+    correction = vectors.intercept[drawn] - np.log(share[drawn])
+    for part, Z in known.blocks(vectors.bag, len(drawn)):
+        own = known.ids[part]
+        u = np.einsum("ik,ik->i", Z, vectors.target[own]) + vectors.intercept[own]
+        others = Z @ vectors.target[drawn].T + correction
+        top = others.max(axis=1)
+        found[part] = u - top - np.log(np.exp(others - top[:, None]).mean(axis=1))
+    return found

@@ -1,0 +1,138 @@
+"""Pairs of words with a score that people gave, from a file, a data frame or a list."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from efemb.data.readers.encoding import checked_encoding, open_bytes, told
+from efemb.data.readers.source import column_places, existing_file
+from efemb.errors import DataError, InputTypeError
+
+Pair: TypeAlias = tuple[Any, Any, float]
+
+SIMLEX = "SimLex999"  # its score is not in the third column
+
+
+def read_pairs(source: Any, column: str | int | None) -> list[Pair]:
+    """(word, word, score) of each line or row."""
+    if isinstance(column, bool) or not isinstance(column, str | int | None):
+        raise InputTypeError(f"column is the name or number of a column, not {column!r}")
+    if isinstance(source, str | os.PathLike):
+        found = _from_file(existing_file(source), column)
+    elif hasattr(source, "columns") and not isinstance(source, dict):
+        found = _from_frame(source, column)
+    elif isinstance(source, Iterable) and not isinstance(source, dict | bytes):
+        found = [_triple(row, place) for place, row in enumerate(source)]
+    else:
+        raise InputTypeError(
+            "pass the path of a file, a data frame or a list of (word, word, score), "
+            f"not {type(source).__name__}"
+        )
+    if not found:
+        raise DataError("there is no pair of words")
+    return found
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> list[tuple[int, str]]:
+    """Numbered lines that are neither blank nor comments (#)."""
+    codec = checked_encoding(encoding)
+    with told(path, codec), open_bytes(path) as stream:
+        text = io.TextIOWrapper(stream, encoding=codec)
+        lines = [(number, line.strip("\r\n")) for number, line in enumerate(text, 1)]
+    return [(n, line) for n, line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _from_file(path: Path, column: str | int | None) -> list[Pair]:
+    lines = read_lines(path)
+    if not lines:
+        raise DataError(f"{path} holds no pairs of words, only blank lines or comments")
+    rows = _split(path, lines)
+    place, has_header = _score_place(str(path), rows[0], column)
+    found = []
+    for (number, _), row in list(zip(lines, rows, strict=True))[has_header:]:
+        if len(row) <= place:
+            raise DataError(
+                f"{path}, line {number}: two words and a score in column {place + 1} are needed, "
+                f"but there are {len(row)} fields"
+            )
+        found.append((row[0], row[1], _score(row[place], f"{path}, line {number}")))
+    return found
+
+
+def _split(path: Path, lines: list[tuple[int, str]]) -> list[list[str]]:
+    """Fields of all lines, at the separator of the first."""
+    separator = next((one for one in "\t,;" if one in lines[0][1]), None)
+    if separator is None:
+        return [line.split() for _, line in lines]
+    rows = []
+    for number, line in lines:
+        # Each by itself: a quote that is never closed must not swallow the lines below.
+        try:
+            (row,) = csv.reader([line], delimiter=separator)
+        except (csv.Error, ValueError) as error:
+            raise DataError(
+                f"{path}, line {number} cannot be split into fields: {error}"
+            ) from error
+        rows.append([field.strip() for field in row])
+    return rows
+
+
+def _score_place(name: str, first: list[str], column: str | int | None) -> tuple[int, bool]:
+    """Place of the score, and whether the first line is a header."""
+    if column is None and SIMLEX in first:
+        column = SIMLEX
+    if isinstance(column, str):
+        return column_places([column], first, name)[0], True
+    place = 2 if column is None else column
+    if place < 2:
+        raise DataError(f"column={place}: the first two (0 and 1) hold the words")
+    if len(first) <= place:
+        raise DataError(
+            f"{name}: two words and a score in column {place + 1} are needed, separated by tabs, "
+            f"commas or spaces, but the first line has {len(first)} fields"
+        )
+    return place, not _is_number(first[place])
+
+
+def _from_frame(source: Any, column: str | int | None) -> list[Pair]:
+    from efemb.data.readers.frames import eager_frame
+
+    frame = eager_frame(source)
+    names = list(frame.columns)
+    if len(names) < 3:
+        raise DataError(f"the table needs two columns of words and one of scores, it has {names}")
+    if column is None:
+        column = SIMLEX if SIMLEX in names else 2
+    if isinstance(column, int) and not 2 <= column < len(names):
+        raise DataError(f"column={column}: the scores are in one of 2 ... {len(names) - 1}")
+    score = names[column] if isinstance(column, int) else column
+    column_places([score], names, "the table")
+    columns = (frame[name].to_list() for name in (names[0], names[1], score))
+    return [_triple(row, place) for place, row in enumerate(zip(*columns, strict=True))]
+
+
+def _triple(row: Any, place: int) -> Pair:
+    if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
+        raise DataError(f"row {place} must be (word, word, score), not {row!r:.60}")
+    first, second, score = row
+    return first, second, _score(score, f"row {place}")
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _score(value: Any, where: str) -> float:
+    if not _is_number(value) or not math.isfinite(float(value)):
+        raise DataError(f"{where}: the score must be a finite number, not {value!r:.60}")
+    return float(value)

@@ -1,0 +1,121 @@
+"""Word similarity: do cosines rank pairs of words as people do?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.evaluation.lookup import NOT_FOUND, WordLookup
+from efemb.evaluation.pairs import read_pairs
+from efemb.labelled import LabelledVectors
+from efemb.nearest import unit_rows
+from efemb.table import Table
+from efemb.types import Floats
+
+
+@dataclass(frozen=True)
+class WordSimilarity:
+    """Result of `word_similarity`.
+
+    Attributes
+    ----------
+    spearman : float
+        Rank correlation of cosines and people's scores.
+    n_pairs : int
+        Pairs that entered it.
+    n_missing : int
+        Pairs with a word that has no vector: left out, or of similarity 0 (`missing="zero"`).
+    pairs : Table
+        first, second, score (people's), similarity (cosine; NaN where left out).
+    """
+
+    spearman: float
+    n_pairs: int
+    n_missing: int
+    pairs: Table = field(repr=False)
+
+
+def word_similarity(
+    vectors: LabelledVectors,
+    source: Any,
+    *,
+    column: str | int | None = None,
+    missing: Literal["skip", "zero"] = "skip",
+) -> WordSimilarity:
+    """Spearman correlation of cosines with people's scores of pairs of words.
+
+    Parameters
+    ----------
+    vectors : LabelledVectors
+    source : path, data frame, or iterable of (word, word, score)
+        A file like WordSim-353 or SimLex-999: two words and a score a line, separated by tabs,
+        commas, semicolons or spaces; a header and comments (#) may be there.
+    column : str or int, optional
+        Name or number (from 0) of the column of scores. None: "SimLex999" where there is one,
+        else the third.
+    missing : "skip" or "zero"
+        Leave pairs with unknown words out, or give them the similarity 0.
+
+    Notes
+    -----
+    A word is looked up as it is written, then ignoring case.
+    """
+    if not isinstance(vectors, LabelledVectors):
+        raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
+    if missing not in ("skip", "zero"):
+        raise ParameterError(f"missing={missing!r}; {suggest(missing, ['skip', 'zero'])}")
+    pairs = read_pairs(source, column)
+    codes = WordLookup(vectors.vocabulary).codes([[a, b] for a, b, _ in pairs], 2)
+    known = (codes != NOT_FOUND).all(axis=1)
+    cosines = np.full(len(pairs), 0.0 if missing == "zero" else np.nan)
+    first, second = (unit_rows(vectors.vectors[side].astype(float)) for side in codes[known].T)
+    cosines[known] = np.clip(np.einsum("ij,ij->i", first, second), -1.0, 1.0)
+    used = known | (missing == "zero")
+    scores = np.array([score for _, _, score in pairs])
+    _check_enough(used, known)
+    names = {"first": [a for a, _, _ in pairs], "second": [b for _, b, _ in pairs]}
+    return WordSimilarity(
+        spearman=spearman(scores[used], cosines[used]),
+        n_pairs=int(used.sum()),
+        n_missing=int((~known).sum()),
+        pairs=Table({**names, "score": scores, "similarity": cosines}),
+    )
+
+
+def spearman(a: Floats, b: Floats) -> float:
+    """Correlation of average ranks."""
+    ranks = [average_ranks(side) for side in (a, b)]
+    left, right = (one - one.mean() for one in ranks)
+    norm = np.sqrt((left @ left) * (right @ right))
+    if norm == 0:
+        what = "similarities" if left.any() else "scores"
+        raise DataError(f"all {what} are equal: they have no rank correlation with anything")
+    return float(np.clip(left @ right / norm, -1.0, 1.0))
+
+
+def average_ranks(values: Floats) -> Floats:
+    """1, 2, ... from the smallest; equal values share the mean of their ranks.
+
+    >>> average_ranks(np.array([10.0, 20.0, 10.0])).tolist()
+    [1.5, 3.0, 1.5]
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks: Floats = (last - (counts - 1) / 2)[place]
+    return ranks
+
+
+def _check_enough(used: Any, known: Any) -> None:
+    if not known.any():
+        raise DataError(
+            f"none of the {len(known):,} pairs has both words in the vocabulary: is it another "
+            "language, or are labels not words?"
+        )
+    if used.sum() < 2:
+        raise DataError(
+            f"only one of the {len(known):,} pairs has both words in the vocabulary; a rank "
+            "correlation needs two"
+        )

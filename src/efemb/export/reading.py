@@ -1,0 +1,204 @@
+"""Reading word vectors of other programs: word2vec (text, binary), GloVe, fastText's .vec."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from efemb.data.readers.encoding import compressed, open_bytes, told
+from efemb.data.readers.progress import progress_bar
+from efemb.data.readers.source import existing_file
+from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.export.binary import BinaryRecords
+from efemb.export.text import TextRecords, numbers_of
+from efemb.export.writing import named_binary
+from efemb.labelled import LabelledVectors
+from efemb.nearest import checked_number
+
+Errors = Literal["strict", "replace", "ignore"]
+Duplicates = Literal["error", "first"]
+
+_LONGEST_HEADER = 100
+_PEEK = 1 << 16
+# Bytes that no text holds; almost every float32 array has some.
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\v"))
+
+
+def read_word2vec(
+    path: str | os.PathLike[str],
+    *,
+    binary: bool | None = None,
+    limit: int | None = None,
+    dtype: str = "float32",
+    errors: Errors = "strict",
+    duplicates: Duplicates = "error",
+    progress: bool = False,
+) -> LabelledVectors:
+    """Read a word2vec file; fastText's .vec files are the same.
+
+    Parameters
+    ----------
+    path : path
+        Unpacked if it ends in .gz, .bz2 or .xz.
+    binary : bool, optional
+        None: look at the first vector.
+    limit : int, optional
+        Read only the first `limit` words (usually the most frequent).
+    dtype : "float32" or "float64"
+    errors : "strict", "replace" or "ignore"
+        What to do where a word is not UTF-8 (word2vec cuts long words anywhere).
+    duplicates : "error" or "first"
+        What to do where a word comes twice; "first" keeps the first.
+    progress : bool
+        Show a progress bar.
+
+    Raises
+    ------
+    DataError
+        If the file is truncated or malformed; the message names the line, word or byte.
+    """
+    file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
+    _check_choices(dtype, errors, duplicates)
+    with told(file, "utf-8"), open_bytes(file) as stream:
+        first = stream.readline(_LONGEST_HEADER)
+        n_words, size = _header(file, first)
+        start = stream.read(_PEEK)
+        is_binary = _looks_binary(file, start, size) if binary is None else bool(binary)
+        wanted = n_words if most is None else min(most, n_words)
+        if is_binary:
+            _check_length(file, wanted, size, len(first))
+        kind: Any = BinaryRecords if is_binary else TextRecords
+        records = kind(file, stream, start, size, np.dtype(dtype), errors, len(first))
+        with progress_bar(f"reading {file.name}", wanted, progress) as advance:
+            words, vectors = records.take(wanted, advance)
+        if len(words) < wanted:
+            raise DataError(
+                f"{file} is truncated: its first line promises {n_words:,} words, "
+                f"it ends after {len(words):,}"
+            )
+        if wanted == n_words:
+            records.check_end(n_words)
+    return _labelled(file, words, vectors, duplicates)
+
+
+def read_glove(
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    dtype: str = "float32",
+    errors: Errors = "strict",
+    duplicates: Duplicates = "error",
+    progress: bool = False,
+) -> LabelledVectors:
+    """Read a GloVe file: a word and its K numbers a line, no header.
+
+    K is that of the first line. Words may hold spaces, as some of the published files do. The
+    options are those of `read_word2vec`.
+    """
+    file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
+    _check_choices(dtype, errors, duplicates)
+    with told(file, "utf-8"), open_bytes(file) as stream:
+        start = stream.readline()
+        size = _size_of_first(file, start)
+        records = TextRecords(file, stream, start, size, np.dtype(dtype), errors, 0, spaces=True)
+        total = 0 if most is None else most
+        with progress_bar(f"reading {file.name}", total, progress) as advance:
+            words, vectors = records.take(most, advance)
+    return _labelled(file, words, vectors, duplicates)
+
+
+def _labelled(
+    file: Path, words: list[str], vectors: Any, duplicates: Duplicates
+) -> LabelledVectors:
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise DataError(
+            f"{file}: the vector of {shorten(words[bad[0]])} (word {bad[0] + 1:,}) holds NaN, "
+            f"infinite or too large numbers for {vectors.dtype}"
+        )
+    places: dict[str, int] = {}
+    for place, word in enumerate(words):
+        places.setdefault(word, place)
+    if len(places) < len(words):
+        if duplicates == "error":
+            again = next(place for place, word in enumerate(words) if places[word] != place)
+            raise DataError(
+                f"{file}: {shorten(words[again])} is both word {places[words[again]] + 1:,} and "
+                f'word {again + 1:,}; pass duplicates="first" to keep the first of them'
+            )
+        vectors = vectors[list(places.values())]
+    vectors.setflags(write=False)
+    return LabelledVectors(Vocabulary(places), vectors)
+
+
+# -- checks -------------------------------------------------------------------------------------
+
+
+def _path(path: Any) -> str | os.PathLike[str]:
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise InputTypeError(f"pass the path of a file, not {path!r}")
+    return path
+
+
+def _check_choices(dtype: str, errors: str, duplicates: str) -> None:
+    choices = {
+        "dtype": (dtype, ["float32", "float64"]),
+        "errors": (errors, ["strict", "replace", "ignore"]),
+        "duplicates": (duplicates, ["error", "first"]),
+    }
+    for name, (value, known) in choices.items():
+        if value not in known:
+            raise ParameterError(f"{name}={value!r}; {suggest(value, known)}")
+
+
+def _header(file: Path, first: bytes) -> tuple[int, int]:
+    """N and K of the first line."""
+    fields = first.split()
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        raise DataError(
+            f"{file}: the first line must hold the number of words and of components, not "
+            f"{first.strip()[:40]!r}; a file without such a line is read by read_glove"
+        )
+    n_words, size = int(fields[0]), int(fields[1])
+    if n_words < 1 or size < 1:
+        raise DataError(f"{file}: the first line promises {n_words} words of {size} components")
+    return n_words, size
+
+
+def _check_length(file: Path, wanted: int, size: int, header: int) -> None:
+    """Refuse a truncated binary file before memory is taken for what it promises."""
+    least = header + wanted * (2 + 4 * size)  # a word has at least a byte and a space
+    if not compressed(file) and file.stat().st_size < least:
+        raise DataError(
+            f"{file} is truncated: {wanted:,} words of {size:,} components need at least "
+            f"{least:,} bytes; it has {file.stat().st_size:,}"
+        )
+
+
+def _looks_binary(file: Path, start: bytes, size: int) -> bool:
+    """Text if the first line is a word and K numbers; else binary if no text has such bytes."""
+    first = start.partition(b"\n")[0]
+    if numbers_of(first.split()[-size:], size) is not None:
+        return False
+    return len(start.translate(None, _CONTROL)) < len(start) or named_binary(file)
+
+
+def _size_of_first(file: Path, line: bytes) -> int:
+    """K: how many numbers end the first line."""
+    fields = line.split()
+    size = 0
+    while size < len(fields) - 1 and numbers_of(fields[-size - 1 :][:1], 1) is not None:
+        size += 1
+    if size == 0:
+        raise DataError(
+            f"{file}: the first line must hold a word and its numbers, not {line[:60]!r}"
+        )
+    if len(fields) == 2 and all(field.isdigit() for field in fields):
+        raise DataError(
+            f"{file}: the first line, {line.strip()[:40]!r}, is a header; use read_word2vec"
+        )
+    return size

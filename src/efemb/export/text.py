@@ -1,0 +1,152 @@
+"""Words and vectors of text files, a block of lines at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from efemb.data.vocabulary import shorten
+from efemb.errors import DataError
+from efemb.types import Floats
+
+_CHUNK = 1 << 22
+
+
+class TextRecords:
+    """Lines of a word and `size` numbers; `spaces`: words may hold spaces."""
+
+    def __init__(
+        self,
+        file: Path,
+        stream: IO[bytes],
+        start: bytes,
+        size: int,
+        dtype: Any,
+        errors: str,
+        header: int,
+        *,
+        spaces: bool = False,
+    ) -> None:
+        self.file, self.size, self.dtype, self.errors = file, size, dtype, errors
+        self.spaces = spaces
+        self._blocks = _blocks(stream, start)
+        self._line = 2 if header else 1  # number of the next line
+        self._left: list[bytes] = []  # lines read but not taken
+
+    def take(self, n: int | None, advance: Callable[[int], None]) -> tuple[list[str], Floats]:
+        """The next `n` words (None: all) and their vectors; fewer if the file ends."""
+        words: list[str] = []
+        parts: list[Floats] = []
+        while n is None or len(words) < n:
+            lines = self._left or next(self._blocks, [])
+            if not lines:
+                break
+            # Blank lines hold no word, so that a block may have to be visited again.
+            wanted = len(lines) if n is None else n - len(words)
+            more, values = self._parsed(lines[:wanted])
+            self._left = lines[wanted:]
+            self._line += len(lines) - len(self._left)
+            words += more
+            parts.append(values)
+            advance(len(more))
+        if not parts:
+            return [], np.empty((0, self.size), self.dtype)
+        return words, parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def check_end(self, n_words: int) -> None:
+        """Refuse lines beyond the promised number of words."""
+        for lines in (self._left, *self._blocks):
+            for place, line in enumerate(lines):
+                if line.strip():
+                    raise DataError(
+                        f"{self.file}: the first line promises {n_words:,} words, but line "
+                        f"{self._line + place:,} holds another one, {line[:40]!r}"
+                    )
+            self._line += len(lines)
+
+    def _parsed(self, lines: list[bytes]) -> tuple[list[str], Floats]:
+        pairs = [line.split(None, 1) for line in lines]
+        try:
+            words = [word.decode() for word, _ in pairs]
+            rest = [numbers.decode("ascii") for _, numbers in pairs]
+            values = np.loadtxt(rest, self.dtype, comments=None, ndmin=2) if rest else None
+        except (ValueError, OverflowError):  # of unpacking, decoding or numbers
+            values = None
+        if values is None or values.shape != (len(lines), self.size):
+            return self._line_by_line(lines)
+        return words, values
+
+    def _line_by_line(self, lines: list[bytes]) -> tuple[list[str], Floats]:
+        """The slow way, which knows what is wrong, and where."""
+        words: list[str] = []
+        values = np.empty((len(lines), self.size), self.dtype)
+        for place, line in enumerate(lines):
+            fields = line.split()
+            if fields:
+                number = self._line + place
+                with np.errstate(over="ignore"):  # refused later, as infinite
+                    values[len(words)] = self._numbers(fields, number)
+                words.append(self._word(fields[: -self.size], number))
+        return words, values[: len(words)]
+
+    def _numbers(self, fields: list[bytes], line: int) -> list[float]:
+        where = f"{self.file}, line {line:,}"
+        if len(fields) <= self.size or (len(fields) > self.size + 1 and not self.spaces):
+            raise DataError(
+                f"{where}: a word and {self.size:,} numbers are needed, but there are "
+                f"{len(fields):,} fields (first: {_shown(fields[0])}); the file is truncated, "
+                "malformed, or binary (then pass binary=True to read_word2vec)"
+            )
+        found = numbers_of(fields[-self.size :], self.size)
+        if found is None:
+            bad = next(one for one in fields[-self.size :] if numbers_of([one], 1) is None)
+            raise DataError(
+                f"{where}: {_shown(bad)} in the vector of {_shown(fields[0])} is not a number"
+            )
+        return found
+
+    def _word(self, fields: list[bytes], line: int) -> str:
+        # Two lines that ran into one look like a word with spaces, but for the numbers in it.
+        if any(numbers_of([field], 1) is not None for field in fields[1:]):
+            raise DataError(
+                f"{self.file}, line {line:,}: more than {self.size:,} numbers follow the word "
+                f"{_shown(fields[0])}"
+            )
+        word = b" ".join(fields)
+        try:
+            found = word.decode("utf-8", self.errors)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.file}, line {line:,}: the word {_shown(word)} is not UTF-8 "
+                f'({error.reason}); pass errors="replace" or errors="ignore"'
+            ) from None
+        if not found:
+            raise DataError(f"{self.file}, line {line:,}: nothing is left of {word!r}")
+        return found
+
+
+def numbers_of(fields: list[bytes], size: int) -> list[float] | None:
+    """The fields as `size` numbers, or None if they are not."""
+    try:
+        found = [float(field) for field in fields if b"_" not in field]
+    except ValueError:
+        return None
+    return found if len(found) == size else None
+
+
+def _blocks(stream: IO[bytes], start: bytes) -> Iterator[list[bytes]]:
+    """Whole lines, some megabytes at a time."""
+    pending = start
+    while chunk := stream.read(_CHUNK):
+        *lines, pending = (pending + chunk).split(b"\n")
+        if lines:
+            yield lines
+    if pending:
+        yield pending.split(b"\n")
+
+
+def _shown(field: bytes) -> str:
+    return shorten(field.decode("utf-8", "replace"))

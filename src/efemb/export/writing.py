@@ -1,0 +1,187 @@
+"""Writing word2vec files, text and binary: complete under a temporary name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from efemb.data.readers.progress import progress_bar
+from efemb.data.vocabulary import shorten
+from efemb.errors import DataError, InputTypeError
+from efemb.labelled import LabelledVectors
+from efemb.types import Floats
+
+_ROWS = 1 << 12
+_SPACE = re.compile(r"\s")
+
+
+def write_word2vec(
+    vectors: LabelledVectors,
+    path: str | os.PathLike[str],
+    *,
+    binary: bool | None = None,
+    replace: str | None = None,
+    progress: bool = False,
+) -> None:
+    """Write vectors in the format of word2vec, which gensim, spaCy and others read.
+
+    The first line holds N and K; text follows with one word and K numbers a line (as many digits
+    as the precision needs: reading gives the same bits), or binary with K float32 a word. Counts
+    are not part of the format; write the most frequent words first (as a Vocabulary of words is),
+    since programs that read only some take the first.
+
+    Parameters
+    ----------
+    vectors : LabelledVectors
+    path : path
+        Replaced as a whole. Packed if it ends in .gz, .bz2 or .xz.
+    binary : bool, optional
+        None: binary if the name ends in .bin (or .bin.gz, ...).
+    replace : str, optional
+        Text to write for each whitespace character in a label, for instance "_". Without it, a
+        label with whitespace is an error: the file could not be read again.
+    progress : bool
+        Show a progress bar.
+    """
+    if not isinstance(vectors, LabelledVectors):
+        raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
+    target = _target(path)
+    words = _words(vectors, replace)
+    as_binary = named_binary(target) if binary is None else bool(binary)
+    numbers = _single(vectors) if as_binary else vectors.vectors
+    join = _binary_block if as_binary else _text_block
+    with _complete_or_absent(target) as stream, _bar(progress, len(words), target) as advance:
+        stream.write(b"%d %d\n" % numbers.shape)
+        for start in range(0, len(words), _ROWS):
+            part = words[start : start + _ROWS]
+            stream.write(join(part, numbers[start : start + _ROWS]))
+            advance(len(part))
+
+
+def named_binary(path: Path) -> bool:
+    """Whether the name says binary: `x.bin`, `x.bin.gz`."""
+    return ".bin" in {suffix.lower() for suffix in path.suffixes[-2:]}
+
+
+def _bar(shown: bool, total: int, path: Path) -> Any:
+    return progress_bar(f"writing {path.name}", total, shown)
+
+
+def _text_block(words: list[bytes], numbers: Floats) -> bytes:
+    # 9 and 17 digits are the fewest that always give the same float32 and float64 back.
+    one = b"%.9g" if numbers.dtype == np.float32 else b"%.17g"
+    line = b" ".join([b"%b", *[one] * numbers.shape[1]]) + b"\n"
+    rows = numbers.tolist()
+    return b"".join([line % (word, *row) for word, row in zip(words, rows, strict=True)])
+
+
+def _binary_block(words: list[bytes], numbers: Floats) -> bytes:
+    rows, size = numbers.tobytes(), 4 * numbers.shape[1]
+    parts = (rows[i * size : (i + 1) * size] for i in range(len(words)))
+    return b"".join([b"%b %b\n" % pair for pair in zip(words, parts, strict=True)])
+
+
+def _single(vectors: LabelledVectors) -> Floats:
+    """The vectors as little-endian float32, the only numbers of the binary format."""
+    most = np.finfo(np.float32).max
+    bad = np.flatnonzero((np.abs(vectors.vectors) > most).any(axis=1))
+    if len(bad):
+        raise DataError(
+            f"the vector of {shorten(vectors.vocabulary[int(bad[0])])} exceeds {most:.3g}, the "
+            "largest number of the binary format; write text (binary=False)"
+        )
+    return np.ascontiguousarray(vectors.vectors, dtype="<f4")
+
+
+def _words(vectors: LabelledVectors, replace: str | None) -> list[bytes]:
+    """Labels as UTF-8, without whitespace, all different."""
+    if replace is not None and (not isinstance(replace, str) or _SPACE.search(replace)):
+        raise InputTypeError(f'replace={replace!r} must be text without whitespace, such as "_"')
+    words = [str(label) for label in vectors.vocabulary]
+    # One search over everything: almost no vocabulary has any.
+    if _SPACE.search("".join(words)):
+        words = [_without_space(word, replace) for word in words]
+    try:
+        found = [word.encode() for word in words]
+    except UnicodeEncodeError as error:
+        raise DataError(f"label {shorten(error.object)} cannot be written as UTF-8") from None
+    _check_different(found, vectors)
+    return found
+
+
+def _without_space(word: str, replace: str | None) -> str:
+    if not _SPACE.search(word):
+        return word
+    if replace is None:
+        raise DataError(
+            f"label {shorten(word)} holds whitespace, which ends a word in this format; pass "
+            'replace="_" to write another character instead'
+        )
+    return _SPACE.sub(lambda _: replace, word)
+
+
+def _check_different(words: list[bytes], vectors: LabelledVectors) -> None:
+    places = {word: place for place, word in enumerate(words)}
+    empty = places.get(b"")
+    if empty is not None:
+        raise DataError(f"label {shorten(vectors.vocabulary[empty])} would be written as nothing")
+    if len(places) < len(words):
+        second = next(place for place, word in enumerate(words) if places[word] != place)
+        first = vectors.vocabulary[second], vectors.vocabulary[places[words[second]]]
+        raise DataError(
+            f"labels {shorten(first[0])} and {shorten(first[1])} would be written alike; "
+            "rename one, or choose another replace="
+        )
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def _target(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise InputTypeError(f"pass the path of a file, not {path!r}")
+    target = Path(os.path.realpath(Path(path).expanduser()))
+    if target.is_dir():
+        raise DataError(f"{target} is a directory; give the name of a file in it")
+    return target
+
+
+@contextmanager
+def _complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
+    """A stream; the file gets its name when everything is on disk, and is removed otherwise."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
+    try:
+        with partial.open("xb") as file:
+            with _packing(file, target.suffix.lower()) as stream:
+                yield stream
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _packing(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
+    """`file`, or a stream that packs into it; leaving it does not close `file`."""
+    if suffix == ".gz":
+        from gzip import GzipFile
+
+        # Neither name nor time inside: the same vectors give the same file.
+        return GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
+    if suffix == ".bz2":
+        from bz2 import BZ2File
+
+        return BZ2File(file, "wb")
+    if suffix == ".xz":
+        from lzma import LZMAFile
+
+        return LZMAFile(file, "wb")
+    return nullcontext(file)

@@ -1,0 +1,215 @@
+"""Stochastic steps over windows of text; vectors are changed in place, documents one by one.
+
+`target` holds the vectors that predict and `bag` those that are summed (exchanged for skip-gram).
+Each token brings outputs: rows of `target` with a label, 1 for what was seen and 0 for noise (or
+the turns of a path in a tree). A row of a table is a vector of K numbers and then, in the same
+cache lines, what belongs to it: the sum of its squared gradients, its intercept and that one's
+sum, an offset of u, and the shrinkage of a visit. A row's step is `step / sqrt(sum of squares)`;
+with gain 0 the sums stay at 1: plain SGD. Kernels return the log-likelihood of the outputs.
+
+The bodies are long on purpose: helpers that take arrays cost a third of the speed here, because
+numba counts references to every array that it passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from efemb.kernels.arithmetic import exponential, logistic
+from efemb.kernels.vectors import (
+    add_products,
+    dot,
+    enter,
+    mix,
+    prefetch,
+    replace_scaled,
+    scaled_difference,
+    update,
+)
+
+Array = Any
+SQUARES, BIAS, BIAS_SQUARES, OFFSET, SHRINK = 0, 1, 2, 3, 4
+EXTRAS = 5  # columns after the vector
+AHEAD = 8  # outputs between a prefetch and its use: streams end with so many spare rows
+RENEWED = 1024  # positions after which running sums are taken anew, against rounding
+SUM, SLOPES, CONTEXT, SLOPE, NOTHING = 0, 1, 2, 3, 4  # rows of the work space
+LEAST = 1e-300
+
+
+@njit(inline="always")
+def _row_step(table: Array, row: int, K: int, square: Any, step: Any, gain: Any) -> Any:
+    """Size of a row's step, after its gradient's mean square came to its sum."""
+    table[row, K + SQUARES] += gain * square
+    return step / np.sqrt(table[row, K + SQUARES])
+
+
+@njit(inline="always")
+def _renew(work: Array, total: int, ring: Array) -> None:
+    """Sum a ring again."""
+    for k in range(ring.shape[1]):
+        work[total, k] = ring[:, k].sum()
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def cbow(
+    tokens: Array,
+    starts: Array,
+    ptr: Array,
+    rows: Array,
+    labels: Array,
+    target: Array,
+    bag: Array,
+    K: int,
+    window: int,
+    mean: bool,
+    step: Any,
+    gain: Any,
+    bias_step: Any,
+    compete: bool,
+) -> float:
+    """Each token's outputs given the sum (or mean) of the words around it.
+
+    Outputs are seen or not, each by itself (slope: label - logistic(u)), or `compete` in a softmax.
+    A word's context vector moves once, by all its slopes, when the word has left every window.
+    """
+    real, value = target.dtype.type, 0.0
+    n, one = 2 * window + 1, real(1.0)
+    held, errors = np.zeros((n, K), target.dtype), np.zeros((n, K), target.dtype)
+    work = np.zeros((5, K), target.dtype)
+    slope = np.zeros(np.diff(ptr).max(), target.dtype)
+    for d in range(len(starts) - 1):
+        begin, size = starts[d], starts[d + 1] - starts[d]
+        held[:], errors[:], work[:] = real(0.0), real(0.0), real(0.0)
+        for j in range(min(window, size)):
+            enter(work, SUM, held, j, bag, tokens[begin + j], K)
+        for t in range(size + window):
+            if t % RENEWED == RENEWED - 1:
+                _renew(work, SUM, held)
+                _renew(work, SLOPES, errors)
+            own, came = t % n, (t + window) % n
+            if t + window < size:
+                enter(work, SUM, held, came, bag, tokens[begin + t + window], K)
+                if t + window + 2 < size:
+                    prefetch(bag, tokens[begin + t + window + 2])
+            else:
+                enter(work, SUM, held, came, work, NOTHING, K)
+            members = min(t + window, size - 1) - max(t - window, 0) if t < size else 0
+            factor = one / real(members) if mean and members > 0 else one
+            if members > 0:
+                square = scaled_difference(work, SUM, held, own, work, CONTEXT, factor, K)
+                square /= real(K)
+                first, n_outputs = ptr[begin + t], ptr[begin + t + 1] - ptr[begin + t]
+                for i in range(n_outputs):
+                    row = rows[first + i]
+                    prefetch(target, rows[first + i + AHEAD])
+                    u = dot(target, row, work, CONTEXT, K)
+                    slope[i] = u + target[row, K + BIAS] + target[row, K + OFFSET]
+                chance = 1.0
+                if compete:
+                    top, total = slope[0], real(0.0)
+                    for i in range(n_outputs):
+                        top = max(top, slope[i])
+                    for i in range(n_outputs):
+                        slope[i] = exponential(slope[i] - top)
+                        total += slope[i]
+                    chance = slope[0] / total  # the token itself comes first
+                    for i in range(n_outputs):
+                        slope[i] = real(labels[first + i]) - slope[i] / total
+                else:
+                    for i in range(n_outputs):  # by itself, so that it vectorises
+                        slope[i] = real(labels[first + i]) - logistic(slope[i])
+                    for i in range(n_outputs):
+                        chance *= one - abs(slope[i])
+                value += np.log(max(chance, LEAST))
+                for i in range(n_outputs):
+                    row, g = rows[first + i], slope[i]
+                    length = _row_step(target, row, K, g * g * square, step, gain)
+                    keep = one - length * target[row, K + SHRINK]
+                    update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
+                    if bias_step > 0:
+                        target[row, K + BIAS_SQUARES] += gain * g * g
+                        root = np.sqrt(target[row, K + BIAS_SQUARES])
+                        target[row, K + BIAS] += bias_step * g / root
+            replace_scaled(work, SLOPES, errors, own, work, SLOPE, factor, K)
+            if t >= window:
+                word, j = tokens[begin + t - window], (t - window) % n
+                square = scaled_difference(work, SLOPES, errors, j, work, CONTEXT, one, K)
+                length = _row_step(bag, word, K, square / real(K), step, gain)
+                keep = one - length * bag[word, K + SHRINK]
+                mix(bag, word, work, CONTEXT, keep, length, K)
+    return value
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def skipgram(
+    tokens: Array,
+    starts: Array,
+    ptr: Array,
+    rows: Array,
+    labels: Array,
+    target: Array,
+    bag: Array,
+    K: int,
+    window: int,
+    step: Any,
+    gain: Any,
+    bias_step: Any,
+) -> float:
+    """Each token's outputs given every single word around it; these words share the outputs.
+
+    A product of neighbours x outputs: each vector is moved once a token.
+    """
+    real, value = target.dtype.type, 0.0
+    one, most = real(1.0), np.diff(ptr).max()
+    slope = np.zeros(2 * window * most, target.dtype)
+    errors, moved = np.zeros((2 * window, K), target.dtype), np.zeros((1, K), target.dtype)
+    around = np.zeros(2 * window, np.int64)
+    for d in range(len(starts) - 1):
+        begin, end = starts[d], starts[d + 1]
+        for t in range(begin, end):
+            first, n_outputs, members = ptr[t], ptr[t + 1] - ptr[t], 0
+            for place in range(max(t - window, begin), min(t + window + 1, end)):
+                if place != t:
+                    around[members] = tokens[place]
+                    members += 1
+            if t + window + 2 < end:
+                prefetch(bag, tokens[t + window + 2])
+            for j in range(n_outputs):
+                row = rows[first + j]
+                prefetch(target, rows[first + j + AHEAD])
+                extra = target[row, K + BIAS] + target[row, K + OFFSET]
+                for i in range(members):
+                    slope[j * members + i] = dot(target, row, bag, around[i], K) + extra
+            for j in range(n_outputs):
+                label = real(labels[first + j])
+                for i in range(j * members, (j + 1) * members):
+                    slope[i] = label - logistic(slope[i])
+            for i in range(members):
+                chance = 1.0
+                for j in range(n_outputs):
+                    chance *= one - abs(slope[j * members + i])
+                value += np.log(max(chance, LEAST))
+            errors[:] = real(0.0)
+            for j in range(n_outputs):
+                row, total = rows[first + j], real(0.0)
+                moved[:] = real(0.0)
+                for i in range(members):
+                    g = slope[j * members + i]
+                    add_products(moved, 0, errors, i, bag, around[i], target, row, g, K)
+                    total += g
+                square = dot(moved, 0, moved, 0, K) / real(K)
+                length = _row_step(target, row, K, square, step, gain)
+                mix(target, row, moved, 0, one - length * target[row, K + SHRINK], length, K)
+                if bias_step > 0:
+                    target[row, K + BIAS_SQUARES] += gain * total * total
+                    root = np.sqrt(target[row, K + BIAS_SQUARES])
+                    target[row, K + BIAS] += bias_step * total / root
+            for i in range(members):
+                word = around[i]
+                square = dot(errors, i, errors, i, K) / real(K)
+                length = _row_step(bag, word, K, square, step, gain)
+                mix(bag, word, errors, i, one - length * bag[word, K + SHRINK], length, K)
+    return value

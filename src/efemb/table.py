@@ -1,0 +1,222 @@
+"""Table: the small result of a query, columns by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib import import_module
+from typing import Any, overload
+
+import numpy as np
+
+from efemb.errors import DataError, InputTypeError, MissingExtraError, suggest
+from efemb.types import Floats
+
+_SHOWN = 40
+_WIDEST = 60
+
+
+class Table:
+    """Immutable columns of equal length; prints aligned, iterates as dicts.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        At least one column; all of the same length.
+
+    Examples
+    --------
+    >>> found = Table({"label": ["milk", "bread"], "similarity": [0.91234, 0.5]})
+    >>> found
+    label  similarity
+    milk       0.9123
+    bread      0.5000
+    >>> found["label"][0], len(found), found[1]
+    ('milk', 2, {'label': 'bread', 'similarity': 0.5})
+    """
+
+    __slots__ = ("_columns",)
+    # Equal tables would need equal hashes; arrays have none.
+    __hash__ = None  # type: ignore[assignment]
+
+    _columns: dict[str, Any]
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        if not isinstance(columns, Mapping) or not columns:
+            raise InputTypeError("a Table is made of a mapping of names to columns, at least one")
+        kept = {_name(name): _column(name, values) for name, values in columns.items()}
+        lengths = {name: len(values) for name, values in kept.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"columns must have the same length, not {lengths}")
+        object.__setattr__(self, "_columns", kept)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Table is immutable")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (self._columns,)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        rows = zip(*(values.tolist() for values in self._columns.values()), strict=True)
+        return (dict(zip(self._columns, row, strict=True)) for row in rows)
+
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> Table: ...
+    def __getitem__(self, key: str | int | slice) -> Any:
+        """A column by name, a row (dict) by number, some rows (Table) by a slice."""
+        if isinstance(key, slice):
+            return Table({name: values[key] for name, values in self._columns.items()})
+        if isinstance(key, int | np.integer):
+            return {name: _plain(values[key]) for name, values in self._columns.items()}
+        if key not in self._columns:
+            raise DataError(f"there is no column {key!r}; {suggest(key, self._columns)}")
+        return self._columns[key]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        if self.columns != other.columns or len(self) != len(other):
+            return False
+        return all(_same(self[name], other[name]) for name in self._columns)
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        pandas = _package("pandas")
+        return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
+
+    def to_polars(self) -> Any:
+        """The table as a polars DataFrame; a column of mixed types becomes text."""
+        polars = _package("polars")
+        return polars.DataFrame({name: _one_type(values) for name, values in self._columns.items()})
+
+    def _cells(self) -> list[list[str]]:
+        """Text of every shown cell, column by column, the name first."""
+        return [[name, *_texts(values[:_SHOWN])] for name, values in self._columns.items()]
+
+    def _rest(self) -> str:
+        if len(self) == 0:
+            return "(no rows)"
+        return f"... {len(self) - _SHOWN:,} more rows" if len(self) > _SHOWN else ""
+
+    def __repr__(self) -> str:
+        padded = []
+        for cells, values in zip(self._cells(), self._columns.values(), strict=True):
+            width = max(map(len, cells))
+            right = values.dtype.kind in "iuf"
+            padded.append([cell.rjust(width) if right else cell.ljust(width) for cell in cells])
+        lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        return "\n".join([*lines, self._rest()]).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        head, *rows = zip(*self._cells(), strict=True)
+        parts = ["<table>", _html_row(head, "th"), *(_html_row(row, "td") for row in rows)]
+        rest = self._rest()
+        if rest:
+            parts.append(f'<tr><td colspan="{len(head)}">{escape(rest)}</td></tr>')
+        return "\n".join([*parts, "</table>"])
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(f"to_{name} needs {name}: pip install {name}") from error
+
+
+def _html_row(cells: tuple[str, ...], tag: str) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str):
+        raise InputTypeError(f"the name of a column is text, not {name!r}")
+    return name
+
+
+def _column(name: str, values: Any) -> Any:
+    """`values` as a read-only array: of numbers or booleans where all are, of objects otherwise."""
+    if isinstance(values, str) or not hasattr(values, "__len__"):
+        raise InputTypeError(f"column {name!r} must be a sequence, not {type(values).__name__}")
+    array = values if isinstance(values, np.ndarray) else _array(list(values))
+    if array.ndim != 1:
+        raise DataError(f"column {name!r} must be one-dimensional, not of shape {array.shape}")
+    if array.dtype.kind not in "biufO":
+        array = array.astype(object)
+    if array.flags.writeable:
+        array = array.copy()
+        array.setflags(write=False)
+    return array
+
+
+def _array(values: list[Any]) -> Any:
+    # NumPy would turn [1, "a"] into text and [True, 2] into integers.
+    kinds = {type(value) for value in values}
+    if kinds and (kinds <= {int, float} or kinds == {bool}):
+        array = np.array(values)
+        if array.dtype.kind in "bif":
+            return array
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a.dtype.kind == "f" and b.dtype.kind == "f":
+        return bool(np.array_equal(a, b, equal_nan=True))
+    return bool(np.array_equal(a, b))
+
+
+def _one_type(values: Any) -> Any:
+    if values.dtype.kind != "O":
+        return values.copy()
+    cells = values.tolist()
+    kinds = {type(cell) for cell in cells if cell is not None}
+    return cells if len(kinds) <= 1 else [None if cell is None else str(cell) for cell in cells]
+
+
+# -- how cells look -----------------------------------------------------------------------------
+
+
+def _texts(values: Any) -> list[str]:
+    if values.dtype.kind == "f":
+        return _float_texts(values.astype(np.float64))
+    if values.dtype.kind in "iu":
+        return [f"{value:,}" for value in values.tolist()]
+    return [_cut(_printable(str(value))) for value in values.tolist()]
+
+
+def _float_texts(values: Floats) -> list[str]:
+    """Four digits of the largest; whole numbers as such; powers of ten where sizes differ much."""
+    size = np.abs(values[np.isfinite(values) & (values != 0)])
+    largest, smallest = size.max(initial=0.0), size.min(initial=np.inf)
+    if largest < 1e15 and (size == np.floor(size)).all():
+        return [f"{value:,.0f}" for value in values.tolist()]
+    if largest >= 1e6 or largest < 1e-3 or largest / smallest > 1e4:
+        return [f"{value:.4g}" for value in values.tolist()]
+    decimals = max(0, 3 - max(-1, int(np.floor(np.log10(largest)))))
+    return [f"{value:,.{decimals}f}" for value in values.tolist()]
+
+
+def _printable(text: str) -> str:
+    """Line ends and other control characters would break the alignment."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."

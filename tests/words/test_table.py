@@ -1,0 +1,134 @@
+"""Table: columns, rows, equality, printing and conversion."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from efemb.errors import DataError, InputTypeError, MissingExtraError
+from efemb.table import Table
+
+FOUND = Table({"label": ["milk", "bread"], "similarity": [0.91234, 0.5], "count": [1200.0, 3.0]})
+
+
+def test_columns_rows_and_slices() -> None:
+    assert FOUND.columns == ["label", "similarity", "count"]
+    assert len(FOUND) == 2
+    assert FOUND["label"].tolist() == ["milk", "bread"]
+    assert list(FOUND)[1] == {"label": "bread", "similarity": 0.5, "count": 3.0}
+    assert FOUND[-1] == list(FOUND)[-1]
+    assert FOUND[:1] == Table({"label": ["milk"], "similarity": [0.91234], "count": [1200.0]})
+
+
+def test_prints_aligned_with_few_digits() -> None:
+    assert repr(FOUND).splitlines() == [
+        "label  similarity  count",
+        "milk       0.9123  1,200",
+        "bread      0.5000      3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1e-9, 1.0], ["1e-09", "1"]),
+        ([123.456, 1.5], ["123.5", "1.5"]),
+        ([float("nan"), 0.25], ["nan", "0.2500"]),
+        ([float("inf"), 0.5], ["inf", "0.5000"]),
+        ([2.5e9 + 0.5, 1.0], ["2.5e+09", "1"]),
+        ([0.0, 0.0], ["0", "0"]),
+        ([1, 20000], ["1", "20,000"]),
+        ([True, False], ["True", "False"]),
+        (["a\nb", "x" * 100], ["a\\nb", "x" * 57 + "..."]),
+    ],
+)
+def test_cells(values: list[object], shown: list[str]) -> None:
+    lines = repr(Table({"v": values})).splitlines()[1:]
+    assert [line.strip() for line in lines] == shown
+
+
+def test_long_and_empty_tables_say_so() -> None:
+    assert "... 60 more rows" in repr(Table({"v": list(range(100))}))
+    empty = Table({"label": [], "similarity": np.empty(0)})
+    assert len(empty) == 0
+    assert list(empty) == []
+    assert "(no rows)" in repr(empty)
+    assert "(no rows)" in empty._repr_html_()
+
+
+def test_html_is_escaped() -> None:
+    html = Table({"<b>": ["<script>", "a & b"]})._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "a &amp; b" in html
+    assert "&lt;b&gt;" in html
+
+
+def test_equality() -> None:
+    nan = float("nan")
+    assert Table({"v": [1.0, nan]}) == Table({"v": [1.0, nan]})
+    assert Table({"v": [1.0]}) != Table({"v": [2.0]})
+    assert Table({"v": [1.0]}) != Table({"w": [1.0]})
+    assert Table({"v": [1.0]}) != Table({"v": [1.0, 1.0]})
+    assert Table({"v": ["a", 1]}) == Table({"v": ["a", 1]})
+    assert Table({"v": [1.0]}) != [1.0]
+    with pytest.raises(TypeError):
+        hash(FOUND)
+
+
+def test_immutable_and_picklable() -> None:
+    values = np.array([1.0, 2.0])
+    table = Table({"v": values})
+    values[0] = 9.0
+    assert table["v"][0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        table["v"][0] = 3.0
+    with pytest.raises(AttributeError, match="immutable"):
+        table.v = 1
+    assert pickle.loads(pickle.dumps(table)) == table
+
+
+def test_to_pandas_and_polars() -> None:
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    mixed = Table({"label": ["a", 1], "v": [0.5, 1.5]})
+    frame = mixed.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.to_dict("list") == {"label": ["a", 1], "v": [0.5, 1.5]}
+    frame.loc[0, "v"] = 7.0
+    assert mixed["v"][0] == 0.5
+    other = mixed.to_polars()
+    assert isinstance(other, polars.DataFrame)
+    assert other.to_dict(as_series=False) == {"label": ["a", "1"], "v": [0.5, 1.5]}
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_missing_package_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=f"pip install {name}"):
+        getattr(FOUND, f"to_{name}")()
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "words"),
+    [
+        ({}, InputTypeError, "at least one"),
+        ([("a", [1])], InputTypeError, "mapping"),
+        ({1: [1]}, InputTypeError, "name of a column"),
+        ({"a": "text"}, InputTypeError, "sequence"),
+        ({"a": 3}, InputTypeError, "sequence"),
+        ({"a": [1], "b": [1, 2]}, DataError, "same length"),
+        ({"a": np.ones((2, 2))}, DataError, "one-dimensional"),
+    ],
+)
+def test_bad_columns(columns: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        Table(columns)  # type: ignore[arg-type]
+
+
+def test_unknown_column_names_the_nearest() -> None:
+    with pytest.raises(DataError, match="did you mean 'label'"):
+        FOUND["lable"]
