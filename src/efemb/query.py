@@ -83,7 +83,7 @@ class Queries:
         -------
         Table of label and probability (share of the conditional means)
         """
-        if hasattr(context, "shape"):
+        if len(getattr(context, "shape", ())) > 1:
             return self.conditional(context)
         return predicted(self.fitted(), context, top, unknown)
 
@@ -114,7 +114,7 @@ def predicted(fitted: FittedEmbedding, context: Any, top: int, unknown: str) -> 
     Z = _context_vector(fitted, codes, amounts)
     spec, p = fitted.spec, fitted.parameters
     target = p.alpha if spec.combine.reverse else p.rho
-    u = (target @ Z).astype(np.float64)
+    u = np.nan_to_num(target.astype(np.float64) @ Z)
     if p.intercept is not None:
         u += p.intercept
     share = _shares(fitted, u)
@@ -137,6 +137,7 @@ def _shares(fitted: FittedEmbedding, u: Floats) -> Floats:
         mean = np.exp(u - u.max())
     else:
         mean = np.asarray(expected_value(spec.family, spec.link, u))
+        mean = np.maximum(mean, np.finfo(np.float64).tiny)  # all may underflow
     return np.asarray(mean / mean.sum())
 
 
@@ -168,7 +169,7 @@ def _members(fitted: FittedEmbedding, context: Any, unknown: str) -> tuple[Ints,
 def _context_vector(fitted: FittedEmbedding, codes: Ints, amounts: Floats) -> Floats:
     spec, p = fitted.spec, fitted.parameters
     table = p.rho if spec.combine.reverse or spec.structure.tied else p.alpha
-    members = table[codes]
+    members = table[codes].astype(np.float64)
     if p.position is not None:
         places, half = len(p.position), len(codes) // 2
         if len(codes) > places:

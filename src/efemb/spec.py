@@ -113,6 +113,11 @@ class Spec:
             raise ParameterError(
                 f"the categorical family has no zeros to sample: use zeros={way_out}"
             )
+        if name == "hierarchical" and self.structure.name() != "per-entity":
+            raise ParameterError(
+                "a hierarchical softmax predicts by vectors of nodes, not of words, so they cannot "
+                "be tied or shared: use structure='per-entity'"
+            )
         if window and window.subsample is not None and name in ("all", "sampled"):
             raise ParameterError(
                 "Window(subsample=) draws anew in each pass, which exact zeros do not: use "

@@ -73,11 +73,9 @@ class Huffman:
 
     def probabilities(self, u: Floats) -> Floats:
         """p of every entity for each row of u, (rows, N)."""
-        from scipy.sparse import csr_array
-
-        n = len(self.odds)
         yes, no = -np.logaddexp(0.0, -u), -np.logaddexp(0.0, u)
-        shape, turns = (n, n), self.turns.astype(np.float64)
-        taken = csr_array((turns, self.nodes, self.starts), shape=shape)
-        other = csr_array((1.0 - turns, self.nodes, self.starts), shape=shape)
-        return np.asarray(np.exp((taken @ yes.T + other @ no.T).T))
+        found = np.empty_like(yes)
+        for row in range(len(u)):
+            terms = np.where(self.turns == 1, yes[row, self.nodes], no[row, self.nodes])
+            found[row] = np.add.reduceat(terms, self.starts[:-1])
+        return np.exp(found)

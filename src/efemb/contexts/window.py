@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
 
 
+ROWS_AT_ONCE = 1 << 18
+
+
 class Window(Context):
     """Up to `size` words on either side of a word, in the same document.
 
@@ -104,10 +107,7 @@ class WindowBags(RowBags):
     def stored(self) -> Stored:
         """All tokens as one-entry rows."""
         n = self.n_rows
-        rest = np.ones(n, np.float32)
-        for part in range(0, n, 1 << 20):
-            rows = np.arange(part, min(part + (1 << 20), n))
-            rest[rows] = self._divisor(self._around(rows).inside.sum(axis=1))
+        rest = self._divisor(self.predictions_of_entry()).astype(np.float32)
         ones, none = np.ones(n, np.float32), np.zeros(n, np.float32)
         return Stored(np.arange(n + 1), self.data.tokens, ones, none, rest, rest, None)
 
@@ -196,7 +196,11 @@ class WindowBags(RowBags):
 
     def predictions_of_entry(self) -> Ints:
         """Words around each token: as many predict it as it predicts."""
-        return np.asarray(self._around(np.arange(self.n_rows)).inside.sum(axis=1))
+        found = np.empty(self.n_rows, np.int64)
+        for start in range(0, self.n_rows, ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, self.n_rows))
+            found[rows] = self._around(rows).inside.sum(axis=1)
+        return found
 
     def column_means(self) -> Floats:
         """Share of each word among the tokens."""

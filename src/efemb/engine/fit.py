@@ -40,6 +40,7 @@ class Fit:
     lists: tuple[Lists, ...] | None
     n_slots: int
     held_out: bool  # whether a held-out score, not the objective, told when to stop
+    optimizer: Optimizer
 
 
 def choose_optimizer(value: Any, solver: str, spec: Spec, *, minibatches: bool) -> Optimizer:
@@ -105,7 +106,8 @@ def fit_model(
             result = trainer.run(begin.astype(options.dtype), state)
     lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
-    return Fit(result, name, gradient, lists, bound.n_slots, split.validation is not None)
+    held = split.validation is not None
+    return Fit(result, name, gradient, lists, bound.n_slots, held, optimizer)
 
 
 def _trainer(
@@ -134,7 +136,7 @@ def _trainer(
         validation=split.validation,
         callbacks=tuple(options.callbacks or ()),
         deterministic=options.deterministic,
-        scheduled=split.solver.name == "windows" and split.validation is None,
+        scheduled=split.solver.name == "windows",
     )
 
 

@@ -92,7 +92,7 @@ def _noisy_intercepts(space: ParameterSpace, bound: WindowBags, usual: Floats) -
     zeros, counts = space.spec.zeros, bound.word_counts
     if isinstance(zeros, Hierarchical):
         return Huffman.of(counts).odds
-    if isinstance(zeros, NegativeSampling):
+    if type(zeros) is NegativeSampling:  # relatives know the noise, and start at the unigram
         noise = zeros.n * probabilities(zeros.distribution, counts)
         return np.asarray(np.log(_floored(counts / counts.sum()) / _floored(noise)))
     return usual

@@ -166,7 +166,9 @@ class RowsSolver(Solver[RowBags]):
 
         sums = self._sums(block, vectors)
         zero_weight = self._zero_weight(block, weight)
-        stage = self.closed if columns.index is None else self.sampled
+        # A closed form gives every zero the same weight; noise does not.
+        even = not isinstance(self.spec.zeros, NegativeSampling)
+        stage = (self.closed if even else None) if columns.index is None else self.sampled
         if stage is None:
             value, gradient, g_sums = cell_terms(
                 self, block, vectors, sums, weight, zero_weight, columns.weight

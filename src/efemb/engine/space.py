@@ -83,7 +83,7 @@ class ParameterSpace:
         if p.intercept is not None:
             found.append(("intercept", p.intercept, self.spec.positive_intercept))
         if p.position is not None:
-            found.append(("position", p.position, False))
+            found.append(("position", p.position, self.spec.link.needs_positive))
         return found
 
     def unconstrained(self, parameters: Parameters) -> Parameters:

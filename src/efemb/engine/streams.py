@@ -37,7 +37,7 @@ class Streams:
     def __init__(self, bound: WindowBags, spec: Spec, seed: int) -> None:
         from efemb.kernels.streams import alias_table
 
-        self.corpus, self.zeros = bound.data, spec.zeros
+        self.bound, self.corpus, self.zeros = bound, bound.data, spec.zeros
         self.subsample = bound.window.subsample
         self.counts = bound.word_counts
         self.tree: Huffman | None = None
@@ -47,6 +47,8 @@ class Streams:
             assert isinstance(self.zeros, NegativeSampling)
             share = probabilities(self.zeros.distribution, self.counts)
             self.n, self.share = int(self.zeros.n), share
+            # Zeros are other words; a sum over words, which the relatives estimate, has them all.
+            self.distinct = type(self.zeros) is NegativeSampling
             self.table = np.empty((len(share), 2), np.uint32)
             alias_table(share, self.table)
         if self.subsample is not None:
@@ -56,13 +58,23 @@ class Streams:
         self.cuts = _pieces(self.corpus.starts)
         self.edges = _groups(self.cuts)
 
-    def visits(self) -> tuple[Floats, Floats]:
-        """Expected visits of each row of the predicting and of the summed vectors in a pass."""
-        members = self.counts if self.subsample is None else self.counts * self.chance
+    def visits(self, *, pairs: bool) -> tuple[Floats, Floats]:
+        """Expected visits of each row of the predicting and of the summed vectors in a pass.
+
+        Under the reverse conditional (`pairs`) a summed vector is visited once a neighbour.
+        """
+        counts = self.bound.data.counts()
+        counts = counts if self.subsample is None else counts * self.chance
+        members = counts
+        if pairs:
+            around = self.bound.predictions_of_entry()
+            members = np.bincount(self.corpus.tokens, around, len(counts))
+            members = members if self.subsample is None else members * self.chance
         if self.tree is not None:
-            repeats = np.repeat(members, np.diff(self.tree.starts))
-            return np.bincount(self.tree.nodes, repeats, len(members)), members
-        return members + members.sum() * self.n * self.share, members
+            repeats = np.repeat(counts, np.diff(self.tree.starts))
+            return np.bincount(self.tree.nodes, repeats, len(counts)), members
+        others = counts.sum() - counts if self.distinct else counts.sum()
+        return counts + self.n * self.share * others, members
 
     def chunks(self, rng: np.random.Generator) -> list[Chunk]:
         """The chunks of one pass in random order."""
@@ -95,7 +107,8 @@ class Streams:
             tree = (self.tree.starts, self.tree.nodes, self.tree.turns)
             streams.path_outputs(tokens, *tree, ptr, rows, labels)
         else:
-            streams.negative_outputs(tokens, self.n, self.table, state, ptr, rows, labels)
+            noise = (self.n, self.table, self.distinct, state)
+            streams.negative_outputs(tokens, *noise, ptr, rows, labels)
         return tokens, starts, ptr, rows, labels
 
 

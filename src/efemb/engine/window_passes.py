@@ -94,7 +94,9 @@ class WindowPasses:
         if self.solver.spec.structure.tied:
             alpha = rho
         first, second = (alpha, rho) if self.solver.spec.combine.reverse else (rho, alpha)
-        outputs, members = self.streams.visits()
+        if rho == alpha == 0:
+            return
+        outputs, members = self.streams.visits(pairs=self.solver.spec.combine.reverse)
         self.bag[:, self.width + column] = second / np.maximum(members, 1.0)
         if self.target is self.bag:
             outputs = outputs + members
@@ -180,7 +182,7 @@ class WindowPasses:
         bias = real(step if spec.intercept else 0.0)
         size = self.solver.bound.reach
         data: tuple[Any, ...] = (tokens, starts, *outputs, self.target, self.bag, self.width, size)
-        rates = (real(step), gain, bias)
+        rates = (real(1.0 / self.k), real(step), gain, bias)
         if spec.combine.reverse:
             return float(skipgram(*(data + rates)))
         mean = (self.solver.bound.scale != "none",)

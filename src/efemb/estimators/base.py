@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -22,6 +22,7 @@ from efemb.estimators import checking
 from efemb.estimators.growing import grown
 from efemb.estimators.predicting import Predictions
 from efemb.estimators.reading import binarized, read
+from efemb.estimators.resuming import resumed
 from efemb.estimators.words import read_words, recoded
 from efemb.families import Family, Gaussian
 from efemb.fitted import FittedEmbedding
@@ -154,6 +155,8 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             found = self._prepared(X, positions, sample_weight, None, reset=first)
             data, weight, _, report = found
             options = self._options(max_iter=1, early_stopping=False)
+            if not first and self._auto_optimizer():  # the state of another one would be lost
+                options = replace(options, optimizer=self._optimizer)
             spec = self._spec()
             lists = None if first else self._lists
             extra: dict[str, Any] = {
@@ -190,6 +193,10 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             "deterministic": getattr(self, "deterministic", False),
         }
         return Options(**{**options, **changes})
+
+    def _auto_optimizer(self) -> bool:
+        known = getattr(self, "_optimizer", None) is not None
+        return known and isinstance(self.optimizer, str) and self.optimizer == "auto"
 
     def _start(self) -> Parameters:
         return self.parameters_.copy()
@@ -247,7 +254,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.vocabulary_ = data.entities
         self.positions_ = getattr(data, "positions", None)
         self._lists, self._n_slots = fit.lists, fit.n_slots
-        self._optimizer_state = result.state
+        self._optimizer_state, self._optimizer = result.state, fit.optimizer
         self._n_features_out = int(self.embedding_.shape[1])
 
     def _warn_unconverged(self, fit: Fit) -> None:
@@ -262,23 +269,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
     @classmethod
     def from_fitted(cls, fitted: FittedEmbedding, **params: Any) -> Self:
         """An estimator that continues from a fitted model (`warm_start` is on)."""
-        found = cls(n_components=fitted.n_components, warm_start=True)
-        spec = fitted.spec
-        kept = {name: getattr(spec, name) for name in KINDS if hasattr(spec, name)}
-        kept["prior"] = (spec.prior_rho, spec.prior_alpha)
-        kept.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
-        for name, value in {**kept, **params}.items():
-            setattr(found, name, value)
-        found.parameters_ = fitted.parameters.copy()
-        found.embedding_, found.context_ = found.parameters_.rho, found.parameters_.alpha
-        found.intercept_ = found.parameters_.intercept
-        found.position_ = found.parameters_.position
-        found.family_, found.history_ = fitted.spec.family, list(fitted.history)
-        found.vocabulary_, found.positions_ = fitted.vocabulary, fitted.positions
-        found._lists, found._optimizer_state = fitted.lists, None
-        found._n_slots = fitted.n_slots
-        found.n_features_in_ = fitted.n_entities
-        found._n_features_out = fitted.n_components
+        found: Self = resumed(cls, fitted, params)
         return found
 
     def __sklearn_tags__(self) -> Any:

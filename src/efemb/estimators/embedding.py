@@ -18,8 +18,8 @@ class Embedding(BaseEmbedding):
     n_components : int, default=10
         Length K of the vectors.
     context : Context or str, default="basket"
-        What surrounds an observation: `Basket`, `Neighbors`, `Graph`, `Lagged`, `Explicit`,
-        sums of them, or your own.
+        What surrounds an observation: `Basket`, `Window`, `Neighbors`, `Graph`, `Lagged`,
+        `Explicit`, sums of them, or your own.
     family : Family or str, default="poisson"
         Conditional distribution.
     link : Link or str, default="identity"
@@ -36,7 +36,7 @@ class Embedding(BaseEmbedding):
         Predict an entity from its context, or the context from the entity (skip-gram).
     intercept : bool, default=True
     intercept_prior : Prior or None, default=None
-    solver : {"auto", "rows", "moments", "generic"}, default="auto"
+    solver : {"auto", "rows", "moments", "windows", "generic"}, default="auto"
         `solver_` says which one ran.
     optimizer : Optimizer or str, default="auto"
         L-BFGS for "moments", Adagrad elsewhere.
@@ -55,7 +55,11 @@ class Embedding(BaseEmbedding):
     warm_start : bool, default=False
         Continue from the last fit.
     n_jobs : int or None, default=1
-        Threads; the result has the same bits for any number of them.
+        Threads; the result has the same bits for any number of them. The exception is solver
+        "windows" (text told from noise), whose threads change the same vectors without locks.
+    deterministic : bool, default=False
+        Solver "windows": leave the steps to one thread, so that the result depends on
+        `random_state` alone; other threads draw ahead.
     random_state : int, RandomState, Generator or None
     dtype : {"float32", "float64"}, default="float32"
     verbose : int, default=0
@@ -83,6 +87,7 @@ class Embedding(BaseEmbedding):
     prior: Any = field(default="normal", kw_only=True)
     zeros: Any = field(default="all", kw_only=True)
     allow_real: bool = field(default=False, kw_only=True)
+    deterministic: bool = field(default=False, kw_only=True)
 
     _way_out = "correct such values, or pass allow_real=True to accept values between counts"
 

@@ -52,6 +52,7 @@ class Predictions(Queries):
     _n_slots: int
     _n_features_out: int
     _optimizer_state: Any
+    _optimizer: Any
 
     if TYPE_CHECKING:
 

@@ -18,8 +18,11 @@ class _TextEmbedding(Embedding):
     prior: Any = field(default=None, kw_only=True)
     min_count: int = field(default=5, kw_only=True)
     max_vocab: int | None = field(default=None, kw_only=True)
-    deterministic: bool = field(default=False, kw_only=True)
     early_stopping: bool | str = field(default="auto", kw_only=True)
+
+    def predict(self, context: Any, top: int = 10, *, unknown: str = "error") -> Any:
+        """Words that belong between others; see `FittedEmbedding.predict`."""
+        return self.fitted().predict(context, top, unknown=unknown)
 
 
 @dataclass(eq=False, repr=False)

@@ -35,8 +35,7 @@ def read_words(estimator: Any, X: Any, *, reset: bool) -> Corpus:
 def refuse_numbers(X: Any) -> None:
     """Arrays of measurements are not text."""
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
-    table = isinstance(X, Dataset) or hasattr(X, "toarray") or hasattr(X, "columns")
-    if table or kind in "fcb":
+    if isinstance(X, Dataset) or hasattr(X, "toarray") or kind in "fcb":
         raise InputTypeError(
             "a Window context needs text (a path, documents, a Corpus), got a "
             f"{type(X).__name__} of numbers; for rows x entities use a Basket or Neighbors context"

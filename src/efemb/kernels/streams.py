@@ -50,9 +50,16 @@ def alias_table(share: Array, table: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def negative_outputs(
-    tokens: Array, n: int, table: Array, state: Array, ptr: Array, rows: Array, labels: Array
+    tokens: Array,
+    n: int,
+    table: Array,
+    distinct: bool,
+    state: Array,
+    ptr: Array,
+    rows: Array,
+    labels: Array,
 ) -> None:
-    """Each token with label 1, then n draws of noise with label 0, but for draws of the token.
+    """Each token with label 1, then n draws of noise with label 0; `distinct`: not the token again.
 
     Of 32 random bits times N, the upper half of the product chooses an entity and the lower one
     whether it stays itself.
@@ -70,7 +77,7 @@ def negative_outputs(
             if types.uint32(product & HALF) >= table[drawn, 0]:
                 drawn = table[drawn, 1]
             rows[place], labels[place] = drawn, 0
-            place += drawn != token
+            place += not distinct or drawn != token
     ptr[len(tokens)] = place
     rows[place:] = 0
 

@@ -5,7 +5,8 @@ Each token brings outputs: rows of `target` with a label, 1 for what was seen an
 the turns of a path in a tree). A row of a table is a vector of K numbers and then, in the same
 cache lines, what belongs to it: the sum of its squared gradients, its intercept and that one's
 sum, an offset of u, and the shrinkage of a visit. A row's step is `step / sqrt(sum of squares)`;
-with gain 0 the sums stay at 1: plain SGD. Kernels return the log-likelihood of the outputs.
+with gain 0 the sums stay at 1: plain SGD. `part` is 1 over the length of a vector, which K exceeds
+where it was rounded up. Kernels return the log-likelihood of the outputs.
 
 The bodies are long on purpose: helpers that take arrays cost a third of the speed here, because
 numba counts references to every array that it passes.
@@ -65,6 +66,7 @@ def cbow(
     K: int,
     window: int,
     mean: bool,
+    part: Any,
     step: Any,
     gain: Any,
     bias_step: Any,
@@ -98,9 +100,9 @@ def cbow(
                 enter(work, SUM, held, came, work, NOTHING, K)
             members = min(t + window, size - 1) - max(t - window, 0) if t < size else 0
             factor = one / real(members) if mean and members > 0 else one
-            if members > 0:
+            if t < size:
                 square = scaled_difference(work, SUM, held, own, work, CONTEXT, factor, K)
-                square /= real(K)
+                square *= part
                 first, n_outputs = ptr[begin + t], ptr[begin + t + 1] - ptr[begin + t]
                 for i in range(n_outputs):
                     row = rows[first + i]
@@ -116,6 +118,7 @@ def cbow(
                         slope[i] = exponential(slope[i] - top)
                         total += slope[i]
                     chance = slope[0] / total  # the token itself comes first
+                    value -= target[rows[first], K + OFFSET]  # of the whole vocabulary's softmax
                     for i in range(n_outputs):
                         slope[i] = real(labels[first + i]) - slope[i] / total
                 else:
@@ -137,7 +140,7 @@ def cbow(
             if t >= window:
                 word, j = tokens[begin + t - window], (t - window) % n
                 square = scaled_difference(work, SLOPES, errors, j, work, CONTEXT, one, K)
-                length = _row_step(bag, word, K, square / real(K), step, gain)
+                length = _row_step(bag, word, K, square * part, step, gain)
                 keep = one - length * bag[word, K + SHRINK]
                 mix(bag, word, work, CONTEXT, keep, length, K)
     return value
@@ -154,6 +157,7 @@ def skipgram(
     bag: Array,
     K: int,
     window: int,
+    part: Any,
     step: Any,
     gain: Any,
     bias_step: Any,
@@ -200,7 +204,7 @@ def skipgram(
                     g = slope[j * members + i]
                     add_products(moved, 0, errors, i, bag, around[i], target, row, g, K)
                     total += g
-                square = dot(moved, 0, moved, 0, K) / real(K)
+                square = dot(moved, 0, moved, 0, K) * part
                 length = _row_step(target, row, K, square, step, gain)
                 mix(target, row, moved, 0, one - length * target[row, K + SHRINK], length, K)
                 if bias_step > 0:
@@ -209,7 +213,7 @@ def skipgram(
                     target[row, K + BIAS] += bias_step * total / root
             for i in range(members):
                 word = around[i]
-                square = dot(errors, i, errors, i, K) / real(K)
+                square = dot(errors, i, errors, i, K) * part
                 length = _row_step(bag, word, K, square, step, gain)
                 mix(bag, word, errors, i, one - length * bag[word, K + SHRINK], length, K)
     return value

@@ -1,0 +1,31 @@
+"""Resuming: an estimator that goes on from a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from efemb.fitted import FittedEmbedding
+
+INGREDIENTS = ("context", "family", "link", "zeros", "structure", "combine")
+
+
+def resumed(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
+    """An estimator of this kind with the model's ingredients and vectors; `params` go first."""
+    found = kind(n_components=fitted.n_components, warm_start=True)
+    spec = fitted.spec
+    kept = {name: getattr(spec, name) for name in INGREDIENTS}
+    kept["prior"] = (spec.prior_rho, spec.prior_alpha)
+    kept.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
+    for name, value in {**kept, **params}.items():
+        setattr(found, name, value)
+    found.parameters_ = fitted.parameters.copy()
+    found.embedding_, found.context_ = found.parameters_.rho, found.parameters_.alpha
+    found.intercept_ = found.parameters_.intercept
+    found.position_ = found.parameters_.position
+    found.family_, found.history_ = fitted.spec.family, list(fitted.history)
+    found.vocabulary_, found.positions_ = fitted.vocabulary, fitted.positions
+    found._lists, found._optimizer_state, found._optimizer = fitted.lists, None, None
+    found._n_slots = fitted.n_slots
+    found.n_features_in_ = fitted.n_entities
+    found._n_features_out = fitted.n_components
+    return found

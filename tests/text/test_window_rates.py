@@ -1,0 +1,155 @@
+"""How long steps are: Adagrad, decay, and the prior's share of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import efemb
+from efemb.spec import Spec
+from text import plain, samples
+from text.steps import CASES, CLOSE, DIRECTIONS, SEED, TINY, model, visits
+
+
+@pytest.mark.parametrize(("zeros", "how"), CASES)
+@pytest.mark.parametrize("k", [4, 5, 8, 11])
+def test_adagrad_keeps_one_sum_a_row(zeros: str, how: str, k: int) -> None:
+    epsilon, text, spec = 1e-3, samples.corpus((9, 2, 1, 6)), model(zeros, how)
+    start = samples.parameters(5, k, True)
+    run = samples.passes(spec, text, start.copy(), efemb.Adagrad(TINY, epsilon=epsilon))
+    listed, _ = visits(spec, samples.drawn(run, SEED), start, text.counts())
+    samples.go(run, SEED)
+    expected = plain.adagrad(listed, start.rho.shape, epsilon)
+    moved = samples.moves(start, run.parameters, TINY, how == "reverse")
+    for name, one, other in zip(("target", "bag", "bias"), moved, expected, strict=True):
+        assert_allclose(one, other, **CLOSE, err_msg=name)
+
+
+def test_adagrad_goes_on_where_it_stood() -> None:
+    """Two passes have the sums of both; a state takes them elsewhere."""
+    epsilon, text, spec = 1e-3, samples.corpus(), model("negative-sampling", "sum")
+    start = samples.parameters(5, 4, True)
+    run = samples.passes(spec, text, start.copy(), efemb.Adagrad(TINY, epsilon=epsilon))
+    listed = []
+    for seed in (1, 2):
+        more, _ = visits(spec, samples.drawn(run, seed), start, text.counts())
+        listed += more
+        samples.go(run, seed)
+    moved = samples.moves(start, run.parameters, TINY, False)
+    for one, other in zip(moved, plain.adagrad(listed, (5, 4), epsilon), strict=True):
+        assert_allclose(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("n_passes", [1, 3])
+def test_linear_decay_falls_to_nothing_over_all_passes(n_passes: int) -> None:
+    """Chunk after chunk, the step is what is left of all the text to come."""
+    text = samples.corpus(tuple([400] * 120), n_words=4)
+    spec, start = model("negative-sampling", "sum", 1), samples.parameters(4, 4, False)
+    spec = samples.spec(spec.context, spec.zeros, intercept=False)
+    optimizer = efemb.SGD(TINY, decay="linear")
+    run = samples.passes(spec, text, start.copy(), optimizer, n_passes=n_passes)
+    steps: list[float] = []
+    inner = run._step
+    run._step = lambda drawn, step: (steps.append(step), inner(drawn, step))[1]  # type: ignore[method-assign]
+    sizes = []
+    for number in range(n_passes):
+        sizes += [chunk.n_tokens for chunk in samples.chunks(run, number)]
+        samples.go(run, number)
+    assert len(sizes) > n_passes, "one chunk a pass shows little"
+    before = np.cumsum([0, *sizes[:-1]]) / sum(sizes)
+    assert_allclose(steps, TINY * np.maximum(1.0 - before, 1e-4))
+
+
+def test_decay_by_a_number_is_heeded_or_refused() -> None:
+    text = samples.corpus((30,) * 4)
+    options: dict[str, Any] = {"context": efemb.Window(2), "random_state": 0, "max_iter": 3}
+    plainly = efemb.SkipGram(3, optimizer=efemb.SGD(0.05), **options).fit(text)
+    try:
+        slowly = efemb.SkipGram(3, optimizer=efemb.SGD(0.05, decay=1e6), **options).fit(text)
+    except efemb.ParameterError:
+        return
+    assert np.abs(slowly.embedding_ - plainly.embedding_).max() > 0
+
+
+# -- priors ---------------------------------------------------------------------------------------
+
+
+def shrunk(spec: Spec, text: efemb.Corpus, seeds: int) -> tuple[Any, Any]:
+    """-(new - old) / (step theta) beyond the data's gradient, of target and bag: the precision."""
+    start = samples.parameters(text.n_entities, 4, False)
+    found = []
+    for seed in range(seeds):
+        run = samples.passes(spec, text, start.copy(), efemb.SGD(TINY))
+        listed, _ = visits(spec, samples.drawn(run, seed), start, text.counts())
+        expected = plain.summed(listed, start.rho.shape)
+        samples.go(run, seed)
+        moved = samples.moves(start, run.parameters, TINY, spec.combine.reverse)
+        arrays = samples.tables(spec, start)
+        used = slice(-1) if isinstance(spec.zeros, efemb.Hierarchical) else slice(None)
+        pairs = [
+            (moved[0][used], expected[0][used], arrays.target[used]),
+            (moved[1], expected[1], arrays.bag),
+        ]
+        found.append([-((m - e) * t).sum() / (t * t).sum() for m, e, t in pairs])
+    target, bag = np.mean(found, axis=0)
+    return target, bag
+
+
+@pytest.mark.parametrize("how", DIRECTIONS)
+@pytest.mark.parametrize("zeros", ["negative-sampling", "hierarchical"])
+def test_a_pass_carries_the_whole_prior(zeros: str, how: str) -> None:
+    """Each visit carries a share of it; the visits of a pass add up to it."""
+    prior = (efemb.Normal(2.0), efemb.Normal(3.0))
+    spec = model(zeros, how, prior=prior, intercept=False)
+    target, bag = shrunk(spec, samples.corpus((60, 60), n_words=4), 40)
+    expected = (3.0, 2.0) if how == "reverse" else (2.0, 3.0)
+    assert_allclose((target, bag), expected, rtol=0.05)
+
+
+def test_a_pass_over_a_part_of_the_text_carries_the_whole_prior() -> None:
+    """A vocabulary may come from more text than is there."""
+    whole = samples.corpus((60,) * 4, n_words=4)
+    part = samples.corpus((60,), n_words=4, counts=whole.counts())
+    spec = model("hierarchical", "sum", prior=efemb.Normal(2.0), intercept=False)
+    target, bag = shrunk(spec, part, 1)
+    assert_allclose((target, bag), (2.0, 2.0), rtol=0.05)
+
+
+@pytest.mark.parametrize("how", DIRECTIONS)
+def test_a_pass_over_thinned_text_carries_the_whole_prior(how: str) -> None:
+    """Fewer visits, each with more of it; how many neighbours are left can only be expected."""
+    spec = model("hierarchical", how, prior=efemb.Normal(2.0), intercept=False)
+    thinned = samples.spec(
+        efemb.Window(2, subsample=0.05), spec.zeros, **_rest(spec), intercept=False
+    )
+    target, bag = shrunk(thinned, samples.corpus((300, 300), n_words=6), 6)
+    assert_allclose((target, bag), (2.0, 2.0), rtol=0.1)
+
+
+def _rest(spec: Spec) -> dict[str, Any]:
+    return {"combine": spec.combine, "prior": spec.prior_rho}
+
+
+def test_tied_vectors_are_shrunk_once() -> None:
+    spec = model("hierarchical", "sum", prior=efemb.Normal(2.0), intercept=False)
+    tied = model(
+        "negative-sampling", "sum", prior=efemb.Normal(2.0), intercept=False, structure="tied"
+    )
+    text = samples.corpus((200,), n_words=60)
+    start = samples.parameters(60, 4, False, tied=True)
+    found = []
+    for seed in range(6):
+        ends = []
+        for one in (
+            tied,
+            samples.spec(spec.context, tied.zeros, intercept=False, structure="tied"),
+        ):
+            run = samples.passes(one, text, start.copy(), efemb.SGD(TINY))
+            samples.go(run, seed)
+            ends.append(run.parameters.rho)
+        gap = (ends[1] - ends[0]) / TINY
+        found.append((gap * start.rho).sum() / (start.rho**2).sum())
+    assert_allclose(np.mean(found), 2.0, rtol=0.05)
