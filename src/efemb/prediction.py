@@ -58,6 +58,8 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
             found[rows] = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
         else:
             found[rows] = expected_value(spec.family, spec.link, u)
+        if isinstance(bound, WindowBags) and bound.exposure is not None:
+            found[rows] *= bound.exposure[rows, None]
     if bound.n_dims == 1:
         return found
     return found.reshape(bound.n_rows, bound.n_entities, bound.n_dims)

@@ -11,7 +11,7 @@ from efemb.combine import Combine
 from efemb.contexts.base import Context
 from efemb.contexts.window import Window
 from efemb.errors import InputTypeError, ParameterError, suggest
-from efemb.families import Categorical, Family
+from efemb.families import Categorical, Family, Poisson
 from efemb.links import Link
 from efemb.priors import Prior, resolve_pair
 from efemb.structures import Structure
@@ -118,6 +118,8 @@ class Spec:
                 "a hierarchical softmax predicts by vectors of nodes, not of words, so they cannot "
                 "be tied or shared: use structure='per-entity'"
             )
+        if window and window.length_offset and not isinstance(self.family, Poisson):
+            raise ParameterError("Window(length_offset=True) is an offset of Poisson means only")
         if window and window.subsample is not None and name in ("all", "sampled"):
             raise ParameterError(
                 "Window(subsample=) draws anew in each pass, which exact zeros do not: use "

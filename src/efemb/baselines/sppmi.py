@@ -9,10 +9,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from efemb.baselines.cooccurrence import cooccurrences
+from efemb.contexts.window import Window
 from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.estimators.checking import check_components, generator
+from efemb.fitted import FittedEmbedding
 from efemb.labelled import LabelledVectors
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 from efemb.types import Floats
 
 if TYPE_CHECKING:
@@ -115,6 +119,22 @@ class ShiftedPPMI(BaseEstimator):
         self.singular_values_ = values
         self.vocabulary_ = corpus.vocabulary
         return self
+
+    def fitted(self) -> FittedEmbedding:
+        """As a model that can be scored: p(w | context) proportional to p(w) exp(rho . mean alpha).
+
+        The inner products approximate log p(w | c) / p(w); a context is the mean of its words.
+        """
+        check_is_fitted(self)
+        counts = self.vocabulary_.counts
+        if counts is None:
+            raise DataError("the vocabulary has no counts: read the text with efemb.read_text")
+        spec = Spec.resolve(
+            context=Window(int(self.window), scale="items"), family="categorical", prior=None
+        )
+        unigram = np.log(np.maximum(counts, 0.5) / counts.sum())
+        parameters = Parameters(self.embedding_, self.context_, unigram)
+        return FittedEmbedding(parameters, spec, self.vocabulary_, model="ShiftedPPMI")
 
     def vectors(self) -> LabelledVectors:
         """The embedding with its words."""

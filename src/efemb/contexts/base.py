@@ -119,6 +119,10 @@ class BoundContext(ABC):
         found[terms.row, terms.entity] = inner
         return found
 
+    def row_weights(self, weight: Floats) -> Floats:
+        """Weights of the rows, times what the context has to say about them."""
+        return weight
+
     def observed(self, rows: Ints) -> Floats:
         """Values of some rows, (rows, N * D); NaN where missing."""
         return dense_rows(self.data, rows).reshape(len(rows), -1)

@@ -39,6 +39,9 @@ class Window(Context):
         Leave out tokens of frequent words at random, anew in each pass, before windows form:
         word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and the like
         draw anew; for exact models use `Corpus.subsampled`.
+    length_offset : bool
+        Poisson models: add the logarithm of the document's length to the natural parameter, so
+        that the mean is in proportion to the length.
     """
 
     binary = False
@@ -49,11 +52,13 @@ class Window(Context):
         scale: str = "none",
         positional: bool = False,
         subsample: float | None = None,
+        length_offset: bool = False,
     ) -> None:
         self.size = size
         self.scale = scale
         self.positional = positional
         self.subsample = subsample
+        self.length_offset = length_offset
 
     def check(self) -> None:
         """`size` >= 1, `subsample` > 0 if given."""
@@ -64,10 +69,10 @@ class Window(Context):
             raise ParameterError(f"Window.size must be >= 1, got {self.size}")
         if self.subsample is not None:
             positive_number(self, "subsample")
-        if not isinstance(self.positional, (bool, np.bool_)):
-            raise InputTypeError(
-                f"Window.positional must be True or False, got {self.positional!r}"
-            )
+        for name in ("positional", "length_offset"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise InputTypeError(f"Window.{name} must be True or False, got {value!r}")
 
     def bind(self, data: Any) -> WindowBags:
         """Each token is a row, its bag the words around it."""
@@ -98,6 +103,27 @@ class WindowBags(RowBags):
         self.slots = np.concatenate([window.size - near[::-1], window.size - 1 + near])
 
     @cached_property
+    def exposure(self) -> Floats | None:  # type: ignore[override]
+        """Length of each token's document where it is an offset, else None.
+
+        With exposure L, the log-density of x given mean L m is L times that of x / L given m, but
+        for a constant: so a row has the weight L and the value 1 / L.
+        """
+        if not self.window.length_offset:
+            return None
+        lengths = np.diff(self.data.starts)
+        return np.repeat(lengths, lengths).astype(np.float64)
+
+    def row_weights(self, weight: Floats) -> Floats:
+        """Weights of the rows, times their exposure."""
+        return weight if self.exposure is None else weight * self.exposure
+
+    def _values(self, rows: Ints) -> Floats:
+        if self.exposure is None:
+            return np.ones(len(rows), np.float32)
+        return np.asarray(1.0 / self.exposure[rows])
+
+    @cached_property
     def word_counts(self) -> Floats:
         """Counts of the words where the vocabulary was made, if it says; else in this text."""
         counts = self.data.vocabulary.counts
@@ -108,8 +134,8 @@ class WindowBags(RowBags):
         """All tokens as one-entry rows."""
         n = self.n_rows
         rest = self._divisor(self.predictions_of_entry()).astype(np.float32)
-        ones, none = np.ones(n, np.float32), np.zeros(n, np.float32)
-        return Stored(np.arange(n + 1), self.data.tokens, ones, none, rest, rest, None)
+        values, none = self._values(np.arange(n)), np.zeros(n, np.float32)
+        return Stored(np.arange(n + 1), self.data.tokens, values, none, rest, rest, None)
 
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
         """Some tokens with the words around them; reversed, a row for each pair of the two."""
@@ -121,18 +147,18 @@ class WindowBags(RowBags):
         own_word = self.data.tokens[rows].astype(np.int64)
         if reverse:
             given = own_word[owner]
-            return self._pairs(given + self._first(slot), around, owner)
+            return self._pairs(given + self._first(slot), around, owner, rows)
         total = self._divisor(sizes).astype(np.float32)
         ptr = np.concatenate([[0], np.cumsum(sizes)])
-        every, ones = np.arange(len(rows) + 1), np.ones(len(rows), np.float32)
+        every, values = np.arange(len(rows) + 1), self._values(rows)
         return RowBlock(
             bag_ptr=ptr,
             bag_ids=around + self._first(slot),
             bag_values=np.ones(len(around), np.float32),
             ptr=every,
             ids=own_word,
-            x=ones,
-            own=np.zeros_like(ones),
+            x=values,
+            own=np.zeros_like(values),
             total=total,
             rest=total,
             row=every[:-1],
@@ -152,11 +178,11 @@ class WindowBags(RowBags):
             every, given, ones, ptr, block.ids, block.x, block.own, ones, block.rest, some
         )
 
-    def _pairs(self, given: Ints, predicted: Ints, owner: Ints) -> RowBlock:
+    def _pairs(self, given: Ints, predicted: Ints, owner: Ints, rows: Ints) -> RowBlock:
         every, ones = np.arange(len(given) + 1), np.ones(len(given), np.float32)
-        return RowBlock(
-            every, given, ones, every, predicted, ones, np.zeros_like(ones), ones, ones, owner
-        )
+        x = self._values(rows)[owner]
+        own = np.zeros_like(x)
+        return RowBlock(every, given, ones, every, predicted, x, own, ones, ones, owner)
 
     def _first(self, slot: Ints) -> Ints | int:
         return slot * self.n_entities if self.window.positional else 0
@@ -204,7 +230,8 @@ class WindowBags(RowBags):
 
     def column_means(self) -> Floats:
         """Share of each word among the tokens."""
-        return self.data.counts() / max(self.n_rows, 1)
+        exposure = self.n_rows if self.exposure is None else float(self.exposure.sum())
+        return self.data.counts() / max(exposure, 1.0)
 
     def cost_of_row(self) -> int:
         """Every word of the vocabulary."""

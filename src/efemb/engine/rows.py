@@ -66,6 +66,9 @@ class RowsSolver(Solver[RowBags]):
         seen = ~np.isnan(stored.x)
         row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[seen]
         base = self.family.log_base_measure(stored.x[seen].astype(np.float64))
+        exposure = self.bound.exposure
+        if exposure is not None:  # log h(1) + log L of a Poisson word, over the weight L
+            base = np.log(exposure) / exposure
         total = np.bincount(row, base, self.n_rows)
         if self.spec.combine.reverse:
             total *= self.bound.predictions_of_entry()

@@ -49,7 +49,7 @@ class Solver(ABC, Generic[Bound]):
         self.dtype = np.dtype(dtype)
         self.n_rows = bound.n_rows
         weight = np.ones(bound.n_rows) if row_weight is None else row_weight
-        self.row_weight: Floats = weight.astype(self.dtype)
+        self.row_weight: Floats = bound.row_weights(weight).astype(self.dtype)
         self.family: Family = spec.family
         self.prepare()
 

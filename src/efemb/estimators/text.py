@@ -119,6 +119,8 @@ class PoissonTextEmbedding(_TextEmbedding):
     link : default="log"
         Positive vectors, and a sum over the zeros in closed form, so that it is exact and fast.
         "identity" takes vectors of any sign, and matrix products.
+    context : default="window"
+        `Window(5, length_offset=True)` makes means proportional to the length of the document.
     """
 
     family: Any = field(default="poisson", kw_only=True)

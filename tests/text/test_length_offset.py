@@ -1,0 +1,47 @@
+"""Window(length_offset=True): Poisson means in proportion to the length of the document."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import efemb
+from efemb import Corpus, Parameters, Window
+
+TEXT = Corpus([0, 1, 2, 1, 0, 2, 2, 1, 3, 0, 3], [0, 4, 9, 11], ["a", "b", "c", "d"])
+
+
+def means(link: str, p: Parameters) -> np.ndarray:
+    """Mean of every word at every token, by the definition."""
+    found = []
+    for begin, end in zip(TEXT.starts[:-1], TEXT.starts[1:], strict=True):
+        for t in range(begin, end):
+            around = [j for j in range(t - 2, t + 3) if j != t and begin <= j < end]
+            u = p.rho @ p.alpha[TEXT.tokens[around]].sum(axis=0) + p.intercept
+            found.append((end - begin) * (u if link == "log" else np.exp(u)))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("link", ["log", "identity"])
+def test_objective_and_conditional_are_those_of_the_longer_mean(link: str) -> None:
+    rng = np.random.default_rng(0)
+    p = Parameters(*(rng.gamma(2.0, 0.1, (4, 3)) for _ in range(2)), rng.gamma(2.0, 0.1, 4))
+    model = efemb.PoissonTextEmbedding(3, link=link, context=Window(2, length_offset=True))
+    value, gradient = model.objective(TEXT, p)
+    seen = np.eye(4)[TEXT.tokens]
+    assert_allclose(value, stats.poisson.logpmf(seen, means(link, p)).sum(), rtol=1e-8)
+    step = rng.normal(size=p.rho.shape)
+    moved = p.rho * np.exp(1e-6 * step) if link == "log" else p.rho + 1e-6 * step
+    other = stats.poisson.logpmf(seen, means(link, Parameters(moved, p.alpha, p.intercept))).sum()
+    assert_allclose((gradient.rho * step).sum(), (other - value) / 1e-6, rtol=1e-4)
+    fitted = efemb.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
+    assert_allclose(fitted.conditional(TEXT), means(link, p), rtol=1e-8)
+
+
+def test_only_poisson_means_have_a_length() -> None:
+    with pytest.raises(efemb.ParameterError, match="Poisson"):
+        efemb.CBOW(2, context=Window(2, length_offset=True)).fit(TEXT)
+    with pytest.raises(efemb.InputTypeError, match="length_offset"):
+        efemb.CBOW(2, context=Window(2, length_offset="yes")).fit(TEXT)  # type: ignore[arg-type]
