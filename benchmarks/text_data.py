@@ -69,7 +69,7 @@ def brown(settings: Settings) -> tuple[Any, Any, Any]:
         names = sorted(name for name in file.namelist() if name[6:8].isalpha() and len(name) == 10)
         texts = [file.read(name).decode() for name in names]
     documents = [[token.rpartition("/")[0].lower() for token in text.split()] for text in texts]
-    train, validation, test = efemb.read_text(documents, min_count=5).split(0.05, 0.05, seed=0)
+    train, validation, test = efemb.read_text(documents, min_count=10).split(0.05, 0.05, seed=0)
     return train, validation, test
 
 

@@ -68,10 +68,10 @@ class WindowPasses:
         self.k = vectors.target.shape[1]
         self.width = -(-self.k // GRAIN) * GRAIN
         total = -(-(self.width + columns.EXTRAS) // LINE) * LINE
-        self.target = np.zeros((len(vectors.target), total), vectors.target.dtype)
+        self.target = _aligned(len(vectors.target), total, vectors.target.dtype)
         self.target[:, : self.k] = vectors.target
         tied = self.solver.spec.structure.tied
-        self.bag = self.target if tied else np.zeros((len(vectors.bag), total), vectors.bag.dtype)
+        self.bag = self.target if tied else _aligned(len(vectors.bag), total, vectors.bag.dtype)
         self.bag[:, : self.k] = vectors.bag
         start = self.optimizer.epsilon if isinstance(self.optimizer, Adagrad) else 1.0
         for table in (self.target, self.bag):
@@ -187,3 +187,10 @@ class WindowPasses:
             return float(skipgram(*(data + rates)))
         mean = (self.solver.bound.scale != "none",)
         return float(cbow(*(data + mean + rates + (isinstance(spec.zeros, SampledSoftmax),))))
+
+
+def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:
+    """Zeros whose rows start at cache lines: no vector instruction reaches across two."""
+    spare = np.zeros(n_rows * width + LINE, dtype)
+    first = -(spare.ctypes.data // spare.itemsize) % LINE
+    return spare[first : first + n_rows * width].reshape(n_rows, width)

@@ -34,10 +34,10 @@ from efemb.kernels.vectors import (
 Array = Any
 SQUARES, BIAS, BIAS_SQUARES, OFFSET, SHRINK = 0, 1, 2, 3, 4
 EXTRAS = 5  # columns after the vector
-AHEAD = 8  # outputs between a prefetch and its use: streams end with so many spare rows
+AHEAD = 12  # outputs between a prefetch and its use: streams end with so many spare rows
 RENEWED = 1024  # positions after which running sums are taken anew, against rounding
 SUM, SLOPES, CONTEXT, SLOPE, NOTHING = 0, 1, 2, 3, 4  # rows of the work space
-LEAST = 1e-300
+LEAST = 1e-150
 
 
 @njit(inline="always")
@@ -77,7 +77,7 @@ def cbow(
     Outputs are seen or not, each by itself (slope: label - logistic(u)), or `compete` in a softmax.
     A word's context vector moves once, by all its slopes, when the word has left every window.
     """
-    real, value = target.dtype.type, 0.0
+    real, value, likely = target.dtype.type, 0.0, 1.0
     n, one = 2 * window + 1, real(1.0)
     held, errors = np.zeros((n, K), target.dtype), np.zeros((n, K), target.dtype)
     work = np.zeros((5, K), target.dtype)
@@ -126,7 +126,10 @@ def cbow(
                         slope[i] = real(labels[first + i]) - logistic(slope[i])
                     for i in range(n_outputs):
                         chance *= one - abs(slope[i])
-                value += np.log(max(chance, LEAST))
+                likely *= max(chance, LEAST)
+                if likely < LEAST:  # a logarithm now and then, not one a token
+                    value += np.log(likely)
+                    likely = 1.0
                 for i in range(n_outputs):
                     row, g = rows[first + i], slope[i]
                     length = _row_step(target, row, K, g * g * square, step, gain)
@@ -143,7 +146,7 @@ def cbow(
                 length = _row_step(bag, word, K, square * part, step, gain)
                 keep = one - length * bag[word, K + SHRINK]
                 mix(bag, word, work, CONTEXT, keep, length, K)
-    return value
+    return value + np.log(likely)
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
