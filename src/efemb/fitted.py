@@ -61,13 +61,14 @@ class FittedEmbedding(Queries):
         from efemb.contexts.entity_lists import EntityLists
         from efemb.contexts.window import Window
         from efemb.data.dataset import Dataset
-        from efemb.data.readers.words import read_text
+        from efemb.data.readers.words import recoded
         from efemb.engine.space import ParameterSpace
         from efemb.errors import DataError
 
         data: Any
         if isinstance(self.spec.context, Window):
-            data = read_text(X, vocabulary=self.vocabulary, keep_short=True)
+            assert self.vocabulary is not None  # text always has its words
+            data = recoded(X, self.vocabulary)
         else:
             data = X if isinstance(X, Dataset) else Dataset(X)
         if data.n_entities != self.n_entities:

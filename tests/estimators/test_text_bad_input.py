@@ -139,7 +139,7 @@ BAD_OPTIONS: dict[str, tuple[Any, str]] = {
 }
 COMBINATIONS: dict[str, tuple[Any, str]] = {
     "noise contrast, Bernoulli": (B(4, zeros=efemb.NoiseContrastive(5)), "categorical"),
-    "tree, Bernoulli": (S(4, zeros=efemb.Hierarchical()), "categorical"),
+    "tree, Bernoulli": (B(4, zeros=efemb.Hierarchical()), "categorical"),
     "negatives, softmax": (C(4, zeros=efemb.NegativeSampling(5)), "noise-contrastive"),
     "sampled zeros, softmax": (C(4, zeros=efemb.Sampled(5)), "categorical"),
     "tree, positional": (C(4, zeros="hierarchical", context=POSITIONAL), "positional"),

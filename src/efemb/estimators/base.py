@@ -14,6 +14,7 @@ from efemb.combine import Combine
 from efemb.contexts.base import Context
 from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
+from efemb.data.readers.words import recoded
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
@@ -23,7 +24,7 @@ from efemb.estimators.growing import grown
 from efemb.estimators.predicting import Predictions
 from efemb.estimators.reading import binarized, read
 from efemb.estimators.resuming import resumed
-from efemb.estimators.words import read_words, recoded
+from efemb.estimators.words import read_words
 from efemb.families import Family, Gaussian
 from efemb.fitted import FittedEmbedding
 from efemb.ingredient import Ingredient

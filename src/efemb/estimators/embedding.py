@@ -94,7 +94,7 @@ class Embedding(BaseEmbedding):
     def _spec(self) -> Spec:
         return Spec.resolve(
             context=self.context,
-            family=self.family,
+            family=self._family(),
             link=self.link,
             combine=self.combine,
             structure=self.structure,
@@ -103,6 +103,9 @@ class Embedding(BaseEmbedding):
             intercept=self.intercept,
             intercept_prior=self.intercept_prior,
         )
+
+    def _family(self) -> Any:
+        return self.family
 
     def _zeros(self) -> Any:
         return self.zeros

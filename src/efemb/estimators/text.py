@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from efemb.estimators.embedding import Embedding
-from efemb.zeros import NegativeSampling
+from efemb.zeros import NegativeSampling, Zeros
 
 
 @dataclass(eq=False, repr=False)
@@ -77,12 +77,26 @@ class BernoulliTextEmbedding(_TextEmbedding):
 class SkipGram(BernoulliTextEmbedding):
     """Skip-gram: the words around given a word, the reverse conditional.
 
-    Parameters are those of `BernoulliTextEmbedding`; `family="categorical"` with
-    `zeros=Hierarchical()` is the hierarchical softmax. Neighbours of a word share its negatives.
+    Parameters are those of `BernoulliTextEmbedding`, except:
+
+    Parameters
+    ----------
+    family : default="auto"
+        Bernoulli; categorical where `zeros` are those of a softmax: `Hierarchical()` or
+        `NoiseContrastive(n)`.
+    zeros : default=NegativeSampling(5, "smoothed")
+        Neighbours of a word share its negatives.
     """
 
+    family: Any = field(default="auto", kw_only=True)
     combine: Any = field(default="reverse", kw_only=True)
     zeros: Any = field(default=None, kw_only=True)
+
+    def _family(self) -> Any:
+        if not isinstance(self.family, str) or self.family != "auto":
+            return self.family
+        softmax = Zeros.resolve(self._zeros()).name() in ("hierarchical", "noise-contrastive")
+        return "categorical" if softmax else "bernoulli"
 
 
 @dataclass(eq=False, repr=False)

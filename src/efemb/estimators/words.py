@@ -6,7 +6,7 @@ from typing import Any
 
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.readers.words import read_text
+from efemb.data.readers.words import read_text, recoded
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError
 
@@ -40,13 +40,6 @@ def refuse_numbers(X: Any) -> None:
             "a Window context needs text (a path, documents, a Corpus), got a "
             f"{type(X).__name__} of numbers; for rows x entities use a Basket or Neighbors context"
         )
-
-
-def recoded(X: Any, known: Vocabulary) -> Corpus:
-    """X in the words of a model; every document stays, so that rows are those of X."""
-    if isinstance(X, Corpus) and (X.vocabulary is known or X.vocabulary == known):
-        return Corpus(X.tokens, X.starts, known, report=X.report)
-    return read_text(X, vocabulary=known, keep_short=True)
 
 
 def _counted(corpus: Corpus) -> Corpus:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from efemb.contexts.window import Window, WindowBags
-from efemb.data.readers.words import read_text
 from efemb.errors import DataError, ParameterError
 from efemb.prediction import entry_scores, normalizer_of
 from efemb.scoring import Entries
@@ -71,7 +70,7 @@ def held_out_words(
     fitted = model.fitted()
     if not isinstance(fitted.spec.context, Window):
         raise ParameterError("held_out_words needs a text model: one with a Window context")
-    spec, bound, vectors = fitted._bind(read_text(text, vocabulary=fitted.vocabulary))
+    spec, bound, vectors = fitted._bind(text)
     assert isinstance(bound, WindowBags)
     rng = np.random.default_rng(seed)
     rows = np.arange(bound.n_rows)

@@ -146,7 +146,7 @@ def cbow(
                 length = _row_step(bag, word, K, square * part, step, gain)
                 keep = one - length * bag[word, K + SHRINK]
                 mix(bag, word, work, CONTEXT, keep, length, K)
-    return value + np.log(likely)
+    return float(value + np.log(likely))
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")

@@ -107,6 +107,13 @@ def read_text(
         return _coded(text, vocabulary, new_codes, "" if keep_short else lost, progress)
 
 
+def recoded(X: Any, known: Vocabulary) -> Corpus:
+    """X in the words of a model; every document stays, so that rows are those of X."""
+    if isinstance(X, Corpus) and (X.vocabulary is known or X.vocabulary == known):
+        return Corpus(X.tokens, X.starts, known, report=X.report)
+    return read_text(X, vocabulary=known, keep_short=True)
+
+
 def _check_options(min_count: int, max_vocab: int | None, vocabulary: object, errors: str) -> None:
     if not isinstance(min_count, int | np.integer) or min_count < 1:
         raise ParameterError(f"min_count={min_count!r} must be a whole number of at least 1")

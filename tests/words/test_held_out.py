@@ -1,0 +1,93 @@
+"""held_out_words: the mean log-probability of words given those around them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import efemb
+from efemb import Corpus, Parameters, Window
+
+RNG = np.random.default_rng(0)
+WORDS = Corpus(
+    RNG.integers(0, 6, 80),
+    [0, 1, 30, 80],
+    efemb.Vocabulary("abcdef", counts=[30, 20, 12, 9, 6, 3]),
+)
+
+
+def fitted(**options: object) -> efemb.FittedEmbedding:
+    """A model with random vectors."""
+    model = efemb.CBOW(3, context=Window(2, scale="items"), **options)
+    arrays = (RNG.normal(size=(6, 3)), RNG.normal(size=(6, 3)))
+    spec = model._spec()
+    return efemb.FittedEmbedding(Parameters(*arrays, RNG.normal(size=6)), spec, WORDS.vocabulary)
+
+
+def log_probabilities(model: efemb.FittedEmbedding, shift: np.ndarray) -> list[float]:
+    """log p of every word with another one around it, by the definition."""
+    found, p = [], model.parameters
+    for begin, end in zip(WORDS.starts[:-1], WORDS.starts[1:], strict=True):
+        for t in range(begin, end):
+            around = [j for j in range(t - 2, t + 3) if j != t and begin <= j < end]
+            if around:
+                u = p.rho @ p.alpha[WORDS.tokens[around]].mean(axis=0) + p.intercept + shift
+                found.append(u[WORDS.tokens[t]] - math.log(np.exp(u).sum()))
+    return found
+
+
+def test_the_exact_score_is_the_mean_over_words() -> None:
+    model = fitted()
+    plain = np.array(log_probabilities(model, np.zeros(6)))
+    held = efemb.held_out_words(model, WORDS)
+    assert_allclose(held.log_likelihood, plain.mean(), rtol=1e-6)
+    assert_allclose(held.standard_error, plain.std() / math.sqrt(len(plain)), rtol=1e-6)
+    assert_allclose(held.perplexity, math.exp(-plain.mean()), rtol=1e-6)
+    assert (held.n_words, held.n_skipped) == (79, 1)
+    assert "79 words" in repr(held)
+
+
+def test_words_told_from_noise_are_in_proportion_to_noise_times_odds() -> None:
+    options = {"family": "bernoulli", "zeros": efemb.NegativeSampling(4, "smoothed")}
+    model = fitted(**options)
+    counts = WORDS.vocabulary.counts
+    assert counts is not None
+    plain = log_probabilities(model, 0.75 * np.log(counts))
+    assert_allclose(efemb.held_out_words(model, WORDS).log_likelihood, np.mean(plain), rtol=1e-6)
+
+
+def test_many_candidates_tend_to_the_exact_score() -> None:
+    model = fitted()
+    exact = efemb.held_out_words(model, WORDS).log_likelihood
+    rough = efemb.held_out_words(model, WORDS, n_candidates=20_000).log_likelihood
+    assert_allclose(rough, exact, atol=0.02)
+    assert rough != exact
+
+
+def test_some_words_are_a_sample_of_all() -> None:
+    model = fitted()
+    some = efemb.held_out_words(model, WORDS, n_words=40, seed=1)
+    assert some.n_words + some.n_skipped == 40
+    assert some == efemb.held_out_words(model, WORDS, n_words=40, seed=1)
+
+
+def test_what_cannot_be_scored_is_refused() -> None:
+    with pytest.raises(efemb.DataError, match="around|context"):
+        efemb.held_out_words(fitted(), Corpus([0, 1], [0, 1, 2], WORDS.vocabulary))
+    trips = efemb.simulate("p-emb", n_rows=60, n_entities=8, n_components=2, seed=0)
+    model = efemb.PoissonEmbedding(2, random_state=0, tol=10.0).fit(trips.data)
+    with pytest.raises(efemb.ParameterError, match="Window"):
+        efemb.held_out_words(model, WORDS)
+    with pytest.raises(efemb.ParameterError, match="exponential"):
+        efemb.held_out_words(fitted(family="bernoulli"), WORDS, n_candidates=5)
+
+
+def test_the_classical_rival_is_scored_alike() -> None:
+    rival = efemb.ShiftedPPMI(3, window=2, shift=1).fit(WORDS)
+    model = rival.fitted()
+    assert model.parameters.intercept is not None
+    plain = log_probabilities(model, np.zeros(6))
+    assert_allclose(efemb.held_out_words(rival, WORDS).log_likelihood, np.mean(plain), rtol=1e-6)
