@@ -9,6 +9,7 @@ import numpy as np
 
 from efemb.contexts.base import BoundContext
 from efemb.engine.blocks import Workers
+from efemb.errors import ParameterError
 from efemb.families.base import Family
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
@@ -32,6 +33,7 @@ class Solver(ABC, Generic[Bound]):
 
     name: ClassVar[str]
     stochastic: ClassVar[bool] = True  # whether it can work on a part of the rows
+    weighs: ClassVar[bool] = True  # whether it looks at the weights of rows
     total_weight: float  # sum of the weights of all terms
     n_observed: float  # weight of the observations that tell something: not the zeros of rows
 
@@ -48,8 +50,12 @@ class Solver(ABC, Generic[Bound]):
         self.bound, self.spec, self.pool, self.seed = bound, spec, pool, seed
         self.dtype = np.dtype(dtype)
         self.n_rows = bound.n_rows
-        weight = np.ones(bound.n_rows) if row_weight is None else row_weight
-        self.row_weight: Floats = bound.row_weights(weight).astype(self.dtype)
+        self.row_weight: Floats = np.broadcast_to(self.dtype.type(1), bound.n_rows)
+        if self.weighs:
+            weight = np.ones(bound.n_rows) if row_weight is None else row_weight
+            self.row_weight = bound.row_weights(weight).astype(self.dtype)
+        elif row_weight is not None:
+            raise ParameterError(f"solver {self.name!r} takes no sample_weight")
         self.family: Family = spec.family
         self.prepare()
 

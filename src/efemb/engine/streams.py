@@ -14,7 +14,8 @@ from efemb.tree import Huffman
 from efemb.types import Floats, Ints
 from efemb.zeros import Hierarchical, NegativeSampling, probabilities
 
-CHUNK_TOKENS = 16_384  # the outputs of a chunk stay in the second-level cache
+# A chunk is so long that copies of busy rows cost nothing beside it, but not much of the text.
+CHUNK_TOKENS, LEAST_TOKENS, CHUNKS = 131_072, 4_096, 128
 LONGEST = 8_192  # longer documents are cut: windows at a cut lose their other side
 
 
@@ -125,6 +126,7 @@ def _pieces(starts: Ints) -> Ints:
 
 
 def _groups(cuts: Ints) -> Ints:
-    """Places of `cuts` that start a chunk of about `CHUNK_TOKENS` tokens."""
-    wanted = np.arange(0, cuts[-1], CHUNK_TOKENS)
+    """Places of `cuts` that start a chunk."""
+    size = min(CHUNK_TOKENS, max(LEAST_TOKENS, int(cuts[-1]) // CHUNKS))
+    wanted = np.arange(0, cuts[-1], size)
     return np.unique(np.append(np.searchsorted(cuts, wanted), len(cuts) - 1))

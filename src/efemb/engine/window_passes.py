@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.engine.hot_rows import HotRows, Slots, busiest
 from efemb.engine.optimizers import SGD, Adagrad, FirstOrder, OptimizerState
 from efemb.engine.space import ParameterSpace
 from efemb.engine.streams import Chunk, Streams
@@ -68,10 +69,22 @@ class WindowPasses:
         self.k = vectors.target.shape[1]
         self.width = -(-self.k // GRAIN) * GRAIN
         total = -(-(self.width + columns.EXTRAS) // LINE) * LINE
-        self.target = _aligned(len(vectors.target), total, vectors.target.dtype)
-        self.target[:, : self.k] = vectors.target
+        n_slots = 1 if self.deterministic else self.solver.pool.n
+        self.slots = Slots(n_slots)
+        outputs, members = self.streams.visits(pairs=False)
         tied = self.solver.spec.structure.tied
-        self.bag = self.target if tied else _aligned(len(vectors.bag), total, vectors.bag.dtype)
+        hot = busiest(outputs + members if tied else outputs, n_slots)
+        n, dtype = len(vectors.target), vectors.target.dtype
+        self.all_target = _aligned(n + n_slots * len(hot), total, dtype)
+        self.target = self.all_target[:n]
+        self.hot = [HotRows(self.all_target, hot, n_slots)]
+        self.all_bag, self.bag = self.all_target, self.target
+        if not tied:
+            hot = busiest(members, n_slots)
+            self.all_bag = _aligned(n + n_slots * len(hot), total, dtype)
+            self.bag = self.all_bag[:n]
+            self.hot.append(HotRows(self.all_bag, hot, n_slots))
+        self.target[:, : self.k] = vectors.target
         self.bag[:, : self.k] = vectors.bag
         start = self.optimizer.epsilon if isinstance(self.optimizer, Adagrad) else 1.0
         for table in (self.target, self.bag):
@@ -172,16 +185,41 @@ class WindowPasses:
         return float(self.optimizer.step)
 
     def _step(self, drawn: Any, step: float) -> float:
+        """Steps on a chunk; of several threads each has copies of the busiest rows meanwhile."""
+        tokens, starts, ptr, rows, labels = drawn
+        if len(tokens) == 0:
+            return 0.0
+        if len(self.hot[0].hot) == 0:
+            return self._steps(drawn, step)
+        slot = self.slots.free.get()
+        with self.slots.lock:
+            places = [rows_of.borrow(slot) for rows_of in self.hot]
+        try:
+            moved = (places[-1][tokens], starts, ptr, places[0][rows], labels)
+            return self._steps(moved, step)
+        finally:
+            with self.slots.lock:
+                for rows_of in self.hot:
+                    rows_of.give_back(slot)
+            self.slots.free.put(slot)
+
+    def _steps(self, drawn: Any, step: float) -> float:
         from efemb.kernels.windows import cbow, skipgram
 
         tokens, starts, *outputs = drawn
-        if len(tokens) == 0:
-            return 0.0
         spec, real = self.solver.spec, self.target.dtype.type
         gain = real(1.0 if isinstance(self.optimizer, Adagrad) else 0.0)
         bias = real(step if spec.intercept else 0.0)
         size = self.solver.bound.reach
-        data: tuple[Any, ...] = (tokens, starts, *outputs, self.target, self.bag, self.width, size)
+        data: tuple[Any, ...] = (
+            tokens,
+            starts,
+            *outputs,
+            self.all_target,
+            self.all_bag,
+            self.width,
+            size,
+        )
         rates = (real(1.0 / self.k), real(step), gain, bias)
         if spec.combine.reverse:
             return float(skipgram(*(data + rates)))

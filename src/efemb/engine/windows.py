@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from efemb.contexts.base import BoundContext
 from efemb.contexts.window import WindowBags
 from efemb.engine.rows import RowsSolver
@@ -51,6 +49,7 @@ class WindowsSolver(Solver[WindowBags]):
     """Steps happen inside a kernel (`WindowPasses`); value and gradient are those of `rows`."""
 
     name = "windows"
+    weighs = False
 
     def prepare(self) -> None:
         """Check what the kernels cannot do."""
@@ -60,10 +59,6 @@ class WindowsSolver(Solver[WindowBags]):
             raise ParameterError(
                 "the reverse conditional takes zeros='negative-sampling', 'noise-contrastive' or "
                 "'hierarchical', not 'sampled-softmax'"
-            )
-        if not np.all(self.row_weight == 1):
-            raise ParameterError(
-                "solver 'windows' takes no sample_weight: repeat documents instead"
             )
         self.n_observed = self.total_weight = float(self.bound.n_rows)
 

@@ -1,0 +1,60 @@
+"""HotRows: copies of the busiest rows, so that threads do not fight for their cache lines."""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+
+import numpy as np
+
+from efemb.types import Floats, Ints
+
+MOST = 2048  # rows with copies
+
+
+class HotRows:
+    """A table with spare rows at its end, where each thread keeps the busiest rows for a while.
+
+    Parameters
+    ----------
+    table : array (rows + slots * len(hot), width)
+    hot : rows to copy;  n_slots : how many threads may borrow them at a time
+    """
+
+    def __init__(self, table: Floats, hot: Ints, n_slots: int) -> None:
+        self.table, self.hot = table, hot
+        self.first = len(table) - n_slots * len(hot)
+        self.base = np.zeros((n_slots, len(hot), table.shape[1]), table.dtype)
+        self.places = np.tile(np.arange(self.first, dtype=np.int32), (n_slots, 1))
+        for slot, places in enumerate(self.places):
+            places[hot] = self.first + slot * len(hot) + np.arange(len(hot))
+
+    def _copies(self, slot: int) -> Floats:
+        start = self.first + slot * len(self.hot)
+        return self.table[start : start + len(self.hot)]
+
+    def borrow(self, slot: int) -> Ints:
+        """Copy the busy rows; returns the place of every row for this slot."""
+        self.base[slot] = self.table[self.hot]
+        self._copies(slot)[...] = self.base[slot]
+        return np.asarray(self.places[slot])
+
+    def give_back(self, slot: int) -> None:
+        """Add what happened to the copies to the rows themselves."""
+        self.table[self.hot] += self._copies(slot) - self.base[slot]
+
+
+class Slots:
+    """As many slots as threads, and a lock for what they do together."""
+
+    def __init__(self, n: int) -> None:
+        self.lock = threading.Lock()
+        self.free: SimpleQueue[int] = SimpleQueue()
+        for slot in range(n):
+            self.free.put(slot)
+
+
+def busiest(visits: Floats, n_slots: int) -> Ints:
+    """Rows worth a copy: none for a single thread."""
+    size = min(MOST, len(visits) // 4) if n_slots > 1 else 0
+    return np.argsort(-visits, kind="stable")[:size]
