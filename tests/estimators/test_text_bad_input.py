@@ -241,3 +241,17 @@ def test_an_earlier_fit_is_kept(name: str) -> None:
             assert list(model.vocabulary_) == words
             assert model.n_features_in_ == 10
     assert model.score(TEXT) == score
+
+
+def test_a_score_of_text_takes_no_weights() -> None:
+    model = B(4, min_count=1, random_state=0).fit(["a b a b", "b a b a"] * 5)
+    with pytest.raises(efemb.ParameterError, match="sample_weight"):
+        model.score(["a b"], sample_weight=[1.0])
+
+
+def test_noise_that_never_draws_a_word_stays_finite() -> None:
+    noise = efemb.NoiseContrastive(3, np.array([0.6, 0.4, 0.0]))
+    text = ["a b c a b", "b a c b a"] * 20
+    model = C(4, min_count=1, random_state=0, zeros=noise).fit(text)
+    assert np.isfinite(model.embedding_).all()
+    assert np.isfinite(model.score(text))

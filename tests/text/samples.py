@@ -113,7 +113,7 @@ def moves(before: Parameters, after: Parameters, step: float, reverse: bool) -> 
 
 def streams(text: efemb.Corpus, zeros: Any, **context: Any) -> Streams:
     model = spec(efemb.Window(2, **context), zeros)
-    return Streams(model.context.bind(text), model, 0)
+    return Streams(model.context.bind(text), model)
 
 
 def outputs(source: Streams, seed: int) -> plain.Outputs:

@@ -35,7 +35,7 @@ class Chunk:
 class Streams:
     """Draws for every chunk; a chunk's depend on its seed only, not on threads."""
 
-    def __init__(self, bound: WindowBags, spec: Spec, seed: int) -> None:
+    def __init__(self, bound: WindowBags, spec: Spec) -> None:
         from efemb.kernels.streams import alias_table
 
         self.bound, self.corpus, self.zeros = bound, bound.data, spec.zeros

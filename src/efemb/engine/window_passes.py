@@ -48,7 +48,7 @@ class WindowPasses:
             )
         self.solver, self.space, self.optimizer = solver, space, optimizer
         self.n_passes, self.done, self.deterministic = n_passes, 0, deterministic
-        self.streams = Streams(solver.bound, solver.spec, solver.seed)
+        self.streams = Streams(solver.bound, solver.spec)
         self.theta = theta
         self._fill(theta)
         if state is not None and state.optimizer == repr(optimizer):
@@ -99,7 +99,8 @@ class WindowPasses:
         if not isinstance(zeros, (NoiseContrastive, SampledSoftmax)):
             return 0.0
         noise = zeros.n * probabilities(zeros.distribution, self.streams.counts)
-        return np.asarray(-np.log(np.maximum(noise, 1e-30)))
+        # A word that is never drawn counts as rarer than any that is, not as impossible.
+        return np.asarray(-np.log(np.maximum(noise, 0.1 * noise[noise > 0].min())))
 
     def _set_shrinkage(self, column: int) -> None:
         """Each visit of a row carries its share of the prior, so that a pass carries all of it."""

@@ -65,7 +65,7 @@ class WindowsSolver(Solver[WindowBags]):
     def value_and_gradient(
         self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Vectors]:
-        """Expectation of the steps over the draws of noise, by `rows`."""
+        """By `rows`: negative sampling's expectation over the noise, else the exact softmax."""
         if isinstance(self.spec.zeros, Hierarchical):
             raise ParameterError("a hierarchical softmax has steps only: there is no full gradient")
         return self._rows.value_and_gradient(vectors, rows, exact=True)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from efemb import prediction
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.contexts.window import WindowBags
 from efemb.data.corpus import Corpus
 from efemb.engine.blocks import workers
 from efemb.engine.solvers import choose_solver, make_solver
@@ -117,6 +118,8 @@ class Predictions(Queries):
         at a time. Otherwise: mean conditional log-density per observed entry.
         """
         spec, bound, vectors = self._bind(X)
+        if isinstance(bound, WindowBags):
+            checking.no_weights(sample_weight, None)
         weight = checking.check_sample_weight(sample_weight, bound.n_rows)
         return prediction.score(spec, bound, vectors, weight)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from efemb.contexts.window import Window, WindowBags
+from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, ParameterError
 from efemb.prediction import entry_scores, normalizer_of
 from efemb.scoring import Entries
@@ -49,6 +50,7 @@ def held_out_words(
     n_words: int | None = None,
     n_candidates: int | None = None,
     seed: int = 0,
+    progress: bool = False,
 ) -> HeldOut:
     """Score text that a model has not seen.
 
@@ -62,6 +64,8 @@ def held_out_words(
         Estimate the sum over the vocabulary from so many words, drawn by their counts, instead of
         taking it exactly: cheaper for large vocabularies, and slightly optimistic.
     seed : int
+    progress : bool
+        Show a progress bar.
 
     Returns
     -------
@@ -77,14 +81,16 @@ def held_out_words(
     if n_words is not None and n_words < len(rows):
         rows = np.sort(rng.choice(len(rows), n_words, replace=False))
     found, skipped = [], 0
-    for start in range(0, len(rows), WORDS_AT_ONCE):
-        part = rows[start : start + WORDS_AT_ONCE]
-        block = bound.scored_block(part, reverse=spec.combine.reverse)
-        entries = Entries.leave_one_out(block, bound.n_context_vectors)
-        known = entries.known()
-        skipped += len(entries.x) - len(known.x)
-        if len(known.x):
-            found.append(_scores(spec, bound, vectors, known, n_candidates, rng))
+    with progress_bar("scoring words", len(rows), progress) as advance:
+        for start in range(0, len(rows), WORDS_AT_ONCE):
+            part = rows[start : start + WORDS_AT_ONCE]
+            block = bound.scored_block(part, reverse=spec.combine.reverse)
+            entries = Entries.leave_one_out(block, bound.n_context_vectors)
+            known = entries.known()
+            skipped += len(entries.x) - len(known.x)
+            if len(known.x):
+                found.append(_scores(spec, bound, vectors, known, n_candidates, rng))
+            advance(len(part))
     if not found:
         raise DataError("no word of the text has another one around it")
     each = np.concatenate(found)
