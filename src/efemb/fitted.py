@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,12 @@ class FittedEmbedding(Queries):
         from efemb import prediction
 
         return prediction.conditional_means(*self._bind(X))
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """log E[x_j | row without the asked entity] of all entities j, block by block."""
+        from efemb import prediction
+
+        return prediction.log_mean_blocks(*self._bind(X), rows, entities)
 
     def score(self, X: Any) -> float:
         """Score of data as in the estimators."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,12 @@ from efemb.contexts.window import WindowBags
 from efemb.errors import DataError, ParameterError
 from efemb.families import Bernoulli, Categorical
 from efemb.objective import expected_value, log_density
-from efemb.scoring import Entries, normalized_log_likelihood, tree_log_likelihood
+from efemb.scoring import (
+    Entries,
+    log_expected_value,
+    normalized_log_likelihood,
+    tree_log_likelihood,
+)
 from efemb.spec import Spec
 from efemb.tree import Huffman
 from efemb.types import Floats, Ints
@@ -116,6 +122,25 @@ def entry_scores(
         return normalized_log_likelihood(spec.family, spec.link, known, *arrays)
     shifted = (vectors.intercept + normalizer).astype(vectors.intercept.dtype)
     return normalized_log_likelihood(Categorical(), spec.link, known, *arrays[:2], shifted)
+
+
+def log_mean_blocks(
+    spec: Spec, bound: BoundContext, vectors: Vectors, rows: Ints, entities: Ints
+) -> Iterator[tuple[slice, Floats]]:
+    """Logarithms of the conditional means of all entities, given rows that lack one entity each.
+
+    Yields (slice of the asked cells, array (cells, N)); a cell's entity is taken out of its row if
+    it is there. A categorical family gives them up to a constant.
+    """
+    shares = spec.family.normalized_score and bound.n_dims == 1
+    if not shares or not isinstance(bound, RowBags):
+        raise ParameterError("log_means is for counts and binary data whose contexts are rows")
+    needed, place = np.unique(rows, return_inverse=True)
+    entries = Entries.of_cells(bound.block(needed), bound.n_context_vectors, place, entities)
+    for part, Z in entries.blocks(vectors.bag, bound.n_entities):
+        u = Z @ vectors.target.T
+        u += vectors.intercept
+        yield part, log_expected_value(spec.family, spec.link, u)
 
 
 def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:

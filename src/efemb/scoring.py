@@ -61,6 +61,21 @@ class Entries:
         none = np.zeros(len(row))
         return cls(bags, row, ids, x, none, block.total[row], empty[row])
 
+    @classmethod
+    def of_cells(cls, block: RowBlock, n_context: int, row: Ints, ids: Ints) -> Entries:
+        """Any cells given the rest of their rows; x is 0 where nothing is stored."""
+        stored = block.row_of_entry * n_context + block.ids
+        order = np.argsort(stored, kind="stable")
+        cell = row * n_context + ids
+        place = np.searchsorted(stored, cell, sorter=order)
+        place = order[np.minimum(place, max(len(order) - 1, 0))] if len(order) else place
+        known = stored[place] == cell if len(order) else np.zeros(len(cell), dtype=bool)
+        x, own, rest = np.zeros(len(cell)), np.zeros(len(cell)), block.total[row].astype(float)
+        for array, values in ((x, block.x), (own, block.own), (rest, block.rest)):
+            array[known] = values[place[known]]
+        left = np.bincount(block.row_of_entry, block.own != 0, len(block.total))[row] - (own != 0)
+        return cls(block.bag_matrix(n_context), row, ids, x, own, rest, left == 0)
+
     def known(self) -> Entries:
         """The entries whose context is not empty."""
         return self.take(~self.empty)
@@ -109,15 +124,19 @@ def normalized_log_likelihood(
 
 def _log_share(family: Family, link: Link, u: Floats, place: Ints, ids: Ints) -> Floats:
     """log(m_id / sum_j m_j) of entries in rows `place` of the inner products u (overwritten)."""
+    v = log_expected_value(family, link, u)
+    top = v.max(axis=1)
+    picked = v[place, ids] - top[place]
+    v -= top[:, None]
+    np.exp(v, out=v)
+    return np.asarray(picked - np.log(v.sum(axis=1))[place])
+
+
+def log_expected_value(family: Family, link: Link, u: Floats) -> Floats:
+    """log E[x] at inner products u; of a categorical family, up to a constant."""
     if family.exponential_mean:
-        v = link(u)
-        top = v.max(axis=1)
-        picked = v[place, ids] - top[place]
-        v -= top[:, None]
-        np.exp(v, out=v)
-        return np.asarray(picked - np.log(v.sum(axis=1))[place])
-    mean = np.maximum(expected_value(family, link, u), np.finfo(u.dtype).tiny)
-    return np.asarray(np.log(mean[place, ids]) - np.log(mean.sum(axis=1))[place])
+        return np.asarray(link(u))
+    return np.asarray(np.log(np.maximum(expected_value(family, link, u), np.finfo(u.dtype).tiny)))
 
 
 def tree_log_likelihood(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,23 @@ class Predictions(Queries):
     def conditional(self, X: Any) -> Floats:
         """Conditional mean of every entry given its context, in the shape of X."""
         return prediction.conditional_means(*self._bind(X))
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """log E[x_j | row without the asked entity] of all entities j; see `evaluation`.
+
+        Parameters
+        ----------
+        X : like in `fit`, counts or binary data on rows
+        rows, entities : integer arrays (n,)
+            The asked cells; an entity that is in its row is taken out of it first.
+
+        Yields
+        ------
+        (slice of the asked cells, array (cells, N)), block by block
+        """
+        spec, bound, vectors = self._bind(X)
+        cells = checking.check_entries((rows, entities), bound.n_rows, bound.n_entities)
+        return prediction.log_mean_blocks(spec, bound, vectors, *cells)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """How well the entries of X are predicted from their contexts; higher is better.
