@@ -124,10 +124,15 @@ class WindowBags(RowBags):
         return np.asarray(1.0 / self.exposure[rows])
 
     @cached_property
+    def own_counts(self) -> Floats:
+        """Counts of the words in this text."""
+        return self.data.counts()
+
+    @cached_property
     def word_counts(self) -> Floats:
         """Counts of the words where the vocabulary was made, if it says; else in this text."""
         counts = self.data.vocabulary.counts
-        return self.data.counts() if counts is None else counts
+        return self.own_counts if counts is None else counts
 
     @cached_property
     def stored(self) -> Stored:
@@ -231,7 +236,7 @@ class WindowBags(RowBags):
     def column_means(self) -> Floats:
         """Share of each word among the tokens."""
         exposure = self.n_rows if self.exposure is None else float(self.exposure.sum())
-        return self.data.counts() / max(exposure, 1.0)
+        return self.own_counts / max(exposure, 1.0)
 
     def cost_of_row(self) -> int:
         """Every word of the vocabulary."""

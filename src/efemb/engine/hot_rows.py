@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb.types import Floats, Ints
 
-MOST = 2048  # rows with copies
+MOST = 1024  # rows with copies
 
 
 class HotRows:
@@ -29,19 +29,19 @@ class HotRows:
         for slot, places in enumerate(self.places):
             places[hot] = self.first + slot * len(hot) + np.arange(len(hot))
 
-    def _copies(self, slot: int) -> Floats:
-        start = self.first + slot * len(self.hot)
-        return self.table[start : start + len(self.hot)]
-
     def borrow(self, slot: int) -> Ints:
         """Copy the busy rows; returns the place of every row for this slot."""
-        self.base[slot] = self.table[self.hot]
-        self._copies(slot)[...] = self.base[slot]
+        from efemb.kernels.hot_rows import borrow
+
+        # Another thread may be giving back: a copy of rows half old and half new does no harm.
+        borrow(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
         return np.asarray(self.places[slot])
 
     def give_back(self, slot: int) -> None:
-        """Add what happened to the copies to the rows themselves."""
-        self.table[self.hot] += self._copies(slot) - self.base[slot]
+        """Add what happened to the copies to the rows themselves; one thread at a time."""
+        from efemb.kernels.hot_rows import give_back
+
+        give_back(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
 
 
 class Slots:

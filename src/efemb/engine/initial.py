@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,8 +37,7 @@ def initial_parameters(
     if space.spec.positive_rho or space.spec.positive_alpha:
         rho, alpha = _positive(space, bound, weight, mean, rng)
     else:
-        size = _scale(space.k, bound)
-        rho, alpha = rng.normal(0.0, size, rho_shape), rng.normal(0.0, size, alpha_shape)
+        rho, alpha = _normals(_scale(space.k, bound), bound, rho_shape, alpha_shape, rng)
     if space.spec.structure.tied:
         alpha = rho
     intercept = None
@@ -47,6 +47,28 @@ def initial_parameters(
             intercept = _noisy_intercepts(space, bound, intercept)
     position = None if space.position_shape is None else np.ones(space.position_shape)
     return Parameters(rho, alpha, intercept, position)
+
+
+def _normals(
+    size: float,
+    bound: BoundContext,
+    rho_shape: tuple[int, ...],
+    alpha_shape: tuple[int, ...],
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    if not isinstance(bound, WindowBags):
+        return rng.normal(0.0, size, rho_shape), rng.normal(0.0, size, alpha_shape)
+    # One pass over a text is short and its vectors are many, so drawing them counts.
+    first, second = rng.spawn(2)
+    with ThreadPoolExecutor(1) as beside:
+        alpha = beside.submit(_float32_normals, second, size, alpha_shape)
+        return _float32_normals(first, size, rho_shape), alpha.result()
+
+
+def _float32_normals(rng: np.random.Generator, size: float, shape: tuple[int, ...]) -> Floats:
+    found: Floats = rng.standard_normal(shape, dtype=np.float32)
+    found *= np.float32(size)
+    return found
 
 
 def column_means(data: Dataset, weight: Floats) -> Floats:

@@ -64,7 +64,7 @@ class Streams:
 
         Under the reverse conditional (`pairs`) a summed vector is visited once a neighbour.
         """
-        counts = self.bound.data.counts()
+        counts = self.bound.own_counts
         counts = counts if self.subsample is None else counts * self.chance
         members = counts
         if pairs:

@@ -187,17 +187,19 @@ class WindowPasses:
 
     def _step(self, drawn: Any, step: float) -> float:
         """Steps on a chunk; of several threads each has copies of the busiest rows meanwhile."""
-        tokens, starts, ptr, rows, labels = drawn
+        from efemb.kernels.hot_rows import rename
+
+        tokens, _, _, rows, _ = drawn  # drawn for this step alone: renamed in place
         if len(tokens) == 0:
             return 0.0
         if len(self.hot[0].hot) == 0:
             return self._steps(drawn, step)
         slot = self.slots.free.get()
-        with self.slots.lock:
-            places = [rows_of.borrow(slot) for rows_of in self.hot]
+        places = [rows_of.borrow(slot) for rows_of in self.hot]
+        rename(tokens, places[-1])
+        rename(rows, places[0])
         try:
-            moved = (places[-1][tokens], starts, ptr, places[0][rows], labels)
-            return self._steps(moved, step)
+            return self._steps(drawn, step)
         finally:
             with self.slots.lock:
                 for rows_of in self.hot:
