@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from efemb.data.readers.progress import progress_bar
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError
+from efemb.files import complete_or_absent, file_target
 from efemb.labelled import LabelledVectors
 from efemb.types import Floats
 
@@ -52,12 +50,12 @@ def write_word2vec(
     """
     if not isinstance(vectors, LabelledVectors):
         raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
-    target = _target(path)
+    target = file_target(path)
     words = _words(vectors, replace)
     as_binary = named_binary(target) if binary is None else bool(binary)
     numbers = _single(vectors) if as_binary else vectors.vectors
     join = _binary_block if as_binary else _text_block
-    with _complete_or_absent(target) as stream, _bar(progress, len(words), target) as advance:
+    with complete_or_absent(target) as stream, _bar(progress, len(words), target) as advance:
         stream.write(b"%d %d\n" % numbers.shape)
         for start in range(0, len(words), _ROWS):
             part = words[start : start + _ROWS]
@@ -142,46 +140,3 @@ def _check_different(words: list[bytes], vectors: LabelledVectors) -> None:
 
 
 # -- files --------------------------------------------------------------------------------------
-
-
-def _target(path: Any) -> Path:
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise InputTypeError(f"pass the path of a file, not {path!r}")
-    target = Path(os.path.realpath(Path(path).expanduser()))
-    if target.is_dir():
-        raise DataError(f"{target} is a directory; give the name of a file in it")
-    return target
-
-
-@contextmanager
-def _complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
-    """A stream; the file gets its name when everything is on disk, and is removed otherwise."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
-    try:
-        with partial.open("xb") as file:
-            with _packing(file, target.suffix.lower()) as stream:
-                yield stream
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _packing(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
-    """`file`, or a stream that packs into it; leaving it does not close `file`."""
-    if suffix == ".gz":
-        from gzip import GzipFile
-
-        # Neither name nor time inside: the same vectors give the same file.
-        return GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
-    if suffix == ".bz2":
-        from bz2 import BZ2File
-
-        return BZ2File(file, "wb")
-    if suffix == ".xz":
-        from lzma import LZMAFile
-
-        return LZMAFile(file, "wb")
-    return nullcontext(file)

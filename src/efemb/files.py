@@ -1,0 +1,67 @@
+"""Files written whole or not at all: complete under a temporary name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+from efemb.errors import DataError, InputTypeError, ParameterError
+
+
+def file_target(path: Any) -> Path:
+    """The file that a path names, links followed; a folder is refused."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise InputTypeError(f"pass the path of a file, not {path!r}")
+    target = Path(os.path.realpath(Path(path).expanduser()))
+    if target.is_dir():
+        raise DataError(f"{target} is a directory; give the name of a file in it")
+    return target
+
+
+def check_writable(folder: Path) -> None:
+    """Make a folder and see that files can be: hours of work should not end at one that cannot."""
+    probe = folder / f".writable-{secrets.token_hex(6)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ParameterError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+@contextmanager
+def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
+    """A stream; the file gets its name when everything is on disk, and is removed otherwise."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
+    try:
+        with partial.open("xb") as file:
+            with _packing(file, target.suffix.lower()) as stream:
+                yield stream
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _packing(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
+    """`file`, or a stream that packs into it; leaving it does not close `file`."""
+    if suffix == ".gz":
+        from gzip import GzipFile
+
+        # Neither name nor time inside: the same vectors give the same file.
+        return GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
+    if suffix == ".bz2":
+        from bz2 import BZ2File
+
+        return BZ2File(file, "wb")
+    if suffix == ".xz":
+        from lzma import LZMAFile
+
+        return LZMAFile(file, "wb")
+    return nullcontext(file)
