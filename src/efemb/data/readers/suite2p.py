@@ -1,0 +1,215 @@
+"""Folders of suite2p (F.npy, stat.npy, iscell.npy) become a `Dataset` of frames x neurons."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.data.dataset import Dataset
+from efemb.data.readers.pickled import load_objects
+from efemb.data.readers.progress import progress_bar
+from efemb.data.readers.traces import drawn, frames_of, open_array
+from efemb.errors import DataError, ParameterError
+
+_PLANE = re.compile(r"plane(\d+)")
+
+
+def read_suite2p(
+    folder: str | os.PathLike[str],
+    *,
+    cells_only: bool = True,
+    neurons: int | None = None,
+    seed: int = 0,
+    neuropil: float = 0.0,
+    plane_distance: float = 1.0,
+    progress: bool = False,
+) -> Dataset:
+    """Read the fluorescence of the cells that suite2p found, with their positions.
+
+    A position is the centre of the cell's pixels, weighted as suite2p weighs them. stat.npy is a
+    pickle; it is read by a reader that knows numbers, text, lists, dicts and arrays and refuses
+    anything else, so that a folder from elsewhere cannot run code.
+
+    Parameters
+    ----------
+    folder : path
+        Of one plane (it holds F.npy), or the folder `suite2p` of a recording: all its planes.
+    cells_only : bool
+        Leave out what suite2p (or the user, in its window) did not take for a cell; needs
+        iscell.npy.
+    neurons : int, optional
+        Keep so many of them, drawn at random, as in the paper.
+    seed : int
+        Of the draw.
+    neuropil : float
+        Share of the surrounding fluorescence (Fneu.npy) to subtract; suite2p's own is 0.7.
+    plane_distance : float
+        Between planes, in pixels; used only where there are several.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Dataset
+        Frames x neurons. Positions are (y, x) in pixels, with several planes (y, x, z). Entities
+        are the numbers of the cells in stat.npy, with several planes "plane0:17". Of cells in
+        exactly the same place the first is kept; of planes of different length the frames that
+        all have. `report` counts what was dropped.
+
+    Raises
+    ------
+    DataError
+        Names the file that is missing or damaged, or does not fit the others.
+    """
+    if not (0 <= neuropil < np.inf and 0 < plane_distance < np.inf):
+        raise ParameterError("neuropil must be >= 0 and plane_distance > 0, both finite")
+    folders = _folders(Path(folder))
+    planes = []
+    with progress_bar(f"reading {folder}", len(folders), progress) as advance:
+        for path in folders:
+            planes.append(_Plane.open(path, cells_only, neuropil))
+            advance(1)
+    if not any(len(plane.kept) for plane in planes):
+        raise DataError(f"{folder}: iscell.npy names no cell; pass cells_only=False")
+    return _joined(planes, str(folder), plane_distance, neurons, seed)
+
+
+def _joined(
+    planes: list[_Plane], source: str, distance: float, neurons: int | None, seed: int
+) -> Dataset:
+    """The kept cells of all planes, without those in the same place, or some of them."""
+    several = len(planes) > 1
+    positions = np.concatenate([plane.positions(distance if several else None) for plane in planes])
+    owner = np.repeat(np.arange(len(planes)), [len(plane.kept) for plane in planes])
+    rows = np.concatenate([plane.kept for plane in planes])
+    apart = np.sort(np.unique(positions, axis=0, return_index=True)[1])
+    chosen = apart[drawn(len(apart), neurons, seed)]
+    n_frames = min(plane.n_frames for plane in planes)
+    parts = [plane.traces(rows[chosen[owner[chosen] == i]]) for i, plane in enumerate(planes)]
+    names = [f"{planes[i].name}:{n}" for i, n in zip(owner[chosen], rows[chosen], strict=True)]
+    n_rois = sum(len(plane.stat) for plane in planes)
+    return Dataset(
+        np.concatenate([part[:n_frames] for part in parts], axis=1),
+        entities=names if several else rows[chosen].tolist(),
+        positions=positions[chosen],
+        report={
+            "source": source,
+            "rois": n_rois,
+            "no_cells_dropped": n_rois - len(rows),
+            "same_position_dropped": len(rows) - len(apart),
+            "neurons_not_drawn": len(apart) - len(chosen),
+            "frames_dropped": max(plane.n_frames for plane in planes) - n_frames,
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """The files of one plane; fluorescence stays on disk."""
+
+    name: str
+    number: int
+    fluorescence: NDArray[Any]
+    surrounding: NDArray[Any] | None
+    neuropil: float
+    stat: list[Any]
+    kept: NDArray[np.int64]
+
+    @classmethod
+    def open(cls, folder: Path, cells_only: bool, neuropil: float) -> _Plane:
+        """Open the files and check that they fit."""
+        fluorescence = _matrix(folder / "F.npy")
+        stat = load_objects(_existing(folder / "stat.npy"))
+        surrounding = _matrix(folder / "Fneu.npy") if neuropil else None
+        is_cell = np.ones(len(stat), dtype=bool)
+        if cells_only:
+            is_cell = _matrix(folder / "iscell.npy")[:, 0] > 0
+        sizes = {"F.npy": len(fluorescence), "stat.npy": len(stat), "iscell.npy": len(is_cell)}
+        if len(set(sizes.values())) > 1:
+            told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise DataError(f"{folder}: the files are not of one run; numbers of cells: {told}")
+        if surrounding is not None and surrounding.shape != fluorescence.shape:
+            raise DataError(f"{folder}: Fneu.npy and F.npy differ in shape")
+        number = _PLANE.fullmatch(folder.name)
+        return cls(
+            folder.name,
+            int(number[1]) if number else 0,
+            fluorescence,
+            surrounding,
+            neuropil,
+            stat,
+            np.flatnonzero(is_cell),
+        )
+
+    @property
+    def n_frames(self) -> int:
+        """Length of the recording."""
+        return int(self.fluorescence.shape[1])
+
+    def positions(self, distance: float | None) -> NDArray[np.float64]:
+        """Centres of the kept cells, with the depth of the plane if there is a distance."""
+        cells = [_centre(self.stat[i], i, self.name) for i in self.kept]
+        centres = np.array(cells, dtype=np.float64).reshape(-1, 2)
+        if distance is None:
+            return centres
+        depth = np.full((len(centres), 1), self.number * distance)
+        return np.concatenate([centres, depth], axis=1)
+
+    def traces(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Frames x the given cells."""
+        values = frames_of(self.fluorescence, rows)
+        if self.surrounding is None:
+            return values
+        share = values.dtype.type(self.neuropil)
+        return np.asarray(values - share * frames_of(self.surrounding, rows))
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The plane, or all planes of a recording in order."""
+    folder = folder.expanduser()
+    if (folder / "F.npy").is_file():
+        return [folder]
+    planes = [path for path in folder.glob("plane*") if _PLANE.fullmatch(path.name)]
+    if not planes:
+        raise DataError(
+            f"{folder} holds neither F.npy nor folders plane0, plane1, ...; give the folder "
+            "`suite2p`, or one of its planes"
+        )
+    return sorted(planes, key=lambda path: int(path.name.removeprefix("plane")))
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise DataError(f"there is no {path}; suite2p writes it beside F.npy")
+    return path
+
+
+def _matrix(path: Path) -> NDArray[Any]:
+    array = open_array(_existing(path))
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or array.size == 0:
+        raise DataError(f"{path} must be a matrix of numbers, not {array.dtype} {array.shape}")
+    return array
+
+
+def _centre(cell: Any, number: int, name: str) -> tuple[float, float]:
+    """Mean place (y, x) of the pixels, by their weights; the median where there are no pixels."""
+    try:
+        if "ypix" in cell and "xpix" in cell and len(cell["ypix"]):
+            pixels = np.array([cell["ypix"], cell["xpix"]], dtype=np.float64)
+            weight = np.asarray(cell.get("lam", 1.0), dtype=np.float64) * np.ones(pixels.shape[1])
+            if not weight.sum() > 0:
+                weight = np.ones(pixels.shape[1])
+            y, x = pixels @ weight / weight.sum()
+        else:
+            y, x = (float(one) for one in cell["med"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"stat.npy of {name}: cell {number} has neither pixels (ypix, xpix) nor a centre (med)"
+        ) from error
+    return float(y), float(x)

@@ -1,0 +1,77 @@
+"""All data sets: what they are, their terms, and whether they are on this machine."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+from efemb.datasets.files import Home, found_here
+from efemb.datasets.sources import DataSet
+from efemb.errors import DataError, ParameterError, suggest
+from efemb.table import Table
+
+Loader = Callable[..., Any]
+
+
+def catalogue() -> dict[str, tuple[DataSet, Loader]]:
+    """Every data set and its loader by name: the `ENTRIES` of the files beside this one."""
+    import efemb.datasets
+
+    found = {}
+    for module in pkgutil.iter_modules(efemb.datasets.__path__):
+        loaded = importlib.import_module(f"efemb.datasets.{module.name}")
+        for data, loader in getattr(loaded, "ENTRIES", ()):
+            found[data.name] = (data, loader)
+    return dict(sorted(found.items()))
+
+
+def list_datasets(data_home: Home = None) -> Table:
+    """The data sets, one row each, without fetching any.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        Folder of data sets; by default the folder in the environment variable EFEMB_DATA.
+
+    Returns
+    -------
+    Table
+        name, title, shape, megabytes (to fetch, about), here (whether its files are on this
+        machine), where (the folder, or the places to fetch from), terms.
+    """
+    rows = []
+    for data, _ in catalogue().values():
+        here, where = _place(data, data_home)
+        rows.append(
+            {
+                "name": data.name,
+                "title": data.title,
+                "shape": data.shape,
+                "megabytes": round(data.size / 1e6, 1),
+                "here": here,
+                "where": where,
+                "terms": data.terms,
+            }
+        )
+    return Table({column: [row[column] for row in rows] for column in rows[0]})
+
+
+def fetch(
+    name: str, data_home: Home = None, *, download: bool = True, progress: bool = True
+) -> Any:
+    """A data set by its name."""
+    known = catalogue()
+    if name not in known:
+        raise ParameterError(f"unknown data set {name!r}; {suggest(name, known)}")
+    return known[name][1](data_home=data_home, download=download, progress=progress)
+
+
+def _place(data: DataSet, data_home: Home) -> tuple[bool, str]:
+    """Whether the files are on this machine, and where they are or come from."""
+    try:
+        found = found_here(data, data_home, [])
+    except DataError as error:
+        return False, f"damaged: {error}"
+    return (True, found.where) if found else (False, f"from {'; '.join(data.carriers)}")

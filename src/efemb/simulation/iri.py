@@ -1,0 +1,200 @@
+"""simulate_iri: shopping trips of the paper's size, drawn item by item from known vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
+from efemb.data.vocabulary import Vocabulary
+from efemb.errors import ParameterError
+from efemb.parameters import Parameters
+from efemb.simulation.baskets import _check_whole, _row_sizes
+from efemb.types import Floats, Ints
+
+CHUNK_TRIPS = 1 << 14
+MOST_ITEMS = 100
+REPELLING = 0.3  # share of the components in which like items keep each other away
+SPREAD = 0.3  # of the items of a category around its centre, in units of the centres'
+
+
+@dataclass(frozen=True)
+class SimulatedTrips:
+    """Simulated trips and what made them.
+
+    Attributes
+    ----------
+    data : Dataset
+        Trips x items with counts; `report["categories"]` gives the category of each label.
+    parameters : Parameters
+        The true rho, alpha and intercept.
+    """
+
+    data: Dataset
+    parameters: Parameters
+
+
+def simulate_iri(
+    *,
+    n_rows: int = 137_632,
+    n_entities: int = 7_903,
+    n_components: int = 20,
+    n_lines: int | None = None,
+    strength: float = 1.0,
+    seed: int = 0,
+    progress: bool = False,
+) -> SimulatedTrips:
+    """Shopping trips with true vectors, at the size of the IRI data of the paper.
+
+    The items of a trip are drawn one after the other: the next one is n with probability
+    proportional to exp(intercept_n + rho_n . mean of alpha_m over the items m already there), an
+    item that is there excepted. So each item follows the model given those before it; given all
+    others it does so only about, though rho_n . alpha_m does not depend on the order of n and m.
+    Items of a category have similar vectors; some categories keep others away. Quantities are 1 or
+    a little more.
+
+    Parameters
+    ----------
+    n_rows, n_entities : int
+        Trips and items; by default those of the paper.
+    n_components : int
+        K of the true vectors.
+    n_lines : int, optional
+        Different items of all trips together, by default seven a trip; the paper does not tell.
+    strength : float
+        Standard deviation of rho_n . alpha_m, about.
+    seed : int
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    SimulatedTrips
+        Every trip has two different items or more. With the default sizes nearly every item is in
+        ten trips or more, as in the paper.
+
+    Examples
+    --------
+    >>> found = simulate_iri(n_rows=200, n_entities=60, n_components=3)
+    >>> found.data.shape, found.data.values.nnz, found.parameters.rho.shape
+    ((200, 60), 1400, (60, 3))
+    """
+    n_lines = 7 * n_rows if n_lines is None else n_lines
+    sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_components": n_components}
+    for name, value in {**sizes, "n_lines": n_lines, "seed": seed}.items():
+        _check_whole(name, value, 0 if name == "seed" else 1)
+    most = min(n_entities // 2, MOST_ITEMS)
+    if not 2 * n_rows <= n_lines <= n_rows * most:
+        raise ParameterError(
+            f"n_lines={n_lines:,} must lie between two ({2 * n_rows:,}) and {most} a trip "
+            f"({n_rows * most:,})"
+        )
+    if not (np.isfinite(strength) and strength >= 0):
+        raise ParameterError(f"strength must be >= 0, got {strength!r}")
+    rng = np.random.default_rng(seed)
+    shop = _Shop.open(n_entities, n_components, float(strength), rng)
+    row_sizes = _row_sizes(n_rows, n_lines, most, rng)
+    parts = []
+    with progress_bar("drawing trips", n_rows, progress) as advance:
+        for first in range(0, n_rows, CHUNK_TRIPS):
+            chunk = row_sizes[first : first + CHUNK_TRIPS]
+            parts.append(_trips(shop, chunk, rng))
+            advance(len(chunk))
+    return SimulatedTrips(_dataset(shop, row_sizes, parts, rng), shop.parameters)
+
+
+@dataclass(frozen=True)
+class _Shop:
+    """Items in order of their categories, with vectors centre + own part."""
+
+    parameters: Parameters
+    category: Ints  # of each item
+    centre: Floats  # (categories, K)
+    own: Floats  # (items, K)
+    running: Floats  # sum of exp(intercept) up to each item
+    edges: Floats  # the same at the border of each category
+
+    @classmethod
+    def open(
+        cls, n_entities: int, n_components: int, strength: float, rng: np.random.Generator
+    ) -> _Shop:
+        """Popularity by Zipf's law, vectors by category."""
+        n_categories = max(1, int(n_entities**0.5))
+        category = (np.arange(n_entities) * n_categories) // n_entities
+        size = np.sqrt(strength) * n_components**-0.25
+        centre = rng.normal(0.0, size, (n_categories, n_components))
+        own = rng.normal(0.0, SPREAD * size, (n_entities, n_components))
+        rho = centre[category] + own
+        # alpha = rho with some signs turned: then rho_n . alpha_m = rho_m . alpha_n.
+        signs = np.where(np.arange(n_components) < REPELLING * n_components, -1.0, 1.0)
+        intercept = -np.log(rng.permutation(n_entities) + 10.0)
+        running = np.cumsum(np.exp(intercept))
+        last = np.flatnonzero(np.diff(category, append=n_categories))
+        edges = np.concatenate([[0.0], running[last]])
+        return cls(Parameters(rho, rho * signs, intercept), category, centre, own, running, edges)
+
+
+def _trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Items of some trips, one trip after the other, each trip sorted."""
+    basket = np.full((len(sizes), int(sizes.max())), -1, dtype=np.int32)
+    sums = np.zeros((len(sizes), shop.centre.shape[1]))
+    for turn in range(basket.shape[1]):
+        trips = np.flatnonzero(sizes > turn)
+        item = _next_items(shop, basket[trips, :turn], sums[trips] / max(turn, 1), rng)
+        basket[trips, turn] = item
+        sums[trips] += shop.parameters.alpha[item]
+    basket[basket < 0] = len(shop.category)  # sorted behind all items
+    basket.sort(axis=1)
+    return basket[basket < len(shop.category)]
+
+
+def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
+    """One item for each trip, by rejection.
+
+    A category is drawn exactly for its centre, an item in it by popularity; the item's own part is
+    what it is accepted by.
+    """
+    weight = np.diff(shop.edges) * np.exp(context @ shop.centre.T)
+    running = np.cumsum(weight, axis=1)
+    highest = np.linalg.norm(context, axis=1) * np.linalg.norm(shop.own, axis=1).max()
+    item = np.empty(len(context), dtype=np.int64)
+    pending = np.arange(len(context))
+    while len(pending):
+        level = rng.random(len(pending)) * running[pending, -1]
+        drawn = (running[pending, :-1] <= level[:, None]).sum(axis=1)
+        low, high = shop.edges[drawn], shop.edges[drawn + 1]
+        place = low + (high - low) * rng.random(len(pending))
+        # Rounding may carry a place onto the upper border.
+        found = np.minimum(np.searchsorted(shop.running, place, "right"), len(shop.own) - 1)
+        fit = np.einsum("tk,tk->t", shop.own[found], context[pending])
+        accepted = rng.random(len(pending)) < np.exp(fit - highest[pending])
+        accepted &= ~(basket[pending] == found[:, None]).any(axis=1)
+        item[pending[accepted]] = found[accepted]
+        pending = pending[~accepted]
+    return item
+
+
+def _dataset(
+    shop: _Shop, sizes: Ints, parts: list[NDArray[np.int32]], rng: np.random.Generator
+) -> Dataset:
+    from scipy.sparse import csr_array
+
+    indices = np.concatenate(parts)
+    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    counts = rng.geometric(0.75, len(indices)).astype(np.float32)
+    n_entities = len(shop.category)
+    first = np.searchsorted(shop.category, shop.category)
+    names = [f"category {c}" for c in shop.category]
+    labels = [
+        f"{name} item {n}" for name, n in zip(names, np.arange(n_entities) - first, strict=True)
+    ]
+    times = np.bincount(indices, minlength=n_entities)
+    return Dataset(
+        csr_array((counts, indices, ptr), shape=(len(sizes), n_entities)),
+        entities=Vocabulary(labels, counts=times),
+        report={"categories": dict(zip(labels, names, strict=True))},
+    )

@@ -1,0 +1,167 @@
+"""simulate_zebrafish: a recording of the size of the paper's, from known fields of activity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
+from efemb.data.readers.source import Advance
+from efemb.errors import ParameterError
+from efemb.simulation.baskets import _check_whole
+from efemb.types import Floats
+
+# Parts of a larval brain from above, in micrometres: centre, half axes, share of the neurons.
+# Each part but the last, which lies on the midline, has a mirror image.
+_PARTS = (
+    ((60.0, 90.0, 120.0), (45.0, 70.0, 60.0), 0.2),  # forebrain
+    ((110.0, 290.0, 140.0), (80.0, 110.0, 70.0), 0.45),  # tectum
+    ((0.0, 560.0, 110.0), (110.0, 190.0, 80.0), 0.35),  # hindbrain
+)
+_MIDDLE = 250.0
+BLOCK_FRAMES = 256
+DECAY = 0.8  # of calcium, from frame to frame
+EVENT_RATE = 0.04  # a frame
+SUPPRESSED = 0.15  # share of the neurons that the fields around them silence
+MIRRORED = 0.3  # share of the fields that have a twin on the other side
+# Shares of the variance of a neuron: fields, events of its own; the rest is white noise, little
+# of it, because the traces of a recording are cleaned, and differences double it.
+SHARED, OWN = 0.85, 0.12
+
+
+@dataclass(frozen=True)
+class SimulatedRecording:
+    """A simulated recording and what made it: x = activity loadings' + own events + noise.
+
+    Attributes
+    ----------
+    data : Dataset
+        Frames x neurons, float32, with positions (N, 3).
+    loadings : array (N, n_fields)
+        The true vectors: how much each neuron takes part in each field.
+    activity : array (T, n_fields)
+        Calcium of each field.
+    """
+
+    data: Dataset
+    loadings: Floats
+    activity: Floats
+
+
+def simulate_zebrafish(
+    *,
+    n_neurons: int = 10_000,
+    n_frames: int = 3_000,
+    n_fields: int = 400,
+    width: float = 30.0,
+    seed: int = 0,
+    progress: bool = False,
+) -> SimulatedRecording:
+    """Calcium activity of a larval zebrafish brain, local and correlated.
+
+    A field is a bump around a point in the brain (some have a twin on the other side). It is
+    driven by random events, and calcium decays after each. A neuron takes up the fields around
+    it (some neurons with a negative sign) and adds events of its own and noise; its variance is
+    about 1.
+
+    Parameters
+    ----------
+    n_neurons, n_frames : int
+        By default those of the paper's recording.
+    n_fields : int
+        More than the components of a factor analysis, as in a brain.
+    width : float
+        Typical radius of a field, in micrometres; the brain is about 700 long.
+    seed : int
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    SimulatedRecording
+
+    Examples
+    --------
+    >>> found = simulate_zebrafish(n_neurons=50, n_frames=20, n_fields=5)
+    >>> found.data, found.loadings.shape, found.activity.shape
+    (Dataset(20 rows x 50 entities, dense float32, 3-d positions), (50, 5), (20, 5))
+    """
+    sizes = {"n_neurons": n_neurons, "n_frames": n_frames, "n_fields": n_fields}
+    for name, value in {**sizes, "seed": seed}.items():
+        _check_whole(name, value, 0 if name == "seed" else 1)
+    if not (np.isfinite(width) and width > 0):
+        raise ParameterError(f"width must be > 0, got {width!r}")
+    rng = np.random.default_rng(seed)
+    positions = _brain(n_neurons, rng)
+    loadings = _loadings(positions, n_fields, float(width), rng)
+    shared = np.sqrt((loadings**2).sum(axis=1, keepdims=True))
+    # A neuron far from all fields stays without: events of its own and noise are all it has.
+    loadings *= np.sqrt(SHARED) / np.maximum(shared, 1e-3)
+    noise = np.float32(np.sqrt(1.0 - SHARED - OWN))
+    with progress_bar("drawing frames", 3 * n_frames, progress) as advance:
+        activity = _calcium((n_frames, n_fields), rng, advance)
+        values = _calcium((n_frames, n_neurons), rng, advance)
+        values *= np.float32(np.sqrt(OWN))
+        for first in range(0, n_frames, BLOCK_FRAMES):  # all at once would need twice the memory
+            block = values[first : first + BLOCK_FRAMES]
+            block += activity[first : first + BLOCK_FRAMES] @ loadings.T
+            block += noise * rng.standard_normal(block.shape, dtype=np.float32)
+            advance(len(block))
+    return SimulatedRecording(Dataset(values, positions=positions), loadings, activity)
+
+
+def _brain(n_neurons: int, rng: np.random.Generator) -> Floats:
+    """Points inside of the parts of a brain (N, 3)."""
+    centre, radius, share = (np.array(column) for column in zip(*_PARTS, strict=True))
+    part = rng.choice(len(_PARTS), n_neurons, p=share)
+    direction = rng.standard_normal((n_neurons, 3))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    inside = direction * rng.random((n_neurons, 1)) ** (1.0 / 3.0)
+    points = centre[part] + radius[part] * inside
+    side = np.where(rng.random(n_neurons) < 0.5, -1.0, 1.0)
+    points[:, 0] = _MIDDLE + side * points[:, 0]
+    return points
+
+
+def _loadings(positions: Floats, n_fields: int, width: float, rng: np.random.Generator) -> Floats:
+    """exp(-distance^2 / (2 width^2)) of the field's centre or its twin, with signs (N, L)."""
+    centre = positions[rng.integers(len(positions), size=n_fields)]
+    twin = centre.copy()
+    mirrored = rng.random(n_fields) < MIRRORED
+    twin[mirrored, 0] = 2.0 * _MIDDLE - twin[mirrored, 0]
+    radius = width * rng.lognormal(0.0, 0.3, n_fields)
+    distance = np.minimum(_squared_distance(positions, centre), _squared_distance(positions, twin))
+    loadings = np.exp(-distance / (2.0 * radius**2)).astype(np.float32)
+    # Also because numbers near 0 that are not 0 slow processors down a lot.
+    loadings[loadings < 1e-4] = 0.0
+    # Not all neurons do what their field does: each has a gain of its own for each.
+    loadings *= rng.standard_exponential(loadings.shape, dtype=np.float32)
+    loadings[rng.random(len(positions)) < SUPPRESSED] *= -1.0
+    return loadings
+
+
+def _squared_distance(one: Floats, two: Floats) -> Floats:
+    total = np.zeros((len(one), len(two)))
+    for a, b in zip(one.T, two.T, strict=True):
+        total += (a[:, None] - b) ** 2
+    return total
+
+
+def _calcium(shape: tuple[int, int], rng: np.random.Generator, advance: Advance) -> Floats:
+    """Random events after which calcium decays, of mean about 0 and variance 1 (frames, things)."""
+    values = np.empty(shape, dtype=np.float32)
+    # Of exponential events at a rate p: mean p / (1 - d), variance p (2 - p) / (1 - d^2).
+    mean = EVENT_RATE / (1.0 - DECAY)
+    deviation = np.sqrt(EVENT_RATE * (2.0 - EVENT_RATE) / (1.0 - DECAY**2))
+    now = np.full(shape[1], mean, dtype=np.float32)
+    for frame in values:
+        now *= np.float32(DECAY)
+        happened = np.flatnonzero(rng.random(shape[1], dtype=np.float32) < EVENT_RATE)
+        now[happened] += rng.standard_exponential(len(happened), dtype=np.float32)
+        frame[:] = now
+        advance(1)
+    values -= np.float32(mean)
+    values /= np.float32(deviation)
+    return values
