@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from efemb.contexts.base import BoundContext, dense_rows, or_one
 from efemb.contexts.row_bags import RowBags
 from efemb.contexts.window import WindowBags
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Bernoulli, Categorical
 from efemb.objective import expected_value, log_density
 from efemb.scoring import (
@@ -124,17 +124,40 @@ def entry_scores(
     return normalized_log_likelihood(Categorical(), spec.link, known, *arrays[:2], shifted)
 
 
+def check_entries(entries: Any, n_rows: int, n_entities: int) -> tuple[Ints, Ints]:
+    """A pair of integer arrays (rows, entities) inside the data."""
+    try:
+        rows, entities = (np.atleast_1d(np.asarray(part)) for part in entries)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("entries must be a pair of integer arrays (rows, entities)") from error
+    if rows.shape != entities.shape or rows.ndim != 1:
+        raise ParameterError("entries must be two integer arrays of the same length")
+    for name, index, size in (("rows", rows, n_rows), ("entities", entities, n_entities)):
+        if not np.issubdtype(index.dtype, np.integer):
+            raise InputTypeError(f"{name} of the entries must be integers, got {index.dtype}")
+        if len(index) and (index.min() < 0 or index.max() >= size):
+            raise ParameterError(f"{name} of the entries must lie in 0 ... {size - 1}")
+    return rows, entities
+
+
 def log_mean_blocks(
-    spec: Spec, bound: BoundContext, vectors: Vectors, rows: Ints, entities: Ints
+    spec: Spec, bound: BoundContext, vectors: Vectors, rows: Any, entities: Any
 ) -> Iterator[tuple[slice, Floats]]:
     """Logarithms of the conditional means of all entities, given rows that lack one entity each.
 
-    Yields (slice of the asked cells, array (cells, N)); a cell's entity is taken out of its row if
+    Gives (slice of the asked cells, array (cells, N)); a cell's entity is taken out of its row if
     it is there. A categorical family gives them up to a constant.
     """
     shares = spec.family.normalized_score and bound.n_dims == 1
     if not shares or not isinstance(bound, RowBags):
         raise ParameterError("log_means is for counts and binary data whose contexts are rows")
+    rows, entities = check_entries((rows, entities), bound.n_rows, bound.n_entities)
+    return _log_mean_blocks(spec, bound, vectors, rows, entities)
+
+
+def _log_mean_blocks(
+    spec: Spec, bound: RowBags, vectors: Vectors, rows: Ints, entities: Ints
+) -> Iterator[tuple[slice, Floats]]:
     needed, place = np.unique(rows, return_inverse=True)
     entries = Entries.of_cells(bound.block(needed), bound.n_context_vectors, place, entities)
     for part, Z in entries.blocks(vectors.bag, bound.n_entities):

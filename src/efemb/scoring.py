@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from efemb.contexts.row_bags import RowBlock
 
 CHUNK_NUMBERS = 1 << 22
+CACHED_NUMBERS = 1 << 17  # stay in the cache while they are used four times
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,25 @@ def normalized_log_likelihood(
 def _log_share(family: Family, link: Link, u: Floats, place: Ints, ids: Ints) -> Floats:
     """log(m_id / sum_j m_j) of entries in rows `place` of the inner products u (overwritten)."""
     v = log_expected_value(family, link, u)
-    top = v.max(axis=1)
-    picked = v[place, ids] - top[place]
-    v -= top[:, None]
-    np.exp(v, out=v)
-    return np.asarray(picked - np.log(v.sum(axis=1))[place])
+    return np.asarray(v[place, ids] - log_sums(v)[place])
+
+
+def log_sums(values: Floats) -> Floats:
+    """log sum_j exp(v_j) of each row, without overflow.
+
+    >>> log_sums(np.log([[1.0, 3.0], [1e200, 1e200]])).round(4).tolist()
+    [1.3863, 461.2102]
+    """
+    found = np.empty(len(values), dtype=np.float64)
+    step = max(1, CACHED_NUMBERS // max(values.shape[1], 1))
+    for start in range(0, len(values), step):
+        some = values[start : start + step]
+        top = some.max(axis=1)
+        with np.errstate(invalid="ignore"):  # all means 0: no share is defined, NaN says so
+            scaled = some - top[:, None]
+        np.exp(scaled, out=scaled)
+        found[start : start + step] = top + np.log(scaled.sum(axis=1))
+    return found
 
 
 def log_expected_value(family: Family, link: Link, u: Floats) -> Floats:

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.families.base import Family, Interval
-from efemb.types import Bools, Floats, Ints
+from efemb.types import Floats
 
 MOST_COMPONENTS = 65_536
-LARGEST = 1e12  # squares of gradients must stay finite in single precision
 
 
 def check_components(n_components: Any) -> int:
@@ -25,52 +22,6 @@ def check_components(n_components: Any) -> int:
             f"n_components must lie between 1 and {MOST_COMPONENTS:,}, got {n_components}"
         )
     return int(n_components)
-
-
-def check_support(data: Dataset, family: Family, *, allow_real: bool, way_out: str) -> None:
-    """Raise `DataError` naming the first bad value if the family cannot have produced the data."""
-    support = family.support
-    if allow_real:
-        support = Interval(low=support.low, high=support.high)
-    stored = data.values.data if data.is_sparse else data.values
-    missing = np.isnan(stored)
-    if missing.any() and not family.missing:
-        _refuse(data, missing, f"{family.name()} needs observed values", "drop those rows")
-    bad = support.broken_by(stored)
-    if bad.any():
-        first = stored[bad].ravel()[0]
-        if first < support.low:
-            check_not_negative(data, f"{family.name()} needs {support}")
-        hint = way_out if np.isfinite(first) else "remove infinite values"
-        _refuse(data, bad, f"{family.name()} needs {support}", hint)
-    huge = np.abs(stored) > LARGEST
-    if huge.any():
-        _refuse(data, huge, f"values must not exceed {LARGEST:g}", "scale the data")
-
-
-def check_not_negative(data: Dataset, rule: str = "values must be >= 0") -> None:
-    """Refuse values below 0."""
-    stored = data.values.data if data.is_sparse else data.values
-    bad = stored < 0
-    if bad.any():
-        _refuse(data, bad, f"Negative values in data: {rule}", "remove or correct such values")
-
-
-def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
-    if data.is_sparse:
-        place = int(np.flatnonzero(bad)[0])
-        row = int(np.searchsorted(data.values.indptr, place, side="right")) - 1
-        entity, value = int(data.values.indices[place]), data.values.data[place]
-    else:
-        index = tuple(int(i) for i in np.argwhere(bad)[0])
-        row, entity, value = index[0], index[1], data.values[index]
-    name = f"entity {entity}"
-    if data.entities is not None:
-        name = f"column {shorten(data.entities.labels[entity])}"
-    more = int(bad.sum()) - 1
-    others = f", and {more:,} more" if more else ""
-    shown = "NaN" if np.isnan(value) else f"{value:g}"
-    raise DataError(f"{rule}; {name} has {shown} (first in row {row}{others}); {way_out}")
 
 
 def check_shape(data: Dataset) -> None:
@@ -168,22 +119,6 @@ def no_weights(weight: Any, positions: Any) -> None:
         raise ParameterError("text models take no positions: words have none")
     if weight is not None:
         raise ParameterError("text models take no sample_weight: repeat documents instead")
-
-
-def check_entries(entries: Any, n_rows: int, n_entities: int) -> tuple[Ints, Ints]:
-    """A pair of integer arrays (rows, entities) inside the data."""
-    try:
-        rows, entities = (np.atleast_1d(np.asarray(part)) for part in entries)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError("entries must be a pair of integer arrays (rows, entities)") from error
-    if rows.shape != entities.shape or rows.ndim != 1:
-        raise ParameterError("entries must be two integer arrays of the same length")
-    for name, index, size in (("rows", rows, n_rows), ("entities", entities, n_entities)):
-        if not np.issubdtype(index.dtype, np.integer):
-            raise InputTypeError(f"{name} of the entries must be integers, got {index.dtype}")
-        if len(index) and (index.min() < 0 or index.max() >= size):
-            raise ParameterError(f"{name} of the entries must lie in 0 ... {size - 1}")
-    return rows, entities
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.data.aligning import with_new
 from efemb.data.dataset import Dataset
-from efemb.data.vocabulary import Vocabulary
 from efemb.engine.optimizers import OptimizerState
 from efemb.errors import DataError
 from efemb.parameters import Parameters
-from efemb.types import Floats, Ints
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.estimators.base import BaseEmbedding
@@ -31,29 +31,12 @@ def grown(
         return X, parameters, state
     if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):
         raise DataError("only models with one vector pair an entity can grow their vocabulary")
-    old = {label: place for place, label in enumerate(known.labels.tolist())}
-    fresh = [label for label in X.entities.labels.tolist() if label not in old]
-    place = {**old, **{label: len(old) + i for i, label in enumerate(fresh)}}
-    index = np.array([place[label] for label in X.entities.labels.tolist()])
-    labels = Vocabulary([*known.labels.tolist(), *fresh])
-    estimator.vocabulary_ = labels
-    estimator.n_features_in_ = len(labels)
-    more = _more_rows(parameters, len(fresh), rng)
-    return _moved(X, index, labels), more, _more(state, len(fresh))
-
-
-def _moved(data: Dataset, index: Ints, labels: Vocabulary) -> Dataset:
-    from scipy.sparse import coo_array
-
-    size = (data.n_rows, len(labels))
-    if data.is_sparse:
-        cells = data.values.tocoo()
-        values: Any = coo_array((cells.data, (cells.row, index[cells.col])), shape=size).tocsr()
-    else:
-        values = np.zeros(size, dtype=data.values.dtype)
-        values[:, index] = data.values
-    kept = {"row_labels": data.row_labels, "users": data.users, "recordings": data.recordings}
-    return Dataset(values, entities=labels, report=data.report, **kept)
+    data = with_new(X, known, len(known), absent=0.0)
+    assert data.entities is not None
+    estimator.vocabulary_ = data.entities
+    estimator.n_features_in_ = data.n_entities
+    n_new = data.n_entities - len(known)
+    return data, _more_rows(parameters, n_new, rng), _more(state, n_new)
 
 
 def _more_rows(parameters: Parameters, n: int, rng: np.random.Generator) -> Parameters:

@@ -105,7 +105,7 @@ class Predictions(Queries):
         array (n, K)
         """
         _, bound, vectors = self._bind(X)
-        rows, entities = checking.check_entries(entries, bound.n_rows, bound.n_entities)
+        rows, entities = prediction.check_entries(entries, bound.n_rows, bound.n_entities)
         return prediction.context_sums(bound, vectors, rows, entities)
 
     def conditional(self, X: Any) -> Floats:
@@ -125,9 +125,7 @@ class Predictions(Queries):
         ------
         (slice of the asked cells, array (cells, N)), block by block
         """
-        spec, bound, vectors = self._bind(X)
-        cells = checking.check_entries((rows, entities), bound.n_rows, bound.n_entities)
-        return prediction.log_mean_blocks(spec, bound, vectors, *cells)
+        return prediction.log_mean_blocks(*self._bind(X), rows, entities)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """How well the entries of X are predicted from their contexts; higher is better.
@@ -161,12 +159,12 @@ class Predictions(Queries):
             return profile_objective(space, solver, checked)
 
     @available_if(_has_labels)
-    def predict(self, context: Any, top: int = 10, *, unknown: str = "error") -> Any:
-        """Entities that belong into a context of labels; see `FittedEmbedding.predict`.
+    def predict(self, context: Any, top: int = 10, **options: Any) -> Any:
+        """Entities that belong into a context of labels; see `efemb.query.predict`.
 
         Only after a fit to labelled data: scikit-learn takes `predict` for something else.
         """
-        return super().predict(context, top, unknown=unknown)
+        return super().predict(context, top, **options)
 
     def fitted(self) -> FittedEmbedding:
         """The result of the fit as an object of its own, free of scikit-learn and numba."""

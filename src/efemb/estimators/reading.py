@@ -37,11 +37,6 @@ def _refuse_text(estimator: Any, X: Any) -> None:
         )
 
 
-def binarized(data: Dataset) -> Dataset:
-    """The data with 1 for every value that is not zero."""
-    return _changed(data, _binary(data.values), data.positions)
-
-
 def _changed(data: Dataset, values: Any, positions: Any) -> Dataset:
     return Dataset(
         values,
@@ -93,12 +88,10 @@ def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
             f"X has {data.n_entities} features, but {type(estimator).__name__} was fitted with "
             f"{known} features"
         )
+    labels = getattr(estimator, "vocabulary_", None)
+    if not reset and labels is not None and data.entities not in (None, labels):
+        raise DataError(
+            "the entities of X are not those of the fit in the same order; "
+            "efemb.data.aligned(X, model.vocabulary_) sorts them"
+        )
     return data
-
-
-def _binary(values: Any) -> Any:
-    if isinstance(values, np.ndarray):
-        return np.where(np.isnan(values), np.nan, (values != 0).astype(values.dtype))
-    found = values.copy()
-    found.data = np.where(np.isnan(found.data), np.nan, 1).astype(found.dtype)
-    return found

@@ -1,0 +1,128 @@
+"""Data in the order of a model's entities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.errors import DataError
+from efemb.types import Floats, Ints
+
+
+def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
+    """The data over exactly the entities of `vocabulary`, in its order.
+
+    Entities that it does not know are left out and counted in `report["unknown_entities"]`. What
+    the data lack is zero in sparse data and an error in dense ones.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> data = Dataset(csr_array([[1.0, 2.0]]), entities=["milk", "tea"])
+    >>> aligned(data, Vocabulary(["beer", "milk"])).values.toarray().tolist()
+    [[0.0, 1.0]]
+    """
+    labels = data.entities
+    if labels is None:
+        raise DataError("data without labels cannot be brought into the order of others")
+    code = np.array([vocabulary.index_of(one) if one in vocabulary else -1 for one in labels])
+    known = np.flatnonzero(code >= 0)
+    if not len(known):
+        raise DataError(
+            f"none of the {len(labels):,} entities of the data is one of the model's "
+            f"{len(vocabulary):,}"
+        )
+    report = {**data.report, "unknown_entities": len(labels) - len(known)}
+    if not data.is_sparse:
+        ordered, _ = in_order(data.take_entities(known), vocabulary)
+        return ordered._replace(ordered.values, report=report)
+    return data._replace(_moved(data, code, len(vocabulary)), entities=vocabulary, report=report)
+
+
+def _moved(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
+    """The values with column n at place[n], or gone where it is -1 (sparse data only)."""
+    if not data.is_sparse:
+        shape = (data.n_rows, size, *data.shape[2:])
+        values: Floats = np.full(shape, absent, dtype=data.values.dtype)
+        values[:, place] = data.values
+        return values
+    from scipy.sparse import csr_array
+
+    column = place[data.values.indices]
+    row = np.repeat(np.arange(data.n_rows), np.diff(data.values.indptr))
+    kept = column >= 0
+    cells = (row[kept], column[kept])
+    matrix = csr_array((data.values.data[kept], cells), shape=(data.n_rows, size))
+    matrix.sort_indices()
+    return matrix
+
+
+def in_order(data: Dataset, known: Vocabulary | None) -> tuple[Dataset, Ints | None]:
+    """The data with their entities in the order of `known`, and the new code of each entity."""
+    labels = data.entities
+    if known is None or labels is None or labels == known:
+        return data, None
+    missing = [label for label in known if label not in labels]
+    unknown = [label for label in labels if label not in known]
+    if missing or unknown:
+        lacks = f"lack {shorten(missing[0])}" if missing else f"have {shorten(unknown[0])}"
+        raise DataError(
+            f"the entities of the data are not those of the model: the data {lacks} "
+            f"({len(missing):,} of the model's {len(known):,} are missing, {len(unknown):,} are "
+            "unknown to it); read both with the same labels, then split"
+        )
+    order = np.array([labels.index_of(label) for label in known], dtype=np.int64)
+    if len(np.unique(order)) < data.n_entities:
+        raise DataError("labels of the data stand for more than one of the model's: rename them")
+    sorted_ = data.take_entities(order)
+    # A number and its text are one label, so that the labels of the model are the ones to keep.
+    return sorted_._replace(sorted_.values, entities=known), np.argsort(order)
+
+
+def with_new(data: Dataset, known: Vocabulary | None, n_known: int, *, absent: float) -> Dataset:
+    """The data with known entities in their order, then new ones in the order of the data.
+
+    Parameters
+    ----------
+    data : Dataset
+    known : Vocabulary, or None: the first `n_known` columns are the known entities
+    absent : value of known entities that the data lack (dense data)
+
+    Examples
+    --------
+    >>> data = Dataset([[1, 2, 3]], entities=["new", "b", "a"])
+    >>> found = with_new(data, Vocabulary(["a", "b", "c"]), 3, absent=0.0)
+    >>> found.values.tolist(), found.entities.labels.tolist()
+    ([[3.0, 2.0, 0.0, 1.0]], ['a', 'b', 'c', 'new'])
+    """
+    if known is None:
+        if data.n_entities < n_known:
+            raise DataError(
+                f"the data have {data.n_entities} columns, the model {n_known} entities"
+            )
+        return data
+    if data.entities is None:
+        raise DataError("the model has labels: data with new entities need them too")
+    index, labels = _places(data.entities, known)
+    if len(labels) == len(index) and (index == np.arange(len(index))).all():
+        return data
+    values = _moved(data, index, len(labels), absent)
+    return data._replace(values, entities=labels, positions=None)
+
+
+def places(data: Dataset, known: Vocabulary | None) -> Ints:
+    """Column of each entity of the data among the aligned ones."""
+    if known is None or data.entities is None:
+        return np.arange(data.n_entities)
+    return _places(data.entities, known)[0]
+
+
+def _places(found: Vocabulary, known: Vocabulary) -> tuple[Ints, Vocabulary]:
+    codes = {label: place for place, label in enumerate(known.labels.tolist())}
+    for label in found.labels.tolist():
+        codes.setdefault(label, len(codes))
+    index = np.array([codes[label] for label in found.labels.tolist()], dtype=np.int64)
+    return index, Vocabulary(codes)

@@ -1,0 +1,133 @@
+"""What evaluation needs to know about a model, ours or a rival, and the data in its order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import Window
+from efemb.data.aligning import in_order
+from efemb.data.corpus import Corpus
+from efemb.data.dataset import Dataset
+from efemb.data.readers.matrix import read_matrix
+from efemb.data.vocabulary import Vocabulary
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.families import Family
+from efemb.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model and the data it is judged on.
+
+    given : the data as the user orders their entities;  data : in the order of the model's
+    code : (N,) code in the model of each entity of `given`; None where the orders are the same
+    """
+
+    model: Any
+    family: Family
+    given: Dataset
+    data: Dataset
+    code: Ints | None = None
+
+    @classmethod
+    def of(cls, model: Any, X: Any) -> Judged:
+        """Read X, check it against the family, and bring its entities into the model's order."""
+        family = family_of(model)
+        if isinstance(X, Corpus) or isinstance(_context(model), Window):
+            raise ParameterError(
+                "text has no rows x entities: score it with efemb.evaluation.held_out_words"
+            )
+        given = as_dataset(X)
+        judged = cls(model, family, given, *in_order(given, vocabulary_of(model)))
+        judged.check_values(given)
+        return judged
+
+    @property
+    def binarizes(self) -> bool:
+        """Whether the model takes every non-zero value for 1."""
+        return bool(getattr(self.model, "binarize", False))
+
+    @property
+    def by_shares(self) -> bool:
+        """Whether entries are scored by the share of their mean: counts or binary data on rows."""
+        if not self.family.normalized_score or self.data.n_dims > 1:
+            return False
+        bound = self.bound(self.data)
+        if bound is None and not hasattr(self.model, "log_means"):
+            raise InputTypeError(f"{_name(self.model)} has no log_means, which counts need")
+        return bound is None or isinstance(bound, RowBags)
+
+    def bound(self, data: Dataset) -> BoundContext | None:
+        """The contexts of an embedding on data; None for other models."""
+        bind = getattr(self.model, "_bind", None)
+        if bind is None:
+            return None
+        bound: BoundContext = bind(data)[1]
+        return bound
+
+    def conditional(self, data: Dataset) -> Floats:
+        """The model's conditional means of all cells, in the shape of the data."""
+        found = np.asarray(self.model.conditional(data))
+        if found.shape != data.shape:
+            raise DataError(
+                f"{_name(self.model)}.conditional gave shape {found.shape} for data of shape "
+                f"{data.shape}"
+            )
+        return found
+
+    def check_values(self, data: Dataset) -> None:
+        """Refuse values that the family cannot have produced."""
+        from efemb.domains import check_not_negative, check_support
+
+        if self.binarizes:
+            check_not_negative(data)
+            return
+        # Whether fractions are welcome is the model's to say.
+        check_support(data, self.family, allow_real=True, way_out="remove or correct such values")
+
+    def codes(self, entity: Ints) -> Ints:
+        """Codes in the model of some entities of `given`."""
+        return entity if self.code is None else self.code[entity]
+
+
+def as_dataset(X: Any) -> Dataset:
+    """X as it is, or read; the columns of a frame label its entities."""
+    return X if isinstance(X, Dataset) else read_matrix(X)
+
+
+def family_of(model: Any) -> Family:
+    """The family that a fitted model says it has."""
+    if not hasattr(model, "conditional") and not hasattr(model, "log_means"):
+        raise InputTypeError(
+            f"expected a fitted model with conditional or log_means, not {type(model).__name__}"
+        )
+    spec = getattr(model, "spec", None)
+    places = (getattr(model, "family_", None), getattr(spec, "family", None))
+    for family in (*places, getattr(model, "family", None)):
+        if isinstance(family, Family):
+            return family
+    raise ParameterError(f"{_name(model)} has no family_: call fit first")
+
+
+def vocabulary_of(model: Any) -> Vocabulary | None:
+    """The labels a model was fitted to, if it knows them."""
+    for name in ("vocabulary_", "vocabulary"):
+        found = getattr(model, name, None)
+        if isinstance(found, Vocabulary):
+            return found
+    columns = getattr(model, "feature_names_in_", None)  # what scikit-learn keeps of a frame
+    return None if columns is None else Vocabulary(columns)
+
+
+def _context(model: Any) -> Any:
+    spec = getattr(model, "spec", None)
+    return getattr(model, "context", None) if spec is None else spec.context
+
+
+def _name(model: Any) -> str:
+    return type(model).__name__

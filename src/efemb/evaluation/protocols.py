@@ -1,0 +1,177 @@
+"""Protocols: which entries are predicted, and what of the data may be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.data.aligning import in_order
+from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.evaluation.context_sizes import context_sizes
+from efemb.evaluation.entries import missing_unless_stored, refuse_overlap, stored_entries
+from efemb.evaluation.models import Judged, as_dataset
+from efemb.evaluation.predictions import Predictions
+from efemb.evaluation.reporting import from_means, from_shares
+from efemb.types import Ints
+
+
+def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
+    """Predict every entry from the rest of its row.
+
+    Counts and binary data: each non-zero entry, given its row without it. Real data: each observed
+    number, given the others; NaN is missing, neither asked for nor evidence. Rows of X that were
+    held out from training give an honest score.
+
+    Parameters
+    ----------
+    model : fitted estimator, baseline or FittedEmbedding
+    X : Dataset, array, sparse matrix or data frame, rows x entities
+        Labelled entities may come in another order than the model's.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Predictions
+        Its `n_skipped` entries are alone in their row: nothing to predict them from.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = efemb.simulate("p-emb", n_rows=400, n_entities=12, n_components=2, seed=0)
+    >>> train, test = trips.data.split(test=0.2, seed=0)
+    >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(train)
+    >>> found = leave_one_out(model, test)
+    >>> bool(np.isclose(found.normalized_log_likelihood().value, model.score(test)))
+    True
+    """
+    judged = Judged.of(model, X)
+    if not judged.by_shares:
+        means = judged.conditional(judged.data)[:, judged.codes(_all(judged.given))]
+        return from_means(judged, _dense(judged.given), means, _sizes(judged, judged.data))
+    stored, row = stored_entries(judged.given)
+    alone = (np.diff(stored.indptr) == 1)[row]
+    if alone.all():
+        raise DataError(
+            "no row has two or more non-zero entities, so there is no context to predict from"
+        )
+    return from_shares(judged, row, stored.indices, stored.data, alone, progress)
+
+
+def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False) -> Predictions:
+    """Predict entries that were taken out of the rows of X, from what is left of those rows.
+
+    Parameters
+    ----------
+    model : fitted estimator, baseline or FittedEmbedding
+    X : rows x entities, without the held-out entries
+        They are zero in counts and binary data, NaN in real data, as `split(by="entries")` leaves
+        them.
+    entries : like X, of the same shape
+        The held-out entries: of counts what is not zero, of real data what is not NaN, or what is
+        stored in a sparse matrix.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Predictions
+        Its `n_skipped` entries belong to rows in which nothing is left.
+    """
+    judged = Judged.of(model, X)
+    held = _held(judged, entries)
+    if not judged.by_shares:
+        wanted = missing_unless_stored(held) if held.is_sparse else held.values
+        refuse_overlap(~np.isnan(wanted) & ~np.isnan(_dense(judged.given)))
+        means = judged.conditional(judged.data)[:, judged.codes(_all(judged.given))]
+        return from_means(judged, wanted, means, _sizes(judged, judged.data))
+    stored, row = stored_entries(held)
+    left, _ = stored_entries(judged.given)
+    refuse_overlap(stored.multiply(left))
+    if len(row) == 0:
+        raise DataError("entries holds no entry to predict")
+    empty = (np.diff(left.indptr) == 0)[row]
+    if empty.all():
+        raise DataError("nothing is left in the rows of X that entries were held out from")
+    return from_shares(judged, row, stored.indices, stored.data, empty, progress)
+
+
+def leave_fold_out(
+    model: Any, X: Any, *, folds: int = 4, seed: int = 0, progress: bool = False
+) -> Predictions:
+    """Predict each fold of the entities from the other folds (real data).
+
+    `default_rng(seed).permutation(N)`, cut into `folds` parts of (nearly) equal size, makes the
+    folds. To predict one, its columns become NaN: they are no one's context. What then has an empty
+    context is predicted by the intercept (or 0) and counted (`Predictions.n_empty`); the sizes of
+    the shrunken contexts are in `Predictions.context_sizes()`.
+
+    Parameters
+    ----------
+    model : fitted estimator, baseline or FittedEmbedding
+    X : rows x entities
+    folds : int
+        At least 2.
+    seed : int
+    progress : bool
+        Show a progress bar.
+    """
+    judged = Judged.of(model, X)
+    if not judged.family.missing:
+        raise ParameterError(
+            f"leave_fold_out hides values as missing, which the {judged.family.name()} family has "
+            "no notion of; counts and binary data are judged by leave_one_out or held_out_entries"
+        )
+    parts = fold_members(judged.given.n_entities, folds, seed)
+    values = _dense(judged.data)
+    means, sizes = np.empty(values.shape), None
+    with progress_bar("predicting folds", len(parts), progress) as advance:
+        for part in parts:
+            hidden = values.copy()
+            hidden[:, judged.codes(part)] = np.nan
+            masked = judged.data._replace(hidden)
+            means[:, part] = judged.conditional(masked)[:, judged.codes(part)]
+            found = _sizes(judged, masked)
+            if found is not None:
+                sizes = np.empty_like(found) if sizes is None else sizes
+                sizes[:, part] = found[:, part]
+            advance(1)
+    return from_means(judged, _dense(judged.given), means, sizes)
+
+
+def fold_members(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
+    """Entities of each fold, drawn at random."""
+    if isinstance(folds, bool) or not isinstance(folds, int | np.integer):
+        raise InputTypeError(f"folds must be an integer, got {folds!r}")
+    if not 2 <= folds <= n_entities:
+        raise ParameterError(
+            f"folds must lie between 2 and the number of entities, {n_entities}; got {folds}"
+        )
+    return list(np.array_split(np.random.default_rng(seed).permutation(n_entities), folds))
+
+
+def _held(judged: Judged, entries: Any) -> Dataset:
+    """The held-out entries, their entities in the order of the user's X."""
+    given = judged.given
+    held, _ = in_order(as_dataset(entries), given.entities)
+    if held.shape != given.shape:
+        raise DataError(f"entries has shape {held.shape}, but X has {given.shape}")
+    judged.check_values(held)
+    return held
+
+
+def _sizes(judged: Judged, data: Dataset) -> Ints | None:
+    """Observed members of every context, columns in the order of the user's X."""
+    found = context_sizes(judged.bound(data))
+    return None if found is None else found[:, judged.codes(_all(data))]
+
+
+def _all(data: Dataset) -> Ints:
+    return np.arange(data.n_entities)
+
+
+def _dense(data: Dataset) -> Any:
+    return data.values.toarray() if data.is_sparse else data.values

@@ -1,0 +1,78 @@
+"""Score: a mean over units, entries or rows, and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from efemb.errors import DataError, ParameterError, suggest
+from efemb.types import Floats, Ints
+
+By: TypeAlias = Literal["unit", "entry", "row"]
+BY = ("unit", "entry", "row")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean and its standard error.
+
+    value : the mean
+    standard_error : standard deviation / sqrt(n), of what the mean is over
+    n : units, entries or rows that it is over
+
+    Examples
+    --------
+    >>> Score(-5.6911, 0.0061, 26_000)
+    Score(-5.6911 +- 0.0061, n = 26,000)
+    """
+
+    value: float
+    standard_error: float
+    n: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"Score({self.value:.4f} +- {self.standard_error:.4f}, n = {self.n:,.10g})"
+
+
+def averaged(values: Floats, by: By, *, x: Floats, row: Ints) -> Score:
+    """Mean of a number for each entry.
+
+    "entry": sum v / n. "unit": sum x v / sum x, as if an entry of x units were x entries.
+    "row": the mean over rows of the mean of their entries.
+    """
+    if len(values) == 0:
+        raise DataError("there is no entry to average over")
+    weight = weights(by, x=x)
+    if by == "row":
+        row_sums = per_row(values, weight, row)
+        values, weight = row_sums[0] / row_sums[1], np.ones(len(row_sums[1]))
+    n = float(weight.sum())
+    with np.errstate(invalid="ignore"):  # the score of an impossible entry is -inf
+        mean = float(weight @ values / n)
+        variance = float(weight @ (values - mean) ** 2 / n)
+    return Score(mean, float(np.sqrt(variance / n)), n)
+
+
+def weights(by: Any, *, x: Floats) -> Floats:
+    """What each entry weighs: its units, or 1."""
+    if by not in BY:
+        raise ParameterError(f"by={by!r} is unknown; {suggest(by, BY)}")
+    if by != "unit":
+        return np.ones(len(x))
+    if (x <= 0).any():
+        raise ParameterError(
+            'by="unit" weighs entries by their counts, but not all values are > 0; '
+            'use by="entry" or by="row"'
+        )
+    return x.astype(np.float64)
+
+
+def per_row(values: Floats, weight: Floats, row: Ints) -> tuple[Floats, Floats]:
+    """Sums of weight * value and of weight, of each row that has entries, in order of the rows."""
+    _, place = np.unique(row, return_inverse=True)
+    return np.bincount(place, weight * values), np.bincount(place, weight)
