@@ -1,0 +1,262 @@
+"""The interface that models and baselines share, and what all baselines have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from efemb.baselines.cells import dense, log_shares, sparse, stored_cells
+from efemb.data.readers.progress import progress_bar
+from efemb.domains import check_support
+from efemb.errors import DataError, ParameterError
+from efemb.estimators import checking
+from efemb.estimators.reading import read
+from efemb.families import Family
+from efemb.prediction import check_entries
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+    from efemb.data.vocabulary import Vocabulary
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What evaluation asks of anything that predicts the entries of a row from one another."""
+
+    def fit(self, X: Any, y: Any = None, *, validation: Any = None) -> Self:
+        """Learn from rows x entities; `validation`: entries that these rows lack, or other rows."""
+        ...
+
+    def score(self, X: Any) -> float:
+        """Counts: normalised log-likelihood per unit. Real data: mean conditional log-density."""
+        ...
+
+    def conditional(self, X: Any) -> Floats:
+        """E[x_tn | the other entries of row t] of every cell; NaN is missing, and predicted."""
+        ...
+
+
+@runtime_checkable
+class CountModel(Model, Protocol):
+    """A model of counts or binary data."""
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks (slice of the asked cells, log E[x_j | row without that cell] of all j)."""
+        ...
+
+
+class Baseline(BaseEstimator, ABC):
+    """Rows have a factor theta_t that is recovered from the rest of the row: u = theta . beta_n.
+
+    A member gives `_fit`, and for counts `_factors` (the recovered factors of some cells),
+    `_columns` (beta and an offset) and `_log_mean` (log E[x] from u); for real data `_moments`.
+    """
+
+    verbose: int
+    family_: Family
+    vocabulary_: Vocabulary | None
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None, *, validation: Any = None) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : Dataset, array, sparse array or data frame, rows x entities
+        y : ignored
+        validation : like X, optional
+            Entries of the same rows that X lacks (they are neither zeros nor missing in X then,
+            but left out), or other rows. Tells when to stop, where a model has to be told.
+
+        Returns
+        -------
+        self
+        """
+        before = dict(self.__dict__)
+        try:
+            self._check()
+            self.family_ = self._family()
+            data = self._read(X, reset=True)
+            checking.check_shape(data)
+            held = None if validation is None else self._read(validation, reset=False)
+            self._fit(data, held)
+            self.vocabulary_ = data.entities
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """log E[x_j | row without the asked entity] of all entities j, for counts.
+
+        Parameters
+        ----------
+        X : like in `fit`
+        rows, entities : integer arrays (n,)
+            The asked cells; an entity that is in its row is taken out of it first.
+
+        Yields
+        ------
+        (slice of the asked cells, array (cells, N)), block by block
+        """
+        data = self._known(X)
+        if not self.family_.normalized_score:
+            raise ParameterError("log_means is for counts and binary data")
+        cells = check_entries((rows, entities), data.n_rows, data.n_entities)
+        return self._log_mean_blocks(data, *cells)
+
+    def conditional(self, X: Any) -> Floats:
+        """E[x_tn | the other entries of row t] of every cell, (T, N).
+
+        NaN (real data) is missing: neither target nor evidence, but predicted.
+        """
+        data = self._known(X)
+        if not self.family_.normalized_score:
+            return self._moments(data)[0]
+        beta, offset = self._columns()
+        rows, entities = (ids.ravel() for ids in np.indices(data.shape))
+        found = np.empty(rows.size)
+        with progress_bar("predicting cells", rows.size, bool(self.verbose)) as advance:
+            for part, theta in self._factor_blocks(data, rows, entities):
+                own = entities[part]
+                u = np.einsum("ik,ik->i", theta, beta[own]) + offset[own]
+                found[part] = np.exp(self._log_mean(u))
+                advance(len(own))
+        return found.reshape(data.shape)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """How well the entries of X are predicted from the rest of their rows; higher is better.
+
+        Counts and binary data: normalised log-likelihood per unit, leaving one entry out at a
+        time; entries that are alone in their row are skipped. Real data: mean log-density.
+        """
+        data = self._known(X)
+        if not self.family_.normalized_score:
+            return float(np.nanmean(self._log_densities(data)))
+        return self._share_score(data, shown=bool(self.verbose))
+
+    def log_densities(self, X: Any) -> Floats:
+        """log p(x_tn | the other entries of row t) of every cell, NaN where missing; real data."""
+        data = self._known(X)
+        if self.family_.normalized_score:
+            raise ParameterError("log_densities is for real data; counts have log_means")
+        return self._log_densities(data)
+
+    # -- for members -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _family(self) -> Family:
+        """What the data are draws of."""
+
+    @abstractmethod
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        """Learn."""
+
+    def _check(self) -> None:
+        """Raise a typed error that names the first bad option."""
+
+    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+        """theta of each cell's row, given all cells of the row but that one, (cells, K)."""
+        raise NotImplementedError
+
+    def _columns(self) -> tuple[Floats, Floats]:
+        """beta (N, K) and offset (N,)."""
+        raise NotImplementedError
+
+    def _log_mean(self, u: Floats) -> Floats:
+        """log E[x] at u = theta . beta + offset."""
+        raise NotImplementedError
+
+    def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
+        """Mean (T, N) of each cell given the rest of its row, and its variance (any shape)."""
+        raise NotImplementedError
+
+    def _numbers_of_a_cell(self, n_entities: int) -> int:
+        """How much memory `_factors` and the means take for one cell."""
+        return n_entities
+
+    # -- shared ------------------------------------------------------------------------------------
+
+    def _known(self, X: Any) -> Dataset:
+        check_is_fitted(self, "family_")
+        return self._read(X, reset=False)
+
+    def _read(self, X: Any, *, reset: bool) -> Dataset:
+        """X as numbers that the family can have produced."""
+        data = read(self, X, reset=reset, positions=None)
+        if len(data.shape) == 3:
+            raise DataError(
+                f"{type(self).__name__} takes one number an observation, got values of shape "
+                f"{data.shape}: fit each of the {data.n_dims} apart"
+            )
+        way_out = "remove or correct such values"
+        check_support(data, self.family_, allow_real=False, way_out=way_out)
+        return data
+
+    def _factor_blocks(
+        self, data: Dataset, rows: Ints, entities: Ints
+    ) -> Iterator[tuple[slice, Floats]]:
+        size = max(64, CHUNK_NUMBERS // self._numbers_of_a_cell(data.n_entities))
+        for start in range(0, len(rows), size):
+            part = slice(start, min(start + size, len(rows)))
+            yield part, self._factors(data, rows[part], entities[part])
+
+    def _log_mean_blocks(
+        self, data: Dataset, rows: Ints, entities: Ints
+    ) -> Iterator[tuple[slice, Floats]]:
+        beta, offset = self._columns()
+        for part, theta in self._factor_blocks(data, rows, entities):
+            u = theta @ beta.T
+            u += offset
+            yield part, self._log_mean(u)
+
+    def _share_score(self, data: Dataset, *, shown: bool = False) -> float:
+        """Sum x log p / sum x over the entries that are not alone in their row."""
+        matrix = sparse(data)
+        rows, entities = stored_cells(matrix)
+        x = matrix.data.astype(np.float64)
+        known = np.bincount(rows, minlength=data.n_rows)[rows] >= 2
+        rows, entities, x = rows[known], entities[known], x[known]
+        if len(x) == 0:
+            raise DataError(
+                "no row has two or more non-zero entities, so there is no context to predict from"
+            )
+        total = 0.0
+        with progress_bar("scoring entries", len(x), shown) as advance:
+            for part, means in self._log_mean_blocks(data, rows, entities):
+                total += float(x[part] @ log_shares(means, entities[part]))
+                advance(len(means))
+        return total / float(x.sum())
+
+    def _entry_score(self, theta: Floats, entities: Ints, x: Floats) -> float:
+        """Sum x log p / sum x over entries, given the factor of each one's row."""
+        beta, offset = self._columns()
+        total, size = 0.0, max(64, CHUNK_NUMBERS // len(beta))
+        for start in range(0, len(x), size):
+            part = slice(start, start + size)
+            means = self._log_mean(theta[part] @ beta.T + offset)
+            total += float(x[part] @ log_shares(means, entities[part]))
+        return total / float(x.sum())
+
+    def _log_densities(self, data: Dataset) -> Floats:
+        mean, variance = self._moments(data)
+        gap = dense(data) - mean
+        return np.asarray(-0.5 * (gap * gap / variance + np.log(2.0 * math.pi * variance)))
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input; NaN where the family has missing values; positive where it needs them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        family = self._family()
+        tags.input_tags.allow_nan = family.missing
+        tags.input_tags.positive_only = family.support.low == 0
+        return tags

@@ -1,0 +1,244 @@
+"""ExponentialFamilyPCA: rows and entities as vectors whose inner product is the parameter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.baselines.base import Baseline
+from efemb.baselines.cells import Holdout, dense, sparse
+from efemb.baselines.factor_search import FactorSearch
+from efemb.baselines.left_out import gaussian_left_out
+from efemb.baselines.row_fits import RowFits
+from efemb.baselines.watching import watched
+from efemb.data.readers.progress import progress_bar
+from efemb.engine.options import number, whole
+from efemb.errors import InputTypeError, ParameterError
+from efemb.estimators.checking import check_components, check_variation, generator
+from efemb.families import Bernoulli, Family, Gaussian, Poisson
+from efemb.ingredient import positive_number
+from efemb.links import Identity
+from efemb.scoring import log_expected_value
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+BETWEEN_LOOKS = 5
+# Work of one look at the validation score, in products: it takes as many rows as that allows.
+LOOK = 2e10
+
+
+class ExponentialFamilyPCA(Baseline):
+    """x_tn ~ family with natural parameter u = theta_t . beta_n (Collins et al. 2001).
+
+    Maximises sum of x u - a(u) less penalty / 2 (|theta|^2 + |beta|^2) over all cells, by L-BFGS.
+    With family="poisson" this is Poisson PCA. A cell is predicted with the theta that the other
+    cells of its row give (zeros included, that cell left out): a convex problem, solved to
+    convergence by Newton's method for each cell of its own.
+
+    Parameters
+    ----------
+    n_components : int
+        K.
+    family : {"poisson", "bernoulli", "gaussian"}
+    penalty : float
+        Of both kinds of vectors; > 0.
+    positive : bool
+        theta >= 0 and beta >= 0, as the paper on embeddings has it; not for gaussian data. Without
+        an intercept no Poisson mean is then below 1.
+    intercept : bool
+        Add a number for each entity, which carries no penalty, to u.
+    max_iter : int
+        Most iterations of L-BFGS.
+    tol, n_iter_no_change
+        The fit is over when the score, looked at every 5 iterations, has not risen by `tol` in so
+        many looks. The score is that of `validation` (of some of its rows where they are many), the
+        rows' vectors being recovered anew; without it the objective per unit (or number).
+    dtype : {"float32", "float64"}
+        Of the fit; predictions are made in double precision.
+    random_state : None, int, RandomState or Generator
+        Start of the vectors.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    beta_ : array (N, K)
+    intercept_ : array (N,)
+        Zeros where there is none.
+    theta_ : array (T, K)
+        Vectors of the training rows.
+    history_ : list of dict
+        Score at each look.
+    n_iter_, best_iter_ : int
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(50, 6))
+    >>> ExponentialFamilyPCA(2, random_state=0).fit(X).beta_.shape
+    (6, 2)
+    """
+
+    beta_: Floats
+    intercept_: Floats
+    theta_: Floats
+    history_: list[dict[str, float]]
+    n_iter_: int
+    best_iter_: int
+    converged_: bool
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        family: str = "poisson",
+        penalty: float = 4.0,
+        positive: bool = False,
+        intercept: bool = False,
+        max_iter: int = 500,
+        tol: float = 1e-4,
+        n_iter_no_change: int = 10,
+        dtype: str = "float32",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.family = family
+        self.penalty = penalty
+        self.positive = positive
+        self.intercept = intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _family(self) -> Family:
+        return Family.resolve(self.family)
+
+    def _check(self) -> None:
+        check_components(self.n_components)
+        if not isinstance(self._family(), (Poisson, Bernoulli, Gaussian)):
+            raise ParameterError(
+                f"family must be poisson, bernoulli or gaussian, got {self.family!r}"
+            )
+        owner: Any = self
+        positive_number(owner, "penalty")
+        for name in ("positive", "intercept"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputTypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.positive and isinstance(self._family(), Gaussian):
+            raise ParameterError("positive vectors are for counts and binary data, not gaussian")
+        number("tol", self.tol)
+        whole("max_iter", self.max_iter)
+        whole("n_iter_no_change", self.n_iter_no_change)
+        if str(self.dtype) not in ("float32", "float64"):
+            raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        from scipy.sparse import csr_array
+
+        real = isinstance(self.family_, Gaussian)
+        if real:
+            check_variation(data, {})
+        held = Holdout.of(data, validation, missing=real)
+        X = sparse(data)
+        masked = held.mask(data.shape)
+        if real:
+            missing = np.isnan(dense(data))
+            X, masked = np.where(missing, 0.0, dense(data)), csr_array(missing)
+        search = FactorSearch(
+            X,
+            masked,
+            self.family_,
+            int(self.n_components),
+            generator(self.random_state),
+            penalty=float(self.penalty),
+            positive=bool(self.positive),
+            intercept=bool(self.intercept),
+            dtype=str(self.dtype),
+        )
+        size = X.size if real else max(float(X.sum()), 1.0)
+
+        def score() -> float:
+            if not held.given:
+                return search.value / size
+            self._take(search.vectors())
+            return self._held_score(data, held)
+
+        best = watched(self, search.step, score, search.vectors, every=BETWEEN_LOOKS)
+        self._take(best)
+        if real:
+            self._fit_variance(data)
+
+    def _take(self, vectors: tuple[Floats, Floats, Floats]) -> None:
+        theta, beta, intercept = (part.astype(np.float64) for part in vectors)
+        self.theta_, self.beta_, self.intercept_ = theta, beta, intercept
+
+    def _row_fits(self) -> RowFits:
+        penalty, positive = float(self.penalty), bool(self.positive)
+        return RowFits(self.beta_, self.intercept_, self.family_, penalty, positive)
+
+    def _held_score(self, data: Dataset, held: Holdout) -> float:
+        """Score of what was held out at the present vectors; higher is better."""
+        most = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
+        if isinstance(self.family_, Gaussian):
+            judged = data if held.others is None else held.others
+            mean = self._gaussian(judged)[0]
+            target = dense(judged)
+            if held.others is None:
+                target[held.rows, held.entities] = held.x
+            return -float(np.nanmean((target - mean) ** 2))
+        if held.others is not None:
+            return self._share_score(held.others.take_rows(slice(0, most)))
+        rows, place = np.unique(held.rows, return_inverse=True)
+        some = place < most
+        rows, place, entities = rows[:most], place[some], held.entities[some]
+        seen = np.ones((len(rows), data.n_entities), dtype=bool)
+        seen[place, entities] = False
+        values = sparse(data)[rows].toarray().astype(np.float64)
+        theta, _ = self._row_fits().newton(self.theta_[rows], values, seen)
+        return self._entry_score(theta[place], entities, held.x[some])
+
+    # -- prediction of counts ----------------------------------------------------------------------
+
+    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+        needed, place = np.unique(rows, return_inverse=True)
+        x = sparse(data)[needed].toarray().astype(np.float64)
+        start = np.tile(self.theta_.mean(axis=0), (len(needed), 1))
+        return self._row_fits().left_out(start, x, place, entities)
+
+    def _columns(self) -> tuple[Floats, Floats]:
+        return self.beta_, self.intercept_
+
+    def _log_mean(self, u: Floats) -> Floats:
+        return log_expected_value(self.family_, Identity(), u)
+
+    def _numbers_of_a_cell(self, n_entities: int) -> int:
+        return max(n_entities, int(self.beta_.shape[1]) ** 2)
+
+    # -- prediction of real numbers ----------------------------------------------------------------
+
+    def _gaussian(self, data: Dataset) -> tuple[Floats, Floats]:
+        """Mean of each cell given the rest of its row, and variance where the noise has 1."""
+        gap = dense(data) - self.intercept_
+        loadings = self.beta_ / np.sqrt(self.penalty)  # theta ~ Normal(0, I / penalty)
+        with progress_bar("predicting rows", data.n_rows, bool(self.verbose)) as advance:
+            mean, variance = gaussian_left_out(gap, loadings, np.ones(len(loadings)), advance)
+        return mean + self.intercept_, variance
+
+    def _fit_variance(self, data: Dataset) -> None:
+        """The noise for which the training data, leaving one out, are most probable."""
+        mean, variance = self._gaussian(data)
+        gap = dense(data) - mean
+        self.family_ = Gaussian(max(float(np.nanmean(gap * gap / variance)), 1e-12))
+
+    def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
+        assert isinstance(self.family_, Gaussian)
+        mean, variance = self._gaussian(data)
+        return mean, self.family_.variance * variance

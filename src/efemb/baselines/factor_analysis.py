@@ -1,0 +1,126 @@
+"""FactorAnalysis: Gaussian factors, with exact prediction of each number from the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.baselines.base import Baseline
+from efemb.baselines.cells import dense
+from efemb.baselines.left_out import gaussian_left_out
+from efemb.data.readers.progress import progress_bar
+from efemb.engine.options import number, whole
+from efemb.errors import DataError, ParameterError
+from efemb.estimators.checking import check_components, generator
+from efemb.families import Family, Gaussian
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+class FactorAnalysis(Baseline):
+    """x_t = mean + W' z_t + noise, z_t ~ Normal(0, I), noise_n ~ Normal(0, psi_n).
+
+    Fitted by scikit-learn. A number is predicted by its exact distribution given the other
+    observed numbers of its row, E[x_n | rest] = x_n - (x_n - mean_n - w_n . zhat) / (1 - h_n),
+    where zhat is the factor given the whole row and h_n = w_n' S w_n / psi_n with its covariance
+    S; the variance is psi_n / (1 - h_n). Rows that lack the same cells share S, so that no
+    matrix is larger than K x K.
+
+    Parameters
+    ----------
+    n_components : int
+        K.
+    tol, max_iter
+        Of the fit: it stops when the log-likelihood of a row rises by less than `tol`.
+    random_state : None, int, RandomState or Generator
+        Of the randomised singular value decomposition.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    mean_ : array (N,)
+    components_ : array (K, N)
+        W.
+    noise_variance_ : array (N,)
+        psi.
+    family_ : Gaussian
+        Its sigma2 is the mean variance of an entity given all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1)) + 0.1 * rng.normal(size=(200, 3))
+    >>> model = FactorAnalysis(1).fit(X)
+    >>> model.conditional([[1.0, 1.0, np.nan]]).round(1)
+    array([[1., 1., 1.]])
+    """
+
+    mean_: Floats
+    components_: Floats
+    noise_variance_: Floats
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        tol: float = 0.01,
+        max_iter: int = 1000,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _family(self) -> Family:
+        return Gaussian()
+
+    def _check(self) -> None:
+        check_components(self.n_components)
+        number("tol", self.tol)
+        whole("max_iter", self.max_iter)
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        from sklearn.decomposition import FactorAnalysis as Fit
+
+        values = dense(data)
+        missing = np.isnan(values)
+        if missing.any():
+            row, entity = np.argwhere(missing)[0]
+            raise DataError(
+                f"the fit of factor analysis needs every number; entity {entity} is missing (NaN) "
+                f"in row {row}: drop such rows or entities, or use "
+                'ExponentialFamilyPCA(family="gaussian"), which is fitted to what there is'
+            )
+        if self.n_components > data.n_entities:
+            raise ParameterError(
+                f"n_components={self.n_components} exceeds the number of entities, "
+                f"{data.n_entities:,}"
+            )
+        seed = int(generator(self.random_state).integers(2**31))
+        fit = Fit(self.n_components, tol=self.tol, max_iter=self.max_iter, random_state=seed)
+        with progress_bar("factor analysis", 0, bool(self.verbose)):
+            found = fit.fit(values)
+        self.mean_, self.components_ = found.mean_, found.components_
+        self.noise_variance_ = found.noise_variance_
+        self.n_iter_ = found.n_iter_
+        whole_row = np.zeros((1, data.n_entities))
+        variance = gaussian_left_out(
+            whole_row, self.components_.T, self.noise_variance_, lambda _: None
+        )[1]
+        self.family_ = Gaussian(float(variance.mean()))
+
+    def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
+        gap = dense(data) - self.mean_
+        with progress_bar("predicting rows", data.n_rows, bool(self.verbose)) as advance:
+            mean, variance = gaussian_left_out(
+                gap, self.components_.T, self.noise_variance_, advance
+            )
+        return mean + self.mean_, variance

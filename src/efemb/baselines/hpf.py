@@ -1,0 +1,209 @@
+"""HPF: hierarchical Poisson factorisation by coordinate ascent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.baselines.base import Baseline
+from efemb.baselines.cells import Holdout, sparse
+from efemb.baselines.watching import watched
+from efemb.engine.options import number, whole
+from efemb.estimators.checking import check_components, generator
+from efemb.families import Family, Poisson
+from efemb.ingredient import positive_number
+from efemb.kernels.poisson_factors import fold_in, gamma_posterior, log_products, share_counts
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+# A fold-in has settled when no number of theta moves by more than this part of the largest.
+SETTLED, ROUNDS = 1e-7, 5000
+BETWEEN_CHECKS = 10
+
+
+class HPF(Baseline):
+    """x_tn ~ Poisson(theta_t . beta_n) with gamma factors (Gopalan, Hofman and Blei 2015).
+
+    theta_tk ~ Gamma(a, xi_t), xi_t ~ Gamma(a', a' / b'); beta_nk ~ Gamma(c, eta_n),
+    eta_n ~ Gamma(c', c' / d'); mean-field variational inference, each pass over the stored counts
+    only. A cell is predicted by the posterior means, theta being recovered from the other cells of
+    its row, zeros included and that cell left out, by coordinate ascent to convergence.
+
+    Parameters
+    ----------
+    n_components : int
+        K.
+    a, a_prime, b_prime, c, c_prime, d_prime : float
+        Of the priors.
+    max_iter : int
+        Most passes.
+    tol, n_iter_no_change
+        The fit is over when the score, looked at every 10 passes, has not risen by `tol` in so
+        many looks: the normalised log-likelihood per unit of `validation`, or without it the
+        log-likelihood of the training data per unit.
+    random_state : None, int, RandomState or Generator
+        Start of the factors.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    beta_ : array (N, K)
+        Posterior means of the entities' factors.
+    geometric_beta_ : array (N, K)
+        Their geometric means, exp(E[log beta]).
+    theta_ : array (T, K)
+        Posterior means of the training rows' factors.
+    history_ : list of dict
+        Score at each look.
+    n_iter_, best_iter_ : int
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(50, 6))
+    >>> HPF(2, random_state=0).fit(X).beta_.shape
+    (6, 2)
+    """
+
+    beta_: Floats
+    geometric_beta_: Floats
+    theta_: Floats
+    history_: list[dict[str, float]]
+    n_iter_: int
+    best_iter_: int
+    converged_: bool
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        a: float = 0.3,
+        a_prime: float = 0.3,
+        b_prime: float = 1.0,
+        c: float = 0.3,
+        c_prime: float = 0.3,
+        d_prime: float = 1.0,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        n_iter_no_change: int = 10,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.a = a
+        self.a_prime = a_prime
+        self.b_prime = b_prime
+        self.c = c
+        self.c_prime = c_prime
+        self.d_prime = d_prime
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _family(self) -> Family:
+        return Poisson()
+
+    def _check(self) -> None:
+        check_components(self.n_components)
+        owner: Any = self
+        for name in ("a", "a_prime", "b_prime", "c", "c_prime", "d_prime"):
+            positive_number(owner, name)
+        number("tol", self.tol)
+        whole("max_iter", self.max_iter)
+        whole("n_iter_no_change", self.n_iter_no_change)
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        held = Holdout.of(data, validation, missing=False)
+        ascent = _Ascent(self, sparse(data), held)
+
+        def score() -> float:
+            if not held.given:
+                return ascent.log_likelihood()
+            self.beta_, self.geometric_beta_ = ascent.columns.mean, ascent.columns.geometric
+            if held.others is not None:
+                return self._share_score(held.others)
+            # The rows' factors were recovered without these entries: no fold-in is needed.
+            return self._entry_score(ascent.rows.mean[held.rows], held.entities, held.x)
+
+        best = watched(self, ascent.step, score, ascent.state, every=BETWEEN_CHECKS)
+        self.theta_, self.beta_, self.geometric_beta_ = best
+
+    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+        X = sparse(data)
+        theta = np.empty((len(rows), self.beta_.shape[1]))
+        arrays = (X.indptr, X.indices, X.data.astype(np.float64), rows, entities)
+        means = (self.beta_, self.geometric_beta_, self.beta_.sum(axis=0))
+        top_shape = self.a_prime + theta.shape[1] * self.a
+        prior = (self.a, top_shape, self.a_prime / self.b_prime)
+        fold_in(*arrays, *means, *prior, SETTLED, ROUNDS, theta)
+        return theta
+
+    def _columns(self) -> tuple[Floats, Floats]:
+        return self.beta_, np.zeros(len(self.beta_))
+
+    def _log_mean(self, u: Floats) -> Floats:
+        return np.log(u)
+
+
+class _Side:
+    """Variational parameters of the factors of the rows, or of the entities."""
+
+    def __init__(self, start: Floats, shape: float, top_shape: float, top_rate: float) -> None:
+        self.mean, self.geometric = start, start.copy()  # E[.] and exp(E[log .])
+        self.sums = np.empty_like(start)  # counts shared among the components
+        self.shape, self.top_rate = shape, top_rate
+        self.top_shape = top_shape + start.shape[1] * shape
+        self.top = np.ones(len(start))
+        self.masked: Any = None
+        self.nothing = np.broadcast_to(0.0, start.shape)
+
+    def update(self, other: Floats) -> None:
+        """Posterior of the factors given the other side's means, then of their own rates."""
+        taken = self.nothing if self.masked is None else self.masked @ other
+        total = other.sum(axis=0)
+        gamma_posterior(self.sums, self.shape, self.top, total, taken, self.mean, self.geometric)
+        np.divide(self.top_shape, self.top_rate + self.mean.sum(axis=1), out=self.top)
+
+
+class _Ascent:
+    """Coordinate ascent over all rows and entities."""
+
+    def __init__(self, model: HPF, X: Any, held: Holdout) -> None:
+        self.ptr, self.ids = X.indptr, X.indices
+        self.x = X.data.astype(np.float64)
+        self.units = max(float(self.x.sum()), 1.0)
+        rng, size = generator(model.random_state), int(model.n_components)
+        # Components that start almost alike end in a better maximum than very different ones.
+        level = np.sqrt(self.units / (size * X.shape[0] * X.shape[1]))
+        start = [level * (1.0 + 0.01 * rng.random((n, size))) for n in X.shape]
+        self.rows = _Side(start[0], model.a, model.a_prime, model.a_prime / model.b_prime)
+        self.columns = _Side(start[1], model.c, model.c_prime, model.c_prime / model.d_prime)
+        if len(held.rows):
+            mask = held.mask(X.shape)
+            self.rows.masked, self.columns.masked = mask, mask.T.tocsr()
+
+    def step(self) -> bool:
+        """One round: the shares of the counts, then rows, then entities."""
+        factors = (self.rows.geometric, self.columns.geometric, self.rows.sums, self.columns.sums)
+        share_counts(self.ptr, self.ids, self.x, *factors)
+        self.rows.update(self.columns.mean)
+        self.columns.update(self.rows.mean)
+        return True
+
+    def state(self) -> tuple[Floats, Floats, Floats]:
+        """Copies of the factors."""
+        return self.rows.mean.copy(), self.columns.mean.copy(), self.columns.geometric.copy()
+
+    def log_likelihood(self) -> float:
+        """Of the training data at the posterior means, per unit, without log x!."""
+        theta, beta = self.rows.mean, self.columns.mean
+        found = np.empty(len(self.x))
+        log_products(self.ptr, self.ids, theta, beta, found)
+        return float(self.x @ found - theta.sum(axis=0) @ beta.sum(axis=0)) / self.units

@@ -1,0 +1,86 @@
+"""Popularity: every entity at its mean, whatever else is in the row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.baselines.base import Baseline
+from efemb.baselines.cells import dense
+from efemb.families import Bernoulli, Family, Gaussian, Poisson
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+class Popularity(Baseline):
+    """E[x_tn] = mean of entity n over the training rows: what any model has to beat.
+
+    Parameters
+    ----------
+    family : {"auto", "poisson", "bernoulli", "gaussian"}
+        "auto": bernoulli for zeros and ones, poisson for other whole numbers >= 0, otherwise
+        gaussian, with a variance for each entity.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    mean_ : array (N,)
+        Of counts, an entity that never occurs has half a unit in all rows together: nothing that
+        may happen has probability 0.
+    variance_ : array (N,), gaussian only
+    family_ : Family
+
+    Examples
+    --------
+    >>> model = Popularity().fit([[1, 0, 2], [3, 0, 0]])
+    >>> model.mean_.tolist()
+    [2.0, 0.25, 1.0]
+    """
+
+    mean_: Floats
+    variance_: Floats
+
+    def __init__(self, family: str = "auto", *, verbose: int = 0) -> None:
+        self.family = family
+        self.verbose = verbose
+
+    def _family(self) -> Family:
+        auto = isinstance(self.family, str) and self.family == "auto"
+        return Gaussian() if auto else Family.resolve(self.family)
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        if isinstance(self.family, str) and self.family == "auto":
+            self.family_ = _guessed(data)
+        if self.family_.normalized_score:
+            total = np.asarray(data.values.sum(axis=0), dtype=np.float64).ravel()
+            self.mean_ = np.maximum(total, 0.5) / data.n_rows
+            return
+        values = dense(data)
+        self.mean_ = np.nanmean(values, axis=0)
+        variance = np.nanvar(values, axis=0)
+        # A constant entity would have an infinite density.
+        self.variance_ = np.maximum(variance, 1e-6 * max(float(variance.max()), 1e-6))
+
+    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+        return np.zeros((len(rows), 0))
+
+    def _columns(self) -> tuple[Floats, Floats]:
+        return np.zeros((len(self.mean_), 0)), np.log(self.mean_)
+
+    def _log_mean(self, u: Floats) -> Floats:
+        return u
+
+    def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
+        return np.broadcast_to(self.mean_, data.shape).copy(), self.variance_
+
+
+def _guessed(data: Dataset) -> Family:
+    """The family whose values these are."""
+    values: Any = data.values.data if data.is_sparse else data.values
+    if np.isnan(values).any() or Poisson.support.broken_by(values).any():
+        return Gaussian()
+    return Poisson() if values.max(initial=0.0) > 1 else Bernoulli()

@@ -1,0 +1,148 @@
+"""WeightedMF: matrix factorisation in which zeros count little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.baselines.base import Baseline
+from efemb.baselines.cells import Holdout, sparse
+from efemb.baselines.watching import watched
+from efemb.engine.options import number, whole
+from efemb.estimators.checking import check_components, generator
+from efemb.families import Categorical, Family
+from efemb.ingredient import positive_number
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+class WeightedMF(Baseline):
+    """Least squares on presence, weighted by the counts (Hu, Koren and Volinsky 2008).
+
+    Minimises sum over all cells of c_tn (1[x_tn > 0] - theta_t . beta_n)^2, c_tn = zero_weight +
+    x_tn, plus penalty (|theta|^2 + |beta|^2), by alternating least squares. Theirs is
+    c = 1 + alpha x: the same with zero_weight = 1 / alpha and penalty = lambda / alpha.
+
+    It is no model of counts: its shares are those of max(theta . beta, floor), theta being that of
+    the row without the cell, in closed form.
+
+    Parameters
+    ----------
+    n_components : int
+        K.
+    zero_weight : float
+        Weight of a zero; > 0.
+    penalty : float
+        > 0.
+    floor : float
+        What an inner product counts for at least; > 0.
+    max_iter : int
+        Most sweeps over rows and entities.
+    tol, n_iter_no_change
+        The fit is over when the score has not risen by `tol` in so many sweeps: the normalised
+        log-likelihood per unit of `validation`, or without it minus the loss per unit.
+    random_state : None, int, RandomState or Generator
+        Start of the entities' vectors.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    beta_ : array (N, K)
+    theta_ : array (T, K)
+        Vectors of the training rows.
+    history_ : list of dict
+        Score after each sweep.
+    n_iter_, best_iter_ : int
+    converged_ : bool
+    family_ : Categorical
+        Since only the shares of the means mean anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(0.5, size=(50, 6))
+    >>> WeightedMF(2, random_state=0).fit(X).beta_.shape
+    (6, 2)
+    """
+
+    beta_: Floats
+    theta_: Floats
+    history_: list[dict[str, float]]
+    n_iter_: int
+    best_iter_: int
+    converged_: bool
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        zero_weight: float = 0.1,
+        penalty: float = 1.0,
+        floor: float = 0.01,
+        max_iter: int = 50,
+        tol: float = 1e-4,
+        n_iter_no_change: int = 3,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.zero_weight = zero_weight
+        self.penalty = penalty
+        self.floor = floor
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _family(self) -> Family:
+        return Categorical()
+
+    def _check(self) -> None:
+        check_components(self.n_components)
+        owner: Any = self
+        for name in ("zero_weight", "penalty", "floor"):
+            positive_number(owner, name)
+        number("tol", self.tol)
+        whole("max_iter", self.max_iter)
+        whole("n_iter_no_change", self.n_iter_no_change)
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        held = Holdout.of(data, validation, missing=False)
+        X = sparse(data).astype(np.float64)
+        masked = held.mask(data.shape)
+        sides = [_Regressions.of(*pair, self) for pair in ((X, masked), (X.T, masked.T))]
+        start = generator(self.random_state).standard_normal((data.n_entities, self.n_components))
+        self.beta_ = start / np.sqrt(float(self.n_components))
+        self.theta_ = sides[0].solved(self.beta_)
+
+        def sweep() -> bool:
+            self.beta_ = sides[1].solved(self.theta_)
+            self.theta_ = sides[0].solved(self.beta_)
+            return True
+
+        def score() -> float:
+            if held.others is not None:
+                return self._share_score(held.others)
+            if held.given:
+                return self._entry_score(self.theta_[held.rows], held.entities, held.x)
+            return -self._loss(X) / max(float(X.sum()), 1.0)
+
+        best = watched(self, sweep, score, lambda: (self.theta_, self.beta_), every=1)
+        self.theta_, self.beta_ = best
+
+    def _loss(self, X: Any) -> float:
+        """The objective on complete data."""
+        theta, beta = self.theta_, self.beta_
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        u = np.einsum("ik,ik->i", theta[rows], beta[X.indices])
+        weight = float(self.zero_weight)
+        zeros = weight * float(np.sum((theta.T @ theta) * (beta.T @ beta)))
+        stored = float(np.sum((weight + X.data) * (1.0 - u) ** 2 - weight * u**2))
+        return zeros + stored + float(self.penalty) * float(np.sum(theta**2) + np.sum(beta**2))
