@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from efemb.parameters import Parameters
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from efemb.contexts.base import BoundContext
     from efemb.contexts.entity_lists import Lists
     from efemb.data.vocabulary import Vocabulary
+    from efemb.labelled import LabelledVectors
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,18 @@ class FittedEmbedding(Queries):
             [len(index) for index in maps if index is not None] or [len(self.parameters.rho)]
         )
 
+    @cached_property
+    def entities(self) -> Vocabulary:
+        """The labels; numbers from 0 where the data had none."""
+        from efemb.data.vocabulary import Vocabulary
+
+        return Vocabulary(range(self.n_entities)) if self.vocabulary is None else self.vocabulary
+
+    @cached_property
+    def _labelled(self) -> dict[str, LabelledVectors]:
+        """Vectors that were asked for, kept with their unit vectors."""
+        return {}
+
     @property
     def n_slots(self) -> int:
         """Context vectors an entity: more than one for `Lagged` contexts."""
@@ -75,6 +89,11 @@ class FittedEmbedding(Queries):
         if data.n_entities != self.n_entities:
             raise DataError(
                 f"the data have {data.n_entities} entities, the model has {self.n_entities}"
+            )
+        if self.vocabulary is not None and data.entities not in (None, self.vocabulary):
+            raise DataError(
+                "the entities of the data are not the model's in the same order; "
+                "efemb.data.aligned(data, model.vocabulary) sorts them"
             )
         bound: BoundContext = (
             self.spec.context.bind(data) if self.lists is None else EntityLists(data, self.lists)

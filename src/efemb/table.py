@@ -101,28 +101,43 @@ class Table:
         polars = _package("polars")
         return polars.DataFrame({name: _one_type(values) for name, values in self._columns.items()})
 
-    def _cells(self) -> list[list[str]]:
-        """Text of every shown cell, column by column, the name first."""
-        return [[name, *_texts(values[:_SHOWN])] for name, values in self._columns.items()]
+    def to_text(self, rows: int | None = None) -> str:
+        """The table as aligned lines; with `rows`, only the first ones and how many more there are.
 
-    def _rest(self) -> str:
-        if len(self) == 0:
-            return "(no rows)"
-        return f"... {len(self) - _SHOWN:,} more rows" if len(self) > _SHOWN else ""
-
-    def __repr__(self) -> str:
+        >>> print(Table({"n": [1, 2, 3]}).to_text(1))
+        n
+        1
+        ... 2 more rows
+        """
+        shown = len(self) if rows is None else min(rows, len(self))
         padded = []
-        for cells, values in zip(self._cells(), self._columns.values(), strict=True):
+        for cells, values in zip(self._cells(shown), self._columns.values(), strict=True):
             width = max(map(len, cells))
             right = values.dtype.kind in "iuf"
             padded.append([cell.rjust(width) if right else cell.ljust(width) for cell in cells])
         lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
-        return "\n".join([*lines, self._rest()]).rstrip("\n")
+        return "\n".join([*lines, self._rest(shown)]).rstrip("\n")
+
+    def __repr__(self) -> str:
+        return self.to_text(_SHOWN)
+
+    def _cells(self, shown: int) -> list[list[str]]:
+        """Text of every shown cell, column by column, the name first."""
+        return [[name, *_texts(values[:shown])] for name, values in self._columns.items()]
+
+    def _rest(self, shown: int) -> str:
+        if len(self) == 0:
+            return "(no rows)"
+        return f"... {len(self) - shown:,} more rows" if len(self) > shown else ""
 
     def _repr_html_(self) -> str:
-        head, *rows = zip(*self._cells(), strict=True)
-        parts = ["<table>", _html_row(head, "th"), *(_html_row(row, "td") for row in rows)]
-        rest = self._rest()
+        return self.to_html()
+
+    def to_html(self, rows: int = _SHOWN) -> str:
+        """The first rows as an HTML table."""
+        head, *lines = zip(*self._cells(rows), strict=True)
+        parts = ["<table>", _html_row(head, "th"), *(_html_row(line, "td") for line in lines)]
+        rest = self._rest(rows)
         if rest:
             parts.append(f'<tr><td colspan="{len(head)}">{escape(rest)}</td></tr>')
         return "\n".join([*parts, "</table>"])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from efemb import labelled
+from efemb import nearest
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.labelled import LabelledVectors
@@ -50,8 +50,8 @@ def test_similar_is_the_sorted_list_of_cosines(dtype: str) -> None:
 def test_batch_equals_single_queries_in_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
     own = vectors()
     single = {word: own.similar(word, n=4)["label"].tolist() for word in WORDS}
-    for block in (1, 95, 1 << 24):
-        monkeypatch.setattr(labelled, "BLOCK", block)
+    for block in (1, 95, 1 << 11, 1 << 20):
+        monkeypatch.setattr(nearest, "CACHED", block)
         found = own.similar(WORDS, n=4)
         assert found.columns == ["query", "label", "similarity"]
         assert found["query"].tolist() == [word for word in WORDS for _ in range(4)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,8 @@ class Vocabulary:
         places = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
         close = difflib.get_close_matches(wanted[:200], places, n=n) if size <= 200 else []
         ranked = dict.fromkeys(inside[:n] + [places[one] for one in close])
+        if len(ranked) < n and size <= 200:  # one misspelt word of a long label is not like it
+            ranked |= dict.fromkeys(_with_words_like(wanted.split(), folded)[:n])
         return [self._labels[i] for i in list(ranked)[:n]]
 
     def take(self, index: NDArray[np.int64]) -> Vocabulary:
@@ -140,6 +143,19 @@ class Vocabulary:
         shown = [shorten(label) for label in self._labels[:3]]
         more = ", ..." if len(self) > len(shown) else ""
         return f"Vocabulary({len(self):,} labels: {', '.join(shown)}{more})"
+
+
+def _with_words_like(wanted: list[str], labels: list[str]) -> list[int]:
+    """Places of labels with words that look like the wanted ones, those with most of them first."""
+    # A label of one word has been compared as a whole.
+    of_label = [one.split() if " " in one.strip() else [] for one in labels]
+    known = list(
+        islice(dict.fromkeys(word for words in of_label for word in words), _MOST_COMPARED)
+    )
+    alike = [set(difflib.get_close_matches(word, known, n=3, cutoff=0.75)) for word in wanted]
+    found = [sum(not near.isdisjoint(words) for near in alike) for words in of_label]
+    places = [i for i, number in enumerate(found) if number]
+    return sorted(places, key=lambda i: (-found[i], len(labels[i])))
 
 
 def shorten(label: object, width: int = 60) -> str:

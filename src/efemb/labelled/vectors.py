@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from efemb.data.readers.progress import progress_bar
 from efemb.data.validation import float_array, listed
 from efemb.data.vocabulary import Vocabulary, shorten
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.nearest import BLOCK, checked_method, checked_number, largest, unit_rows
+from efemb.errors import DataError, InputTypeError
+from efemb.labelled.choice import Choice, Options, Unknown
+from efemb.nearest import checked_method, checked_number, largest, largest_products, unit_rows
 from efemb.table import Table
 from efemb.types import Floats, Ints
-
-Unknown = Literal["error", "skip"]
 
 EPSILON = 1e-3  # keeps 3CosMul finite; the value of Levy and Goldberg (2014)
 
@@ -96,7 +96,7 @@ class LabelledVectors:
     def __getitem__(self, label: Any) -> Floats:
         """Vector of a label; matrix of a list of labels."""
         if isinstance(label, list | tuple | np.ndarray):
-            return np.asarray(self._vectors[self._codes(label, "error")])
+            return np.asarray(self._vectors[Choice(self._vocabulary).codes(label)])
         return np.asarray(self._vectors[self._vocabulary.index_of(label)])
 
     def __repr__(self) -> str:
@@ -121,7 +121,7 @@ class LabelledVectors:
         return float(np.clip(first @ second, -1.0, 1.0))
 
     def similar(
-        self, query: Any, n: int = 10, exclude: Any = (), unknown: Unknown = "error"
+        self, query: Any, n: int = 10, *, progress: bool = False, **options: Unpack[Options]
     ) -> Table:
         """The `n` labels whose vectors have the largest cosine with the query, exactly.
 
@@ -132,10 +132,11 @@ class LabelledVectors:
             gets a column `query` (the label, or the number of the row).
         n : int
             Fewer rows come back where fewer labels are left.
-        exclude : label or labels
-            Never part of an answer.
-        unknown : "error" or "skip"
-            Skip labels that are not known; at least one must be.
+        progress : bool
+            Show a progress bar.
+        **options
+            where, exclude, min_count, match, unknown: which labels may be answers, applied before
+            the search; see `Choice`.
 
         Returns
         -------
@@ -143,24 +144,17 @@ class LabelledVectors:
             label, similarity and, where the vocabulary has counts, count; best first, ties in
             the order of the labels.
         """
-        size, left_out = checked_number(n), self._codes(exclude, unknown, needed=False)
-        names, queries, own = self._queries(query, unknown)
-        many = names is not None
-        unit = self.unit_vectors
-        step = max(1, BLOCK // max(1, len(self)))
-        codes: list[Ints] = []
-        scores: list[Floats] = []
-        for start in range(0, len(queries), step):
-            block = queries[start : start + step] @ unit.T
-            block[:, left_out] = -np.inf
-            for place, row in enumerate(block, start):
-                if own is not None:
-                    row[own[place]] = -np.inf
-                codes.append(largest(row, size))
-                scores.append(row[codes[-1]])
-        sizes = [len(found) for found in codes]
-        first = {"query": np.repeat(names, sizes)} if many else {}
-        return self._table(np.concatenate(codes), np.concatenate(scores), "similarity", first)
+        size, choice = checked_number(n), Choice(self._vocabulary, **options)
+        names, queries, own = self._queries(query, choice)
+        # One more than asked for, since a label that finds itself is left out.
+        more = size if own is None else size + 1
+        table = self.unit_vectors
+        with progress_bar("similar", len(queries), progress) as advance:
+            codes, scores = largest_products(table, queries, more, choice.rows, advance)
+        kept = np.ones(codes.shape, dtype=bool) if own is None else codes != own[:, None]
+        kept &= np.cumsum(kept, axis=1) <= size
+        first = {} if names is None else {"query": np.repeat(names, kept.sum(axis=1))}
+        return self._table(codes[kept], scores[kept], "similarity", first)
 
     def analogy(
         self,
@@ -168,14 +162,14 @@ class LabelledVectors:
         negative: Any = (),
         n: int = 10,
         method: Literal["add", "mul"] = "add",
-        unknown: Unknown = "error",
+        **options: Unpack[Options],
     ) -> Table:
         """Labels near all `positive` and far from all `negative` ones, which are left out.
 
         "add" (3CosAdd) ranks x by the cosine with the sum of unit vectors, negative ones
         subtracted; "mul" (3CosMul, Levy and Goldberg 2014) by the product of (1 + cos(x, p)) / 2
         divided by the product of (1 + cos(x, q)) / 2, plus 0.001. king - man + woman is
-        `analogy(["king", "woman"], ["man"])`.
+        `analogy(["king", "woman"], ["man"])`. Other options are those of `similar`.
 
         Returns
         -------
@@ -183,23 +177,24 @@ class LabelledVectors:
             label, similarity ("add") or score ("mul") and, where known, count.
         """
         checked_method(method)
-        size = checked_number(n)
-        plus = self._codes(positive, unknown)
-        minus = self._codes(negative, unknown, needed=False)
+        size, choice = checked_number(n), Choice(self._vocabulary, **options)
+        plus, minus = choice.codes(positive), choice.codes(negative, needed=False)
+        rows = choice.without(np.concatenate([plus, minus]))
         unit = self.unit_vectors
         if method == "add":
             direction = unit[plus].sum(axis=0) - unit[minus].sum(axis=0)
-            scores = unit @ unit_rows(direction[None])[0]
-        else:
-            above, below = (((1 + unit @ unit[side].T) / 2).prod(axis=1) for side in (plus, minus))
-            scores = above / (below + EPSILON)
-        scores[plus] = scores[minus] = -np.inf
-        found = largest(scores, size)
-        return self._table(found, scores[found], "similarity" if method == "add" else "score", {})
+            codes, scores = largest_products(unit, unit_rows(direction[None]), size, rows)
+            return self._table(codes[0], scores[0], "similarity", {})
+        above, below = (((1 + unit @ unit[side].T) / 2).prod(axis=1) for side in (plus, minus))
+        score = (above / (below + EPSILON))[rows]
+        best = largest(score, size)
+        found = np.arange(len(unit))[rows][best]
+        return self._table(found, score[best], "score", {})
 
     def doesnt_match(self, labels: Any, unknown: Unknown = "error") -> Any:
         """The label whose unit vector has the smallest cosine with the mean of all of them."""
-        codes = np.array(list(dict.fromkeys(self._codes(labels, unknown).tolist())))
+        asked = Choice(self._vocabulary, unknown=unknown).codes(labels)
+        codes = np.array(list(dict.fromkeys(asked.tolist())))
         if len(codes) < 3:
             raise DataError(
                 f"doesnt_match needs at least 3 different known labels, got {len(codes)}: "
@@ -210,26 +205,13 @@ class LabelledVectors:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _codes(self, labels: Any, unknown: Unknown, *, needed: bool = True) -> Ints:
-        """Codes of one label or several; `needed`: at least one must be left."""
-        if unknown not in ("error", "skip"):
-            raise ParameterError(f"unknown={unknown!r}; {suggest(unknown, ['error', 'skip'])}")
-        words = [labels] if isinstance(labels, str) or not isinstance(labels, Iterable) else labels
-        asked = list(words)
-        known = asked if unknown == "error" else [one for one in asked if one in self._vocabulary]
-        if needed and not known:
-            shown = ", ".join(shorten(one) for one in asked[:5])
-            what = f"none of the labels is known: {shown}" if asked else "no label was given"
-            raise DataError(f"{what}; at least one is needed")
-        return np.array([self._vocabulary.index_of(one) for one in known], dtype=np.int64)
-
-    def _queries(self, query: Any, unknown: Unknown) -> tuple[Any, Floats, Ints | None]:
+    def _queries(self, query: Any, choice: Choice) -> tuple[Any, Floats, Ints | None]:
         """Names (None: a single query), unit vectors (B, K), and the codes of the labels."""
         if self._is_vector(query):
             rows = _checked_query(query, self.n_components)
             names = np.arange(len(rows)) if np.ndim(query) == 2 else None
             return names, unit_rows(rows).astype(self._vectors.dtype), None
-        codes = self._codes(query, unknown)
+        codes = choice.codes(query)
         several = isinstance(query, Iterable) and not isinstance(query, str)
         names = self._vocabulary.labels[codes] if several else None
         return names, self.unit_vectors[codes], codes
@@ -259,13 +241,20 @@ def _checked_vectors(vectors: Any, labels: Vocabulary) -> Floats:
         raise DataError(f"there are {len(labels):,} labels, but {len(array):,} vectors")
     if len(array) == 0:
         raise DataError("there is no vector; at least one label is needed")
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()  # NaN and infinity stay in a sum: most arrays need no closer look
+    if not np.isfinite(total):
+        _check_finite(array, labels)
+    return array if not array.flags.writeable else _frozen(array.copy())
+
+
+def _check_finite(array: Floats, labels: Vocabulary) -> None:
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if len(bad):
         raise DataError(
             f"the vector of {shorten(labels[int(bad[0])])} holds NaN or infinite numbers "
             f"(rows {listed(bad)})"
         )
-    return array if not array.flags.writeable else _frozen(array.copy())
 
 
 def _frozen(array: Floats) -> Floats:

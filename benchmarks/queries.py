@@ -1,0 +1,94 @@
+"""Queries: exact search at the speed of matrix products, and a question to a model on disk."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import (
+    Report,
+    Settings,
+    Spread,
+    interleaved,
+    run_python,
+    sgemm_rate,
+    stopwatch,
+)
+
+ASK = """
+import json, sys, time
+import efemb
+fitted = efemb.load(sys.argv[1])
+label = fitted.entities[17]
+fitted.similar(label); fitted.complements(label); fitted.substitutes(label)
+heavy = sorted({"numba", "scipy", "sklearn", "pandas"} & set(sys.modules))
+print(json.dumps(dict(cpu=time.process_time(), heavy=heavy)))
+"""
+N_QUERIES, TOP = 1000, 10
+
+
+def run(settings: Settings) -> Report:
+    """Search among a million vectors; then all pairs and a cold start with 8,000 items."""
+    report = Report("queries", settings)
+    _search(report, (20_000, 20) if settings.quick else (1_000_000, 100))
+    _small_model(report, 1000 if settings.quick else 8000, 100)
+    return report
+
+
+def _search(report: Report, shape: tuple[int, int]) -> None:
+    """Share of the rate of a square matrix product, both timed in turn."""
+    from efemb import LabelledVectors
+
+    rng = np.random.default_rng(0)
+    vectors = LabelledVectors(range(shape[0]), rng.standard_normal(shape, dtype=np.float32))
+    asked = rng.choice(shape[0], N_QUERIES, replace=False).tolist()
+    name = f"{N_QUERIES:,} queries among {shape[0]:,} x {shape[1]}, top {TOP}"
+    with stopwatch() as first:
+        vectors.similar(asked, TOP)
+    jobs: dict[str, Any] = {
+        "sgemm": sgemm_rate,
+        "batch": lambda: _cpu(vectors, asked),
+        "one": lambda: _cpu(vectors, asked[0]),
+    }
+    found = interleaved(jobs, max(3, report.settings.repeats))
+    work = 2.0 * N_QUERIES * shape[0] * shape[1] / 1e9
+    shares = [work / cpu / rate for cpu, rate in zip(found["batch"], found["sgemm"], strict=True)]
+    report.add("sgemm: GFLOP/s", Spread.of(found["sgemm"]))
+    report.add(f"{name}: CPU-s", Spread.of(found["batch"]), beside=f"first {first.cpu:.2f}")
+    report.add("    share of the sgemm rate", Spread.of(shares), at_least=0.5)
+    cold = work / first.cpu / Spread.of(found["sgemm"]).median
+    report.add("    share with the unit vectors made", cold)
+    report.add("    one query: CPU-ms", Spread.of([1e3 * cpu for cpu in found["one"]]))
+
+
+def _cpu(vectors: Any, asked: Any) -> float:
+    with stopwatch() as timing:
+        vectors.similar(asked, TOP)
+    return timing.cpu
+
+
+def _small_model(report: Report, n_items: int, k: int) -> None:
+    import efemb
+
+    rng = np.random.default_rng(0)
+    rho, alpha = rng.normal(size=(2, n_items, k)).astype(np.float32)
+    data = efemb.Dataset(rng.poisson(1.0, (4, 3)) + 1.0)
+    fitted = efemb.PoissonEmbedding(2, max_iter=1, early_stopping=False).fit(data).fitted()
+    labels = efemb.Vocabulary(f"item {i}" for i in range(n_items))
+    parameters = efemb.Parameters(rho, alpha, np.zeros(n_items, dtype=np.float32))
+    fitted = efemb.FittedEmbedding(parameters, fitted.spec, labels)
+    with stopwatch() as timing:
+        fitted.pairs(TOP)
+    report.add(f"{n_items:,} items, K={k}: largest and smallest of all pairs, CPU-s", timing.cpu)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model")
+        fitted.save(path)
+        jobs: dict[str, Any] = {"ask": lambda: json.loads(run_python(ASK, path))}
+        found = interleaved(jobs, 1 + max(3, report.settings.repeats))["ask"][1:]
+    spread = Spread.of([one["cpu"] for one in found])
+    note = f"heavy packages: {', '.join(found[-1]['heavy']) or 'none'}"
+    report.add("    new process, load, three questions: CPU-s", spread, at_most=0.6, beside=note)

@@ -1,0 +1,287 @@
+"""Complements and substitutes: known answers, plain loops, and what data add."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse, stats
+
+import efemb
+from efemb.query.support import lift_interval
+from query.toys import EFFECTS, GOODS, baskets, checkerboard, goods, model, random_model
+
+LABELS = [f"item {i}" for i in range(9)]
+
+
+def product(fitted: Any, n: int, m: int, direction: str = "given", center: bool = False) -> float:
+    """rho_n . alpha_m number by number."""
+    rho, alpha = fitted.parameters.rho, fitted.parameters.alpha
+    if center:
+        alpha = alpha - sum(alpha) / len(alpha)
+    one = sum(float(a) * float(b) for a, b in zip(rho[n], alpha[m], strict=True))
+    if direction == "given":
+        return one
+    return (one + sum(float(a) * float(b) for a, b in zip(rho[m], alpha[n], strict=True))) / 2
+
+
+def test_what_goes_with_what() -> None:
+    fitted = goods()
+    assert fitted.complements("milk", 2)["label"].tolist() == ["tea", "coffee"]
+    assert_allclose(fitted.complements("milk", 5)["product"], [2, 2, 1, -1.4, -1.6], atol=1e-12)
+    assert fitted.complements("soap", 1)["label"].tolist() == ["towel"]
+    found = fitted.substitutes("tea")
+    assert found["label"].tolist() == ["coffee", "towel", "soap"]
+    assert found["kind"].tolist() == ["substitute", "apart", "apart"]
+    assert_allclose(found["product"], [-3.5, -1.2, -1.0], atol=1e-12)
+    assert fitted.substitutes("tea", apart=False)["label"].tolist() == ["coffee"]
+    assert fitted.substitutes("soap", apart=False)["label"].tolist() == []
+    assert set(fitted.substitutes("soap")["kind"]) == {"apart"}
+
+
+def test_direction_is_given_or_the_mean_of_both() -> None:
+    fitted = goods()
+    given = {row["label"]: row["product"] for row in fitted.complements("coffee", 9)}
+    both = fitted.complements("coffee", 9, direction="symmetric")
+    for row in both:
+        n, m = GOODS.index(row["label"]), 1
+        assert given[row["label"]] == pytest.approx(EFFECTS[n, m])
+        assert row["product"] == pytest.approx((EFFECTS[n, m] + EFFECTS[m, n]) / 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_checkerboard(dtype: Any) -> None:
+    fitted = checkerboard(10, dtype)
+    assert fitted.complements(3, 4)["label"].tolist() == [9, 7, 5, 1]
+    assert fitted.substitutes(3, 5)["label"].tolist() == [8, 6, 4, 2, 0]
+    assert fitted.similar(3, 4)["label"].tolist() == [1, 5, 7, 9]
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("direction", ["given", "symmetric"])
+@pytest.mark.parametrize("seed", range(3))
+def test_complements_are_the_sorted_products(seed: int, direction: str, center: bool) -> None:
+    fitted = random_model(seed)
+    options: Any = {"direction": direction, "center": center}
+    for m in range(9):
+        scores = {n: product(fitted, n, m, **options) for n in range(9) if n != m}
+        expected = sorted(scores, key=lambda n: -scores[n])
+        found = fitted.complements(LABELS[m], 5, **options)
+        assert found["label"].tolist() == [LABELS[n] for n in expected[:5]]
+        assert_allclose(found["product"], [scores[n] for n in expected[:5]])
+        assert found["count"].tolist() == [fitted.entities.counts[n] for n in expected[:5]]
+
+
+@pytest.mark.parametrize("direction", ["given", "symmetric"])
+@pytest.mark.parametrize("limit", [0.2, 0.5, 0.9])
+def test_substitutes_are_told_by_the_correlation_of_responses(limit: float, direction: str) -> None:
+    fitted = random_model(1)
+    for m in range(9):
+        rows = []
+        for n in range(9):
+            own = product(fitted, n, m, direction)
+            usual = np.mean([product(fitted, n, j, direction) for j in range(9)])
+            answers = [[product(fitted, i, j) for j in range(9)] for i in (n, m)]
+            alike = stats.pearsonr(*answers).statistic
+            if n != m and own < usual:
+                rows.append((alike < limit, own, LABELS[n], alike))
+        found = fitted.substitutes(LABELS[m], 9, min_similarity=limit, direction=direction)
+        expected = sorted(rows)
+        assert found["label"].tolist() == [row[2] for row in expected]
+        assert found["kind"].tolist() == ["apart" if row[0] else "substitute" for row in expected]
+        assert_allclose(found["context_similarity"], [row[3] for row in expected])
+        assert_allclose(found["product"], [row[1] for row in expected])
+
+
+def test_the_kind_does_not_depend_on_how_lengths_are_shared() -> None:
+    """rho A and alpha inv(A)' give the same model, whatever A is."""
+    fitted = random_model(2)
+    A = np.random.default_rng(0).normal(size=(3, 3))
+    rho, alpha = fitted.parameters.rho @ A, fitted.parameters.alpha @ np.linalg.inv(A).T
+    other = model(rho, alpha, fitted.parameters.intercept, labels=LABELS)
+    for label in LABELS:
+        one, two = fitted.substitutes(label), other.substitutes(label)
+        assert one["label"].tolist() == two["label"].tolist()
+        assert_allclose(one["context_similarity"], two["context_similarity"], atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["complements", "substitutes"])
+def test_batch_is_one_query_after_the_other(method: str) -> None:
+    fitted = random_model(3)
+    found = getattr(fitted, method)(LABELS[:4], 3)
+    single = [row for label in LABELS[:4] for row in getattr(fitted, method)(label, 3)]
+    for row in single:
+        assert row in [{k: v for k, v in one.items() if k != "query"} for one in found]
+    assert found["label"].tolist() == [row["label"] for row in single]
+    assert list(dict.fromkeys(found["query"])) == LABELS[:4]
+
+
+def test_reverse_models_predict_with_alpha() -> None:
+    plain = random_model(4)
+    p = plain.parameters
+    reverse = model(p.alpha, p.rho, p.intercept, labels=LABELS, combine="reverse")
+    for method in ("complements", "substitutes"):
+        one, two = (getattr(fitted, method)("item 2", 5) for fitted in (plain, reverse))
+        assert one["label"].tolist() == two["label"].tolist()
+        assert_allclose(one["product"], two["product"])
+
+
+def test_tied_and_shared_vectors() -> None:
+    rng = np.random.default_rng(0)
+    rho = rng.normal(size=(4, 2))
+    tied = model(rho, rho, structure="tied")
+    for row in tied.complements(0, 3):
+        assert row["product"] == pytest.approx(float(rho[row["label"]] @ rho[0]))
+    of = np.array([0, 1, 0, 2, 1])
+    shared = model(rho[:3], rng.normal(size=(5, 2)), np.zeros(5), structure=efemb.Shared(rho_of=of))
+    for row in shared.complements(3, 5):
+        expected = rho[of[row["label"]]] @ shared.parameters.alpha[3]
+        assert row["product"] == pytest.approx(float(expected))
+    assert shared.similar(0, 1)[0] == {"label": 2, "similarity": pytest.approx(1.0)}
+
+
+def test_places_of_a_window_are_averaged() -> None:
+    rng = np.random.default_rng(0)
+    rho, alpha = rng.normal(size=(2, 4, 2))
+    place = rng.normal(size=(6, 2))
+    window = efemb.Window(3, positional=True)
+    fitted = model(rho, alpha, context=window, family="bernoulli", position=place)
+    for row in fitted.complements(1, 3):
+        expected = sum(rho[row["label"]] @ (c * alpha[1]) for c in place) / 6
+        assert row["product"] == pytest.approx(float(expected))
+
+
+# -- with data ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [np.array, sparse.csr_array, efemb.Dataset, lambda X: efemb.Dataset(sparse.csr_array(X))],
+    ids=["dense", "sparse", "Dataset", "sparse Dataset"],
+)
+def test_counts_and_lift_are_those_of_the_loop(make: Any) -> None:
+    X = baskets()
+    fitted = goods()
+    found = fitted.complements("tea", 5, data=make(X))
+    for row in found:
+        n = GOODS.index(row["label"])
+        together = sum(1 for x in X if x[n] > 0 and x[0] > 0)
+        counts = [sum(1 for x in X if x[i] > 0) for i in (n, 0)]
+        assert row["count"] == counts[0]
+        assert row["together"] == together
+        assert row["lift"] == pytest.approx(together * 200 / (counts[0] * counts[1]))
+        assert row["lift_low"] < row["lift"] < row["lift_high"]
+    assert found.columns == [
+        "label",
+        "product",
+        "count",
+        "together",
+        "lift",
+        "lift_low",
+        "lift_high",
+    ]
+
+
+def test_missing_values_are_not_there() -> None:
+    X = baskets()
+    X[X[:, 0] > 0, 2] = np.nan
+    found = goods().complements("tea", 5, data=X)
+    assert dict(zip(found["label"], found["together"], strict=True))["milk"] == 0
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("together", [0, 1, 7, 1000])
+@pytest.mark.parametrize("expected", [0.2, 3.0, 900.0])
+def test_the_interval_of_lift_solves_its_equation(
+    together: float, expected: float, confidence: float
+) -> None:
+    arrays = np.array([together * 1.0]), np.array([expected])
+    lift, low, high = (float(one[0]) for one in lift_interval(*arrays, confidence))
+    z = stats.norm.ppf(0.5 + confidence / 2)
+    assert lift == pytest.approx(together / expected)
+    assert (together - high * expected) ** 2 == pytest.approx(z * z * high * expected)
+    if together:
+        assert (together - low * expected) ** 2 == pytest.approx(z * z * low * expected)
+    else:
+        assert low == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_interval_covers() -> None:
+    rng = np.random.default_rng(0)
+    for mean in (2.0, 10.0, 200.0):
+        drawn = rng.poisson(1.7 * mean, 4000).astype(float)
+        _, low, high = lift_interval(drawn, np.full(4000, mean), 0.95)
+        inside = np.mean((low <= 1.7) & (high >= 1.7))
+        assert 0.93 < inside < 0.98
+
+
+def test_an_entity_that_never_occurs_has_no_lift() -> None:
+    X = baskets()
+    X[:, 3] = 0
+    found = goods().complements("tea", 5, data=X)
+    row = next(one for one in found if one["label"] == "sugar")
+    assert row["together"] == row["count"] == 0
+    assert all(np.isnan(row[name]) for name in ("lift", "lift_low", "lift_high"))
+
+
+def test_minimum_support_counts_rows_together() -> None:
+    X, fitted = baskets(), goods()
+    everything = fitted.complements("tea", 9, data=X)
+    for least in (0, 20, 40, 60, 1000):
+        kept = [row for row in everything if row["together"] >= least]
+        found = fitted.complements("tea", 9, data=X, min_support=least)
+        assert found["label"].tolist() == [row["label"] for row in kept]
+        first = fitted.complements("tea", 1, data=X, min_support=least)
+        assert first["label"].tolist() == [row["label"] for row in kept[:1]]
+
+
+def test_minimum_support_of_substitutes_counts_expected_rows() -> None:
+    X, fitted = baskets(seed=1), goods()
+    X[:150, 5] = 0  # towels are rare
+    counts = (X > 0).sum(axis=0)
+    everything = fitted.substitutes("tea", data=X)
+    expected = [counts[0] * counts[GOODS.index(label)] / 200 for label in everything["label"]]
+    assert "towel" in set(everything["label"])
+    least = sorted(expected)[1]
+    kept = [row["label"] for row, e in zip(everything, expected, strict=True) if e >= least]
+    found = fitted.substitutes("tea", data=X, min_support=least)
+    assert found["label"].tolist() == kept
+    assert "towel" not in kept
+
+
+def test_what_comes_together_beyond_chance_is_no_substitute() -> None:
+    fitted = goods()
+    assert "coffee" in fitted.substitutes("tea")["label"]
+    X = baskets(n_rows=400)  # tea and coffee come together there
+    assert fitted.complements("tea", 9, data=X, where=["coffee"])["lift_low"][0] > 1
+    assert "coffee" not in fitted.substitutes("tea", data=X)["label"]
+
+
+def test_min_count_uses_the_counts_of_the_data() -> None:
+    X = baskets()
+    X[20:, 2] = 0
+    found = goods(counts=[1] * 6).complements("tea", 9, data=X, min_count=30)
+    assert "milk" not in found["label"]
+    assert len(found) == 4
+
+
+class KnownErrors:
+    """Standard errors 0.1 (n + 1) + m."""
+
+    def standard_errors(self, entities: Any, given: Any) -> Any:
+        return 0.1 * (entities + 1) + given
+
+
+def test_products_get_an_interval_from_whoever_knows_their_errors() -> None:
+    fitted = goods()
+    z = stats.norm.ppf(0.95)
+    for table in (
+        fitted.complements("coffee", 4, errors=KnownErrors(), confidence=0.9),
+        fitted.substitutes("coffee", 4, errors=KnownErrors(), confidence=0.9),
+    ):
+        for row in table:
+            half = z * (0.1 * (GOODS.index(row["label"]) + 1) + 1)
+            assert row["low"] == pytest.approx(row["product"] - half)
+            assert row["high"] == pytest.approx(row["product"] + half)
