@@ -1,0 +1,218 @@
+"""New context vectors: what each adds to the predictions of everything else in its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from efemb.contexts.base import gather_rows
+from efemb.contexts.row_bags import RowBags, Stored
+from efemb.families import Poisson
+from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
+from efemb.links import Identity
+from efemb.objective import value_and_slope
+from efemb.spec import Spec
+from efemb.types import Bools, Floats, Ints
+from efemb.vectors import Vectors
+from efemb.zeros import NegativeSampling, probabilities
+
+BLOCK_NUMBERS = 1 << 18
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Observed entries beside a new member: u = fixed + share * rho_n . alpha_m.
+
+    pair : row and member;  ids : predicted entity
+    """
+
+    pair: Ints
+    ids: Ints
+    x: Floats
+    fixed: Floats
+    share: Floats
+
+
+@dataclass(frozen=True)
+class _Mass:
+    """Means that a member's rows give to zeros without it, added up over rows of equal share.
+
+    share : (groups,) factor of rho_n . alpha_m;  total : (groups, N)
+    """
+
+    share: Floats
+    total: Floats
+
+
+class ContextConditionals(Conditionals):
+    """alpha_m of some entities, given all embeddings and all other context vectors.
+
+    A member m of row t, with value v, adds v rho_n . alpha_m / d to the u of every other entity n:
+    zeros have d = D_t, entries their own divisor. Members of one row are solved side by side, each
+    with the others as they were.
+
+    Parameters
+    ----------
+    spec, bound, vectors : the model, the data and all vectors
+    entities : the members; each is in at least one row
+    """
+
+    def __init__(self, spec: Spec, bound: RowBags, vectors: Vectors, entities: Ints) -> None:
+        # To the posterior the vectors in question are embeddings, without intercepts.
+        self.spec = replace(spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None)
+        self.n, self.k, self.dtype = len(entities), vectors.bag.shape[1], vectors.bag.dtype
+        self.vectors, self.entities = vectors, entities
+        stored = bound.stored
+        self._find_pairs(stored, bound)
+        self._find_entries(stored)
+        self._weigh_zeros(stored)
+        self.mass: list[_Mass] | None = None
+        if type(spec.family) is Poisson and type(spec.link) is Identity:
+            self.mass = [self._mass_of(m) for m in range(self.n)]
+
+    def _find_pairs(self, stored: Stored, bound: RowBags) -> None:
+        """(row, member) sorted by member: what the row is without it, and how much it adds."""
+        lookup = np.full(bound.n_entities, -1, dtype=np.int64)
+        lookup[self.entities] = np.arange(self.n)
+        place = lookup[stored.ids]
+        every = np.repeat(np.arange(bound.n_rows), np.diff(stored.ptr))
+        mine = np.flatnonzero((place >= 0) & (stored.own != 0))
+        share = stored.own[mine] / stored.total[every[mine]]
+        order = np.lexsort((share, place[mine]))
+        mine, self.share = mine[order], share[order].astype(self.dtype)
+        self.row, self.member = every[mine], place[mine]
+        self.starts = np.searchsorted(self.member, np.arange(self.n + 1))
+        self.value = stored.own[mine].astype(self.dtype)
+        rows, first = np.unique(self.row, return_inverse=True)
+        bags = bound.block(rows).bag_matrix(bound.n_context_vectors).astype(self.dtype)
+        own = self.vectors.bag[self.entities[self.member]]
+        self.rest = (bags @ self.vectors.bag)[first] - self.value[:, None] * own
+        self.total = stored.total[self.row].astype(self.dtype)
+
+    def _find_entries(self, stored: Stored) -> None:
+        """The other entries of each pair's row, and all cells that are stored."""
+        ptr, where = gather_rows(stored.ptr, self.row)
+        pair, ids = np.repeat(np.arange(len(self.row)), np.diff(ptr)), stored.ids[where]
+        self.stored_ptr, self.stored_ids = ptr, ids
+        seen = ~np.isnan(stored.x[where])
+        self.positives = np.bincount(pair, seen, len(self.row))
+        seen &= ids != self.entities[self.member[pair]]
+        pair, ids, where = pair[seen], ids[seen], where[seen]
+        target, bag, b = self.vectors.target, self.vectors.bag, self.vectors.intercept
+        fixed = np.empty(len(pair), dtype=self.dtype)
+        size = max(1, BLOCK_NUMBERS // self.k)
+        for start in range(0, len(pair), size):
+            part = slice(start, start + size)
+            own = stored.own[where[part], None].astype(self.dtype) * bag[ids[part]]
+            fixed[part] = np.einsum("ik,ik->i", self.rest[pair[part]] - own, target[ids[part]])
+        rest = stored.rest[where].astype(self.dtype)
+        x = stored.x[where].astype(self.dtype)
+        self.entries = _Entries(pair, ids, x, fixed / rest + b[ids], self.value[pair] / rest)
+
+    def _weigh_zeros(self, stored: Stored) -> None:
+        """Weight of a zero: a factor of its row and one of its entity, noise in expectation."""
+        zeros, size = self.spec.zeros, len(self.vectors.target)
+        column, row = np.ones(size), np.full(len(self.row), float(zeros.weight))
+        if isinstance(zeros, NegativeSampling):
+            counts = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=size)
+            column = probabilities(zeros.distribution, counts.astype(np.float64))
+            row = row * zeros.n * self.positives
+        self.row_weight, self.column_weight = row.astype(self.dtype), column.astype(self.dtype)
+
+    def _blocks(self, m: int) -> list[slice]:
+        size = max(64, BLOCK_NUMBERS // len(self.vectors.target))
+        first, last = int(self.starts[m]), int(self.starts[m + 1])
+        return [slice(start, min(start + size, last)) for start in range(first, last, size)]
+
+    def _products(self, pairs: slice, alpha: Floats | None = None) -> tuple[Floats, Floats]:
+        """u of every entity as a zero in some rows of a member, and which cells are stored."""
+        Z = self.rest[pairs] / self.total[pairs, None]
+        if alpha is not None:
+            Z = Z + self.share[pairs, None] * alpha
+        ptr = self.stored_ptr[pairs.start : pairs.stop + 1]
+        row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        stored = np.stack([row, self.stored_ids[ptr[0] : ptr[-1]]])
+        return Z @ self.vectors.target.T + self.vectors.intercept, stored
+
+    def _mass_of(self, m: int) -> _Mass:
+        """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share are one."""
+        mine = slice(int(self.starts[m]), int(self.starts[m + 1]))
+        share, group = np.unique(self.share[mine], return_inverse=True)
+        total = np.zeros((len(share), len(self.vectors.target)), dtype=self.dtype)
+        for pairs in self._blocks(m):
+            means, (row, column) = self._products(pairs)
+            with np.errstate(over="ignore"):
+                np.exp(means, out=means)
+            means[row, column] = 0.0
+            groups = group[pairs.start - mine.start : pairs.stop - mine.start]
+            first = groups[0]  # pairs are sorted by share
+            add_up = np.zeros((groups[-1] - first + 1, len(groups)), dtype=self.dtype)
+            add_up[groups - first, np.arange(len(groups))] = self.row_weight[pairs]
+            total[first : groups[-1] + 1] += add_up @ means
+        total *= self.column_weight
+        return _Mass(share, total)
+
+    def evaluate(
+        self, rho: Floats, intercept: Floats, which: Ints
+    ) -> tuple[Floats, Floats, Floats]:
+        """`rho` are the context vectors in question; there are no intercepts."""
+        alpha = np.zeros((self.n, self.k), dtype=self.dtype)
+        alpha[which] = rho
+        asked = np.zeros(self.n, dtype=bool)
+        asked[which] = True
+        value, slopes = np.zeros(self.n), np.zeros((self.n, len(self.vectors.target)))
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not taken
+            inner = alpha @ self.vectors.target.T
+            self._add_entries(inner, asked, value, slopes)
+            for m in which.tolist():
+                self._add_zeros(m, alpha[m], inner[m], value, slopes)
+            gradient = slopes[which].astype(self.dtype) @ self.vectors.target
+        return value[which], gradient.astype(np.float64), np.zeros(len(which))
+
+    def _add_entries(self, inner: Floats, asked: Bools, value: Floats, slopes: Floats) -> None:
+        """Each entry needs one inner product of a member and a target, which many share."""
+        e = self.entries
+        member = self.member[e.pair]
+        mine = slice(None) if asked.all() else np.flatnonzero(asked[member])
+        member, ids = member[mine], e.ids[mine]
+        u = e.fixed[mine] + e.share[mine] * inner[member, ids]
+        gain, slope = value_and_slope(self.spec.family, self.spec.link, e.x[mine], u)
+        value += np.bincount(member, gain, self.n)
+        place, size = member * slopes.shape[1] + ids, slopes.size
+        slopes += np.bincount(place, slope * e.share[mine], size).reshape(slopes.shape)
+
+    def _add_zeros(
+        self, m: int, alpha: Floats, inner: Floats, value: Floats, slopes: Floats
+    ) -> None:
+        if self.mass is not None:
+            mass = self.mass[m]
+            means = np.exp(mass.share[:, None] * inner)
+            means *= mass.total
+            plain, shared = np.stack([np.ones_like(mass.share), mass.share]) @ means
+            value[m] -= float(plain.sum(dtype=np.float64))
+            slopes[m] -= shared
+            return
+        for pairs in self._blocks(m):
+            u, (row, column) = self._products(pairs, alpha)
+            found, slope = value_and_slope(self.spec.family, self.spec.link, np.zeros_like(u), u)
+            found[row, column], slope[row, column] = 0.0, 0.0
+            weight = self.row_weight[pairs]
+            value[m] += float(weight @ found @ self.column_weight)
+            slopes[m] += ((weight * self.share[pairs]) @ slope) * self.column_weight
+
+    def design(self, place: int) -> Design:
+        """There is none: a member takes part in many predictions."""
+        raise NotImplementedError
+
+    def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
+        """The spread of all embeddings, times how much of its rows each member is."""
+        part = self.share.astype(np.float64) ** 2 * self.row_weight
+        share = np.bincount(self.member, part, self.n)
+        total = np.bincount(self.entries.ids, self.entries.x, len(self.vectors.target))
+        bend = typical_curvature(self.spec.family, self.spec.link, total, len(self.row))
+        target = self.vectors.target.astype(np.float64)
+        weighted = target * (bend * self.column_weight)[:, None]
+        spread, basis = np.linalg.eigh(weighted.T @ target)
+        scale = 1.0 / np.maximum(share[:, None] * np.maximum(spread, 0.0) + prior, 1e-8)
+        return lambda gradient, which: np.asarray((gradient @ basis * scale[which]) @ basis.T)

@@ -1,0 +1,239 @@
+"""Grown: a fitted model with room for new entities, and the data that fill it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.neighbors import Neighbors
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
+from efemb.data.aligning import with_new
+from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import Vocabulary
+from efemb.engine.blocks import workers
+from efemb.engine.initial import initial_parameters
+from efemb.engine.rows import RowsSolver
+from efemb.engine.space import ParameterSpace
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.families import Categorical
+from efemb.fitted import FittedEmbedding
+from efemb.inference.context_conditionals import ContextConditionals
+from efemb.inference.design import Conditionals
+from efemb.inference.neighbors import grown_lists, grown_positions
+from efemb.inference.own_conditionals import OwnConditionals
+from efemb.inference.posterior import EntityPosterior
+from efemb.inference.row_conditionals import RowConditionals
+from efemb.inference.softmax_posterior import SoftmaxPosterior
+from efemb.parameters import Parameters
+from efemb.priors import HalfNormal, LogNormal, Normal, Prior
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+
+AT_ONCE = 512  # entities solved side by side
+MANY_ROWS, THINNING, COARSE = 20_000, 8, 3.0
+CELLS_AT_ONCE = 1 << 27
+
+
+@dataclass
+class Grown:
+    """A model with room for new entities, and the data that are to fill it."""
+
+    spec: Spec  # with the priors of the new vectors
+    data: Dataset
+    bound: BoundContext
+    space: ParameterSpace
+    parameters: Parameters
+    new: Ints
+    positions: Floats | None = None
+    exhausted: int = 0  # problems that were given up
+
+    @classmethod
+    def of(cls, fitted: FittedEmbedding, data: Any, prior: Prior | str) -> Grown:
+        """Make room for what is new in the data, or say why there is nothing to solve."""
+        if not isinstance(data, Dataset):
+            raise InputTypeError(f"fold_in needs a Dataset, got {type(data).__name__}")
+        n_known, spec = fitted.n_entities, fitted.spec
+        absent = np.nan if spec.family.missing else 0.0
+        moved = with_new(data, fitted.vocabulary, n_known, absent=absent)
+        new = np.arange(n_known, moved.n_entities)
+        if len(new) == 0:
+            raise DataError("the data have no new entity: there is nothing to fold in")
+        _check_values(moved, spec)
+        positions = None
+        if fitted.lists is None:
+            bound = spec.context.bind(moved)
+        else:
+            positions = grown_positions(fitted, data, moved)
+            bound = EntityLists(moved, grown_lists(fitted, moved, new, positions))
+        _check_bound(bound)
+        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, 1, fitted.n_components)
+        parameters = _with_room(fitted.parameters, space, bound, new)
+        changed = _with_prior(spec, prior, fitted.parameters)
+        return cls(changed, moved, bound, space, parameters, new, positions)
+
+    @property
+    def vectors(self) -> Vectors:
+        """All vectors as they stand."""
+        return self.space.vectors(self.parameters)
+
+    def solve_rho(self, tol: float) -> None:
+        """Embeddings and intercepts of the new entities, given all context vectors."""
+        if isinstance(self.spec.family, Categorical):
+            self._solve_softmax(self.new, tol, context=False)
+            return
+        for start in range(0, len(self.new), AT_ONCE):
+            self._solve_embeddings(self.new[start : start + AT_ONCE], tol)
+
+    def _solve_embeddings(self, new: Ints, tol: float) -> None:
+        p, given = self.parameters, self._conditionals(new)
+        posterior = EntityPosterior(given, self.spec.prior_rho)
+        intercept = None if p.intercept is None else p.intercept[new]
+        start = posterior.theta(posterior.joined(p.rho[new], intercept))
+        nats = 0.5 * tol * start.shape[1]
+        if isinstance(given, RowConditionals) and self.bound.n_rows > MANY_ROWS:
+            # Far from the solution a part of the rows shows the way as well as all of them.
+            few = EntityPosterior(given.thinned(THINNING), self.spec.prior_rho)
+            problems = few.begin(start)
+            problems.run(COARSE * nats)
+            problems.change(posterior.evaluate)
+        else:
+            problems = posterior.begin(start)
+        found = problems.run(nats)
+        self.exhausted += int(found.exhausted.sum())
+        rho, b = posterior.split(posterior.vectors(found.theta))
+        p.rho[new] = rho
+        if p.intercept is not None:
+            p.intercept[new] = b
+
+    def _conditionals(self, new: Ints) -> Conditionals:
+        bag = self.vectors.bag
+        if isinstance(self.bound, RowBags):
+            return RowConditionals(self.spec, self.bound, bag, new)
+        return OwnConditionals(self.spec, self.bound, bag, new)
+
+    def solve_alpha(self, tol: float) -> None:
+        """Context vectors of the new entities, given all embeddings."""
+        assert isinstance(self.bound, RowBags)
+        stored = self.bound.stored
+        mine = stored.ids[(stored.ids >= self.new[0]) & (stored.own != 0)]
+        used, sizes = np.unique(mine, return_counts=True)
+        if isinstance(self.spec.family, Categorical):
+            self._solve_softmax(used, tol, context=True)
+            return
+        # Every row of a member is a row of all entities: some members at a time.
+        turn = np.cumsum(sizes) * self.bound.n_entities // CELLS_AT_ONCE
+        for which in np.unique(turn):
+            some = used[turn == which]
+            given = ContextConditionals(self.spec, self.bound, self.vectors, some)
+            posterior = EntityPosterior(given, self.spec.prior_alpha)
+            begin = posterior.theta(self.parameters.alpha[some])
+            found = posterior.begin(begin).run(0.5 * tol * begin.shape[1])
+            self.exhausted += int(found.exhausted.sum())
+            self.parameters.alpha[some] = posterior.vectors(found.theta)
+
+    def _solve_softmax(self, which: Ints, tol: float, *, context: bool) -> None:
+        assert isinstance(self.bound, RowBags)
+        p = self.parameters
+        with workers(1) as pool, np.errstate(over="ignore", invalid="ignore"):
+            solver = RowsSolver(self.bound, self.spec, pool, dtype=p.rho.dtype)
+            posterior = SoftmaxPosterior(solver, self.vectors, which, context=context)
+            start = posterior.theta(posterior.block(self.vectors))
+            found = posterior.problems(start, None, p.rho.dtype).run(0.5 * tol * start.shape[1])
+            self.exhausted += int(found.exhausted.sum())
+            filled = posterior.filled(posterior.vectors(found.theta))
+        p.rho[which], p.alpha[which] = filled.target[which], filled.bag[which]
+        if p.intercept is not None:
+            p.intercept[which] = filled.intercept[which]
+
+    def fitted_with(self, fitted: FittedEmbedding) -> FittedEmbedding:
+        """The known model, grown."""
+        lists = self.bound.lists if isinstance(self.bound, EntityLists) else None
+        spec, context = fitted.spec, fitted.spec.context
+        if isinstance(context, Neighbors) and context.positions is not None:
+            options = {**context.get_params(deep=False), "positions": self.positions}
+            spec = replace(spec, context=Neighbors(**options))
+        return replace(
+            fitted,
+            parameters=self.parameters,
+            spec=spec,
+            vocabulary=_vocabulary(fitted.vocabulary, self.data),
+            positions=self.positions,
+            lists=lists,
+        )
+
+
+def _check_bound(bound: BoundContext) -> None:
+    rows = (
+        isinstance(bound, RowBags) and not isinstance(bound, WindowBags) and bound.members is None
+    )
+    if not rows and not isinstance(bound, EntityLists):
+        raise ParameterError("fold_in takes models on baskets or neighbours; use partial_fit")
+
+
+def _check_values(data: Dataset, spec: Spec) -> None:
+    from efemb.domains import check_support
+
+    if data.n_dims > 1:
+        raise ParameterError("fold_in takes scalar data; use partial_fit")
+    check_support(data, spec.family, allow_real=True, way_out="correct such values")
+
+
+def _with_room(
+    known: Parameters, space: ParameterSpace, bound: BoundContext, new: Ints
+) -> Parameters:
+    """Rows for new entities: zeros (positive vectors: small numbers) and the usual intercept."""
+    spec, k = space.spec, space.k
+    signed = not (spec.positive_rho or spec.positive_alpha)
+    small = ParameterSpace(spec, space.n_entities, space.n_slots, 1, 1) if signed else space
+    first = initial_parameters(small, bound, np.ones(bound.n_rows), np.random.default_rng(0))
+    none = np.zeros((len(new), k))
+    rho = first.rho[new] if spec.positive_rho else none
+    alpha = first.alpha[new] if spec.positive_alpha else none
+    intercept = None
+    if known.intercept is not None and first.intercept is not None:
+        intercept = _joined(known.intercept, first.intercept[new])
+    return Parameters(_joined(known.rho, rho), _joined(known.alpha, alpha), intercept)
+
+
+def _joined(known: Floats, more: Floats) -> Floats:
+    return np.concatenate([known, more.astype(known.dtype)])
+
+
+def _with_prior(spec: Spec, prior: Prior | str, known: Parameters) -> Spec:
+    """The model with the priors of the new vectors."""
+    if isinstance(prior, Prior):
+        prior.check()
+        changed = replace(spec, prior_rho=prior)
+    elif prior == "model":
+        changed = spec
+    else:
+        rho = _at_least(spec.prior_rho, known.rho, positive=spec.positive_rho)
+        alpha = _at_least(spec.prior_alpha, known.alpha, positive=spec.positive_alpha)
+        changed = replace(spec, prior_rho=rho, prior_alpha=alpha)
+    if (changed.positive_rho, changed.positive_alpha) != (spec.positive_rho, spec.positive_alpha):
+        raise ParameterError(f"the model's vectors do not take {prior!r}: the sign differs")
+    return changed
+
+
+def _at_least(prior: Prior | None, known: Floats, *, positive: bool) -> Prior | None:
+    """A Normal (positive: HalfNormal) as tight as the known vectors."""
+    if isinstance(prior, LogNormal):
+        return prior
+    kind = HalfNormal if positive else Normal
+    own = float(getattr(prior, "precision", 0.0))
+    return kind(max(own, 1.0 / max(float(np.mean(known.astype(np.float64) ** 2)), 1e-12)))
+
+
+def _vocabulary(known: Vocabulary | None, data: Dataset) -> Vocabulary | None:
+    """Labels of all entities; counts, where they are known, of the new ones in these data."""
+    if known is None or data.entities is None or known.counts is None:
+        return None if known is None else data.entities
+    present = np.asarray((data.values != 0).sum(axis=0)).ravel()
+    counts = np.concatenate([known.counts, present[len(known) :]])
+    return Vocabulary(data.entities.labels, counts=counts)

@@ -1,0 +1,274 @@
+"""Laplace: how sure a model is of an embedding, given the context vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import Window
+from efemb.data.readers.progress import progress_bar
+from efemb.domains import check_support
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.families import Categorical
+from efemb.fitted import FittedEmbedding
+from efemb.inference.design import Conditionals
+from efemb.inference.own_conditionals import OwnConditionals
+from efemb.inference.posterior import EntityPosterior
+from efemb.inference.row_conditionals import RowConditionals
+from efemb.table import Table
+from efemb.types import Floats, Ints
+
+AT_ONCE = 64  # entities
+
+
+def laplace(
+    model: Any, data: Any, *, sandwich: bool = False, refit: bool = False, progress: bool = False
+) -> Laplace:
+    """Normal approximation of every embedding, given all context vectors.
+
+    Given alpha, an embedding rho_n with its intercept is a generalised linear model, and
+
+        H_n = sum over rows of w c (z, 1)(z, 1)' + precision of the prior
+
+    is minus the second derivative of its log-posterior; c, the curvature of a log-density in the
+    inner product, is the variance of x for Poisson and Bernoulli. The covariance is the inverse of
+    H_n or, with `sandwich`, H_n^-1 (sum of squared scores of the rows) H_n^-1, which also holds
+    where the family has the wrong variance.
+
+    Parameters
+    ----------
+    model : fitted estimator or FittedEmbedding
+        Linear, with an embedding of its own for each entity; not text, not categorical.
+    data : Dataset or array
+        The rows of the fit.
+    sandwich : bool, default=False
+        Trust the rows, not the family, about how much observations vary.
+    refit : bool, default=False
+        First bring each asked embedding to its best value given alpha. A model that was stopped
+        early is not quite there, and an interval around it is then about where it stopped.
+    progress : bool, default=False
+        Show a bar when many entities are asked for.
+
+    Returns
+    -------
+    Laplace
+        Covariances are made when they are asked for, and kept.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> from efemb.inference import laplace
+    >>> trips = efemb.simulate("p-emb", n_rows=400, n_entities=8, n_components=2, seed=0).data
+    >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips)
+    >>> found = laplace(model, trips).interval(0, 1)
+    >>> found.low < found.value < found.high
+    True
+    """
+    fitted: FittedEmbedding = model.fitted()
+    for name, value in (("sandwich", sandwich), ("refit", refit)):
+        if not isinstance(value, (bool, np.bool_)):
+            raise InputTypeError(f"{name} must be True or False, got {value!r}")
+    _check_model(fitted)
+    return Laplace(model, data, sandwich=bool(sandwich), refit=bool(refit), progress=progress)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An inner product rho_n . alpha_m with its standard error and limits."""
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    level: float
+
+
+class Laplace:
+    """Covariances of embeddings given alpha; make one with `laplace`."""
+
+    def __init__(
+        self, model: Any, data: Any, *, sandwich: bool, refit: bool, progress: bool
+    ) -> None:
+        self.model: FittedEmbedding = model.fitted()
+        self.sandwich, self.refit, self.progress = sandwich, refit, progress
+        self._spec, self._bound, self._vectors = model._bind(data)  # as the model reads its data
+        check_support(
+            self._bound.data, self._spec.family, allow_real=True, way_out="correct such values"
+        )
+        if self._bound.n_dims > 1:
+            raise ParameterError("laplace takes scalar data")
+        self._rows: RowConditionals | None = None
+        self._known: dict[int, tuple[Floats, Floats]] = {}
+
+    def __repr__(self) -> str:
+        """What it is about."""
+        kind = "sandwich" if self.sandwich else "Laplace"
+        return f"<{kind} covariances of {self.model.n_entities:,} embeddings given alpha>"
+
+    def embedding(self, n: Any) -> Floats:
+        """rho_n that the intervals are about, (K,): the fitted one unless `refit`."""
+        found, _ = self._found(self._codes(n))
+        return np.asarray(found[0, : self.model.n_components])
+
+    def covariance(self, n: Any) -> Floats:
+        """Covariance of rho_n, (K, K), whatever its intercept; of several entities (len, K, K)."""
+        k, (_, found) = self.model.n_components, self._found(self._codes(n))
+        return found[:, :k, :k] if _several(n) else found[0, :k, :k]
+
+    def standard_error(self, n: Any, m: Any = None) -> Any:
+        """Standard error of rho_n . alpha_m, or, without m, of the K numbers of rho_n."""
+        if m is not None:
+            _, error = self._products(n, m)
+            return error if _several(n) or _several(m) else float(error[0])
+        found = np.asarray(self.covariance(n))
+        return np.sqrt(np.diagonal(found, axis1=-2, axis2=-1))
+
+    def interval(self, n: Any, m: Any, level: float = 0.95) -> Any:
+        """Interval of rho_n . alpha_m: what m in the context does to n.
+
+        Parameters
+        ----------
+        n, m : labels (numbers where the model has none), or lists of them
+            A list of n with one m, one n with a list of m, or two lists of the same length.
+        level : float
+            Probability that the interval holds.
+
+        Returns
+        -------
+        Interval, or for lists a Table of entity, context, value, standard_error, low and high
+        """
+        if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+            raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
+        value, error = self._products(n, m)
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * error
+        low, high = value - reach, value + reach
+        if not _several(n) and not _several(m):
+            first = [float(array[0]) for array in (value, error, low, high)]
+            return Interval(first[0], first[1], first[2], first[3], level)
+        entity, context = self._pairs(n, m)
+        columns = {"entity": self._names(entity), "context": self._names(context)}
+        numbers = {"value": value, "standard_error": error, "low": low, "high": high}
+        return Table({**columns, **numbers})
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _products(self, n: Any, m: Any) -> tuple[Floats, Floats]:
+        """Inner products and their standard errors."""
+        if self._bound.n_slots > 1:
+            raise ParameterError("alpha_m is not one vector here: a member has one for each offset")
+        entity, context = self._pairs(n, m)
+        some, place = np.unique(entity, return_inverse=True)
+        k = self.model.n_components
+        vectors, covariance = self._found(some)
+        alpha = self._vectors.bag[context].astype(np.float64)
+        value = np.einsum("ik,ik->i", vectors[place, :k], alpha)
+        spread = np.einsum("ik,ikl,il->i", alpha, covariance[place, :k, :k], alpha)
+        return value, np.sqrt(np.maximum(spread, 0.0))
+
+    def _pairs(self, n: Any, m: Any) -> tuple[Ints, Ints]:
+        entity, context = self._codes(n), self._codes(m)
+        if len(entity) != len(context) and 1 not in (len(entity), len(context)):
+            raise ParameterError(
+                f"{len(entity)} entities and {len(context)} contexts make no pairs: give as many "
+                "of both, or one of either"
+            )
+        return tuple(np.broadcast_arrays(entity, context))  # type: ignore[return-value]
+
+    def _codes(self, labels: Any) -> Ints:
+        asked = list(labels) if _several(labels) else [labels]
+        if not asked:
+            raise DataError("no entity was given; at least one is needed")
+        words, size = self.model.vocabulary, self.model.n_entities
+        if words is not None:
+            return np.array([words.index_of(label) for label in asked], dtype=np.int64)
+        for label in asked:
+            if isinstance(label, bool) or not isinstance(label, (int, np.integer)):
+                raise InputTypeError(f"the model has no labels: give numbers, not {label!r}")
+            if not 0 <= label < size:
+                raise DataError(f"there is no entity {label}; the model has {size}")
+        return np.array(asked, dtype=np.int64)
+
+    def _names(self, codes: Ints) -> Any:
+        words = self.model.vocabulary
+        return codes if words is None else words.labels[codes]
+
+    def _found(self, codes: Ints) -> tuple[Floats, Floats]:
+        """Vectors (n, p) and covariances (n, p, p) of some entities."""
+        missing = np.array(sorted(set(codes.tolist()) - set(self._known)), dtype=np.int64)
+        with progress_bar("covariances", len(missing), self.progress) as advance:
+            for start in range(0, len(missing), AT_ONCE):
+                some = missing[start : start + AT_ONCE]
+                self._find(some)
+                advance(len(some))
+        pairs = [self._known[code] for code in codes.tolist()]
+        return np.stack([one for one, _ in pairs]), np.stack([two for _, two in pairs])
+
+    def _find(self, codes: Ints) -> None:
+        posterior = EntityPosterior(self._conditionals(codes), self._spec.prior_rho)
+        target, intercept = self._vectors.target[codes], self._vectors.intercept[codes]
+        vectors = posterior.joined(target, intercept if self._spec.intercept else None)
+        theta = posterior.theta(vectors)
+        if self.refit:
+            theta = posterior.begin(theta).run(1e-6).theta
+        v = posterior.vectors(theta)
+        designs = [posterior.given.design(place) for place in range(len(codes))]
+        arguments = list(zip(designs, *posterior.split(v), strict=True))
+        p, spec = theta.shape[1], self._spec
+        own = [design.information(spec, rho, b)[:p, :p] for design, rho, b in arguments]
+        every = posterior.information(np.stack(own), theta)
+        scale = np.where(posterior.positive, v, 1.0)
+        for place, code in enumerate(codes.tolist()):
+            found = _inverse(every[place], self._names(codes)[place])
+            outer = np.outer(scale[place], scale[place])
+            if self.sandwich:
+                design, rho, b = arguments[place]
+                meat = design.score_moments(spec, rho, b)[:p, :p] * outer
+                found = found @ meat @ found
+            self._known[code] = (v[place], found * outer)  # of logarithms: the delta method
+
+    def _conditionals(self, codes: Ints) -> Conditionals:
+        bag = self._vectors.bag.astype(np.float64)
+        if not isinstance(self._bound, RowBags):
+            return OwnConditionals(self._spec, self._bound, bag, codes)
+        if self._rows is None:
+            every = np.arange(self._bound.n_entities)
+            self._rows = RowConditionals(self._spec, self._bound, bag, every)
+        return self._rows.subset(codes)
+
+
+def _inverse(information: Floats, name: Any) -> Floats:
+    """The inverse of a positive definite matrix."""
+    try:
+        np.linalg.cholesky(information)
+    except np.linalg.LinAlgError as error:
+        raise DataError(
+            f"the embedding of {name!r} is not at a maximum of its posterior, or the rows do not "
+            "tell where that is: pass refit=True, or fit with a prior"
+        ) from error
+    return np.asarray(np.linalg.inv(information))
+
+
+def _several(labels: Any) -> bool:
+    return isinstance(labels, (list, tuple, range)) or (
+        isinstance(labels, np.ndarray) and labels.ndim > 0
+    )
+
+
+def _check_model(fitted: FittedEmbedding) -> None:
+    spec, reason = fitted.spec, ""
+    if isinstance(spec.context, Window):
+        reason = "text has too many rows to look at one by one"
+    elif isinstance(spec.family, Categorical):
+        reason = "a softmax couples all embeddings"
+    elif spec.combine.reverse:
+        reason = "combine='reverse' predicts the context from the entity"
+    elif spec.structure.name() != "per-entity":
+        reason = f"structure={spec.structure!r} shares vectors"
+    elif fitted.parameters.rho.ndim > 2:
+        reason = "it takes scalar data"
+    if reason:
+        raise ParameterError(f"laplace takes each embedding as a regression, but {reason}")

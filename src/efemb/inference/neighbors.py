@@ -1,0 +1,61 @@
+"""Neighbours of new entities among the known ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from efemb.contexts.entity_lists import Lists
+from efemb.contexts.neighbors import Neighbors
+from efemb.data.aligning import places
+from efemb.data.dataset import Dataset
+from efemb.errors import DataError, ParameterError
+from efemb.fitted import FittedEmbedding
+from efemb.types import Floats, Ints
+
+
+def grown_lists(
+    fitted: FittedEmbedding, data: Dataset, new: Ints, positions: Floats | None
+) -> tuple[Lists, ...]:
+    """The lists of the model, and for each new entity its nearest known ones.
+
+    data : with known entities first;  new : the others;  positions : of all, or None
+    """
+    context, lists = fitted.spec.context, fitted.lists
+    assert lists is not None
+    if type(context) is not Neighbors:
+        raise ParameterError(
+            f"the context of new entities is not known to {context!r}: fold_in takes Neighbors; "
+            "fit again with the larger context"
+        )
+    (known,) = lists
+    k = int(np.diff(known.ptr).max(initial=0))
+    # Among so many neighbours at least k are known.
+    wide = min(k + len(new) - 1, data.n_entities - 1)
+    found = Neighbors(max(wide, 1), positions).bind(data).lists[0]
+    members = [known.members]
+    for n in new.tolist():
+        near = found.members[found.ptr[n] : found.ptr[n + 1]]
+        members.append(near[near < new[0]][:k])
+    degree = np.concatenate([np.diff(known.ptr), [len(one) for one in members[1:]]])
+    every = np.concatenate(members)
+    none = np.zeros(len(every), dtype=np.int64)
+    ptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+    return (Lists(ptr, every, none, none, known.scale, known.binary),)
+
+
+def grown_positions(fitted: FittedEmbedding, data: Dataset, moved: Dataset) -> Floats | None:
+    """Positions of all entities; None where neighbours are found by correlation.
+
+    data : as given;  moved : the same with known entities first
+    """
+    context = fitted.spec.context
+    known = context.positions if isinstance(context, Neighbors) else None
+    known = fitted.positions if known is None else np.asarray(known)
+    if known is None:
+        return None
+    if data.positions is None:
+        raise DataError("the model finds neighbours by position: the data need positions too")
+    found = np.empty((moved.n_entities, known.shape[1]))
+    found[places(data, fitted.vocabulary)] = data.positions
+    found[: len(known)] = known
+    return found

@@ -1,0 +1,75 @@
+"""Entities whose contexts are their own (neighbours, graphs, lags, explicit lists)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.inference.design import Conditionals, Design, Inverse
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+
+BLOCK_NUMBERS = 1 << 22
+
+
+class OwnConditionals(Conditionals):
+    """A design for each entity.
+
+    Parameters
+    ----------
+    spec, bound : the model and the context of every observation
+    bag : context vectors
+    entities : numbers to predict, rows of the flat target vectors
+    """
+
+    def __init__(self, spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> None:
+        self.spec, self.n, self.k, self.dtype = spec, len(entities), bag.shape[1], bag.dtype
+        self.designs = _designs(spec, bound, bag, entities)
+
+    def evaluate(
+        self, rho: Floats, intercept: Floats, which: Ints
+    ) -> tuple[Floats, Floats, Floats]:
+        """One entity after the other."""
+        found = [
+            self.designs[place].evaluate(self.spec, one, float(b))
+            for place, one, b in zip(which.tolist(), rho, intercept, strict=True)
+        ]
+        value, gradient, slope = zip(*found, strict=True)
+        return np.array(value), np.stack(gradient), np.array(slope)
+
+    def design(self, place: int) -> Design:
+        """The rows in which the entity is observed."""
+        return self.designs[place]
+
+    def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
+        """Exact at the given vectors: of a Gaussian, the first step is the last one."""
+        p = prior.shape[1]
+        found = np.empty((self.n, p, p))
+        for place, (one, b) in enumerate(zip(rho, intercept, strict=True)):
+            information = self.designs[place].information(self.spec, one, float(b))[:p, :p]
+            found[place] = np.linalg.inv(_definite(information + np.diag(prior[place])))
+        return lambda gradient, which: np.matmul(found[which], gradient[:, :, None])[:, :, 0]
+
+
+def _definite(matrix: Floats) -> Floats:
+    """The matrix, raised a little where it is singular."""
+    return np.asarray(matrix + 1e-10 * max(float(np.trace(matrix)), 1e-300) * np.eye(len(matrix)))
+
+
+def _designs(spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> list[Design]:
+    wanted = np.full(bound.n_entities * bound.n_dims, -1, dtype=np.int64)
+    wanted[entities] = np.arange(len(entities))
+    size = max(1, BLOCK_NUMBERS // max(bound.cost_of_row(), 1))
+    parts: list[tuple[Ints, Floats, Floats]] = []
+    for start in range(0, bound.n_rows, size):
+        terms = bound.terms(np.arange(start, min(start + size, bound.n_rows)))
+        mine = terms.take(wanted[terms.vector] >= 0)
+        parts.append((wanted[mine.vector], mine.x, mine.contexts(bag)))
+    place, x, contexts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    weight = np.where(x == 0, spec.zeros.weight, 1.0)
+    order = np.argsort(place, kind="stable")
+    edges = np.searchsorted(place[order], np.arange(len(entities) + 1))
+    arrays = [array[order].astype(bag.dtype) for array in (contexts, x, weight)]
+    return [Design(*(array[a:b] for array in arrays)) for a, b in pairwise(edges)]

@@ -1,0 +1,143 @@
+"""Many small smooth problems maximised side by side: L-BFGS with a step size for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from efemb.types import Bools, Floats, Ints
+
+Evaluate = Callable[[Floats, Ints], tuple[Floats, Floats]]
+Precondition = Callable[[Floats, Ints], Floats]
+ARMIJO = 1e-4
+MOST_ROUNDS = 500
+SHORTEST = 1e-9  # a step of this part of the first one is no step
+
+
+@dataclass
+class Solution:
+    """theta : (n, p);  value : (n,);  exhausted : (n,) still rising when the rounds were over."""
+
+    theta: Floats
+    value: Floats
+    exhausted: Bools
+
+
+class Problems:
+    """n problems in p numbers each.
+
+    In every round each problem that is still open is evaluated once: at the end of its step, or at
+    a shorter one if that led nowhere. No problem waits for another.
+
+    Parameters
+    ----------
+    evaluate : (theta (m, p), which (m,)) -> values (m,), gradients (m, p)
+    start : array (n, p)
+    precondition : (gradient (m, p), which (m,)) -> array (m, p)
+        Roughly the inverse of the negative Hessian times the gradient.
+    noise : float
+        Relative error of the values.
+    memory : int
+        Past rounds whose steps shape the curvature.
+    """
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        start: Floats,
+        precondition: Precondition,
+        *,
+        noise: float = 1e-12,
+        memory: int = 12,
+    ) -> None:
+        self.precondition, self.noise, self.memory = precondition, noise, memory
+        self.theta = np.array(start, dtype=np.float64)
+        self.steps: list[tuple[Floats, Floats, Floats]] = []
+        self.rounds, self.scale = 0, np.ones(len(self.theta))
+        self.change(evaluate)
+
+    def change(self, evaluate: Evaluate) -> None:
+        """Go on with other functions, much like the ones before."""
+        self.evaluate = evaluate
+        self.value, self.gradient = evaluate(self.theta, np.arange(len(self.theta)))
+        self.rounds += 1
+
+    def run(self, tol: float) -> Solution:
+        """Go on until each problem expects to gain less than `tol` from one more step."""
+        n, p = self.theta.shape
+        self.move, self.slope, self.size = np.zeros((n, p)), np.zeros(n), np.ones(n)
+        active, ready = np.ones(n, dtype=bool), np.arange(n)
+        last = self.rounds + MOST_ROUNDS
+        while True:
+            if len(ready):
+                self._aim(ready)
+            active[ready[0.5 * self.slope[ready] < tol]] = False
+            active &= self.size > SHORTEST  # rounding leaves nothing to gain
+            if not active.any() or self.rounds >= last:
+                break
+            ready = self._round(np.flatnonzero(active))
+        return Solution(self.theta, self.value, active)
+
+    def _aim(self, which: Ints) -> None:
+        """New directions, to be followed all the way at first."""
+        self.move[which] = self._direction(which)
+        self.slope[which] = np.einsum("np,np->n", self.gradient[which], self.move[which])
+        self.size[which] = 1.0
+
+    def _direction(self, which: Ints) -> Floats:
+        """Two-loop recursion; the preconditioned gradient where that does not lead upwards."""
+        gradient = self.gradient[which]
+        q, weights = gradient.copy(), []
+        for s, y, inverse in reversed(self.steps):
+            weight = inverse[which] * np.einsum("np,np->n", s[which], q)
+            weights.append(weight)
+            q -= weight[:, None] * y[which]
+        q = self.precondition(q, which) * self.scale[which, None]
+        for (s, y, inverse), weight in zip(self.steps, reversed(weights), strict=True):
+            back = inverse[which] * np.einsum("np,np->n", y[which], q)
+            q += (weight - back)[:, None] * s[which]
+        down = ~(np.einsum("np,np->n", gradient, q) > 0)
+        if down.any():
+            q[down] = self.precondition(gradient[down], which[down])
+        return q
+
+    def _round(self, which: Ints) -> Ints:
+        """Evaluate the ends of the steps; returns the problems that have taken theirs."""
+        self.rounds += 1
+        size, slope, value = self.size[which], self.slope[which], self.value[which]
+        theta = self.theta[which] + size[:, None] * self.move[which]
+        found, gradient = self.evaluate(theta, which)
+        enough = value + ARMIJO * size * slope - self.noise * np.abs(value)
+        good = np.isfinite(found) & (found >= enough) & np.isfinite(gradient).all(axis=1)
+        taken, bad = which[good], ~good
+        self.size[which[bad]] = _shorter(size[bad], slope[bad], found[bad] - value[bad])
+        change = self.gradient[taken] - gradient[good]
+        self._remember(taken, theta[good] - self.theta[taken], change)
+        self.theta[taken], self.value[taken] = theta[good], found[good]
+        self.gradient[taken] = gradient[good]
+        return taken
+
+    def _remember(self, which: Ints, s: Floats, y: Floats) -> None:
+        """Keep the steps of a round; a problem that bent the wrong way keeps nothing."""
+        curvature = np.einsum("np,np->n", s, y)
+        size = np.sqrt(np.einsum("np,np->n", s, s) * np.einsum("np,np->n", y, y))
+        bent = curvature > 1e-10 * size
+        if not bent.any():
+            return
+        n, p = self.theta.shape
+        steps, changes, inverse = np.zeros((n, p)), np.zeros((n, p)), np.zeros(n)
+        steps[which[bent]], changes[which[bent]] = s[bent], y[bent]
+        inverse[which[bent]] = 1.0 / curvature[bent]
+        expected = np.einsum("np,np->n", y[bent], self.precondition(y[bent], which[bent]))
+        self.scale[which[bent]] = curvature[bent] / expected
+        self.steps = [*self.steps, (steps, changes, inverse)][-self.memory :]
+
+
+def _shorter(size: Floats, slope: Floats, gain: Floats) -> Floats:
+    """The top of the parabola through what is known, between a tenth and a half of the step."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        top = 0.5 * slope * size**2 / (slope * size - gain)
+    top = np.where(np.isfinite(top), top, 0.1 * size)
+    return np.clip(top, 0.1 * size, 0.5 * size)

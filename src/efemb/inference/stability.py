@@ -1,0 +1,205 @@
+"""Stability: how much of what a model says comes from the data, and how much from the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from efemb.data.readers.progress import progress_bar
+from efemb.data.vocabulary import Vocabulary
+from efemb.engine.options import whole
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.fitted import FittedEmbedding
+from efemb.nearest import largest_products, unit_rows
+from efemb.table import Table
+from efemb.types import Floats, Ints
+
+
+def stability(
+    models: Sequence[Any] | Callable[[int], Any],
+    n: int = 10,
+    *,
+    seeds: int | Sequence[int] = 5,
+    progress: bool = False,
+) -> Stability:
+    """Compare fits of the same model that differ in their seed only.
+
+    Overlap is the part of an entity's `n` nearest neighbours (cosine of rho) that two fits share;
+    it does not depend on rotations. Agreement is the cosine of an entity's two embeddings after
+    the best orthogonal map of one fit onto the other (Procrustes): a model with Normal priors is
+    the same after a rotation of all its vectors.
+
+    Parameters
+    ----------
+    models : list of fitted models, or function from a seed to a fitted model
+    n : int, default=10
+        Neighbours that are compared.
+    seeds : int or list of int, default=5
+        Number of fits, or their seeds, where `models` is a function.
+    progress : bool, default=False
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> import efemb
+    >>> from efemb.inference import stability
+    >>> trips = efemb.simulate("p-emb", n_rows=2000, n_entities=20, n_components=2, seed=0).data
+    >>> def fit(seed):
+    ...     return efemb.PoissonEmbedding(2, random_state=seed).fit(trips)
+    >>> found = stability(fit, n=3, seeds=3)
+    >>> 0.0 <= found.overlap <= 1.0, len(found.entities)
+    (True, 20)
+    """
+    whole("n", n)
+    fitted = [one.fitted() for one in _fits(models, seeds, progress)]
+    if len(fitted) < 2:
+        raise ParameterError(f"stability compares at least 2 models, got {len(fitted)}")
+    vectors = _aligned(fitted)
+    if n > len(vectors[0]) - 1:
+        raise ParameterError(
+            f"n must be at most {len(vectors[0]) - 1}, the other entities; got {n}"
+        )
+    near = [_neighbours(one, n) for one in vectors]
+    pairs = list(combinations(range(len(vectors)), 2))
+    overlap = np.stack([_overlap(near[i], near[j]) for i, j in pairs])
+    agreement = np.stack([_agreement(vectors[i], vectors[j]) for i, j in pairs])
+    return Stability(n, len(vectors), fitted[0].vocabulary, pairs, overlap, agreement)
+
+
+@dataclass(frozen=True, repr=False)
+class Stability:
+    """What several fits have in common; prints as a summary.
+
+    n : neighbours;  n_models : fits;  vocabulary : labels or None
+    pair : (model, model) of each comparison
+    overlap_of, agreement_of : (pairs, N) by pair and entity
+    """
+
+    n: int
+    n_models: int
+    vocabulary: Vocabulary | None
+    pair: list[tuple[int, int]]
+    overlap_of: Floats
+    agreement_of: Floats
+
+    @property
+    def overlap(self) -> float:
+        """Mean part of the neighbours that two fits share."""
+        return float(self.overlap_of.mean())
+
+    @property
+    def agreement(self) -> float:
+        """Mean cosine of the two embeddings of an entity after rotation."""
+        return float(self.agreement_of.mean())
+
+    @property
+    def chance(self) -> float:
+        """Overlap that unrelated vectors would have."""
+        return float(self.n / (self.overlap_of.shape[1] - 1))
+
+    @property
+    def entities(self) -> Table:
+        """Overlap and agreement of every entity, the least stable first."""
+        overlap, agreement = self.overlap_of.mean(axis=0), self.agreement_of.mean(axis=0)
+        order = np.lexsort((agreement, overlap))
+        words = self.vocabulary
+        columns: dict[str, Any] = {"entity": order if words is None else words.labels[order]}
+        if words is not None and words.counts is not None:
+            columns["count"] = words.counts[order]
+        return Table({**columns, "overlap": overlap[order], "agreement": agreement[order]})
+
+    @property
+    def pairs(self) -> Table:
+        """Overlap and agreement of every two fits."""
+        first, second = zip(*self.pair, strict=True)
+        return Table(
+            {
+                "model": list(first),
+                "other": list(second),
+                "overlap": self.overlap_of.mean(axis=1),
+                "agreement": self.agreement_of.mean(axis=1),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as numbers and text."""
+        return {
+            "n_models": self.n_models,
+            "n": self.n,
+            "overlap": self.overlap,
+            "chance": self.chance,
+            "agreement": self.agreement,
+            "stable_entities": float((self.overlap_of.mean(axis=0) >= 0.5).mean()),
+        }
+
+    def __repr__(self) -> str:
+        """A few sentences."""
+        found = self.to_dict()
+        return (
+            f"{self.n_models} fits share {self.overlap:.0%} of the {self.n} nearest neighbours of "
+            f"an entity ({self.chance:.1%} by chance).\n"
+            f"After rotation an entity's embeddings have a cosine of {self.agreement:.2f}.\n"
+            f"{found['stable_entities']:.0%} of the entities keep at least half of their "
+            "neighbours; .entities lists the others first."
+        )
+
+
+def _fits(models: Any, seeds: Any, progress: bool) -> list[Any]:
+    if not callable(models):
+        if isinstance(models, str) or not isinstance(models, Sequence):
+            raise InputTypeError("stability takes a list of fitted models, or a function of a seed")
+        return list(models)
+    if isinstance(seeds, (int, np.integer)):
+        whole("seeds", seeds)
+        seeds = range(int(seeds))
+    found = []
+    with progress_bar("fits", len(seeds), progress) as advance:
+        for seed in seeds:
+            found.append(models(int(seed)))
+            advance(1)
+    return found
+
+
+def _aligned(fitted: list[FittedEmbedding]) -> list[Floats]:
+    """Embeddings of all fits, entities in the order of the first."""
+    first = fitted[0].vocabulary
+    found = []
+    for one in fitted:
+        rho = one.parameters.rho
+        if rho.ndim > 2 or len(rho) != one.n_entities:
+            raise ParameterError("stability needs one embedding an entity")
+        if one.n_entities != fitted[0].n_entities or (one.vocabulary is None) != (first is None):
+            raise DataError("the models are not about the same entities")
+        if first is not None and one.vocabulary is not None and one.vocabulary != first:
+            rho = rho[[one.vocabulary.index_of(label) for label in first]]
+        found.append(rho.astype(np.float64))
+    return found
+
+
+def _neighbours(vectors: Floats, n: int) -> Ints:
+    """The n nearest others of every entity by cosine."""
+    unit = unit_rows(vectors)
+    found, _ = largest_products(unit, unit, n + 1)
+    itself = found == np.arange(len(unit))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # many vectors point the same way
+    return np.asarray(found[~itself]).reshape(len(unit), n)
+
+
+def _overlap(left: Ints, right: Ints) -> Floats:
+    """Part of the neighbours in common, entity by entity."""
+    return np.asarray((left[:, :, None] == right[:, None, :]).any(axis=2).mean(axis=1))
+
+
+def _agreement(left: Floats, right: Floats) -> Floats:
+    """Cosines after the orthogonal map that brings `right` nearest to `left`; other K allowed."""
+    k = max(left.shape[1], right.shape[1])
+    left, right = (np.pad(one, ((0, 0), (0, k - one.shape[1]))) for one in (left, right))
+    u, _, v = np.linalg.svd(right.T @ left)
+    return np.asarray(np.einsum("nk,nk->n", unit_rows(left), unit_rows(right @ (u @ v))))

@@ -1,0 +1,221 @@
+"""report: says in words what is wrong with data that are made to be wrong in a known way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import efemb
+from efemb.inference import report
+from inference.samples import basket_model, counts, fit, labelled, signals
+
+RNG = np.random.default_rng
+
+
+def truth(family: Any = "poisson", **options: Any) -> efemb.FittedEmbedding:
+    """Intercepts only, so that every mean is known: 0.5, 1, 2, 4."""
+    mean = np.array([0.5, 1.0, 2.0, 4.0])
+    spec = efemb.Embedding(1, family=family, **options)._spec()
+    none = np.zeros((4, 1))
+    b = spec.family.predictor(mean if family != "bernoulli" else mean / 8)
+    return efemb.FittedEmbedding(efemb.Parameters(none, none.copy(), b), spec)
+
+
+def draws(kind: str, n_rows: int = 4000) -> Any:
+    rng, mean = RNG(0), np.array([0.5, 1.0, 2.0, 4.0])
+    if kind == "poisson":
+        return rng.poisson(mean, (n_rows, 4))
+    if kind == "negative binomial":
+        return rng.negative_binomial(2.0, 2.0 / (2.0 + mean), (n_rows, 4))
+    if kind == "zero-inflated":
+        return rng.poisson(2.0 * mean, (n_rows, 4)) * (rng.random((n_rows, 4)) < 0.5)
+    return rng.binomial(4, mean / 4, (n_rows, 4))  # less than random
+
+
+def test_the_right_family_passes() -> None:
+    for family, kind in (
+        ("poisson", "poisson"),
+        (efemb.NegativeBinomial(2.0), "negative binomial"),
+    ):
+        found = report(truth(family), draws(kind).astype(float))
+        assert found["dispersion"].numbers["dispersion"] == pytest.approx(1.0, abs=0.1)
+        assert found["zeros"].numbers["ratio"] == pytest.approx(1.0, abs=0.02)
+        assert found["level"].numbers["ratio"] == pytest.approx(1.0, abs=0.05)
+        assert not found.warnings
+
+
+def test_numbers_against_scipy() -> None:
+    X = draws("negative binomial").astype(float)
+    found = report(truth(), X)
+    mean = np.broadcast_to([0.5, 1.0, 2.0, 4.0], X.shape)
+    expected = float(((X - mean) ** 2).sum() / mean.sum())
+    assert found["dispersion"].numbers["dispersion"] == pytest.approx(expected)
+    zeros = float(stats.poisson.pmf(0, mean).mean())
+    assert found["zeros"].numbers["expected_zeros"] == pytest.approx(zeros)
+    assert found["zeros"].numbers["zeros"] == pytest.approx(float((X == 0).mean()))
+
+
+def test_overdispersed_counts_ask_for_the_negative_binomial() -> None:
+    found = report(truth(), draws("negative binomial").astype(float))
+    one = found["dispersion"]
+    assert one.level == "warning"
+    assert one.numbers["r"] == pytest.approx(2.0, rel=0.2)
+    assert "NegativeBinomial(" in one.advice
+
+
+def test_too_many_zeros_are_told() -> None:
+    found = report(truth(), draws("zero-inflated").astype(float))
+    assert found["zeros"].level == "warning"
+    assert found["level"].level == "ok"
+
+
+def test_less_than_random() -> None:
+    found = report(truth(), draws("binomial").astype(float))
+    assert found["dispersion"].level in ("ok", "note")
+    few = report(truth(), np.tile([0.0, 1.0, 2.0, 4.0], (50, 1)))
+    assert few["dispersion"].level == "note"
+
+
+def test_binary_data() -> None:
+    rng = RNG(1)
+    X = (rng.random((3000, 4)) < np.array([0.5, 1.0, 2.0, 4.0]) / 8).astype(float)
+    found = report(truth("bernoulli"), X)
+    assert found["dispersion"].numbers["dispersion"] == pytest.approx(1.0, abs=0.05)
+    assert "zeros" not in found
+
+
+@pytest.mark.parametrize(("sigma2", "level"), [(0.01, "warning"), ("learned", "ok")])
+def test_the_variance_of_a_gaussian(sigma2: Any, level: str) -> None:
+    model = fit(
+        efemb.GaussianEmbedding(
+            2, family=efemb.Gaussian(sigma2), context=efemb.Neighbors(3), random_state=0
+        ),
+        signals(),
+    )
+    found = report(model, signals())
+    assert found["dispersion"].level == level
+    residual = signals() - model.conditional(signals())
+    assert found["dispersion"].numbers["variance"] == pytest.approx(float((residual**2).mean()))
+
+
+def test_means_that_do_not_add_up() -> None:
+    X = counts()
+    down = report(basket_model(X=X, zeros=efemb.All(0.1)), sparse.csr_array(X[:, :6]))
+    assert down["level"].level == "note"
+    off = truth()
+    off.parameters.intercept[:] += 1.0
+    assert report(off, draws("poisson").astype(float))["level"].level == "warning"
+
+
+def test_convergence() -> None:
+    X = counts()[:, :6]
+    short = efemb.PoissonEmbedding(2, max_iter=2, random_state=0)
+    found = report(fit(short, X))
+    assert found["convergence"].level == "warning"
+    assert "max_iter" in found["convergence"].advice
+    whole = fit(efemb.PoissonEmbedding(2, random_state=0), X)
+    found = report(whole)["convergence"]
+    assert found.level == "ok"
+    assert found.numbers["best_iteration"] == whole.best_iter_
+    assert found.numbers["iterations"] == whole.n_iter_
+    assert report(whole.fitted())["convergence"].level == "ok"
+    plain = fit(efemb.PoissonEmbedding(2, early_stopping=False, random_state=0), X)
+    assert report(plain)["convergence"].level == "ok"
+    assert report(plain.fitted())["convergence"].numbers["held_out"] is False
+    assert report(truth())["convergence"].level == "note"
+    rising = [{"iteration": i, "objective": float(i), "validation": None} for i in range(1, 9)]
+    model = efemb.FittedEmbedding(truth().parameters, truth().spec, history=rising)
+    assert report(model)["convergence"].level == "warning"
+
+
+@pytest.mark.parametrize(
+    ("zeros", "kind", "level"),
+    [
+        (efemb.All(), "exact", "ok"),
+        (efemb.Sampled(3), "unbiased", "ok"),
+        (efemb.NegativeSampling(2), "biased", "note"),
+    ],
+)
+def test_the_kind_of_gradient(zeros: Any, kind: str, level: str) -> None:
+    found = report(basket_model(zeros=zeros))["gradient"]
+    assert (found.numbers["gradient"], found.level) == (kind, level)
+
+
+def test_rare_entities_are_named() -> None:
+    X = counts(n_entities=6)
+    X[5:, 2] = 0.0
+    X[:, 4] = 0.0
+    found = report(basket_model(X=X), labelled(sparse.csr_array(X)))["rare entities"]
+    assert found.level == "warning"
+    assert found.numbers["rare"] == 2
+    assert found.numbers["never"] == 1
+    assert found.numbers["entities"] == ["e", "c"]
+    assert "'e', 'c'" in found.text
+    words = efemb.Vocabulary("abcd", counts=[100.0, 50.0, 20.0, 10.0])
+    known = efemb.FittedEmbedding(truth().parameters, truth().spec, words)
+    assert report(known)["rare entities"].level == "ok"
+    assert "rare entities" not in report(truth())
+
+
+def test_a_long_tail_of_contexts() -> None:
+    rng = RNG(0)
+    X = (rng.random((200, 90)) < 0.02).astype(float)
+    X[0] = 1.0
+    model = fit(efemb.Embedding(2, context=efemb.Basket("none"), random_state=0, max_iter=2), X)
+    found = report(model, X)["contexts"]
+    assert found.level == "warning"
+    assert "scale='total'" in found.advice
+    assert found.numbers["largest"] == 89
+    scaled = fit(efemb.PoissonEmbedding(2, random_state=0, max_iter=2), X)
+    assert report(scaled, X)["contexts"].level in ("ok", "note")
+    near = fit(efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), random_state=0), signals())
+    assert report(near, signals())["contexts"].numbers["median"] == 3
+
+
+def test_mostly_empty_contexts() -> None:
+    X = np.eye(6)[np.arange(120) % 6]
+    X[:10, 0] = 1.0
+    model = fit(efemb.PoissonEmbedding(2, random_state=0, max_iter=2), X)
+    assert report(model, X)["contexts"].level == "note"
+
+
+def test_many_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = draws("poisson", 3000).astype(float)
+    whole = report(truth(), X)["dispersion"].numbers
+    monkeypatch.setattr("efemb.inference.residuals.CELLS", 8000)
+    monkeypatch.setattr("efemb.inference.residuals.CELLS_AT_ONCE", 1000)
+    some = report(truth(), X, progress=True)["dispersion"].numbers
+    assert some["rows"] == "2,000 rows, drawn at random"
+    assert some["dispersion"] == pytest.approx(whole["dispersion"], rel=0.1)
+
+
+def test_it_prints_and_is_plain_data() -> None:
+    found = report(truth(), draws("negative binomial").astype(float))
+    text = repr(found)
+    assert text.splitlines()[0] == "Embedding: 4 entities, K = 1, Poisson()"
+    assert "LOOK  dispersion" in text
+    assert max(map(len, text.splitlines())) <= 96
+    again = json.loads(json.dumps(found.to_dict()))
+    assert [one["topic"] for one in again["findings"]] == [one.topic for one in found.findings]
+    with pytest.raises(KeyError):
+        found["weather"]
+
+
+def test_models_of_other_kinds() -> None:
+    text = fit(efemb.CBOW(2, context=efemb.Window(2), max_iter=1), [list("abcd") * 5] * 5)
+    assert [one.topic for one in report(text).findings] == [
+        "convergence",
+        "gradient",
+        "rare entities",
+    ]
+    softmax = basket_model(family="categorical")
+    topics = [one.topic for one in report(softmax, sparse.csr_array(counts()[:, :6])).findings]
+    assert topics == ["convergence", "gradient", "rare entities", "contexts"]
+    lagged = fit(
+        efemb.GaussianEmbedding(2, context=efemb.Lagged((-1, 1)), random_state=0), signals()
+    )
+    assert "dispersion" in report(lagged, signals())
