@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors import safe_open
 
 import efemb
 from efemb.engine.callbacks import Progress
@@ -95,20 +94,27 @@ def test_a_checkpoint_holds_the_parameters_of_its_iteration(tmp_path: Path) -> N
     def watch(found: Progress) -> None:
         seen[found.iteration] = found.parameters()
 
-    saved = efemb.Checkpoint(tmp_path / "point.safetensors", every=3)
+    saved, kept = efemb.Checkpoint(tmp_path / "point", every=3), {}
+
+    def look(found: Progress) -> None:
+        state = saved.read()
+        if state is not None:
+            kept[state["iteration"]] = saved.load()
+
     model = efemb.PoissonEmbedding(
-        2, callbacks=[watch, saved], max_iter=8, n_iter_no_change=100, random_state=0
+        2, callbacks=[watch, saved, look], max_iter=8, n_iter_no_change=100, random_state=0
     )
     model.fit(baskets())
-    for kept, live in zip(saved.load().arrays(), seen[6].arrays(), strict=True):
-        assert kept.tobytes() == live.tobytes()
-    assert [path.name for path in tmp_path.iterdir()] == ["point.safetensors"]
-    with safe_open(saved.path, "numpy") as file:
-        assert json.loads(file.metadata()["iteration"]) == 6
+    kept[8] = saved.load()  # the last one of a fit that has ended
+    assert list(kept) == [3, 6, 8]
+    for iteration, found in kept.items():
+        for one, live in zip(found.arrays(), seen[iteration].arrays(), strict=True):
+            assert one.tobytes() == live.tobytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["point"]
 
 
 def test_a_checkpoint_without_intercept_has_none(tmp_path: Path) -> None:
-    saved = efemb.Checkpoint(tmp_path / "point.safetensors")
+    saved = efemb.Checkpoint(tmp_path / "point")
     efemb.PoissonEmbedding(2, intercept=False, callbacks=[saved], max_iter=2).fit(baskets())
     assert saved.load().intercept is None
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import efemb
-from efemb import storage
+from efemb import sealed
+from efemb.storage import MODEL
 
 
 def model(seed: int = 0) -> efemb.FittedEmbedding:
@@ -32,9 +36,10 @@ def resealed(folder: Path, **changes: Any) -> None:
     manifest = json.loads((folder / "manifest.json").read_bytes())
     manifest.pop("checksum")
     manifest.update(changes)
-    manifest["sha256"] = {name: storage._sha256(folder / name) for name in manifest["sha256"]}
-    sealed = {**manifest, "checksum": storage._checksum(manifest)}
-    (folder / "manifest.json").write_bytes(storage._render(sealed))
+    manifest["sha256"] = {name: sealed.sha256(folder / name) for name in manifest["sha256"]}
+    manifest["bytes"] = {name: (folder / name).stat().st_size for name in manifest["sha256"]}
+    manifest["checksum"] = sealed.checksum(manifest)
+    (folder / "manifest.json").write_bytes(sealed.render(manifest))
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "parameters.safetensors", "vocabulary.json"])
@@ -56,7 +61,8 @@ def test_any_flipped_bit_is_found(folder: Path, name: str) -> None:
 def test_truncated_files(folder: Path, name: str, kept: float) -> None:
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: int(kept * len(content))])
-    with pytest.raises(efemb.DataError, match=r"damaged|not a model"):
+    own = r"damaged" if name == "manifest.json" else f"{name} is cut short: .* of {len(content):,}"
+    with pytest.raises(efemb.DataError, match=own):
         efemb.load(folder)
 
 
@@ -65,6 +71,68 @@ def test_missing_files(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(efemb.DataError, match=name):
         efemb.load(folder)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "parameters.safetensors", "vocabulary.json"])
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("sealing", [False, True])
+def test_a_pickle_in_disguise_is_never_opened(
+    folder: Path, name: str, protocol: int, sealing: bool
+) -> None:
+    """Even if its checksum is right; a model is made of numbers and text."""
+
+    class Harm:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (folder / "harm").touch, ()
+
+    (folder / name).write_bytes(pickle.dumps(Harm(), protocol=protocol))
+    if sealing and name != "manifest.json":
+        resealed(folder)
+    with pytest.raises(efemb.DataError, match=f"{name} is a pickle in disguise"):
+        efemb.load(folder)
+    assert not (folder / "harm").exists()
+
+
+def test_a_zipped_or_old_pickle_is_refused_too(folder: Path) -> None:
+    path = folder / "parameters.safetensors"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("data.pkl", pickle.dumps({}))
+    resealed(folder)
+    with pytest.raises(efemb.DataError, match="is a pickle in disguise"):
+        efemb.load(folder)
+    path.write_bytes(pickle.dumps({"rho": [1.0]}, protocol=0))
+    resealed(folder)
+    with pytest.raises(efemb.DataError, match="does not hold a model that can be read"):
+        efemb.load(folder)
+
+
+def test_every_fault_has_its_own_message(folder: Path) -> None:
+    """Flipped bit, cut short, newer format, not finite, pickle: five faults, five sentences."""
+    sound = {path.name: path.read_bytes() for path in folder.iterdir()}
+    tensors = folder / "parameters.safetensors"
+    flipped = bytearray(sound[tensors.name])
+    flipped[-1] ^= 1
+
+    def not_finite() -> None:
+        save_file({**load_file(tensors), "rho": np.full((4, 2), np.nan)}, tensors)
+        resealed(folder)
+
+    faults = [
+        lambda: tensors.write_bytes(flipped),
+        lambda: tensors.write_bytes(sound[tensors.name][:-1]),
+        lambda: resealed(folder, version=MODEL.version + 1),
+        not_finite,
+        lambda: tensors.write_bytes(pickle.dumps({"rho": [1.0]})),
+    ]
+    messages = []
+    for fault in faults:
+        for name, content in sound.items():
+            (folder / name).write_bytes(content)
+        fault()
+        with pytest.raises(efemb.DataError) as found:
+            efemb.load(folder)
+        messages.append(str(found.value).replace(str(folder), "").partition(":")[0])
+    assert len(set(messages)) == len(faults)
 
 
 def test_missing_and_foreign_folders(tmp_path: Path) -> None:
@@ -85,7 +153,7 @@ def test_missing_and_foreign_folders(tmp_path: Path) -> None:
 
 
 def test_newer_format(folder: Path) -> None:
-    resealed(folder, version=storage.VERSION + 1)
+    resealed(folder, version=MODEL.version + 1)
     with pytest.raises(efemb.DataError, match="newer efemb"):
         efemb.load(folder)
 
@@ -171,6 +239,23 @@ def test_a_kill_between_the_renamings_loses_nothing(folder: Path) -> None:
     np.testing.assert_array_equal(efemb.load(folder).parameters.rho, before)
     model(seed=1).save(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_what_killed_saves_left_goes_in_the_end(folder: Path) -> None:
+    """But not what may still be being written, nor what belongs to another name."""
+    old, young, other = (
+        folder.with_name(name)
+        for name in (".model.partial-aa", ".model.partial-bb", ".models.partial-cc")
+    )
+    for path in (old, young, other):
+        path.mkdir()
+        (path / "parameters.safetensors").write_bytes(b"x")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    model(seed=1).save(folder)
+    assert sorted(path.name for path in folder.parent.iterdir()) == sorted(
+        ["model", young.name, other.name]
+    )
 
 
 def test_what_is_not_a_model_is_never_deleted(folder: Path, tmp_path: Path) -> None:

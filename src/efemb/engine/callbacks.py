@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from efemb.errors import DataError, ParameterError
+from efemb.manifest import decode, encode
 from efemb.parameters import Parameters
+from efemb.sealed import SealedKind
+
+CHECKPOINT = SealedKind(
+    format="efemb checkpoint", noun="checkpoint", version=1, tensors="state.safetensors"
+)
 
 
 @dataclass
@@ -40,7 +47,8 @@ class Progress:
 class Callback(Protocol):
     """Called after every iteration; returning True stops the fit.
 
-    It may also have `start()`, `step(part of the pass that is done)` and `close()`.
+    It may also have `start()`, `step(part of the pass that is done)` and `close()`; and, to go on
+    after a crash, `state()` and `restore(state)` of numbers, text and arrays.
     """
 
     def __call__(self, progress: Progress) -> bool | None:
@@ -63,6 +71,14 @@ class EarlyStopping:
     def __call__(self, progress: Progress) -> bool:
         """Count the evaluations without progress."""
         return self.count(progress.validation)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep."""
+        return {"best": self.best, "waited": self.waited}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.best, self.waited = state["best"], state["waited"]
 
     def count(self, score: float | None) -> bool:
         """Whether a score (None: there was none) ends the fit."""
@@ -88,30 +104,66 @@ class JsonLinesLog:
 
 
 class Checkpoint:
-    """Write the present parameters to a safetensors file every `every` iterations, atomically."""
+    """Keeps the state of a fit in a folder, so that it can go on after a crash.
 
-    def __init__(self, path: str | os.PathLike[str], every: int = 1) -> None:
-        self.path = Path(path)
+    The same `fit` again (same data, settings and seed) finds the folder, goes on from there and
+    ends with the same bits as if nothing had happened; the result of a fit that had ended comes at
+    once, and a larger `max_iter` goes on from a smaller one. Without a `random_state` the seed of
+    the first attempt is taken up.
+
+    Parameters
+    ----------
+    path : path of the folder
+        Replaced as a whole each time: a crash leaves the old state or the new one.
+    every : int, default=1
+        Iterations between two states.
+    resume : bool, default=True
+        False starts anew, whatever is in the folder.
+
+    Examples
+    --------
+    >>> import efemb, tempfile
+    >>> data = efemb.simulate("p-emb", n_rows=60, n_entities=6, n_components=2, seed=0).data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     state = efemb.Checkpoint(folder + "/state", every=20)
+    ...     model = efemb.PoissonEmbedding(2, random_state=0, callbacks=[state]).fit(data)
+    ...     state.load().rho.shape
+    (6, 2)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: int = 1, resume: bool = True) -> None:
+        self.path = CHECKPOINT.checked_path(path)
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise ParameterError(f"Checkpoint(every=) must be an integer >= 1, got {every!r}")
         self.every = every
+        self.resume = resume
 
     def __call__(self, progress: Progress) -> None:
-        """Save to a temporary name, then rename."""
-        if progress.iteration % self.every:
-            return
-        from safetensors.numpy import save_file
+        """Nothing yet: an iteration is complete when all callbacks have seen it."""
 
-        found = progress.parameters()
-        arrays = {key: getattr(found, key) for key in ("rho", "alpha", "intercept", "position")}
-        tensors = {key: array for key, array in arrays.items() if array is not None}
-        partial = self.path.with_name(self.path.name + ".partial")
-        metadata = {key: json.dumps(value) for key, value in progress.record().items()}
-        save_file(tensors, partial, metadata=metadata)
-        os.replace(partial, self.path)
+    def prepare(self) -> None:
+        """Refuse a folder that cannot be written before any work is done."""
+        target = CHECKPOINT.replaceable(self.path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(target.parent, os.W_OK):
+            raise PermissionError(f"{target.parent} is not writable: choose another folder")
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace the folder by a state: nested dictionaries of numbers, text and arrays."""
+        arrays: dict[str, Any] = {}
+        CHECKPOINT.write(self.path, {"state": encode(state, arrays, "state")}, arrays)
+
+    def read(self) -> dict[str, Any] | None:
+        """The state in the folder, None where there is none."""
+        if not CHECKPOINT.exists(self.path):
+            return None
+        found = CHECKPOINT.read(self.path)
+        state: dict[str, Any] = decode(found.body["state"], found.arrays)
+        return state
 
     def load(self) -> Parameters:
-        """Read the parameters back; pass them to `fit` through `warm_start`."""
-        from safetensors.numpy import load_file
-
-        tensors = load_file(self.path)
-        names = ("rho", "alpha", "intercept", "position")
-        return Parameters(*(tensors.get(name) for name in names))  # type: ignore[arg-type]
+        """The parameters of the last state; pass them to `fit` through `warm_start`."""
+        state = self.read()
+        if state is None:
+            raise DataError(f"{self.path} does not exist: no state has been written there yet")
+        return Parameters(**state["parameters"])

@@ -15,7 +15,7 @@ from efemb.vectors import Vectors
 if TYPE_CHECKING:
     from efemb.engine.rows import RowsSolver
 
-TILE_BYTES = 32 << 20
+TILE_BYTES = 2 << 20  # inner products that stay near the core while they are used four times
 
 
 def cell_terms(
@@ -29,12 +29,12 @@ def cell_terms(
 ) -> tuple[float, Vectors, Floats]:
     """Value, gradient and the gradient of the bag sums, with every zero exact.
 
-    With E = Z rho' a stored entry needs no inner product of its own: without itself it has
-    u = (E total - own alpha_n . rho_n) / rest + b. Its slope, times total / rest, goes into its
-    cell of E, so that the two products that carry the zeros back carry the entries as well; only
-    the part of an entry's own alpha is left, and that is one number an entity.
+    Entities go in tiles: E = Z rho' of the rows and a tile, its slopes as zeros, and two products
+    that carry them back. The slope of a stored entry, times total / rest, takes the place of its
+    cell in E, so that those products carry the entries as well; only the part of an entry's own
+    alpha is left, and that is one number an entity.
     """
-    from efemb.kernels.rows import read_cells, take_own, write_cells
+    from efemb.kernels.rows import entry_values, hide_cells, take_own, write_cells
 
     Z = sums / block.total[:, None]
     itself = np.einsum("nk,nk->n", vectors.target, vectors.bag[: len(vectors.target)])
@@ -44,23 +44,23 @@ def cell_terms(
     g_context = np.zeros_like(Z)
     part = solver.pool.buffer("slope part", g_context.shape, Z.dtype)
     own_slope = np.zeros_like(vectors.intercept)
-    entries = (block.ptr, block.ids, block.own, block.rest, block.total)
-    u = np.zeros_like(block.x)
+    entries = (block.ptr, block.ids, block.own, block.rest)
+    u = np.empty_like(block.x)
+    entry_values(*entries, sums, vectors.target, itself, vectors.intercept, u)
     entry_weight = weight[block.row_of_entry] * block.seen
-    value = 0.0
+    gain, slope = value_and_slope(solver.family, solver.spec.link, block.filled, u)
+    slope = (entry_weight * slope).astype(Z.dtype, copy=False)
+    value = float(entry_weight @ gain)
     for tile in _tiles(len(vectors.target), Z):
         where = (tile.start, tile.stop)
         E = solver.pool.buffer("tile", (len(Z), tile.stop - tile.start), Z.dtype)
         np.matmul(Z, vectors.target[tile].T, out=E)
-        read_cells(E, *where, *entries, itself, vectors.intercept, Z.dtype.type(HIDDEN), u)
+        hide_cells(E, *where, block.ptr, block.ids, Z.dtype.type(HIDDEN))
         arrays = (vectors.intercept[tile], zero_weight, column_weight[tile])
         value += solver.slopes(E, *arrays, gradient.intercept[tile])
-        gain, slope = value_and_slope(solver.family, solver.spec.link, block.filled, u)
-        slope = (entry_weight * slope).astype(Z.dtype, copy=False)
-        write_cells(E, *where, *entries, slope, own_slope, gradient.intercept)
+        write_cells(E, *where, *entries, block.total, slope, own_slope, gradient.intercept)
         np.matmul(E.T, Z, out=gradient.target[tile])
         g_context += np.matmul(E, vectors.target[tile], out=part)
-    value += float(entry_weight @ gain)
     take_own(own_slope, vectors.target, vectors.bag, gradient.target, gradient.bag)
     g_context /= block.total[:, None]
     return value, gradient, g_context

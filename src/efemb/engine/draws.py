@@ -20,6 +20,7 @@ class Draws:
     def __init__(self, zeros: Zeros, popularity: Floats, seed: int, dtype: Any) -> None:
         self.zeros, self.dtype, self.n_entities = zeros, dtype, len(popularity)
         self.rng = np.random.default_rng(seed)
+        self.start = 0.0  # of systematic sampling
         if isinstance(zeros, Sampled):
             share = probabilities(zeros.distribution, popularity)
             # Half uniform: a rarely drawn entity's mean would grow unpunished between draws.
@@ -38,6 +39,14 @@ class Draws:
         if isinstance(self.zeros, NegativeSampling):
             return self._independent(max(1, min(n_positives * self.zeros.n, MAX_NEGATIVES)))
         return self.every()
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep."""
+        return {"rng": self.rng.bit_generator.state, "start": self.start}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.rng.bit_generator.state, self.start = state["rng"], state["start"]
 
     def every(self) -> Columns:
         """Every column, with the weights whose expectation the draws have."""

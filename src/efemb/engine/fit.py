@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.engine.blocks import workers
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
@@ -14,6 +15,7 @@ from efemb.engine.initial import initial_parameters
 from efemb.engine.memory import check_memory
 from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
+from efemb.engine.resuming import Keeper, identity
 from efemb.engine.solver import Solver
 from efemb.engine.solvers import Setup, choose_solver
 from efemb.engine.space import ParameterSpace
@@ -89,25 +91,44 @@ def fit_model(
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     space = ParameterSpace(spec, *dims)
     check_memory(bound, space, name, options.dtype)
+    more = {"sample_weight": sample_weight, "start": start, "state": state, "lists": lists}
+    keeper = Keeper.of(
+        options.callbacks,
+        rng,
+        lambda: identity(spec, options, data, validation, planned=planned, **more),
+        seeded=options.seeded,
+    )
     with workers(options.n_jobs) as pool:
         setup = Setup(name, spec, pool, np.dtype(options.dtype), int(rng.integers(2**62)))
-        if validation is not None:
-            split = given_split(bound, validation, sample_weight, setup)
-        elif not planned if options.early_stopping == "auto" else options.early_stopping:
-            fraction = options.validation_fraction
-            split = hold_out(bound, fraction, sample_weight, setup, rng)
-        else:
-            split = no_split(bound, sample_weight, setup)
+        split = _split(bound, validation, sample_weight, setup, options, rng)
         begin = initial_parameters(space, split.bound, split.solver.row_weight, rng)
         if start is not None:
             begin = space.checked(start)
         trainer = _trainer(space, split, optimizer, options, rng)
+        trainer.keeper = keeper
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
             result = trainer.run(begin.astype(options.dtype), state)
     lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
     return Fit(result, name, gradient, lists, bound.n_slots, held, optimizer)
+
+
+def _split(
+    bound: BoundContext,
+    validation: Dataset | None,
+    sample_weight: Floats | None,
+    setup: Setup,
+    options: Options,
+    rng: np.random.Generator,
+) -> Split:
+    """What to train on, and what tells when to stop."""
+    if validation is not None:
+        return given_split(bound, validation, sample_weight, setup)
+    automatic = options.early_stopping == "auto"
+    if setup.name != "windows" if automatic else options.early_stopping:
+        return hold_out(bound, options.validation_fraction, sample_weight, setup, rng)
+    return no_split(bound, sample_weight, setup)
 
 
 def _trainer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,17 @@ class LimitedMemory:
         self.x = start
         self.value, self.gradient = evaluate(start)
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=memory)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep."""
+        pairs = [list(pair) for pair in self.pairs]
+        return {"x": self.x, "value": self.value, "gradient": self.gradient, "pairs": pairs}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.x, self.value, self.gradient = state["x"], state["value"], state["gradient"]
+        self.pairs.clear()
+        self.pairs.extend((s, y, inverse) for s, y, inverse in state["pairs"])
 
     def refresh(self) -> None:
         """Evaluate again where it stands: the function itself has changed."""

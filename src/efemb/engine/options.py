@@ -29,6 +29,7 @@ class Options:
     dtype: str = "float32"
     callbacks: Iterable[Callback] = ()
     deterministic: bool = False
+    seeded: bool = True  # False: the generator is a fresh one, so its state means nothing
 
     def check(self) -> None:
         """Raise a typed error that names the first bad option."""

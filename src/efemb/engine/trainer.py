@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from efemb.engine.interrupt import StopFlag, stop_on_interrupt
 from efemb.engine.lbfgs import LimitedMemory
 from efemb.engine.optimizers import LBFGS, FirstOrder, Optimizer, OptimizerState
 from efemb.engine.passes import Passes
+from efemb.engine.resuming import Keeper, state_of_passes, state_of_search
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.validation import Validation
@@ -56,6 +58,7 @@ class Trainer:
     callbacks: Iterable[Callback] = ()
     deterministic: bool = False
     scheduled: bool = False  # a fixed number of passes is the plan, not a limit
+    keeper: Keeper | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, start: Parameters, state: OptimizerState | None = None) -> Result:
@@ -68,11 +71,10 @@ class Trainer:
         self.iteration = 0
         with stop_on_interrupt() as flag:
             self.flag = flag
-            work = self._newton if isinstance(self.optimizer, LBFGS) else self._passes
             for callback in self.callbacks:
                 getattr(callback, "start", _nothing)()
             try:
-                parameters, converged = work(self.space.unconstrained(start))
+                parameters, converged = self._work(self.space.unconstrained(start))
             finally:
                 for callback in self.callbacks:
                     getattr(callback, "close", _nothing)()
@@ -94,13 +96,26 @@ class Trainer:
     flag: StopFlag = field(init=False, repr=False)
     family: Family = field(init=False, repr=False)
 
+    def _work(self, theta: Parameters) -> tuple[Parameters, bool]:
+        """All iterations, or those that are left of an earlier attempt."""
+        if self.keeper is not None and self.keeper.saved is not None:
+            self.keeper.restore(self)
+            if self.keeper.over(self.max_iter):
+                return self.keeper.outcome()
+        work = self._newton if isinstance(self.optimizer, LBFGS) else self._passes
+        return work(theta)
+
     def _passes(self, theta: Parameters) -> tuple[Parameters, bool]:
         """First-order steps on minibatches."""
         assert isinstance(self.optimizer, FirstOrder)
+        saved = None if self.keeper is None else self.keeper.start()
+        start = theta if saved is None else saved
         options = (self.optimizer, self.batch_size, self.state)
         more: dict[str, Any] = {"n_passes": self.max_iter, "deterministic": self.deterministic}
-        passes = self.solver.passes(self.space, theta, *options, **more)
-        if self.family.learns:
+        passes = self.solver.passes(self.space, start, *options, **more)
+        if self.keeper is not None and saved is not None:
+            self.keeper.resume_passes(passes)
+        elif self.family.learns:
             self._adapt_to(passes.parameters)
         try:
             return self._run_passes(passes)
@@ -109,17 +124,28 @@ class Trainer:
 
     def _run_passes(self, passes: Passes) -> tuple[Parameters, bool]:
         every = max(1, STEPS_BETWEEN_SCORES // len(passes.batches()))
-        for number in range(1, self.max_iter + 1):
+        for number in range(self.iteration + 1, self.max_iter + 1):
             self.iteration = number
             objective = passes.one_pass(self.rng, self._watch)
             if self.solver.spec.family.learns:
                 self._adapt(objective - self.space.log_prior(passes.parameters))
             last = number == self.max_iter or self.flag.raised
-            if self._after(objective, passes.parameters, number % every == 0 or last):
+            done = self._after(objective, passes.parameters, number % every == 0 or last)
+            self._keep(partial(state_of_passes, passes), done)
+            if done:
                 return passes.parameters, not self.flag.raised
             if self.flag.raised:
                 break
         return passes.parameters, self.scheduled and not self.flag.raised
+
+    def _keep(self, work: Callable[[], dict[str, Any]], done: bool) -> None:
+        """Write a checkpoint if it is time; a pass that was cut short is no place to go on from."""
+        if self.keeper is None or self.flag.raised:
+            return
+        ended = done or self.iteration == self.max_iter
+        if ended or self.iteration % self.keeper.checkpoint.every == 0:
+            converged = done or (ended and self.scheduled)
+            self.keeper.keep(self, work(), ended=ended, converged=converged)
 
     def _watch(self, done: float) -> bool:
         """Tell the callbacks how much of the pass is done; True stops at this step."""
@@ -139,7 +165,8 @@ class Trainer:
     def _newton(self, theta: Parameters) -> tuple[Parameters, bool]:
         """L-BFGS on all rows, over alpha alone where the best rho given alpha is known."""
         assert isinstance(self.optimizer, LBFGS)
-        if self.family.learns:
+        saved = None if self.keeper is None else self.keeper.saved
+        if self.family.learns and saved is None:
             self._adapt_to(self.space.constrained(theta))
         view = choose_view(self.space, self.solver, theta)
 
@@ -149,20 +176,24 @@ class Trainer:
             return value, view.gradient(gradient)
 
         search = LimitedMemory(evaluate, view.start, self.optimizer.memory)
-        for number in range(1, self.max_iter + 1):
+        if saved is not None:
+            search.restore(saved["search"])
+        for number in range(self.iteration + 1, self.max_iter + 1):
             self.iteration = number
             moved = search.step()
             parameters = view.parameters(search.x)
             last = not moved or self.iteration == self.max_iter or self.flag.raised
             done = self._after(search.value, parameters, self.iteration % view.every == 0 or last)
-            if not moved or done:
-                return parameters, not self.flag.raised
-            if self.flag.raised:
-                break
-            if self.solver.spec.family.learns:
+            done = done or not moved
+            if self.solver.spec.family.learns and not done and not self.flag.raised:
                 self._adapt(search.value - self.space.log_prior(parameters))
                 view.forget()
                 search.refresh()
+            self._keep(partial(state_of_search, search, parameters), done)
+            if done:
+                return parameters, not self.flag.raised
+            if self.flag.raised:
+                break
         return parameters, False
 
     def _after(self, objective: float, parameters: Parameters, scored: bool) -> bool:

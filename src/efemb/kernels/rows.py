@@ -112,30 +112,35 @@ def take_own(
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def read_cells(
-    E: Array,
-    first: int,
-    last: int,
+def entry_values(
     ptr: Array,
     ids: Array,
     own: Array,
     rest: Array,
-    total: Array,
+    sums: Array,
+    vectors: Array,
     itself: Array,
     intercept: Array,
-    hidden: float,
     u: Array,
 ) -> None:
-    """u of the stored entries in columns first..last of E, which they leave hidden.
+    """u of each stored entry given its bag without itself; `itself` is rho_n . alpha_n."""
+    size = vectors.shape[1]
+    for t in range(len(ptr) - 1):
+        for p in range(ptr[t], ptr[t + 1]):
+            n = ids[p]
+            whole = vectors[n, 0] * 0
+            for k in range(size):
+                whole += sums[t, k] * vectors[n, k]
+            u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
 
-    E holds rho . z with the whole bag; `itself` is rho_n . alpha_n.
-    """
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def hide_cells(E: Array, first: int, last: int, ptr: Array, ids: Array, hidden: float) -> None:
+    """Mark the stored entries in columns first..last of E: they are no zeros."""
     for t in range(len(ptr) - 1):
         for p in range(ptr[t], ptr[t + 1]):
             n = ids[p]
             if first <= n < last:
-                whole = E[t, n - first] * total[t]
-                u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
                 E[t, n - first] = hidden
 
 

@@ -1,0 +1,250 @@
+"""Sealed folders: tensors and JSON that appear on disk at once and are checked when read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from efemb.errors import DataError, InputTypeError
+
+MANIFEST = "manifest.json"
+STALE_SECONDS = 3600.0  # a save that is still going on is younger than this
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a sealed folder holds: the manifest without its checksums, arrays, and JSON files."""
+
+    folder: Path
+    body: dict[str, Any]
+    arrays: dict[str, Any]
+    texts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SealedKind:
+    """A kind of folder: a manifest, one file of tensors, and JSON files that may be missing.
+
+    format : what the manifest calls it;  noun : what messages call it;  version : of the format
+    tensors, texts : names of its files
+    """
+
+    format: str
+    noun: str
+    version: int
+    tensors: str
+    texts: tuple[str, ...] = ()
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        body: Mapping[str, Any],
+        arrays: dict[str, Any],
+        texts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the folder `path`; an older one of this kind is replaced as a whole.
+
+        All files are complete on disk under a temporary name before the folder gets its name.
+        """
+        target = self.replaceable(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target)
+        partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
+        partial.mkdir()
+        try:
+            head = {"format": self.format, "version": self.version, **body}
+            self._write_files(partial, head, arrays, texts or {})
+            _put_in_place(partial, target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def replaceable(self, path: str | os.PathLike[str]) -> Path:
+        """The real path of a folder that may be written; never one that holds something else."""
+        target = Path(os.path.realpath(self.checked_path(path)))
+        if not target.exists() and _previous(target).exists():
+            _previous(target).rename(target)
+        if not target.exists():
+            return target
+        if not target.is_dir():
+            raise DataError(f"{target} is a file; a {self.noun} is a folder: choose another name")
+        known = {MANIFEST, self.tensors, *self.texts}
+        strange = {entry.name for entry in target.iterdir()} - known
+        if strange:
+            raise DataError(
+                f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
+                "be deleted: choose another folder"
+            )
+        return target
+
+    def checked_path(self, path: Any) -> Path:
+        """A path, or a typed error."""
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise InputTypeError(f"a {self.noun} is a folder: pass its path, not {path!r}")
+        return Path(path).expanduser()
+
+    def _write_files(
+        self, folder: Path, body: dict[str, Any], arrays: dict[str, Any], texts: Mapping[str, Any]
+    ) -> None:
+        """All files; the manifest, which holds the checksums of the others, last."""
+        from safetensors.numpy import save_file
+
+        save_file(arrays, folder / self.tensors)
+        for name, value in texts.items():
+            (folder / name).write_bytes(render(value))
+        files = sorted(folder.iterdir())
+        body["sha256"] = {path.name: sha256(path) for path in files}
+        body["bytes"] = {path.name: path.stat().st_size for path in files}
+        (folder / MANIFEST).write_bytes(render({**body, "checksum": checksum(body)}))
+        for path in folder.iterdir():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+        _sync_folder(folder)
+
+    def exists(self, path: str | os.PathLike[str]) -> bool:
+        """Whether there is anything to read at `path`."""
+        folder = self.checked_path(path)
+        return folder.exists() or _previous(folder).exists()
+
+    def read(self, path: str | os.PathLike[str]) -> Contents:
+        """Read the folder; anything that changed since it was written is an error."""
+        from safetensors.numpy import load_file
+
+        folder = self.checked_path(path)
+        if not folder.exists() and _previous(folder).exists():
+            folder = _previous(folder)  # a replacement was cut short between its two renamings
+        if not folder.is_dir():
+            what = f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
+            raise DataError(f"{folder} {what}; a {self.noun} is written as a folder")
+        body = self._manifest(folder)
+        present = [name for name in self.texts if name in body["sha256"]]
+        for name in (self.tensors, *present):
+            self._check_file(folder / name, body)
+        try:
+            texts = {name: json.loads((folder / name).read_bytes()) for name in present}
+            return Contents(folder, body, load_file(folder / self.tensors), texts)
+        except Exception as error:
+            # The checksums hold, so the file was written like this: by other software.
+            raise DataError(
+                f"{folder} does not hold a {self.noun} that can be read: {error}"
+            ) from error
+
+    def _manifest(self, folder: Path) -> dict[str, Any]:
+        path = folder / MANIFEST
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError as error:
+            raise DataError(f"{folder} is not a {self.noun}: it has no {MANIFEST}") from error
+        _refuse_pickle(path, content[:4])
+        try:
+            found = json.loads(content)
+        except ValueError as error:
+            raise _damaged(path) from error
+        if not isinstance(found, dict) or found.get("format") != self.format:
+            raise DataError(f"{folder} is not a {self.noun}: its {MANIFEST} is of another program")
+        version = found.get("version")
+        if isinstance(version, int) and version > self.version:
+            raise DataError(
+                f"{folder} was written by a newer efemb (format {version}; this one reads up to "
+                f"{self.version}): upgrade efemb"
+            )
+        claimed = found.pop("checksum", None)
+        if claimed != checksum(found) or content != render({**found, "checksum": claimed}):
+            raise _damaged(path)
+        return found
+
+    def _check_file(self, path: Path, body: dict[str, Any]) -> None:
+        try:
+            with path.open("rb") as file:
+                _refuse_pickle(path, file.read(4))
+            size, wanted = path.stat().st_size, body.get("bytes", {}).get(path.name, 0)
+            if size < wanted:
+                raise DataError(
+                    f"{path} is cut short: it has {size:,} of {wanted:,} bytes; restore it from a "
+                    "copy"
+                )
+            if sha256(path) != body["sha256"].get(path.name):
+                raise _damaged(path)
+        except FileNotFoundError as error:
+            raise DataError(f"{path} is missing: the {self.noun} is incomplete") from error
+
+
+def render(value: Any) -> bytes:
+    """JSON as it is written."""
+    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
+
+
+def checksum(body: dict[str, Any]) -> str:
+    """Checksum of a manifest, which holds those of the files."""
+    return hashlib.sha256(render(body)).hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """Checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(f"{path} is damaged: its checksum does not match; restore it from a copy")
+
+
+def _refuse_pickle(path: Path, head: bytes) -> None:
+    """Pickles (of protocol 2 and later, or in a zip file as PyTorch writes them) run code."""
+    if (head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05") or head == b"PK\x03\x04":
+        raise DataError(
+            f"{path} is a pickle in disguise, which could run any program when read: refused"
+        )
+
+
+def _previous(target: Path) -> Path:
+    return target.with_name(f".{target.name}.previous")
+
+
+def _sweep(target: Path) -> None:
+    """Remove what saves that were killed long ago have left beside the folder."""
+    for left in target.parent.glob(f".{_literal(target.name)}.partial-*"):
+        try:
+            old = time.time() - left.stat().st_mtime > STALE_SECONDS
+        except OSError:  # its owner has just renamed it
+            continue
+        if old:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _literal(name: str) -> str:
+    """A name in which `glob` sees no patterns."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _sync_folder(path: Path) -> None:
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _put_in_place(partial: Path, target: Path) -> None:
+    """Rename; where a folder is already there, it steps aside and goes when the new one is in."""
+    if not target.exists():
+        partial.rename(target)
+    else:
+        previous = _previous(target)
+        shutil.rmtree(previous, ignore_errors=True)
+        target.rename(previous)
+        try:
+            partial.rename(target)
+        except BaseException:
+            previous.rename(target)
+            raise
+        shutil.rmtree(previous, ignore_errors=True)
+    _sync_folder(target.parent)
