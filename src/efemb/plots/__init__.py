@@ -1,0 +1,25 @@
+"""Pictures of fitted models: each function takes a model or a Table and returns matplotlib Axes.
+
+matplotlib is imported when a picture is drawn. Without `ax=`, a picture has a figure of its own
+that pyplot does not know of: `ax.figure.savefig("map.png")`; in a notebook, `ax.figure` shows it.
+"""
+
+from efemb.plots.embedding_map import embedding_map
+from efemb.plots.history import history
+from efemb.plots.page import Page
+from efemb.plots.relations import relations
+from efemb.plots.score_curve import score_curve
+from efemb.plots.similarity import similarity
+from efemb.plots.spatial_weights import spatial_weights
+from efemb.plots.topics import topics
+
+__all__ = [
+    "Page",
+    "embedding_map",
+    "history",
+    "relations",
+    "score_curve",
+    "similarity",
+    "spatial_weights",
+    "topics",
+]

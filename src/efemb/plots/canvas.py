@@ -1,0 +1,78 @@
+"""Axes to draw in, made without pyplot, and what all pictures share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from efemb.errors import InputTypeError, MissingExtraError, ParameterError, suggest
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito (2008): told apart by readers of any colour vision; black is left for text.
+HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+GREY = "#999999"
+INK = "#333333"
+# Colours of positive numbers, of negative ones, and of entities that have no sign.
+PALETTES = {
+    "paper": ("#1a9641", "#d7191c", "#2b6cb0"),
+    "colorblind": ("#0072B2", "#D55E00", "#666666"),
+}
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """`ax`, or the Axes of a new figure of `size` inches that pyplot does not know of."""
+    try:
+        from matplotlib.axes import Axes
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("pictures need matplotlib: pip install 'efemb[plot]'") from error
+    if ax is None:
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)  # measures texts quickly; `savefig` still writes any format
+        found: Axes = figure.add_subplot()
+        return found
+    if not isinstance(ax, Axes):
+        raise InputTypeError(f"ax must be matplotlib Axes or None, not {type(ax).__name__}")
+    return ax
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure that Axes are part of, also from within a subfigure."""
+    figure: Any = ax.figure
+    return figure.figure  # type: ignore[no-any-return]
+
+
+def settle(ax: Axes) -> None:
+    """Let the layout engine move the Axes now, so that sizes on the page can be measured."""
+    figure_of(ax).draw_without_rendering()
+
+
+def dots(ax: Axes, points: Floats, **style: Any) -> None:
+    """Marks at points (n, 2)."""
+    ax.scatter(points[:, 0], points[:, 1], **style)
+
+
+def plain_spines(ax: Axes) -> None:
+    """Axes with a left and a lower edge only."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def palette_of(name: Any) -> tuple[str, str, str]:
+    """Colours of positive and negative numbers, and of entities."""
+    if name not in PALETTES:
+        raise ParameterError(f"palette={name!r} is unknown; {suggest(name, PALETTES)}")
+    return PALETTES[name]
+
+
+def label_text(label: object, width: int = 40) -> str:
+    """A label as matplotlib shows it as it is: no formulas, one line, not too long."""
+    text = " ".join(str(label).split())
+    text = text if text.isprintable() else repr(text)[1:-1]
+    text = text if len(text) <= width else text[: width - 1].rstrip() + "…"
+    # A leading underscore would hide a label from legends.
+    return (" " + text if text.startswith("_") else text).replace("$", r"\$")

@@ -1,0 +1,209 @@
+"""Page: a report in one HTML file, with contents, tables and pictures inside it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Self
+
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.files import complete_or_absent, file_target
+from efemb.plots.page_style import CSS
+from efemb.table import Table
+
+KINDS = {"png": "image/png", "svg": "image/svg+xml"}
+PNG_START = b"\x89PNG\r\n\x1a\n"
+# What neither HTML nor UTF-8 can hold: control characters and halves of surrogate pairs.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+
+
+class Page:
+    """A report that is one file: title, sections, paragraphs, tables and pictures.
+
+    All text is escaped. Nothing is loaded from elsewhere, and no script is in it. Every method
+    that adds something returns the page.
+
+    Parameters
+    ----------
+    title : str
+    lead : str
+        A paragraph below the title.
+
+    Examples
+    --------
+    >>> page = Page("Shopping trips", lead="What goes with what.")
+    >>> page.section("Neighbours").table(Table({"item": ["ale"], "cosine": [0.9]}), "Most alike")
+    Page('Shopping trips', 1 section, 2 blocks)
+    >>> "<td>ale</td>" in page.html()
+    True
+    """
+
+    def __init__(self, title: str, lead: str = "") -> None:
+        self.title = title
+        self._sections: list[str] = []
+        self._blocks: list[str] = []
+        self._lead = lead
+
+    def __repr__(self) -> str:
+        n = len(self._sections)
+        sections = f"{n} section{'' if n == 1 else 's'}"
+        return f"Page({self.title!r}, {sections}, {len(self._blocks)} blocks)"
+
+    def section(self, title: str) -> Self:
+        """Begin a section; its title joins the list of contents."""
+        self._sections.append(title)
+        number = len(self._sections)
+        return self._add(f'<h2 id="section-{number}">{_text(title)}</h2>')
+
+    def paragraph(self, text: str) -> Self:
+        """Add text; an empty line begins a new paragraph."""
+        return self._add(_paragraphs(text))
+
+    def code(self, text: str) -> Self:
+        """Add text as it is: settings, or a command to type."""
+        return self._add(f"<pre>{_text(text)}</pre>")
+
+    def table(self, table: Table, caption: str = "", *, rows: int = 200) -> Self:
+        """Add a table, numbers to the right; it shows at most `rows` rows."""
+        if not isinstance(table, Table):
+            raise InputTypeError(f"expected a Table, not {type(table).__name__}")
+        numeric = [place for place, name in enumerate(table.columns, 1) if _is_number(table[name])]
+        names = " ".join(["table", *(f"right-{place}" for place in numeric)])
+        inside = _valid(table._repr_html_())
+        return self._add(_block(f'<div class="{names}">{inside}</div>', caption))
+
+    def figure(
+        self, picture: Any, caption: str = "", *, alt: str = "", kind: str = "png", dpi: int = 150
+    ) -> Self:
+        """Add a picture.
+
+        Parameters
+        ----------
+        picture : Axes, Figure, or path of a PNG or SVG file
+        caption : str
+        alt : str
+            What the picture shows, for those who cannot see it; the caption by default.
+        kind : {"png", "svg"}
+            Format of Axes and figures.
+        dpi : int
+            Pixels an inch of a PNG.
+        """
+        if isinstance(picture, str | os.PathLike):
+            content, kind = _read(Path(picture))
+        else:
+            content = _drawn(picture, kind, dpi)
+        width = f' width="{css_pixels(content)}"' if kind == "png" else ""
+        data = base64.b64encode(content).decode("ascii")
+        source = f"data:{KINDS[kind]};base64,{data}"
+        image = f'<img src="{source}" alt="{_text(alt or caption)}"{width}/>'
+        return self._add(_block(image, caption))
+
+    def html(self) -> str:
+        """The whole document."""
+        right = sorted(set(re.findall(r"right-(\d+)", " ".join(self._blocks))), key=int)
+        style = CSS + "".join(_right_aligned(place) for place in right)
+        head = [f"<h1>{_text(self.title)}</h1>", _paragraphs(self._lead), self._contents()]
+        body = "\n".join([*filter(None, head), *self._blocks])
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
+            f"<title>{_text(self.title)}</title>\n<style>{style}</style>\n</head>\n"
+            f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page; the file is replaced only when the new one is complete."""
+        target = file_target(path)
+        with complete_or_absent(target) as stream:
+            stream.write(self.html().encode())
+        return target
+
+    def _add(self, block: str) -> Self:
+        self._blocks.append(block)
+        return self
+
+    def _contents(self) -> str:
+        if len(self._sections) < 2:
+            return ""
+        lines = (
+            f'<li><a href="#section-{number}">{_text(title)}</a></li>'
+            for number, title in enumerate(self._sections, 1)
+        )
+        return '<nav aria-label="Contents"><ol>' + "".join(lines) + "</ol></nav>"
+
+
+def _valid(text: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _text(text: object) -> str:
+    return escape(_valid(str(text)))
+
+
+def _paragraphs(text: str) -> str:
+    parts = (part.strip() for part in _BLANK_LINE.split(text))
+    return "\n".join(f"<p>{_text(part)}</p>" for part in parts if part)
+
+
+def _block(content: str, caption: str) -> str:
+    below = f"<figcaption>{_text(caption)}</figcaption>" if caption else ""
+    return f"<figure>{content}{below}</figure>"
+
+
+def _is_number(values: Any) -> bool:
+    return values.dtype.kind in "iuf"
+
+
+def _right_aligned(place: str) -> str:
+    cells = (f".right-{place} {cell}:nth-child({place})" for cell in ("th", "td"))
+    return ", ".join(cells) + " { text-align: right; }\n"
+
+
+# -- pictures -----------------------------------------------------------------------------------
+
+
+def _drawn(picture: Any, kind: str, dpi: int) -> bytes:
+    """Axes or a figure as the bytes of a file."""
+    if kind not in KINDS:
+        raise ParameterError(f"kind={kind!r} is unknown; {suggest(kind, KINDS)}")
+    figure = getattr(picture, "figure", picture)
+    if not callable(getattr(figure, "savefig", None)):
+        raise InputTypeError(
+            f"a picture is Axes, a Figure or the path of a file, not {type(picture).__name__}"
+        )
+    stream = BytesIO()
+    # A date would make two equal reports differ.
+    metadata = {"Date": None} if kind == "svg" else None
+    look = {"facecolor": "white", "bbox_inches": "tight", "metadata": metadata}
+    figure.savefig(stream, format=kind, dpi=dpi, **look)
+    return stream.getvalue()
+
+
+def _read(path: Path) -> tuple[bytes, str]:
+    """Bytes of a picture file, and its kind."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"the picture {path} cannot be read: {error.strerror}") from error
+    if content.startswith(PNG_START):
+        return content, "png"
+    if b"<svg" in content[:1000]:
+        return content, "svg"
+    raise DataError(f"{path} is neither a PNG nor an SVG picture")
+
+
+def css_pixels(png: bytes) -> int:
+    """Width at which a browser shows a PNG in its own size: 96 pixels an inch.
+
+    The header holds the width, the chunk pHYs, if there is one, the pixels a metre.
+    """
+    width = int.from_bytes(png[16:20], "big")
+    place = png.find(b"pHYs", 0, 1000)
+    in_metres = place > 0 and png[place + 12] == 1
+    density = int.from_bytes(png[place + 4 : place + 8], "big") if in_metres else 0
+    return max(1, round(width * 96 * 39.3701 / density)) if density else width

@@ -1,0 +1,137 @@
+"""relations: complements and substitutes as bars to both sides of zero."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.errors import DataError, InputTypeError
+from efemb.plots.canvas import GREY, INK, label_text, new_axes, palette_of, plain_spines
+from efemb.plots.inputs import fitted_model
+from efemb.table import Table
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PRODUCT = r"inner product $\rho_n \cdot \alpha_m$"
+# What a bar is; a low product alone does not make a substitute.
+WORDS = {
+    "complement": "complement",
+    "more": "more probable",
+    "substitute": "substitute",
+    "less": "less probable",
+    "apart": "never together",
+}
+
+
+def relations(
+    model: Any,
+    item: Any = None,
+    n: int = 8,
+    *,
+    palette: str = "colorblind",
+    ax: Axes | None = None,
+    **options: Any,
+) -> Axes:
+    """Draw what an item makes more probable, and what less.
+
+    Parameters
+    ----------
+    model : fitted estimator, FittedEmbedding, or Table
+        Of a model, `complements` and `substitutes` of the item are drawn; a Table is one that
+        `complements`, `substitutes` or `pairs` returned.
+    item : label
+        Only with a model.
+    n : int
+        Bars to each side.
+    palette : {"colorblind", "paper"}
+        Blue and orange, or green and red.
+    ax : Axes, optional
+    **options
+        Of `complements`, such as `direction`, `center`, `data`, `min_support` or `where`.
+
+    Returns
+    -------
+    Axes
+        The largest product on top, coloured by `kind` where the table has it, else by sign. What
+        is merely never together with the item (`kind` "apart") is grey; intervals are drawn where
+        the table has them.
+    """
+    positive, negative, _ = palette_of(palette)
+    colours = dict(zip(WORDS, (positive, positive, negative, negative, GREY), strict=True))
+    names, kinds, products, bounds = _bars(model, item, n, options)
+    order = np.argsort(products, kind="stable")
+    ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(order)))
+    shown = [colours[kinds[place]] for place in order]
+    places = np.arange(len(order))
+    ax.barh(places, products[order], color=shown, height=0.72)
+    if bounds is not None:
+        length = np.abs(bounds[:, order] - products[order])
+        ax.errorbar(products[order], places, xerr=length, fmt="none", ecolor=INK, capsize=2)
+    ax.axvline(0.0, color=INK, linewidth=0.8)
+    ax.set_yticks(places, [names[place] for place in order], fontsize=8)
+    ax.set_ylim(-0.6, len(order) - 0.4)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(PRODUCT)
+    plain_spines(ax)
+    ax.spines["left"].set_visible(False)
+    if item is not None:
+        ax.set_title(f"given {label_text(item)}", fontsize=10, loc="left", pad=18)
+    _legend(ax, [kind for kind in colours if kind in kinds], colours)
+    return ax
+
+
+Bars = tuple[list[str], list[str], Floats, Floats | None]
+
+
+def _bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bars:
+    """Names, kinds, products, and bounds (2, bars) or None."""
+    if isinstance(model, Table):
+        if item is not None or options:
+            raise InputTypeError("a Table is drawn as it is: item and options belong to a model")
+        return _of_table(model)
+    fitted = fitted_model(model)
+    if item is None or not isinstance(item, str | int | float | np.generic):
+        raise InputTypeError(f"relations of one item are drawn: give its label, not {item!r}")
+    first = _of_table(fitted.complements(item, n, **options))
+    second = _of_table(fitted.substitutes(item, n, **options))
+    known = set(first[0])
+    kept = [place for place, name in enumerate(second[0]) if name not in known]
+    bounds = None
+    if first[3] is not None and second[3] is not None:
+        bounds = np.concatenate([first[3], second[3][:, kept]], axis=1)
+    return (
+        first[0] + [second[0][place] for place in kept],
+        ["complement"] * len(first[0]) + [second[1][place] for place in kept],
+        np.concatenate([first[2], second[2][kept]]),
+        bounds,
+    )
+
+
+def _of_table(table: Table) -> Bars:
+    products = np.asarray(table["product"], dtype=np.float64)
+    if len(products) == 0:
+        return [], [], products, None
+    labels = [label_text(label, 34) for label in table["label"]]
+    if "given" in table.columns:
+        pairs = zip(table["label"], table["given"], strict=True)
+        labels = [f"{label_text(a, 26)} | {label_text(b, 26)}" for a, b in pairs]
+    kinds = ["less" if product < 0 else "more" for product in products]
+    if "kind" in table.columns:
+        kinds = [str(kind) for kind in table["kind"]]
+    bounds = None
+    if {"low", "high"} <= set(table.columns):
+        bounds = np.stack([table["low"], table["high"]]).astype(np.float64)
+    return labels, kinds, products, bounds
+
+
+def _legend(ax: Axes, kinds: list[str], colours: dict[str, str]) -> None:
+    from matplotlib.patches import Patch
+
+    if not kinds:
+        raise DataError("there is nothing to draw: the table has no rows")
+    marks = [Patch(color=colours[kind], label=WORDS[kind]) for kind in kinds]
+    above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderpad": 0.0}
+    ax.legend(handles=marks, ncols=len(marks), frameon=False, fontsize=8, **above)

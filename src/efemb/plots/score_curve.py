@@ -1,0 +1,124 @@
+"""score_curve: scores of several models against the length of their vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.errors import DataError, InputTypeError
+from efemb.plots.canvas import HUES, INK, MARKERS, figure_of, label_text, new_axes, plain_spines
+from efemb.table import Table
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LINES = ("-", "--", "-.", ":")
+LEVELS = LINES[:0:-1]  # never solid: a level is no model's line
+STEP = 3.0  # points between the bars of two models
+
+
+def score_curve(
+    table: Table,
+    *,
+    x: str = "k",
+    y: str = "score",
+    by: str = "model",
+    error: str | None = "standard_error",
+    x_label: str = "vector length K",
+    y_label: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw scores with error bars, one line a model.
+
+    Parameters
+    ----------
+    table : Table
+        One row a model and K. A row without K (NaN or None), such as popularity, becomes a
+        horizontal line.
+    x, y, by : str
+        Columns of K, of the score, and of the model's name.
+    error : str, optional
+        Column of standard errors; bars are one standard error up and down. None, or a column that
+        the table lacks: no bars.
+    x_label, y_label : str
+        Names of the axes; the score's column by default.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    if not isinstance(table, Table):
+        raise InputTypeError(f"score_curve draws a Table, not {type(table).__name__}")
+    sizes, scores = _numbers(table, x), _numbers(table, y)
+    bars = _numbers(table, error) if error in table.columns else np.full(len(table), np.nan)
+    known = np.isfinite(scores)
+    if not known.any():
+        raise DataError(f"column {y!r} holds no finite score")
+    names = np.array([str(name) for name in table[by]], dtype=object)
+    ax = new_axes(ax, (6.4, 4.0))
+    _scale(ax, np.unique(sizes[known & np.isfinite(sizes)]))
+    models = list(dict.fromkeys(names[known].tolist()))
+    handles = []
+    for place, name in enumerate(models):
+        rows = np.flatnonzero(known & (names == name))
+        rows = rows[np.argsort(sizes[rows], kind="stable")]
+        aside = STEP * (place - (len(models) - 1) / 2)
+        handles.append(_draw(ax, sizes[rows], scores[rows], bars[rows], place, aside))
+    ax.set(xlabel=x_label, ylabel=label_text(y.replace("_", " ") if y_label is None else y_label))
+    plain_spines(ax)
+    ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    ax.legend(handles, [label_text(name) for name in models], **outside, frameon=False, fontsize=9)
+    return ax
+
+
+def _numbers(table: Table, column: str | None) -> Floats:
+    values = [np.nan if one is None else one for one in table[str(column)].tolist()]
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"column {column!r} must hold numbers: {problem}") from problem
+
+
+def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, place: int, aside: float) -> Any:
+    """A line with error bars, moved aside so that bars at the same K can be told apart."""
+    from matplotlib.transforms import offset_copy
+
+    if not np.isfinite(sizes).any():
+        style: dict[str, Any] = {"color": INK, "linestyle": LEVELS[place % len(LEVELS)]}
+        lines = [ax.axhline(score, linewidth=1.2, **style) for score in scores]
+        return lines[0]
+    style = {"color": HUES[place % len(HUES)], "linestyle": LINES[place // len(HUES) % len(LINES)]}
+    spread = np.nan_to_num(bars)
+    found = ax.errorbar(
+        sizes,
+        scores,
+        yerr=spread if spread.any() else None,
+        marker=MARKERS[place % len(MARKERS)],
+        markersize=5,
+        linewidth=1.3,
+        capsize=3,
+        **style,
+    )
+    # Afterwards: limits are found from the numbers, not from where they were moved.
+    moved = offset_copy(ax.transData, figure_of(ax), x=aside, y=0.0, units="points")
+    for artist in found.get_children():
+        artist.set_transform(moved)
+    return found
+
+
+def _scale(ax: Axes, sizes: Floats) -> None:
+    """Ticks at the sizes that were tried; logarithmic where they span a factor of four or more."""
+    from matplotlib.ticker import NullLocator
+
+    if len(sizes) == 0:
+        ax.set_xticks([])
+        return
+    if sizes[0] > 0 and sizes[-1] >= 4 * sizes[0]:
+        ax.set_xscale("log")
+        ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xticks(sizes, [f"{size:g}" for size in sizes])

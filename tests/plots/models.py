@@ -1,0 +1,85 @@
+"""Small models with known vectors, and every picture with something to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import efemb
+from efemb import plots
+from efemb.contexts.entity_lists import Lists
+from efemb.fitted import FittedEmbedding
+from efemb.parameters import Parameters
+from efemb.spec import Spec
+from efemb.table import Table
+
+HISTORY = [
+    {"iteration": 1, "objective": -30.0, "validation": -3.0, "seconds": 0.5},
+    {"iteration": 2, "objective": -20.0, "validation": None, "seconds": 1.0},
+    {"iteration": 3, "objective": -15.0, "validation": -2.0, "seconds": 1.5},
+    {"iteration": 4, "objective": -12.0, "validation": -2.5, "seconds": 2.0},
+]
+
+
+def baskets(n: int = 40, k: int = 4, seed: int = 0, **changes: Any) -> FittedEmbedding:
+    """A model of n items whose names hold what a formula or a legend would stumble over."""
+    rng = np.random.default_rng(seed)
+    labels = [f"item {i} at $3 or $4" if i % 2 else f"_item_{i}" for i in range(n)]
+    parts: dict[str, Any] = {
+        "parameters": Parameters(rng.normal(size=(n, k)), rng.normal(size=(n, k)), np.zeros(n)),
+        "spec": Spec.resolve(context="basket", family="poisson"),
+        "vocabulary": efemb.Vocabulary(labels, counts=rng.permutation(n) + 1.0),
+        "history": HISTORY,
+    }
+    return FittedEmbedding(**{**parts, **changes})
+
+
+def neurons(n: int = 60, c: int = 5, k: int = 3, p: int = 3, **changes: Any) -> FittedEmbedding:
+    """A model of n neurons at random places, each with its c nearest neighbours."""
+    rng = np.random.default_rng(1)
+    positions = rng.uniform(0, 100, size=(n, p))
+    distance = np.linalg.norm(positions[:, None] - positions[None], axis=2)
+    members = np.argsort(distance, axis=1)[:, 1 : c + 1].ravel()
+    none = np.zeros(n * c, dtype=np.int64)
+    parts: dict[str, Any] = {
+        "parameters": Parameters(rng.normal(size=(n, k)), rng.normal(size=(n, k))),
+        "spec": Spec.resolve(context=efemb.Neighbors(c), family="gaussian", intercept=False),
+        "positions": positions,
+        "lists": (Lists(np.arange(n + 1) * c, members, none, none),),
+        "history": HISTORY,
+    }
+    return FittedEmbedding(**{**parts, **changes})
+
+
+def scores() -> Table:
+    return Table(
+        {
+            "model": ["p-emb", "p-emb", "HPF", "HPF", "popularity"],
+            "k": [100, 20, 20, 100, np.nan],
+            "score": [-5.6, -5.7, -5.8, -5.9, -6.0],
+            "standard_error": [0.01, 0.02, 0.03, 0.04, np.nan],
+        }
+    )
+
+
+PICTURES: dict[str, Callable[..., Any]] = {
+    "embedding_map": lambda **more: plots.embedding_map(baskets(), **more),
+    "history": lambda **more: plots.history(baskets(), **more),
+    "relations": lambda **more: plots.relations(baskets(), "_item_0", 4, **more),
+    "score_curve": lambda **more: plots.score_curve(scores(), **more),
+    "similarity": lambda **more: plots.similarity(baskets(), 12, **more),
+    "spatial_weights": lambda **more: plots.spatial_weights(neurons(), **more),
+    "topics": lambda **more: plots.topics(baskets(), n=5, **more),
+}
+
+# Pictures of one model, as functions of the model.
+OF_A_MODEL: dict[str, Callable[[Any], Any]] = {
+    "embedding_map": plots.embedding_map,
+    "history": plots.history,
+    "relations": lambda model: plots.relations(model, "milk"),
+    "similarity": plots.similarity,
+    "spatial_weights": plots.spatial_weights,
+    "topics": plots.topics,
+}
