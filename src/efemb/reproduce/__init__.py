@@ -1,0 +1,8 @@
+"""The paper's study, reproduced: `efemb reproduce` and the parts it is made of."""
+
+from __future__ import annotations
+
+from efemb.reproduce.running import STUDIES, reproduce
+from efemb.reproduce.study import Options
+
+__all__ = ["STUDIES", "Options", "reproduce"]
