@@ -2,6 +2,7 @@
 
 python -m benchmarks --quick                        every scenario, small, without any data
 python -m benchmarks movies baskets --data FOLDER   full scenarios on real data
+python -m benchmarks --table                        what was measured last, as Markdown
 """
 
 from __future__ import annotations
@@ -13,8 +14,23 @@ from pathlib import Path
 
 from benchmarks.data import MissingDataError
 from benchmarks.harness import Settings, one_thread, stopwatch
+from benchmarks.tables import markdown, read_results
 
-SCENARIOS = ("cold_start", "movies", "baskets", "neurons", "huge", "text", "language")
+SCENARIOS = (
+    "limits",
+    "cold_start",
+    "movies",
+    "baskets",
+    "instacart",
+    "peers",
+    "neurons",
+    "huge",
+    "text",
+    "language",
+    "queries",
+    "storage",
+    "scaling",
+)
 
 
 def _arguments(given: list[str] | None) -> argparse.Namespace:
@@ -28,17 +44,28 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="movie splits")
     parser.add_argument("--large", action="store_true", help="movies with K=100 as well")
     parser.add_argument("--reference", type=Path, help="another basket script to compare with")
+    parser.add_argument("--only", nargs="+", default=[], help="peers: names of some of them")
+    parser.add_argument("--table", action="store_true", help="print the kept results, run nothing")
     return parser.parse_args(given)
 
 
 def main(given: list[str] | None = None) -> int:
     """Run what was asked for; 1 if data were missing."""
     found = _arguments(given)
+    if found.table:
+        print(markdown(read_results(quick=found.quick)))
+        return 0
     repeats = found.repeats or (1 if found.quick else 3)
     asked = [found.scenario] if isinstance(found.scenario, str) else found.scenario
     names = SCENARIOS if "all" in asked else tuple(asked)
     settings = Settings(
-        found.quick, found.data, repeats, tuple(found.seeds), found.reference, found.large
+        found.quick,
+        found.data,
+        repeats,
+        tuple(found.seeds),
+        found.reference,
+        found.large,
+        tuple(found.only),
     )
     missing = False
     for name in names:

@@ -1,12 +1,15 @@
-"""Cold start: what a new process pays for `import efemb` and for its first fit."""
+"""Cold start: what a new process pays for `import efemb`, its first fit and a command."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Report, Settings, Spread, interleaved, run_python
+from benchmarks.stored import stored_model
 
 HEAVY = ("matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn")
 FRAME = """
@@ -36,6 +39,19 @@ BODIES = {
     ),
 }
 
+# The process ends inside the command, so that its whole CPU time is told on the way out.
+COMMAND = """
+import atexit, json, sys, time
+heavy = set({heavy!r})
+def tell():
+    loaded = sorted(heavy & set(sys.modules))
+    print(json.dumps(dict(cpu=time.process_time(), heavy=loaded)))
+atexit.register(tell)
+from efemb.cli import main
+sys.argv = ["efemb", "similar", sys.argv[1], "item 17"]
+main()
+"""
+
 
 def _measure(body: str) -> dict[str, Any]:
     return dict(json.loads(run_python(FRAME.format(body=body, heavy=HEAVY))))
@@ -58,4 +74,19 @@ def run(settings: Settings) -> Report:
     for name in list(BODIES)[-2:]:
         gap = cpu[name].median - cpu[IMPORTS].median
         report.add(f"{name}: CPU-s above the imports it needs", gap, at_most=1.0)
+    _command(report, 500 if settings.quick else 8000)
     return report
+
+
+def _command(report: Report, n_items: int) -> None:
+    """`efemb similar` on a saved model; CPU-seconds of the whole process, interpreter included."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model")
+        stored_model(n_items, 100).save(path)
+        code = COMMAND.format(heavy=HEAVY)
+        jobs = {"ask": lambda: json.loads(run_python(code, path))}
+        found = interleaved(jobs, 1 + max(3, report.settings.repeats))["ask"][1:]
+    spread = Spread.of([one["cpu"] for one in found])
+    note = f"heavy: {', '.join(found[-1]['heavy']) or 'none'}"
+    label = f"efemb similar, {n_items:,} items: CPU-s"
+    report.add(label, spread, beside=note, at_most=0.6)

@@ -116,6 +116,23 @@ def baskets(settings: Settings) -> Counts:
     return _row_split(found.values.astype(np.float32))
 
 
+def instacart(settings: Settings) -> Counts:
+    """Orders of Instacart, 0/1, split like the baskets."""
+    if settings.quick:
+        X = _simulated_counts(3000, 300, 30_000)
+        X.data[:] = 1
+        return _row_split(X)
+    from efemb.datasets import fetch_instacart
+    from efemb.errors import EfembError
+
+    try:
+        found = fetch_instacart(settings.data, download=False)
+    except EfembError as error:
+        raise MissingDataError(str(error)) from error
+    assert found.shape == (123_136, 14_127)
+    return _row_split(found.values.astype(np.float32))
+
+
 def _row_split(X: csr_array) -> Counts:
     n_rows = X.shape[0]
     order = np.random.default_rng(0).permutation(n_rows)

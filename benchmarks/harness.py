@@ -1,11 +1,10 @@
-"""Timers, peak memory, repeats, tables and result files: what every scenario measures with."""
+"""Timers, peak memory, repeats and other processes: what every scenario measures with."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -13,27 +12,37 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import THREADS
+from benchmarks.reporting import Report, Settings, Spread
+
+__all__ = [
+    "Mark",
+    "Report",
+    "Settings",
+    "Spread",
+    "Timing",
+    "Watch",
+    "Watched",
+    "fit_watched",
+    "in_new_process",
+    "interleaved",
+    "one_thread",
+    "peak_memory",
+    "run_python",
+    "serve",
+    "sgemm_rate",
+    "stopwatch",
+]
+
 ROOT = Path(__file__).resolve().parent
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the command line asked for."""
-
-    quick: bool = False
-    data: Path | None = None
-    repeats: int = 3
-    seeds: tuple[int, ...] = (0, 1, 2)
-    reference: Path | None = None
-    large: bool = False
 
 
 # -- time ------------------------------------------------------------------------------------------
@@ -86,23 +95,6 @@ def interleaved(jobs: Mapping[str, Callable[[], Answer]], repeats: int) -> dict[
         for name, job in jobs.items():
             found[name].append(job())
     return found
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Median of repeated figures and how far they lie apart."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: list[float]) -> Spread:
-        """Summarise repeats."""
-        return cls(statistics.median(values), min(values), max(values))
-
-    def __str__(self) -> str:
-        return f"{number(self.median)} [{number(self.low)} .. {number(self.high)}]"
 
 
 # -- fits ------------------------------------------------------------------------------------------
@@ -212,87 +204,9 @@ def run_python(code: str, *arguments: str) -> str:
     path = os.pathsep.join([str(ROOT.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
     return done.stdout.strip().splitlines()[-1]
-
-
-# -- results ---------------------------------------------------------------------------------------
-
-
-def number(value: float) -> str:
-    """Four significant digits without exponents for everyday sizes."""
-    if value == 0 or not np.isfinite(value):
-        return str(value)
-    digits = max(0, 3 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{min(digits, 6)}f}"
-
-
-class Report:
-    """Rows of a table, printed as they come, and a JSON file in the end.
-
-    Targets hold for the full data only; a quick run shows figures without a verdict.
-    """
-
-    def __init__(self, scenario: str, settings: Settings) -> None:
-        self.scenario, self.settings = scenario, settings
-        self.rows: list[dict[str, Any]] = []
-        size = "quick, simulated stand-ins" if settings.quick else "full"
-        print(f"\n== {scenario} ({size})", flush=True)
-
-    def add(
-        self,
-        what: str,
-        value: float | Spread | str,
-        *,
-        at_most: float | None = None,
-        at_least: float | None = None,
-        beside: float | str | None = None,
-    ) -> None:
-        """One figure, with what it should be and what it is compared with."""
-        plain = value.median if isinstance(value, Spread) else value
-        met: bool | None = None
-        if not self.settings.quick and isinstance(plain, float | int):
-            low = -np.inf if at_least is None else at_least
-            high = np.inf if at_most is None else at_most
-            met = bool(low <= plain <= high) if (at_least, at_most) != (None, None) else None
-        row = {"what": what, "value": value, "at_least": at_least, "at_most": at_most}
-        kept = asdict(value) if isinstance(value, Spread) else value
-        if isinstance(kept, float) and not np.isfinite(kept):
-            kept = str(kept)  # JSON has no infinity
-        self.rows.append({**row, "value": kept, "beside": beside, "met": met})
-        shown = number(value) if isinstance(value, float | int) else str(value)
-        print(_line(self.rows[-1], shown), flush=True)
-
-    def save(self) -> Path:
-        """Write the rows to benchmarks/results/."""
-        folder = ROOT / "results"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{self.scenario}{'-quick' if self.settings.quick else ''}.json"
-        machine = {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-        }
-        content = {"scenario": self.scenario, "machine": machine, "rows": self.rows}
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        return path
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float | int)
-
-
-def _line(row: dict[str, Any], value: str) -> str:
-    beside, notes = row["beside"], []
-    if beside is not None:
-        notes.append(f"beside {number(beside) if _is_number(beside) else beside}")
-    if not (row["at_least"] is None and row["at_most"] is None):
-        sign, bound = (">=", row["at_least"]) if row["at_most"] is None else ("<=", row["at_most"])
-        verdict = {True: "ok", False: "MISS", None: "full run only"}[row["met"]]
-        notes.append(f"target {sign} {number(bound)}: {verdict}")
-    return f"{row['what']:<62} {value:>12}  {'; '.join(notes)}".rstrip()

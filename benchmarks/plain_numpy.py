@@ -12,7 +12,7 @@ import importlib.util
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,19 @@ def stopped(marks: list[Mark]) -> bool:
     return waited >= PATIENCE
 
 
+@dataclass
+class Best:
+    """The arrays with the best validation score so far."""
+
+    score: float = -np.inf
+    arrays: list[Array] = field(default_factory=list)
+
+    def offer(self, score: float, model: Model) -> None:
+        """Keep a copy where it is better."""
+        if score > self.score:
+            self.score, self.arrays = score, [array.copy() for array in model.arrays]
+
+
 # -- movies: everything dense ----------------------------------------------------------------------
 
 
@@ -108,16 +121,27 @@ class DenseMovies:
         return float(self.units @ each / self.units.sum())
 
 
-def dense_movies(counts: Counts, k: int, *, step: float = 0.1, seed: int = 0) -> Watch:
-    """Train until the validation score stops rising; scored every 20 passes."""
+def trained_movies(
+    counts: Counts, k: int, *, step: float = 0.1, seed: int = 0
+) -> tuple[Watch, list[Array]]:
+    """Train until the validation score stops rising, scored every 20 passes; the best arrays."""
     watch = Watch()
     work = DenseMovies(counts, k, seed)
+    best = Best()
     for number in range(1, 3001):
         work.step(step)
-        watch.note(number, work.score() if number % 20 == 0 else None)
-        if number % 20 == 0 and stopped(watch.marks):
-            break
-    return watch
+        score = work.score() if number % 20 == 0 else None
+        watch.note(number, score)
+        if score is not None:
+            best.offer(score, work.model)
+            if stopped(watch.marks):
+                break
+    return watch, best.arrays
+
+
+def dense_movies(counts: Counts, k: int, *, step: float = 0.1, seed: int = 0) -> Watch:
+    """When each validation score came."""
+    return trained_movies(counts, k, step=step, seed=seed)[0]
 
 
 # -- baskets: minibatches --------------------------------------------------------------------------
@@ -196,6 +220,23 @@ class Baskets:
             top = u.max(axis=1, keepdims=True)
             picked = u[np.arange(len(n)), n] - top[:, 0]
             yield x, picked - np.log(np.exp(u - top).sum(axis=1))
+
+
+def trained_baskets(
+    train: csr_array, validation: csr_array, k: int, *, seed: int = 0, most: int = 50
+) -> tuple[Watch, list[Array]]:
+    """Passes until the score of the validation rows stops rising; the best arrays."""
+    watch = Watch()
+    work = Baskets(train, k, seed=seed)
+    best = Best()
+    for number in range(1, most + 1):
+        work.one_pass()
+        score = work.score(validation)
+        watch.note(number, score)
+        best.offer(score, work.model)
+        if stopped(watch.marks):
+            break
+    return watch, best.arrays
 
 
 def reference_pass(path: Path, counts: Counts, k: int) -> float:

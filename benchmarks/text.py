@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Report, Settings, Spread, in_new_process, stopwatch
+from benchmarks.rivals.gensim import Gensim, word_vectors
 from benchmarks.text_data import imdb, newsgroups, pairs_file, questions_file
 
 WORDS_SCORED = 20_000
@@ -32,6 +33,9 @@ class Trained:
 def run(settings: Settings) -> Report:
     """CBOW for several numbers of negatives, skip-gram, threads, memory."""
     report = Report("text", settings)
+    if not Gensim.available():
+        report.add("gensim, which all is compared with", Gensim.missing())
+        return report
     for name, read in (("imdb", imdb), ("20newsgroups", newsgroups)):
         train, test = read(settings)
         report.add(f"{name}: tokens, words", f"{train.n_tokens:,}, {train.n_entities:,}")
@@ -75,26 +79,13 @@ def ours(train: Any, n: int, seed: int, *, reverse: bool = False, n_jobs: int = 
 
 
 def gensim(train: Any, n: int, seed: int, *, reverse: bool = False, n_jobs: int = 1) -> Trained:
-    """One epoch of gensim's with the same windows and negatives, its other defaults kept."""
-    from gensim.models import Word2Vec
-
+    """gensim's vectors as a model of ours, for the common judge."""
     import efemb
 
-    words = train.vocabulary.labels
-    documents = [words[part].tolist() for part in np.split(train.tokens, train.starts[1:-1])]
-    options = {"window": 5, "shrink_windows": False, "sample": 0, "epochs": 1, "min_count": 1}
-    model = Word2Vec(
-        vector_size=100, negative=n, sg=int(reverse), workers=n_jobs, seed=seed, **options
-    )
-    model.build_vocab(documents)
-    with stopwatch() as timing:
-        model.train(documents, total_examples=len(documents), epochs=1)
-    place = [model.wv.key_to_index[word] for word in words]
-    inner, outer = model.wv.vectors[place], model.syn1neg[place]
-    like = ours_spec(n, reverse)
+    inner, outer, timing = word_vectors(train, n, seed, reverse=reverse, n_jobs=n_jobs)
     # gensim predicts a word from those around it in both modes; ours does the reverse in one.
     parameters = efemb.Parameters(*((inner, outer) if reverse else (outer, inner)))
-    fitted = efemb.FittedEmbedding(parameters, like, train.vocabulary)
+    fitted = efemb.FittedEmbedding(parameters, ours_spec(n, reverse), train.vocabulary)
     return Trained(fitted, *_rates(train, timing))
 
 

@@ -1,0 +1,42 @@
+"""Limits: what this machine can do at best, on one core."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.harness import Report, Settings, Spread, sgemm_rate, stopwatch
+
+
+def run(settings: Settings) -> Report:
+    """Matrix products, streaming through memory, random rows of a table."""
+    report = Report("limits", settings)
+    repeats = settings.repeats
+    size = 512 if settings.quick else 2048
+    report.add("sgemm, GFLOP/s", Spread.of([sgemm_rate(size, 3) for _ in range(repeats)]))
+    numbers = 1 << (22 if settings.quick else 26)
+    report.add("triad a = b + 2 c, GB/s", Spread.of([triad(numbers) for _ in range(repeats)]))
+    rows = 10_000 if settings.quick else 1_000_000
+    for width in (20, 100):
+        rates = Spread.of([gather(rows, width) for _ in range(repeats)])
+        report.add(f"random rows of {rows:,} x {width} float32, GB/s", rates)
+    return report
+
+
+def triad(numbers: int) -> float:
+    """GB/s of reading two arrays and writing a third (NumPy passes over one of them twice)."""
+    a, b, c = (np.ones(numbers, dtype=np.float32) for _ in range(3))
+    with stopwatch() as timing:
+        np.multiply(c, 2.0, out=a)
+        np.add(a, b, out=a)
+    return 5 * a.nbytes / timing.cpu / 1e9
+
+
+def gather(rows: int, width: int) -> float:
+    """GB/s of copying rows in random order."""
+    rng = np.random.default_rng(0)
+    table = np.ones((rows, width), dtype=np.float32)
+    order = rng.permutation(rows)
+    out = np.zeros_like(table)  # its pages are there before the clock runs
+    with stopwatch() as timing:
+        np.take(table, order, axis=0, out=out, mode="clip")  # "raise" would copy once more
+    return table.nbytes / timing.cpu / 1e9

@@ -1,0 +1,61 @@
+"""Kept results as Markdown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.__main__ import SCENARIOS, main
+from benchmarks.tables import markdown, read_results
+
+MACHINE = {"python": "3.12.1", "numpy": "2.0", "processor": "x86_64", "cores": 2}
+
+
+def row(what: str, value: Any, **more: Any) -> dict[str, Any]:
+    empty = {"at_least": None, "at_most": None, "beside": None, "met": None}
+    return {"what": what, "value": value, **empty, **more}
+
+
+ROWS = [
+    row("time", {"median": 2.0, "low": 1.0, "high": 3.0}, at_most=2.5, met=True),
+    row("    a | b", 0.5, at_least=1.0, beside=4.0, met=False),
+    row("rival", "not installed: pip install x"),
+]
+
+
+def test_one_table_a_scenario() -> None:
+    text = markdown([{"scenario": "movies", "machine": MACHINE, "rows": ROWS, "repeats": 3}])
+    lines = text.splitlines()
+    assert lines[0] == "### movies"
+    assert lines[2] == "Python 3.12.1, NumPy 2.0, 2 cores, repeats: 3"
+    assert lines[6] == "| time | 2.000 [1.000 .. 3.000] |  | ≤ 2.500 | met |"
+    assert lines[7] == "| a \\| b | 0.5000 | 4.000 | ≥ 1.000 | **missed** |"
+    assert lines[8] == "| rival | not installed: pip install x |  |  |  |"
+    assert len(lines) == 9
+
+
+def test_quick_and_full_results_are_apart(tmp_path: Path) -> None:
+    for name in ("b", "a", "a-quick"):
+        content = {"scenario": name, "machine": MACHINE, "rows": []}
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    assert [one["scenario"] for one in read_results(tmp_path)] == ["a", "b"]
+    assert [one["scenario"] for one in read_results(tmp_path, quick=True)] == ["a-quick"]
+
+
+def test_nothing_measured_yet(tmp_path: Path) -> None:
+    assert "run" in markdown(read_results(tmp_path))
+
+
+def test_table_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--table"]) == 0
+    assert "==" not in capsys.readouterr().out
+
+
+def test_every_scenario_is_there() -> None:
+    folder = Path(__file__).resolve().parents[2] / "benchmarks"
+    for name in SCENARIOS:
+        assert "def run(settings: Settings) -> Report:" in (folder / f"{name}.py").read_text(
+            "utf-8"
+        )
