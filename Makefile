@@ -20,7 +20,9 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: help venv demo test lint check bench fmt dist clean
+BASE ?= HEAD~1
+
+.PHONY: help venv demo test lint check bench bench-compare docs fmt dist clean
 
 help:
 	@echo "make demo    see the package at work"
@@ -28,6 +30,8 @@ help:
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make check   lint and test; what CI runs"
 	@echo "make bench   the benchmarks, in their quick form"
+	@echo "make bench-compare BASE=<rev>   time this tree against another revision, in one job"
+	@echo "make docs    the documentation, in docs/build/index.html"
 	@echo "make fmt     format and fix what can be fixed"
 	@echo "make dist    wheel and source archive in dist/"
 	@echo "make clean   remove everything that was made, $(VENV) too"
@@ -73,6 +77,15 @@ check: lint
 bench: $(READY)
 	@$(BIN)/python -m benchmarks --quick $(ARGS)
 
+bench-compare: $(READY)
+	@$(BIN)/python -m benchmarks.compare_revisions $(BASE) $(ARGS)
+
+# Examples run while the site is built; what they need is installed first.
+docs: $(READY)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[dev,docs]"
+	@$(BIN)/python -m sphinx -q -b html docs docs/build
+	@echo "open docs/build/index.html"
+
 fmt: $(READY)
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format --quiet
@@ -83,6 +96,6 @@ dist: $(READY)
 	@$(BIN)/python -m build --outdir dist .
 
 clean:
-	@rm -rf $(VENV) .coverage .coverage.* build dist htmlcov
+	@rm -rf $(VENV) .coverage .coverage.* build dist htmlcov docs/build docs/gallery docs/api
 	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

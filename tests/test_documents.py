@@ -2,37 +2,127 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import efemb
+import efemb.datasets
+import efemb.simulation
 
 ROOT = Path(__file__).parent.parent
-BLOCKS = [
-    (name, block)
-    for name in ("README.md", "CONTRIBUTING.md")
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
-]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = {
+    f"{path.name}-{place}": block
+    for path in DOCUMENTS
+    for place, block in enumerate(
+        re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
+    )
+}
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
+WORDS = ["king", "woman", "man", "terrible", "once", "upon", "time", "film", "good", "the"]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder with the files that the documents speak of; pictures without a screen."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    write_trips(tmp_path / "trips.csv")
+    write_reviews(tmp_path / "reviews.txt.gz")
+    monkeypatch.chdir(tmp_path)
+
+
+def trips(n_rows: int = 400, n_items: int = 15) -> efemb.Dataset:
+    data = efemb.simulate("p-emb", n_rows=n_rows, n_entities=n_items, n_components=2, seed=0).data
+    labels = [f"product {n}" for n in range(n_items)]
+    counts = np.asarray((data.values != 0).sum(axis=0)).ravel()
+    return efemb.Dataset(data.values, entities=efemb.Vocabulary(labels, counts=counts))
 
 
 def write_trips(path: Path) -> None:
     """A table of trips, one line for each product of each trip."""
-    data = efemb.simulate("p-emb", n_rows=400, n_entities=15, n_components=2, seed=0).data
+    data = trips()
     dense = data.values.toarray() if data.is_sparse else data.values
     rows, products = np.nonzero(dense)
     lines = [f"{t},product {n},{dense[t, n]:g}" for t, n in zip(rows, products, strict=True)]
     path.write_text("\n".join(["trip,product,quantity", *lines]), encoding="utf-8")
 
 
+def documents() -> list[str]:
+    rng = np.random.default_rng(0)
+    return [" ".join(np.array(WORDS)[rng.integers(0, len(WORDS), 12)]) for _ in range(100)]
+
+
+def write_reviews(path: Path) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as stream:
+        stream.write("\n".join(documents()))
+
+
+def small_corpus() -> efemb.Corpus:
+    rng = np.random.default_rng(0)
+    words = ["police", *(f"word{n}" for n in range(59))]
+    return efemb.read_text([[words[i] for i in rng.integers(0, 60, 30)] for _ in range(40)])
+
+
+def small_recording(**settings: Any) -> Any:
+    from efemb.simulation.zebrafish import simulate_zebrafish
+
+    return simulate_zebrafish(n_neurons=60, n_frames=80, n_fields=8, seed=0)
+
+
+STAND_INS: dict[str, tuple[Any, Callable[..., Any]]] = {
+    "fetch_complete_journey": (efemb.datasets, lambda: trips(1500)),
+    "fetch_movielens_100k": (efemb.datasets, lambda: trips(200, 30)),
+    "fetch_lee": (efemb.datasets, small_corpus),
+    "simulate_zebrafish": (efemb.simulation, small_recording),
+}
+
+
 def test_there_are_examples() -> None:
-    assert {name for name, _ in BLOCKS} == {"README.md", "CONTRIBUTING.md"}
+    assert {"README.md-0", "CONTRIBUTING.md-0", "start.md-0", "text.md-0"} <= set(BLOCKS)
+    assert len(EXAMPLES) >= 5
 
 
-@pytest.mark.parametrize("block", [block for _, block in BLOCKS], ids=range(len(BLOCKS)))
-def test_example_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_trips(tmp_path / "trips.csv")
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, "example", "exec"), {})
+@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.filterwarnings("ignore:.*was still improving")
+def test_block_runs(name: str) -> None:
+    exec(compile(BLOCKS[name], name, "exec"), {"__name__": "__main__"})
+
+
+def commands() -> set[tuple[str, ...]]:
+    """Every `efemb ...` of the documents: the command, then its options."""
+    text = "\n".join(path.read_text("utf-8") for path in DOCUMENTS)
+    found = re.findall(r"^ *efemb (?!COMMAND)(\S+)(.*?)(?:  .*)?$", text, re.MULTILINE)
+    return {(name, *re.findall(r"(?<!\S)--?[a-z][\w-]*", rest)) for name, rest in found}
+
+
+@pytest.mark.parametrize("name", sorted({command[0] for command in commands()}))
+def test_commands_are_those_of_the_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from efemb.cli import main
+
+    with pytest.raises(SystemExit) as done:
+        main([name, "--help"])
+    assert not done.value.code
+    known = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", capsys.readouterr().out))
+    used = {option for command in commands() if command[0] == name for option in command[1:]}
+    assert used <= known
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+@pytest.mark.filterwarnings("ignore:.*was still improving")
+def test_gallery_example_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib import pyplot
+
+    for name, (module, stand_in) in STAND_INS.items():
+        monkeypatch.setattr(module, name, stand_in)
+    code = path.read_text("utf-8")
+    fetched = set(re.findall(r"\b(?:fetch_\w+|simulate_zebrafish)", code))
+    assert fetched <= set(STAND_INS), "an example of the gallery must not need the network"
+    exec(compile(code, path.name, "exec"), {"__name__": "__main__"})
+    pyplot.close("all")

@@ -34,9 +34,12 @@ if TYPE_CHECKING:
         Corpus,
         Dataset,
         Vocabulary,
+        aligned,
         read_baskets,
         read_matrix,
+        read_suite2p,
         read_text,
+        read_traces,
         split,
     )
     from efemb.engine.callbacks import (
@@ -72,14 +75,28 @@ if TYPE_CHECKING:
         PoissonTextEmbedding,
         SkipGram,
     )
+    from efemb.estimators.names import (
+        model_named,
+    )
     from efemb.evaluation import (
-        analogies,
+        Predictions,
+        compare,
+        held_out_entries,
+        held_out_words,
+        leave_fold_out,
+        leave_one_out,
+        score_grid,
         word_similarity,
+    )
+    from efemb.evaluation.analogies import (
+        analogies,
     )
     from efemb.export import (
         read_glove,
         read_word2vec,
         to_keyedvectors,
+        write_projector,
+        write_vectors,
         write_word2vec,
     )
     from efemb.families import (
@@ -115,9 +132,13 @@ if TYPE_CHECKING:
         Prior,
     )
     from efemb.simulation import (
+        SimulatedRecording,
+        SimulatedTrips,
         Simulation,
         simulate,
         simulate_baskets,
+        simulate_iri,
+        simulate_zebrafish,
     )
     from efemb.structures import (
         PerEntity,
@@ -146,9 +167,12 @@ _HOME = {
         "Corpus",
         "Dataset",
         "Vocabulary",
+        "aligned",
         "read_baskets",
         "read_matrix",
+        "read_suite2p",
         "read_text",
+        "read_traces",
         "split",
     ),
     "efemb.engine.callbacks": ("Checkpoint", "EarlyStopping", "JsonLinesLog"),
@@ -175,8 +199,26 @@ _HOME = {
         "PoissonTextEmbedding",
         "SkipGram",
     ),
-    "efemb.evaluation": ("analogies", "held_out_words", "word_similarity"),
-    "efemb.export": ("read_glove", "read_word2vec", "to_keyedvectors", "write_word2vec"),
+    "efemb.estimators.names": ("model_named",),
+    "efemb.evaluation": (
+        "Predictions",
+        "compare",
+        "held_out_entries",
+        "held_out_words",
+        "leave_fold_out",
+        "leave_one_out",
+        "score_grid",
+        "word_similarity",
+    ),
+    "efemb.evaluation.analogies": ("analogies",),
+    "efemb.export": (
+        "read_glove",
+        "read_word2vec",
+        "to_keyedvectors",
+        "write_projector",
+        "write_vectors",
+        "write_word2vec",
+    ),
     "efemb.families": (
         "Bernoulli",
         "Categorical",
@@ -191,7 +233,15 @@ _HOME = {
     "efemb.links": ("Identity", "Link", "Log", "LogSoftplus", "Softplus"),
     "efemb.parameters": ("Parameters",),
     "efemb.priors": ("HalfNormal", "LogNormal", "Normal", "Prior"),
-    "efemb.simulation": ("Simulation", "simulate", "simulate_baskets"),
+    "efemb.simulation": (
+        "SimulatedRecording",
+        "SimulatedTrips",
+        "Simulation",
+        "simulate",
+        "simulate_baskets",
+        "simulate_iri",
+        "simulate_zebrafish",
+    ),
     "efemb.structures": ("PerEntity", "Shared", "Structure", "Tied"),
     "efemb.table": ("Table",),
     "efemb.zeros": (
@@ -263,12 +313,15 @@ __all__ = [
     "Poisson",
     "PoissonEmbedding",
     "PoissonTextEmbedding",
+    "Predictions",
     "Prior",
     "Reverse",
     "Sampled",
     "SampledSoftmax",
     "Shared",
     "ShiftedPPMI",
+    "SimulatedRecording",
+    "SimulatedTrips",
     "Simulation",
     "SkipGram",
     "Softplus",
@@ -278,24 +331,43 @@ __all__ = [
     "Vocabulary",
     "Window",
     "Zeros",
+    "aligned",
     "analogies",
+    "compare",
+    "held_out_entries",
     "held_out_words",
+    "leave_fold_out",
+    "leave_one_out",
     "load",
+    "model_named",
     "read_baskets",
     "read_glove",
     "read_matrix",
+    "read_suite2p",
     "read_text",
+    "read_traces",
     "read_word2vec",
+    "score_grid",
     "simulate",
     "simulate_baskets",
+    "simulate_iri",
+    "simulate_zebrafish",
     "split",
     "to_keyedvectors",
     "word_similarity",
+    "write_projector",
+    "write_vectors",
     "write_word2vec",
 ]
 
 
+# Reached as attributes as well: `efemb.plots.embedding_map(model)`.
+_MODULES = ("baselines", "datasets", "evaluation", "inference", "plots", "query", "simulation")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"efemb.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'efemb' has no attribute {name!r}")
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)

@@ -6,12 +6,24 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 import efemb
 from efemb.errors import EfembError
+
+BAD_INPUT: Final = 2
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+# A path that is wrong is bad input; a disk that is full is not.
+_WRONG_PATH = (
+    FileNotFoundError,
+    FileExistsError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -26,12 +38,21 @@ def _options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Exponential family embeddings: word embeddings for any data."""
+    """Exponential family embeddings: word embeddings for any data.
+
+    \b
+      efemb fit trips.csv --out model   from a file to a saved model
+      efemb similar model milk          and complements, predict, topics, ...
+      efemb demo                        real shopping trips, with a report
+
+    Each command teaches by example: efemb COMMAND --help
+    """
 
 
 def build() -> typer.Typer:
     """The application with the function `command` of every file in this folder."""
-    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+    # Plain help: examples keep their lines, and there are no colours to switch off.
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_options)
     for module in pkgutil.iter_modules(__path__):
         if not module.name.startswith("_"):
@@ -41,9 +62,28 @@ def build() -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; an error on purpose is one line and exit code 2."""
+    """Run the command line and exit: 0 done, 1 failed, 2 bad input; errors are one line."""
     try:
         build()(args=None if arguments is None else list(arguments), prog_name="efemb")
     except EfembError as error:
-        typer.echo(f"efemb: {error}", err=True)
-        sys.exit(2)
+        _stop(error, BAD_INPUT)
+    except OSError as error:
+        _stop(_described(error), BAD_INPUT if isinstance(error, _WRONG_PATH) else FAILED)
+    except MemoryError as error:
+        _stop(f"not enough memory {error}".rstrip(), FAILED)
+    except SystemExit as done:
+        if done.code == INTERRUPTED:
+            _stop("interrupted", INTERRUPTED)
+        raise
+
+
+def _stop(message: Any, code: int) -> None:
+    typer.echo(f"efemb: {message}", err=True)
+    sys.exit(code)
+
+
+def _described(error: OSError) -> str:
+    """The file and what is wrong with it, without the number."""
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}"

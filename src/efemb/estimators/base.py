@@ -15,6 +15,7 @@ from efemb.contexts.base import Context
 from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.readers.words import recoded
+from efemb.domains import binarized, check_not_negative, check_support
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
@@ -22,7 +23,7 @@ from efemb.errors import EfembError, InputTypeError
 from efemb.estimators import checking
 from efemb.estimators.growing import grown
 from efemb.estimators.predicting import Predictions
-from efemb.estimators.reading import binarized, read
+from efemb.estimators.reading import read
 from efemb.estimators.resuming import resumed
 from efemb.estimators.words import read_words
 from efemb.families import Family, Gaussian
@@ -192,6 +193,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             "dtype": self.dtype,
             "callbacks": (*(self.callbacks or ()), *bar),
             "deterministic": getattr(self, "deterministic", False),
+            "seeded": self.random_state is not None,
         }
         return Options(**{**options, **changes})
 
@@ -208,10 +210,10 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             return read_words(self, X, reset=reset)
         data = read(self, X, reset=reset, positions=positions)
         if self._binarizes():
-            checking.check_not_negative(data)
+            check_not_negative(data)
             data = binarized(data)
         allow_real = bool(getattr(self, "allow_real", self._allow_real))
-        checking.check_support(data, spec.family, allow_real=allow_real, way_out=self._way_out)
+        check_support(data, spec.family, allow_real=allow_real, way_out=self._way_out)
         return data
 
     def _binarizes(self) -> bool:

@@ -20,9 +20,9 @@ class _TextEmbedding(Embedding):
     max_vocab: int | None = field(default=None, kw_only=True)
     early_stopping: bool | str = field(default="auto", kw_only=True)
 
-    def predict(self, context: Any, top: int = 10, *, unknown: str = "error") -> Any:
-        """Words that belong between others; see `FittedEmbedding.predict`."""
-        return self.fitted().predict(context, top, unknown=unknown)
+    def predict(self, context: Any, top: int = 10, **options: Any) -> Any:
+        """Words that belong between others; see `efemb.query.predict`."""
+        return self.fitted().predict(context, top, **options)
 
 
 @dataclass(eq=False, repr=False)

@@ -15,6 +15,9 @@ def progress_bar(text: str, total: int, shown: bool) -> Iterator[Callable[[int],
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    # A bar that is not shown would still leave an empty line in a log file.
+    hidden = not (console.is_terminal or console.is_jupyter)
+    with Progress(console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(text, total=total or None)
         yield lambda step: bar.advance(task, step)

@@ -1,0 +1,133 @@
+"""`efemb compare`: models and sizes on the same held-out data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from efemb.cli import _arguments as of
+from efemb.errors import ParameterError
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+    from efemb.table import Table
+
+SIZES = (5, 20, 50)
+COLUMNS = ("model", "components", "score", "standard_error", "difference", "verdict", "seconds")
+
+
+def command(
+    data: of.Data,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="The paper's name; repeat for several.", metavar="NAME"),
+    ] = None,
+    components: Annotated[
+        list[int] | None,
+        typer.Option("--components", "-k", help="Repeat for several.", min=1, metavar="K"),
+    ] = None,
+    test: Annotated[
+        float, typer.Option(help="Part of the rows to judge by.", min=0, max=0.9, metavar="X")
+    ] = 0.1,
+    basket: of.Basket = None,
+    item: of.Item = None,
+    count: of.Count = None,
+    positions: of.Positions = None,
+    min_count: of.Rarest = 5,
+    curve: Annotated[
+        Path | None, typer.Option(help="Draw score against K: PNG, SVG, PDF.", metavar="FILE")
+    ] = None,
+    max_iter: of.MaxIter = None,
+    seed: of.Seed = 0,
+    jobs: of.Jobs = -1,
+    encoding: of.Encoding = "utf-8",
+    strict: of.Strict = False,
+    quiet: of.Quiet = False,
+    as_json: of.Json = False,
+) -> None:
+    """Fit models of several sizes and compare them.
+
+    All are judged on the same held-out entries; differences are to the best.
+
+    \b
+      efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50
+      efemb compare trips.csv -k 5 -k 10 -k 20 -k 50 --curve curve.png
+    """
+    from efemb.cli._models import chosen_model
+    from efemb.cli._reading import Reading, sizes
+    from efemb.cli._show import nothing, remark, show_json
+    from efemb.cli.plot import check_picture, write_picture
+    from efemb.data.dataset import Dataset
+    from efemb.estimators.names import canonical_name
+
+    say = nothing if quiet else remark
+    wanted = [canonical_name(name) for name in model or []]
+    if curve is not None:
+        check_picture(curve)
+    reading = Reading(basket, item, count, encoding, positions, min_count, strict, not quiet, say)
+    found = reading.read(data, *wanted[:1])
+    if not isinstance(found, Dataset):
+        raise ParameterError("compare is for rows of numbers; score text with efemb evaluate")
+    say(sizes(found))
+    names = list(dict.fromkeys(wanted)) or [chosen_model(None, found, say)]
+    lengths = components or [k for k in SIZES if 2 * k <= found.n_entities] or [1]
+    options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs}
+    if max_iter is not None:
+        options["max_iter"] = max_iter
+    table, popularity = _scored(names, lengths, _split(found, test, seed), options, say, not quiet)
+    if as_json:
+        show_json({"models": list(table), "popularity": popularity})
+    else:
+        typer.echo(_readable(table).to_text())
+        typer.echo(f"popularity, which knows no context: {popularity:.4f}")
+    if curve is not None:
+        from efemb.plots import score_curve
+
+        write_picture(score_curve(table, x="n_components"), curve)
+        say(f"curve: {curve}")
+
+
+def _split(data: Dataset, test: float, seed: int) -> tuple[Dataset, Dataset]:
+    if not int(test * data.n_rows):
+        raise ParameterError(f"--test {test} of {data.n_rows:,} rows leaves none to judge by")
+    train, held = data.split(test=test, seed=seed)
+    return train, held
+
+
+def _scored(
+    names: list[str],
+    lengths: list[int],
+    parts: tuple[Dataset, Dataset],
+    options: dict[str, Any],
+    say: Any,
+    progress: bool,
+) -> tuple[Table, float]:
+    from efemb.baselines import Popularity
+    from efemb.cli._models import made, without_warnings
+    from efemb.evaluation import compare, score_grid
+
+    train, held = parts
+    models = {name: made(name, lengths[0], train, **options) for name in names}
+    with without_warnings(say):
+        table = score_grid(
+            models,
+            {"n_components": lengths},
+            train,
+            held,
+            seed=options["random_state"],
+            progress=progress,
+        )
+        # On the same entries, by the same measure as the models.
+        rival = compare({"popularity": Popularity().fit(train)}, held, bootstrap=1)
+    return table, float(rival["score"][0])
+
+
+def _readable(table: Table) -> Table:
+    """The columns that people look at, under short names."""
+    from efemb.table import Table
+
+    names = {"n_components": "components"}
+    columns = {names.get(name, name): table[name] for name in table.columns}
+    return Table({name: columns[name] for name in COLUMNS})

@@ -1,0 +1,42 @@
+"""`efemb complements`: what an item makes likelier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from efemb.cli import _arguments as of
+
+
+def command(
+    model: of.Model,
+    items: of.Items,
+    number: of.Number = 10,
+    direction: of.Direction = "given",
+    data: of.MaybeData = None,
+    basket: of.Basket = None,
+    item: of.Item = None,
+    count: of.Count = None,
+    encoding: of.Encoding = "utf-8",
+    min_count: of.MinCount = None,
+    min_support: of.MinSupport = None,
+    as_json: of.Json = False,
+) -> None:
+    """Show what an item in a basket makes likelier.
+
+    The measure is the inner product rho . alpha, large for complements.
+
+    \b
+      efemb complements model milk
+      efemb complements model milk --data trips.csv --min-support 5
+    """
+    from efemb.cli._asking import Labels, data_of, filters, opened
+    from efemb.cli._show import show
+
+    found = opened(model)
+    query = Labels(found).query(items)
+    options: dict[str, Any] = {**filters(min_count), "direction": direction}
+    told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    options["data"] = data_of(data, found, **told)
+    if min_support is not None:
+        options["min_support"] = min_support
+    show(found.complements(query, number, **options), as_json)

@@ -1,0 +1,33 @@
+"""`efemb predict`: what comes next in a basket or between words."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from efemb.cli import _arguments as of
+
+
+def command(
+    model: of.Model,
+    context: of.Members,
+    number: of.Number = 10,
+    new: Annotated[
+        bool, typer.Option("--new", help="Only what is not in the context: complete a basket.")
+    ] = False,
+    min_count: of.MinCount = None,
+    as_json: of.Json = False,
+) -> None:
+    """Show what belongs into a basket or between words.
+
+    \b
+      efemb predict model beer=2 chips --new
+      efemb predict text-model once upon a
+    """
+    from efemb.cli._asking import Labels, filters, opened
+    from efemb.cli._show import show
+
+    found = opened(model)
+    ask = found.complete if new else found.predict
+    show(ask(Labels(found).context(context), number, **filters(min_count)), as_json)

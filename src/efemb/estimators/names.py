@@ -1,0 +1,68 @@
+"""Models by the names that the paper gives them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from efemb.errors import ParameterError, suggest
+from efemb.estimators.presets import (
+    AdditivePoissonEmbedding,
+    BernoulliEmbedding,
+    CategoricalEmbedding,
+    GaussianEmbedding,
+    NonnegativeGaussianEmbedding,
+    PoissonEmbedding,
+)
+from efemb.estimators.text import (
+    CBOW,
+    BernoulliTextEmbedding,
+    PoissonTextEmbedding,
+    SkipGram,
+)
+
+ROW_MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "g-emb": (GaussianEmbedding, {}),
+    "ng-emb": (NonnegativeGaussianEmbedding, {}),
+    "p-emb": (PoissonEmbedding, {}),
+    "p-emb-dw": (PoissonEmbedding, {"zero_weight": 0.1}),
+    "ap-emb": (AdditivePoissonEmbedding, {}),
+    "b-emb": (BernoulliEmbedding, {"binarize": True}),
+    "categorical": (CategoricalEmbedding, {}),
+}
+TEXT_MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "b-emb": (BernoulliTextEmbedding, {}),
+    "cbow": (CBOW, {}),
+    "skip-gram": (SkipGram, {}),
+    "poisson-text": (PoissonTextEmbedding, {}),
+}
+OF_FAMILY = {"gaussian": "g-emb", "poisson": "p-emb", "bernoulli": "b-emb"}
+_SEPARATORS = re.compile(r"[\s()_-]+")
+
+
+def canonical_name(name: str) -> str:
+    """A known name from any way to write it.
+
+    >>> canonical_name("P-EMB (dw)"), canonical_name("skipgram")
+    ('p-emb-dw', 'skip-gram')
+    """
+    known = list(dict.fromkeys([*ROW_MODELS, *TEXT_MODELS]))
+    plain = {_SEPARATORS.sub("", one): one for one in known}
+    found = plain.get(_SEPARATORS.sub("", str(name).lower()))
+    if found is None:
+        raise ParameterError(f"there is no model {name!r}; {suggest(str(name).lower(), known)}")
+    return found
+
+
+def model_named(name: str, n_components: int, *, text: bool = False, **options: Any) -> Any:
+    """A preset by the paper's name for it: g-emb, ng-emb, p-emb, p-emb-dw, ap-emb, b-emb, ...
+
+    >>> model_named("p-emb (dw)", 20).zero_weight
+    0.1
+    """
+    wanted, known = canonical_name(name), TEXT_MODELS if text else ROW_MODELS
+    if wanted not in known:
+        data = "text" if text else "rows of numbers"
+        raise ParameterError(f"{wanted} is not a model of {data}; {suggest(wanted, known)}")
+    preset, settings = known[wanted]
+    return preset(n_components, **{**settings, **options})

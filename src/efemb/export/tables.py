@@ -1,0 +1,121 @@
+"""Vectors as tables that other programs read: CSV, TSV, Parquet, NumPy, TensorBoard's projector."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
+from efemb.files import check_writable, complete_or_absent, file_target
+
+if TYPE_CHECKING:
+    from efemb.labelled import LabelledVectors
+
+ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_ROWS = 1 << 12
+
+
+def write_vectors(
+    vectors: LabelledVectors, path: str | os.PathLike[str], *, formulas: str = "quote"
+) -> None:
+    """Write labels and vectors to a .csv, .tsv (also .gz, .bz2, .xz), .parquet or .npz file.
+
+    Columns are `label`, then `0`, `1`, ...; an .npz file holds arrays `labels` and `vectors`. The
+    file is replaced as a whole.
+
+    Parameters
+    ----------
+    vectors : LabelledVectors
+        For instance ``model.vectors("alpha")``.
+    path : path
+    formulas : {"quote", "keep", "error"}
+        What to do with labels in CSV and TSV files that a spreadsheet would take for a formula
+        (they begin with = + - @): put an apostrophe before them, keep them, or refuse.
+    """
+    target = file_target(path)
+    kind = _ending(target)
+    labels = [str(label) for label in vectors.vocabulary.labels]
+    with complete_or_absent(target) as stream:
+        if kind == ".npz":
+            np.savez(stream, labels=np.array(labels), vectors=vectors.vectors)
+        elif kind == ".parquet":
+            _parquet(labels, vectors.vectors, stream)
+        else:
+            separator = "\t" if kind == ".tsv" else ","
+            _text(_safe(labels, formulas), vectors.vectors, stream, separator)
+
+
+def write_projector(vectors: LabelledVectors, folder: str | os.PathLike[str]) -> None:
+    """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector."""
+    target = Path(folder).expanduser()
+    check_writable(target)
+    # The metadata of a single column have no header, and a label is one line.
+    lines = [" ".join(str(label).split()) for label in vectors.vocabulary.labels]
+    _check_characters(lines)
+    with complete_or_absent(target / "metadata.tsv") as stream:
+        stream.write("".join(f"{line}\n" for line in lines).encode())
+    with complete_or_absent(target / "vectors.tsv") as stream:
+        for start in range(0, len(lines), _ROWS):
+            rows = vectors.vectors[start : start + _ROWS].tolist()
+            stream.write("".join("\t".join(map(repr, row)) + "\n" for row in rows).encode())
+
+
+def _ending(path: Path) -> str:
+    endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() in ENDINGS]
+    if not endings:
+        raise ParameterError(f"{path.name}: {suggest(path.suffix, ENDINGS)}")
+    return endings[-1]
+
+
+def _safe(labels: Sequence[str], formulas: str) -> list[str]:
+    _check_characters(labels)
+    if formulas not in ("quote", "keep", "error"):
+        choices = ("quote", "keep", "error")
+        raise ParameterError(f"formulas={formulas!r}; {suggest(formulas, choices)}")
+    risky = [label for label in labels if label.startswith(_FORMULA)]
+    if risky and formulas == "error":
+        raise DataError(
+            f"{len(risky):,} labels look like formulas to a spreadsheet, the first is "
+            f'{risky[0]!r}: formulas="quote" puts an apostrophe before them'
+        )
+    if formulas == "quote" and risky:
+        return [f"'{label}" if label.startswith(_FORMULA) else label for label in labels]
+    return list(labels)
+
+
+def _check_characters(labels: Sequence[str]) -> None:
+    bad = next((label for label in labels if "\x00" in label), None)
+    if bad is not None:
+        raise DataError(
+            f"the label {bad!r} holds a NUL character, which text files cannot: rename it, or "
+            "write .parquet or .npz"
+        )
+
+
+def _text(labels: Sequence[str], vectors: Any, stream: Any, separator: str) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    writer.writerow(["label", *range(vectors.shape[1])])
+    for start in range(0, len(labels), _ROWS):
+        rows = vectors[start : start + _ROWS].tolist()
+        names = labels[start : start + _ROWS]
+        writer.writerows([name, *row] for name, row in zip(names, rows, strict=True))
+    text.flush()
+    text.detach()
+
+
+def _parquet(labels: Sequence[str], vectors: Any, stream: Any) -> None:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError('Parquet files need pyarrow: pip install "efemb[io]"') from error
+    columns = {"label": labels, **{str(k): vectors[:, k] for k in range(vectors.shape[1])}}
+    parquet.write_table(pyarrow.table(columns), stream)

@@ -1,0 +1,137 @@
+"""`efemb fit`: guesses and says them, saves, scores; bad input stops it before the work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import efemb
+
+QUICK = ("--max-iter", "3", "--jobs", "1")
+
+
+def test_guesses_are_said(run, trips: Path, tmp_path: Path) -> None:
+    done = run("fit", trips, "-o", tmp_path / "m", *QUICK)
+    assert done.code == 0
+    assert "baskets in 'InvoiceNo', items in 'Description', counts in 'Quantity'" in done.err
+    for part in ("model: p-emb", "components: 2", "x 10 items", "left out 1 of", "is not positive"):
+        assert part in done.err
+    assert "p-emb with 2 components" in done.out
+    assert "popularity" in done.out
+    assert efemb.load(tmp_path / "m").n_entities == 10
+
+
+def test_json_is_one_document(run, trips: Path, tmp_path: Path) -> None:
+    done = run("fit", trips, "-o", tmp_path / "m", *QUICK, "-k", "3", "--json", "--quiet")
+    told = json.loads(done.out)
+    assert told["model"] == "p-emb"
+    assert told["components"] == 3
+    assert told["score"] < 0
+    assert told["popularity"] < 0
+    assert Path(told["saved"]) == tmp_path / "m"
+    assert done.err == ""
+
+
+def test_told_columns_are_used(run, tmp_path: Path) -> None:
+    lines = [f"{t},w{w},{(t + w) % 3 + 1},9" for t in range(60) for w in (t % 6, (t + 1) % 6)]
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(["a,b,c,quantity", *lines]))
+    assert run("fit", path, "-o", tmp_path / "m").code == 2
+    columns = ("--basket", "a", "--item", "b", "--count", "c")
+    done = run("fit", path, "-o", tmp_path / "m", *columns, *QUICK, "--test", "0")
+    assert done.code == 0
+    assert "counts in 'c'" in done.err
+    assert "held-out" not in done.out
+    each = run("fit", path, "-o", tmp_path / "m", *columns[:4], "--count", "none", *QUICK)
+    assert "each line counts 1" in each.err
+    assert "model: b-emb" in each.err
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("p-emb", "PoissonEmbedding"),
+        ("P-EMB (dw)", "PoissonEmbedding"),
+        ("ap-emb", "AdditivePoissonEmbedding"),
+        ("b-emb", "BernoulliEmbedding"),
+        ("Categorical", "CategoricalEmbedding"),
+    ],
+)
+def test_names_of_the_paper(run, trips: Path, tmp_path: Path, name: str, model: str) -> None:
+    done = run("fit", trips, "-o", tmp_path / "m", "--model", name, "-q", "--test", "0", *QUICK)
+    assert done.code == 0
+    found = efemb.load(tmp_path / "m")
+    assert found.model == model
+    assert ("0.1" in repr(found.spec.zeros)) == ("dw" in name)
+
+
+@pytest.mark.parametrize("name", ["b-emb", "cbow", "skipgram", "Poisson-Text"])
+def test_text(run, text: Path, tmp_path: Path, name: str) -> None:
+    options = ("--model", name, "--window", "2", "-k", "2", "--max-iter", "1", "--jobs", "1")
+    done = run("fit", text, "-o", tmp_path / "m", *options)
+    assert done.code == 0
+    assert "60 documents, 720 words" in done.err
+    assert efemb.load(tmp_path / "m").spec.context.size == 2
+
+
+def test_arrays(run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "act.npy", rng.normal(size=(50, 12)))
+    np.save(tmp_path / "xyz.npy", rng.normal(size=(12, 3)))
+    place = ("--positions", tmp_path / "xyz.npy", "--neighbors", "4")
+    done = run("fit", tmp_path / "act.npy", *place, "-o", tmp_path / "m", *QUICK)
+    assert done.code == 0
+    assert "model: g-emb" in done.err
+    assert "50 rows x 12 columns" in done.err
+    assert efemb.load(tmp_path / "m").spec.context.k == 4
+
+
+def test_other_encodings(run, trips: Path, tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes(trips.read_text("utf-8").replace("chips", "crème").encode("cp1252"))
+    refused = run("fit", path, "-o", tmp_path / "m")
+    assert refused.code == 2
+    assert "cp1252" in refused.err
+    assert run("fit", path, "-o", tmp_path / "m", "--encoding", "cp1252", *QUICK).code == 0
+    assert "crème" in efemb.load(tmp_path / "m").vocabulary
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nosuch.csv"], "no file"),
+        (["TRIPS", "--basket", "Invoice"], "did you mean 'InvoiceNo'"),
+        (["TRIPS", "--model", "p-emd"], "did you mean 'p-emb'"),
+        (["TRIPS", "--model", "p-emb", "--window", "3"], "--window goes with text"),
+        (["TRIPS", "--window", "3"], "--window goes with text"),
+        (["TRIPS", "--model", "p-emb", "--neighbors", "3"], "g-emb"),
+        (["TRIPS", "--positions", "xyz.npy"], "--positions goes with an array"),
+        (["TEXT", "--model", "p-emb"], "not a model of text"),
+        (["TEXT", "--count", "Quantity"], "no column"),
+        (["TRIPS", "--strict"], "line"),
+    ],
+)
+def test_bad_input(run, trips: Path, text: Path, tmp_path: Path, arguments, words: str) -> None:
+    files = {"TRIPS": trips, "TEXT": text}
+    done = run("fit", *[files.get(one, one) for one in arguments], "-o", tmp_path / "m")
+    assert done.code == 2
+    last = done.err.splitlines()[-1]
+    assert last.startswith("efemb: ")
+    assert words in last
+    assert not (tmp_path / "m").exists()
+
+
+def test_output_is_checked_first(run, blocked: Path, tmp_path: Path) -> None:
+    done = run("fit", "nosuch.csv", "--out", blocked / "m")
+    assert done.code == 2
+    assert "cannot write" in done.err
+    foreign = tmp_path / "holiday"
+    foreign.mkdir()
+    (foreign / "photo.jpg").touch()
+    done = run("fit", "nosuch.csv", "--out", foreign)
+    assert done.code == 2
+    assert "photo.jpg" in done.err
+    assert (foreign / "photo.jpg").exists()

@@ -1,0 +1,78 @@
+"""Help: plain, no wider than a terminal, and it teaches by example."""
+
+from __future__ import annotations
+
+import pkgutil
+
+import pytest
+
+import efemb
+import efemb.cli
+
+COMMANDS = sorted(
+    module.name.replace("_", "-")
+    for module in pkgutil.iter_modules(efemb.cli.__path__)
+    if not module.name.startswith("_")
+)
+ISSUED = {
+    *("fit", "evaluate", "compare", "similar", "complements", "substitutes", "topics", "predict"),
+    *("explain", "plot", "export", "info", "reproduce", "datasets", "demo"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+
+
+def test_every_command_is_there(run) -> None:
+    assert set(COMMANDS) == ISSUED
+    done = run("--help")
+    assert done.code == 0
+    listed = {line.split()[0] for line in done.out.split("Commands:")[1].splitlines() if line}
+    assert listed >= ISSUED
+    assert "..." not in done.out.split("Commands:")[1], "a summary is cut"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_is_plain_and_narrow(run, command: str) -> None:
+    done = run(*([command] if command else []), "--help")
+    assert done.code == 0
+    assert "\x1b" not in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one not in ("datasets", "info")])
+def test_help_teaches_by_example(run, command: str) -> None:
+    lines = run(command, "--help").out.splitlines()
+    assert any(
+        line.startswith(f"    efemb {command} ") or line == "    efemb demo" for line in lines
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_speaks_json(run, command: str) -> None:
+    assert "--json" in run(command, "--help").out
+
+
+def test_version(run) -> None:
+    assert run("--version").out == f"efemb {efemb.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["simlar"], "similar"),
+        (["similar"], "model"),
+        (["similar", "m", "x", "--numbr", "3"], "--number"),
+        (["similar", "m", "x", "--number", "0"], "--number"),
+        (["similar", "m", "x", "--number", "three"], "--number"),
+        (["fit", "x.csv", "--test", "2"], "--test"),
+    ],
+)
+def test_usage_errors(run, arguments: list[str], word: str) -> None:
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert word in done.err
+    assert "Traceback" not in done.err

@@ -1,0 +1,95 @@
+"""`efemb evaluate` and `efemb compare` say what the library says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import efemb
+from efemb.evaluation import held_out_words, leave_one_out
+
+QUICK = ("--max-iter", "2", "--jobs", "1")
+
+
+def test_evaluate_counts(run, model: Path, trips: Path) -> None:
+    done = run("evaluate", model, trips, "--train", trips, "--json")
+    assert done.code == 0
+    found = {(row["metric"], row["by"]): row for row in json.loads(done.out)}
+    fitted = efemb.load(model)
+    columns = {"basket": "InvoiceNo", "item": "Description", "count": "Quantity"}
+    data = efemb.read_baskets(trips, **columns, on_bad="drop", min_items_per_basket=2)
+    from efemb.data import aligned
+
+    expected = leave_one_out(fitted, aligned(data, fitted.vocabulary)).normalized_log_likelihood()
+    row = found["normalized_log_likelihood", "unit"]
+    assert row["score"] == pytest.approx(expected.value)
+    assert row["popularity"] < row["score"]
+    shown = run("evaluate", model, trips).out
+    assert f"{expected.value:.4g}" in shown
+    assert "nan" not in shown
+
+
+def test_evaluate_leaves_out_what_the_model_does_not_know(run, model, trips, tmp_path) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text(trips.read_text("utf-8") + "1,caviar,1\n2,caviar,2\n", "utf-8")
+    done = run("evaluate", model, path, "--json")
+    assert done.code == 0
+    assert "left out 1 entities unknown to the model" in done.err
+    strange = tmp_path / "strange.csv"
+    strange.write_text("order,item\n1,a\n1,b\n")
+    assert "none of the 2 entities" in run("evaluate", model, strange).err
+
+
+def test_evaluate_arrays(run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 8))
+    np.save(tmp_path / "x.npy", X)
+    estimator = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), random_state=0).fit(X)
+    estimator.save(tmp_path / "m")
+    for protocol in ("leave-one-out", "leave-fold-out"):
+        done = run("evaluate", tmp_path / "m", tmp_path / "x.npy", "--protocol", protocol, "--json")
+        assert done.code == 0
+        assert any(row["metric"] == "mean_squared_error" for row in json.loads(done.out))
+    wrong = run("evaluate", tmp_path / "m", tmp_path / "x.npy", "--protocol", "leave-two-out")
+    assert wrong.code == 2
+    assert "leave-one-out" in wrong.err
+
+
+def test_evaluate_text(run, model: Path, text: Path, tmp_path: Path) -> None:
+    corpus = efemb.read_text(text)
+    fitted = efemb.BernoulliTextEmbedding(2, max_iter=1, random_state=0).fit(corpus)
+    fitted.save(tmp_path / "m")
+    (row,) = json.loads(run("evaluate", tmp_path / "m", text, "--json").out)
+    assert row["score"] == pytest.approx(held_out_words(fitted, corpus).log_likelihood)
+    assert "is text" in run("evaluate", model, text).err
+
+
+def test_compare(run, trips: Path, tmp_path: Path) -> None:
+    curve = tmp_path / "curve.png"
+    models = ("--model", "p-emb", "--model", "P-EMB (dw)", "-k", "1", "-k", "2")
+    done = run("compare", trips, *models, *QUICK, "--curve", curve, "--json")
+    assert done.code == 0
+    told = json.loads(done.out)
+    assert [(one["model"], one["n_components"]) for one in told["models"]] == [
+        ("p-emb", 1),
+        ("p-emb", 2),
+        ("p-emb-dw", 1),
+        ("p-emb-dw", 2),
+    ]
+    assert told["popularity"] < 0
+    assert curve.read_bytes().startswith(b"\x89PNG")
+    shown = run("compare", trips, "-k", "1", *QUICK, "-q")
+    assert shown.out.splitlines()[0].split()[:3] == ["model", "components", "score"]
+    assert "popularity" in shown.out
+    assert shown.err == ""
+
+
+def test_compare_refuses(run, trips: Path, text: Path, blocked: Path) -> None:
+    assert "efemb evaluate" in run("compare", text).err
+    assert "no model" in run("compare", trips, "--model", "q-emb").err
+    assert "leaves none" in run("compare", trips, "--test", "0.0001").err
+    curve = run("compare", "nosuch.csv", "--curve", blocked / "curve.png")
+    assert curve.code == 2
+    assert "cannot write" in curve.err

@@ -1,0 +1,94 @@
+"""`efemb plot`, `efemb export` and `efemb info`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import efemb
+from efemb.cli.plot import PICTURES
+from efemb.export import read_word2vec
+
+
+@pytest.mark.parametrize("kind", [one for one in PICTURES if one != "weights"])
+def test_pictures(run, model: Path, tmp_path: Path, kind: str) -> None:
+    out = tmp_path / f"{kind}.png"
+    item = ("--item", "chips") if kind == "relations" else ()
+    done = run("plot", model, kind, *item, "--out", out, "--dpi", "50", "--json")
+    assert done.code == 0
+    assert json.loads(done.out) == {"picture": kind, "written": str(out)}
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_picture_of_neurons(run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, places = rng.normal(size=(40, 20)), rng.normal(size=(20, 2))
+    estimator = efemb.GaussianEmbedding(2, context=efemb.Neighbors(4), random_state=0)
+    estimator.fit(X, positions=places).save(tmp_path / "m")
+    done = run("plot", tmp_path / "m", "weights", "-o", tmp_path / "w.svg")
+    assert done.code == 0
+    assert "<svg" in (tmp_path / "w.svg").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mapp"], "did you mean 'map'"),
+        (["map", "-o", "map.gif"], ".png, .svg, .pdf"),
+        (["relations"], "--item"),
+        (["relations", "--item", "lantren"], "lantern"),
+    ],
+)
+def test_plot_refuses(run, model: Path, tmp_path, monkeypatch, arguments, words: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("plot", model, *arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_word2vec(run, model: Path, tmp_path: Path) -> None:
+    expected = efemb.load(model).vectors()
+    for name in ("v.txt", "v.bin", "v.vec.gz"):
+        done = run("export", model, tmp_path / name, "--json")
+        assert json.loads(done.out)["vectors"] == 10
+        found = read_word2vec(tmp_path / name)
+        assert found.vocabulary.labels[3] == "white_metal_lantern"
+        np.testing.assert_allclose(found.vectors, expected.vectors, rtol=1e-6)
+    run("export", model, tmp_path / "w.txt", "--space", "~")
+    assert "white~metal~lantern" in read_word2vec(tmp_path / "w.txt").vocabulary
+
+
+def test_table(run, model: Path, tmp_path: Path) -> None:
+    done = run("export", model, tmp_path / "v.csv", "--which", "alpha")
+    assert "10 vectors of 2 numbers" in done.out
+    rows = list(csv.reader((tmp_path / "v.csv").read_text("utf-8").splitlines()))
+    assert rows[0] == ["label", "0", "1"]
+    alpha = efemb.load(model).vectors("alpha").vectors
+    np.testing.assert_array_equal(np.array([row[1:] for row in rows[1:]], float), alpha)
+
+
+def test_projector(run, model: Path, tmp_path: Path) -> None:
+    assert run("export", model, tmp_path / "p", "--format", "projector").code == 0
+    assert {one.name for one in (tmp_path / "p").iterdir()} == {"vectors.tsv", "metadata.tsv"}
+
+
+def test_export_refuses(run, model: Path, tmp_path: Path, blocked: Path) -> None:
+    for out in (blocked / "v.csv", blocked / "v.txt", tmp_path):
+        done = run("export", model, out)
+        assert (done.code, done.out) == (2, "")
+    assert "table" in run("export", model, tmp_path / "v.csv", "--format", "tabel").err
+    assert run("export", tmp_path / "nowhere", tmp_path / "v.csv").code == 2
+
+
+def test_info(run, model: Path) -> None:
+    told = json.loads(run("info", model, "--json").out)
+    assert (told["model"], told["entities"], told["components"]) == ("PoissonEmbedding", 10, 2)
+    assert told["labels"][0] == "rye bread"  # the most frequent
+    shown = run("info", model).out
+    assert "rye bread" in shown
+    assert "Basket()" in shown

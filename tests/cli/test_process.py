@@ -1,0 +1,67 @@
+"""What only a process shows: pipes, colours, interrupts, and what is imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = "from efemb.cli import main; main()"
+HEAVY = {"numba", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "rich"}
+
+
+def command(code: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
+
+
+def test_questions_are_light(model: Path) -> None:
+    code = (
+        "import sys\nfrom efemb.cli import main\ntry:\n    main()\n"
+        "except SystemExit:\n    print('MODULES', *{n.partition('.')[0] for n in sys.modules})"
+    )
+    for asked in (["--help"], ["similar", model, "chips"]):
+        done = subprocess.run(command(code, *asked), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert HEAVY.isdisjoint(done.stdout.partition("MODULES")[2].split())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way")
+def test_a_broken_pipe_is_quiet(model: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        command(RUN, "topics", model, "-n", "1000"),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode in (0, 1)
+
+
+def test_no_colours_in_a_pipe(model: Path) -> None:
+    for asked in (["fit", "--help"], ["similar", model, "chips"], ["similar", "x", "y"]):
+        done = subprocess.run(command(RUN, *asked), capture_output=True, text=True, check=False)
+        assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "line"),
+    [
+        ("KeyboardInterrupt()", 130, "efemb: interrupted\n"),
+        ("FileNotFoundError(2, 'No such file', 'x.csv')", 2, "efemb: x.csv: No such file\n"),
+        ("OSError(28, 'No space left on device', 'm')", 1, "efemb: m: No space left on device\n"),
+        ("MemoryError()", 1, "efemb: not enough memory\n"),
+    ],
+)
+def test_failures_are_one_line(run, monkeypatch, raised: str, code: int, line: str) -> None:
+    def fail(model: object) -> None:
+        raise eval(raised)
+
+    monkeypatch.setattr("efemb.cli._asking.opened", fail)
+    assert run("info", "somewhere") == (code, "", line)

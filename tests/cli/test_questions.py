@@ -1,0 +1,144 @@
+"""Questions to a saved model: answers as tables and JSON, labels as people type them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import efemb
+
+ASKED = {
+    "similar": ["chips"],
+    "complements": ["chips"],
+    "substitutes": ["chips", "--apart"],
+    "topics": [],
+    "predict": ["chips=2", "salsa"],
+}
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_json_is_what_the_library_says(run, model: Path, command: str) -> None:
+    done = run(command, model, *ASKED[command], "-n", "3", "--json")
+    fitted = efemb.load(model)
+    expected = {
+        "similar": lambda: fitted.similar("chips", 3),
+        "complements": lambda: fitted.complements("chips", 3),
+        "substitutes": lambda: fitted.substitutes("chips", 3),
+        "topics": lambda: fitted.topics(3),
+        "predict": lambda: fitted.predict({"chips": 2.0, "salsa": 1.0}, 3),
+    }[command]()
+    assert done.code == 0
+    assert done.err == ""
+    assert json.loads(done.out) == list(expected)
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_tables_are_whole(run, model: Path, command: str) -> None:
+    done = run(command, model, *ASKED[command], "-n", "1000000")
+    assert done.code == 0
+    assert "more rows" not in done.out
+    assert done.out.splitlines()[0].split()[0] in ("label", "topic")
+
+
+def test_more_than_forty_rows_are_shown(run, model: Path) -> None:
+    items = ("chips", "salsa", "whole milk", "rye bread", "greek yogurt")
+    assert len(run("similar", model, *items, "-n", "9").out.splitlines()) == 46
+
+
+def test_parts_of_labels(run, model: Path) -> None:
+    done = run("similar", model, "GREEK", "-n", "2")
+    assert done.err == "GREEK: greek yogurt\n"
+    assert done.out == run("similar", model, "greek yogurt", "-n", "2").out
+    assert run("similar", model, "metal lan").code == 0
+
+
+def test_several_items(run, model: Path) -> None:
+    rows = json.loads(run("similar", model, "chips", "salsa", "-n", "2", "--json").out)
+    assert [row["query"] for row in rows] == ["chips", "chips", "salsa", "salsa"]
+
+
+def test_new_items_only(run, model: Path) -> None:
+    rows = json.loads(run("predict", model, "chips", "salsa", "--new", "-n", "20", "--json").out)
+    assert len(rows) == 8
+    assert not {"chips", "salsa"} & {row["label"] for row in rows}
+
+
+def test_a_label_may_hold_an_equals_sign(run, model: Path) -> None:
+    amounts = run("predict", model, "E=mc2 mug=3", "--json").out
+    assert json.loads(amounts) == list(efemb.load(model).predict({"E=mc2 mug": 3.0}))
+    assert run("predict", model, "E=mc2 mug", "--json").code == 0
+
+
+def test_explanations_add_up(run, model: Path) -> None:
+    done = run("explain", model, "salsa", "chips=2", "lager", "--json")
+    told = json.loads(done.out)
+    assert told["item"] == "salsa"
+    assert told["sum"] == pytest.approx(sum(row["contribution"] for row in told["terms"]))
+    predicted = efemb.load(model).predict({"chips": 2.0, "lager beer": 1.0}, 1, where=["salsa"])
+    assert told["mean"] == pytest.approx(predicted["mean"][0])
+    shown = run("explain", model, "salsa", "chips=2", "lager").out
+    assert "salsa: sum" in shown
+    assert "(intercept)" in shown
+
+
+def test_counts_and_lift_come_with_data(run, model: Path, trips: Path) -> None:
+    done = run("complements", model, "chips", "--data", trips, "--json")
+    rows = json.loads(done.out)
+    assert {"together", "lift"} <= set(rows[0])
+    assert "baskets in 'InvoiceNo'" in done.err
+
+
+def test_words_keep_their_order(run, text: Path, tmp_path: Path) -> None:
+    corpus = efemb.read_text(text)
+    efemb.BernoulliTextEmbedding(2, max_iter=1, random_state=0).fit(corpus).save(tmp_path / "m")
+    found = run("predict", tmp_path / "m", "the cat", "sat", "--json").out
+    assert json.loads(found) == list(efemb.load(tmp_path / "m").predict(["the", "cat", "sat"]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["similar", "lantren"], "'cream lantern'"),
+        (["similar", "yoghurt"], "yogurt"),
+        (["similar", "lantern"], "ambiguous"),
+        (["similar", ""], "unknown label ''"),
+        (["similar", "chips", "--which", "gamma"], "gamma"),
+        (["complements", "chips", "--direction", "up"], "up"),
+        (["complements", "chips", "--min-support", "2"], "data"),
+        (["topics", "--topic", "7"], "7"),
+        (["topics", "--rotate", "left"], "left"),
+        (["predict", "chips=-1"], ">= 0"),
+        (["predict", "chips=nan"], "finite"),
+        (["predict", "chips=many"], "must be a number"),
+        (["predict", "chips=0"], "context is empty"),
+        (["explain", "chips", "chips"], "chips"),
+    ],
+)
+def test_bad_questions(run, model: Path, arguments: list[str], words: str) -> None:
+    command, *rest = arguments
+    done = run(command, model, *rest)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err.splitlines()[-1]
+    assert done.err.splitlines()[-1].startswith("efemb: ")
+
+
+def test_positive_models_know_no_substitutes(run, positive_model: Path) -> None:
+    done = run("substitutes", positive_model, "chips")
+    assert done.code == 2
+    assert "positive" in done.err
+
+
+def test_no_substitutes_is_said(run, model: Path) -> None:
+    done = run("substitutes", model, "chips", "--min-count", "1000")
+    assert done.code == 0
+    assert "(no rows)" in done.out
+    assert "--apart" in done.err
+
+
+def test_missing_and_foreign_folders(run, tmp_path: Path) -> None:
+    for folder, word in ((tmp_path / "nowhere", "does not exist"), (tmp_path, "not a model")):
+        done = run("similar", folder, "milk")
+        assert done.code == 2
+        assert word in done.err

@@ -1,0 +1,95 @@
+"""Vectors as tables: what other programs read back is what was written."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from efemb import LabelledVectors
+from efemb.errors import DataError, ParameterError
+from efemb.export import write_projector, write_vectors
+
+NAMES = ["milk", "=SUM(A1)", "+1", "-2", "@x", "a,b", 'c"d', "e\nf", " g "]
+
+
+def vectors(labels: list[str] = NAMES, dtype: str = "f8") -> LabelledVectors:
+    values = np.random.default_rng(0).normal(size=(len(labels), 3)).astype(dtype)
+    return LabelledVectors(labels, values)
+
+
+def rows(path: Path, separator: str = ",") -> list[list[str]]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream, delimiter=separator))
+
+
+@pytest.mark.parametrize("name", ["v.csv", "v.tsv", "v.csv.gz", "V.CSV"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_text_keeps_every_bit(tmp_path: Path, name: str, dtype: str) -> None:
+    given = vectors(dtype=dtype)
+    write_vectors(given, tmp_path / name, formulas="keep")
+    head, *found = rows(tmp_path / name, "\t" if "tsv" in name else ",")
+    assert head == ["label", "0", "1", "2"]
+    assert [row[0] for row in found] == NAMES
+    np.testing.assert_array_equal(np.array([row[1:] for row in found], dtype), given.vectors)
+
+
+def test_formulas(tmp_path: Path) -> None:
+    write_vectors(vectors(), tmp_path / "v.csv")
+    found = [row[0] for row in rows(tmp_path / "v.csv")[1:]]
+    assert found[:5] == ["milk", "'=SUM(A1)", "'+1", "'-2", "'@x"]
+    with pytest.raises(DataError, match="4 labels look like formulas"):
+        write_vectors(vectors(), tmp_path / "v.csv", formulas="error")
+    with pytest.raises(ParameterError, match="quote"):
+        write_vectors(vectors(), tmp_path / "v.csv", formulas="quota")
+    assert [row[0] for row in rows(tmp_path / "v.csv")[1:]] == found, "the old file is kept"
+
+
+def test_nul_characters(tmp_path: Path) -> None:
+    given = vectors(["a", "b\x00c"])
+    for name in ("v.csv", "v.tsv"):
+        with pytest.raises(DataError, match="NUL"):
+            write_vectors(given, tmp_path / name)
+    with pytest.raises(DataError, match="NUL"):
+        write_projector(given, tmp_path / "p")
+    assert not list(tmp_path.glob("v*"))
+    write_vectors(given, tmp_path / "v.npz")
+    with np.load(tmp_path / "v.npz") as found:
+        assert found["labels"].tolist() == ["a", "b\x00c"]
+
+
+def test_numpy(tmp_path: Path) -> None:
+    given = vectors()
+    write_vectors(given, tmp_path / "v.npz")
+    with np.load(tmp_path / "v.npz", allow_pickle=False) as found:
+        assert found["labels"].tolist() == NAMES
+        np.testing.assert_array_equal(found["vectors"], given.vectors)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    given = vectors()
+    write_vectors(given, tmp_path / "v.parquet")
+    found = parquet.read_table(tmp_path / "v.parquet").to_pydict()
+    assert found.pop("label") == NAMES
+    np.testing.assert_array_equal(np.column_stack(list(found.values())), given.vectors)
+
+
+def test_projector(tmp_path: Path) -> None:
+    given = vectors()
+    write_projector(given, tmp_path / "deep" / "p")
+    lines = (tmp_path / "deep" / "p" / "metadata.tsv").read_text("utf-8").splitlines()
+    assert lines[:2] == ["milk", "=SUM(A1)"]
+    assert lines[-2:] == ["e f", "g"]
+    numbers = np.loadtxt(tmp_path / "deep" / "p" / "vectors.tsv", delimiter="\t")
+    np.testing.assert_array_equal(numbers, given.vectors)
+
+
+def test_endings(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"\.csv"):
+        write_vectors(vectors(), tmp_path / "v.xlsx")
+    assert list(tmp_path.iterdir()) == []
