@@ -17,7 +17,7 @@ from efemb.baselines import (
     HPF,
     ExponentialFamilyPCA,
     FactorAnalysis,
-    Item2Vec,
+    ItemSkipGram,
     Popularity,
     WeightedMF,
 )
@@ -39,7 +39,7 @@ COUNTS: dict[str, Any] = {
     "Poisson PCA": ExponentialFamilyPCA(2, random_state=0, dtype="float64"),
     "positive Poisson PCA": ExponentialFamilyPCA(2, positive=True, random_state=0),
     "weighted": WeightedMF(2, random_state=0),
-    "item2vec": Item2Vec(2, random_state=0, max_iter=2),
+    "item2vec": ItemSkipGram(2, random_state=0, max_iter=2),
 }
 REALS: dict[str, Any] = {
     "popularity": Popularity(),
@@ -217,31 +217,30 @@ def test_positive_pca_is_positive() -> None:
 
 
 def test_weighted_factors_are_weighted_least_squares() -> None:
-    model = WeightedMF(2, alpha=3.0, penalty=0.5, random_state=0).fit(X)
+    model = WeightedMF(2, zero_weight=0.3, penalty=0.5, random_state=0).fit(X)
     row, left = 11, int(np.flatnonzero(X[11])[0])
-    weight = np.where(X[row] > 0, 1.0 + 3.0 * X[row], 1.0)
+    weight = 0.3 + X[row]
     weight[left] = 0.0
     design = np.vstack([np.sqrt(weight)[:, None] * model.beta_, np.sqrt(0.5) * np.eye(2)])
     wanted = np.concatenate([np.sqrt(weight) * (X[row] > 0), np.zeros(2)])
     theta = np.linalg.lstsq(design, wanted, rcond=None)[0]
-    expected = np.maximum(model.beta_ @ theta, 1e-4)
+    expected = np.maximum(model.beta_ @ theta, 0.01)
     assert_allclose(np.exp(blocks(model, X, [row], [left])[0]), expected, rtol=1e-8)
 
 
 def test_weighted_sweeps_lower_the_loss() -> None:
     def loss(model: Any) -> float:
         gap = (X > 0) - model.theta_ @ model.beta_.T
-        weight = np.where(X > 0, 1.0 + model.alpha * X, 1.0)
         size = (model.theta_**2).sum() + (model.beta_**2).sum()
-        return float((weight * gap**2).sum() + model.penalty * size)
+        return float(((model.zero_weight + X) * gap**2).sum() + model.penalty * size)
 
     found = [loss(WeightedMF(2, max_iter=n, tol=0.0, random_state=0).fit(X)) for n in (1, 3, 10)]
     assert found[0] > found[1] > found[2]
 
 
 def test_item2vec_averages_the_rest_of_the_row() -> None:
-    model = Item2Vec(3, random_state=1, max_iter=2).fit(X)
+    model = ItemSkipGram(3, random_state=1, max_iter=2).fit(X)
     row, left = 13, int(np.flatnonzero(X[13])[0])
     others = [n for n in np.flatnonzero(X[row]) if n != left]
-    u = model.context_ @ model.embedding_[others].mean(axis=0) + model.log_noise_
+    u = model.beta_ @ model.embedding_[others].mean(axis=0) + model.log_noise_
     assert_allclose(blocks(model, X, [row], [left])[0], u, rtol=1e-10)

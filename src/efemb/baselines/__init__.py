@@ -5,7 +5,7 @@ from __future__ import annotations
 from efemb.baselines.ef_pca import ExponentialFamilyPCA
 from efemb.baselines.factor_analysis import FactorAnalysis
 from efemb.baselines.hpf import HPF
-from efemb.baselines.item2vec import Item2Vec
+from efemb.baselines.item2vec import ItemSkipGram
 from efemb.baselines.popularity import Popularity
 from efemb.baselines.sppmi import ShiftedPPMI
 from efemb.baselines.weighted_mf import WeightedMF
@@ -14,7 +14,7 @@ __all__ = [
     "HPF",
     "ExponentialFamilyPCA",
     "FactorAnalysis",
-    "Item2Vec",
+    "ItemSkipGram",
     "Popularity",
     "ShiftedPPMI",
     "WeightedMF",

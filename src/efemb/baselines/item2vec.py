@@ -1,4 +1,4 @@
-"""Item2Vec: baskets as sentences, through our own skip-gram."""
+"""ItemSkipGram: items as words, baskets as sentences (item2vec, prod2vec)."""
 
 from __future__ import annotations
 
@@ -12,119 +12,125 @@ from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.vocabulary import Vocabulary
 from efemb.engine.options import whole
-from efemb.estimators.checking import check_components, generator
+from efemb.errors import DataError
+from efemb.estimators.checking import check_components
 from efemb.estimators.text import SkipGram
-from efemb.families import Family, Poisson
+from efemb.families import Categorical, Family
 from efemb.types import Floats, Ints
 from efemb.zeros import NegativeSampling, probabilities
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
+NOISE = "smoothed"
 
-class Item2Vec(Baseline):
-    """Skip-gram with negative sampling on the items of each row, in random order (prod2vec).
 
-    Items of a row are each other's neighbours if they are at most `window` apart in that order;
-    how many of each were bought is not looked at. Given a row, the items have the shares
-    q_n exp(mean of rho_m over the row . alpha_n), q being the noise that they are told from
-    (Grbovic et al. 2015; Barkan and Koenigstein 2016).
+class ItemSkipGram(Baseline):
+    """Skip-gram on baskets, or item2vec (Barkan and Koenigstein 2016; Grbovic et al. 2015).
+
+    Every two different items of a row are a pair of words; amounts do not matter. Skip-gram tells
+    pairs from noise q, so p(n | m) is in proportion to q_n exp(rho_m . alpha_n); a row is
+    the geometric mean over its items m: log p(n | row) = log q_n + mean over m of rho_m . alpha_n
+    and a constant.
 
     Parameters
     ----------
     n_components : int
         K.
-    window : int
-        Items on either side.
-    negatives : int
-        Draws of noise for each item.
+    n_negatives : int
+        Draws of noise for each pair, by counts to the power 3/4.
     max_iter : int
-        Passes.
+        Passes over the rows.
+    subsample : float or None
+        Leave out frequent items at random; see `Window`.
+    n_jobs : int or None
+        Threads; more than one is not the same to the last bit in each run.
     random_state : None, int, RandomState or Generator
-        Order of the items, draws and first vectors; the same seed gives the same bits.
     verbose : int
         Show progress bars.
 
     Attributes
     ----------
-    embedding_, context_ : array (N, K)
-        rho and alpha of the skip-gram.
+    embedding_ : array (N, K)
+        rho: items as context.
+    beta_ : array (N, K)
+        alpha: items as what is predicted.
     log_noise_ : array (N,)
+        log q.
+    family_ : Categorical
+        Since only the shares of the means mean anything.
 
     Examples
     --------
-    >>> X = np.random.default_rng(0).poisson(0.5, size=(200, 6))
-    >>> Item2Vec(2, random_state=0).fit(X).embedding_.shape
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(50, 6))
+    >>> ItemSkipGram(2, max_iter=2, random_state=0).fit(X).embedding_.shape
     (6, 2)
     """
 
     embedding_: Floats
-    context_: Floats
+    beta_: Floats
     log_noise_: Floats
 
     def __init__(
         self,
-        n_components: int = 100,
+        n_components: int = 20,
         *,
-        window: int = 10,
-        negatives: int = 5,
-        max_iter: int = 10,
+        n_negatives: int = 5,
+        max_iter: int = 20,
+        subsample: float | None = None,
+        n_jobs: int | None = 1,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
-        self.window = window
-        self.negatives = negatives
+        self.n_negatives = n_negatives
         self.max_iter = max_iter
+        self.subsample = subsample
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def _family(self) -> Family:
-        return Poisson()
+        return Categorical()
 
     def _check(self) -> None:
         check_components(self.n_components)
-        for name in ("window", "negatives", "max_iter"):
-            whole(name, getattr(self, name))
+        whole("n_negatives", self.n_negatives)
+        whole("max_iter", self.max_iter)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
-        rng = generator(self.random_state)
-        noise = NegativeSampling(int(self.negatives), "smoothed")
-        corpus = sentences(sparse(data), rng)
+        X = sparse(data)
+        sizes = np.diff(X.indptr)
+        if sizes.max() < 2:
+            raise DataError("every row holds one entity only: there are no pairs to learn from")
+        counts = np.bincount(X.indices, minlength=data.n_entities).astype(np.float64)
+        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        words = Vocabulary(range(data.n_entities), counts=counts)
         model = SkipGram(
             int(self.n_components),
-            context=Window(int(self.window)),
-            zeros=noise,
+            context=Window(int(sizes.max()) - 1, subsample=self.subsample),
+            zeros=NegativeSampling(int(self.n_negatives), NOISE),
             max_iter=int(self.max_iter),
-            deterministic=True,
-            random_state=rng,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
             verbose=self.verbose,
-        ).fit(corpus)
-        self.embedding_ = np.asarray(model.embedding_, dtype=np.float64)
-        self.context_ = np.asarray(model.context_, dtype=np.float64)
-        share = probabilities(noise.distribution, np.maximum(corpus.counts(), 0.5))
-        self.log_noise_ = np.log(share)
+        ).fit(Corpus(X.indices.astype(np.int32), starts, words))
+        self.embedding_ = model.embedding_.astype(np.float64)
+        self.beta_ = model.context_.astype(np.float64)
+        self.log_noise_ = np.log(np.maximum(probabilities(NOISE, counts), 1e-30))
 
     def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
-        """Mean rho of the other items of the row; 0 where there are none."""
+        """Mean of the row's other vectors; 0 where there are none."""
         needed, place = np.unique(rows, return_inverse=True)
-        X = (sparse(data)[needed] != 0).astype(np.float64)
-        sums, sizes = X @ self.embedding_, np.diff(X.indptr).astype(np.float64)
-        own = np.asarray(X[place, entities]).ravel()
-        total = sums[place] - own[:, None] * self.embedding_[entities]
-        return np.asarray(total / np.maximum(sizes[place] - own, 1.0)[:, None])
+        present = (sparse(data)[needed] != 0).astype(np.float64)
+        own = np.asarray(present[place, entities]).ravel()
+        sums = (present @ self.embedding_)[place] - own[:, None] * self.embedding_[entities]
+        others = np.diff(present.indptr)[place] - own
+        return np.asarray(sums / np.maximum(others, 1.0)[:, None])
 
     def _columns(self) -> tuple[Floats, Floats]:
-        return self.context_, self.log_noise_
+        return self.beta_, self.log_noise_
 
     def _log_mean(self, u: Floats) -> Floats:
         return u
-
-
-def sentences(X: Any, rng: np.random.Generator) -> Corpus:
-    """The non-zero entities of each row in random order, as documents of entity numbers."""
-    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    order = np.lexsort((rng.random(len(row)), row))
-    counts = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
-    words = Vocabulary(range(X.shape[1]), counts=np.maximum(counts, 0.5))
-    return Corpus(X.indices[order], X.indptr.astype(np.int64), words)

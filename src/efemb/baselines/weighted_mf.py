@@ -146,3 +146,80 @@ class WeightedMF(Baseline):
         zeros = weight * float(np.sum((theta.T @ theta) * (beta.T @ beta)))
         stored = float(np.sum((weight + X.data) * (1.0 - u) ** 2 - weight * u**2))
         return zeros + stored + float(self.penalty) * float(np.sum(theta**2) + np.sum(beta**2))
+
+    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+        """theta - S b c (p - b . theta) / (1 - c b'S b), S the inverse of the row's matrix."""
+        from scipy.sparse import csr_array
+
+        needed, place = np.unique(rows, return_inverse=True)
+        X = sparse(data)[needed].astype(np.float64)
+        fits = _Regressions.of(X, csr_array(X.shape), self)
+        matrix, response = fits.equations(np.arange(len(needed)), self.beta_)
+        inverse = np.linalg.inv(matrix)
+        theta = np.matmul(inverse, response[..., None])[place, :, 0]
+        b = self.beta_[entities]
+        x = np.asarray(X[place, entities]).ravel()
+        weight = float(self.zero_weight) + x
+        gap = weight * ((x > 0) - np.einsum("ik,ik->i", b, theta))
+        pull = np.matmul(inverse[place], b[..., None])[..., 0]
+        rest = 1.0 - weight * np.einsum("ik,ik->i", b, pull)
+        return np.asarray(theta - pull * (gap / rest)[:, None])
+
+    def _columns(self) -> tuple[Floats, Floats]:
+        return self.beta_, np.zeros(len(self.beta_))
+
+    def _log_mean(self, u: Floats) -> Floats:
+        return np.log(np.maximum(u, float(self.floor)))
+
+    def _numbers_of_a_cell(self, n_entities: int) -> int:
+        return max(n_entities, int(self.beta_.shape[1]) ** 2)
+
+
+@dataclass(frozen=True)
+class _Regressions:
+    """One weighted ridge regression a row, of presence on the other side's vectors.
+
+    cells : csr_array of the cells that are not ordinary zeros, holding their weight less that of a
+        zero; a masked cell takes back its zero
+    response : weight times target of each
+    """
+
+    cells: Any
+    response: Floats
+    zero_weight: float
+    penalty: float
+
+    @classmethod
+    def of(cls, X: Any, masked: Any, model: WeightedMF) -> _Regressions:
+        zero = float(model.zero_weight)
+        cells = (X - zero * masked).tocsr()
+        response = np.where(cells.data > 0, cells.data + zero, 0.0)
+        return cls(cells, response, zero, float(model.penalty))
+
+    def equations(self, rows: Ints, vectors: Floats) -> tuple[Floats, Floats]:
+        """Matrices (rows, K, K) and right-hand sides (rows, K)."""
+        first, counts = self.cells.indptr[rows], np.diff(self.cells.indptr)[rows]
+        reach = np.arange(counts.max(initial=0))
+        real = reach < counts[:, None]
+        slots = np.where(real, first[:, None] + reach, 0)
+        V = vectors[self.cells.indices[slots]]
+        weight = np.where(real, self.cells.data[slots], 0.0)
+        response = np.where(real, self.response[slots], 0.0)
+        matrix = np.matmul((V * weight[..., None]).transpose(0, 2, 1), V)
+        size = vectors.shape[1]
+        matrix += self.zero_weight * (vectors.T @ vectors) + self.penalty * np.eye(size)
+        return matrix, np.matmul(response[:, None, :], V)[:, 0]
+
+    def solved(self, vectors: Floats) -> Floats:
+        """All rows, those of many cells first, so that rows of a block are about as long."""
+        found = np.empty((self.cells.shape[0], vectors.shape[1]))
+        counts = np.diff(self.cells.indptr)
+        order = np.argsort(-counts, kind="stable")
+        size, start = vectors.shape[1], 0
+        while start < len(order):
+            step = max(1, CHUNK_NUMBERS // (size * max(size, int(counts[order[start]]))))
+            rows = order[start : start + step]
+            matrix, response = self.equations(rows, vectors)
+            found[rows] = np.linalg.solve(matrix, response[..., None])[..., 0]
+            start += step
+        return found
