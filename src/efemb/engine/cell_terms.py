@@ -34,7 +34,7 @@ def cell_terms(
     cell in E, so that those products carry the entries as well; only the part of an entry's own
     alpha is left, and that is one number an entity.
     """
-    from efemb.kernels.rows import entry_values, hide_cells, take_own, write_cells
+    from efemb.kernels.rows import entry_values, hide_cells, read_cells, take_own, write_cells
 
     Z = sums / block.total[:, None]
     itself = np.einsum("nk,nk->n", vectors.target, vectors.bag[: len(vectors.target)])
@@ -46,15 +46,20 @@ def cell_terms(
     own_slope = np.zeros_like(vectors.intercept)
     entries = (block.ptr, block.ids, block.own, block.rest)
     u = np.empty_like(block.x)
-    entry_values(*entries, sums, vectors.target, itself, vectors.intercept, u)
+    tiles = _tiles(len(vectors.target), Z)
+    E = _products(solver, Z, vectors, tiles[0])
+    if len(tiles) == 1:  # all inner products are there to be read
+        read_cells(E, *entries, block.total, itself, vectors.intercept, u)
+    else:
+        entry_values(*entries, sums, vectors.target, itself, vectors.intercept, u)
     entry_weight = weight[block.row_of_entry] * block.seen
     gain, slope = value_and_slope(solver.family, solver.spec.link, block.filled, u)
     slope = (entry_weight * slope).astype(Z.dtype, copy=False)
     value = float(entry_weight @ gain)
-    for tile in _tiles(len(vectors.target), Z):
+    for tile in tiles:
         where = (tile.start, tile.stop)
-        E = solver.pool.buffer("tile", (len(Z), tile.stop - tile.start), Z.dtype)
-        np.matmul(Z, vectors.target[tile].T, out=E)
+        if tile is not tiles[0]:
+            E = _products(solver, Z, vectors, tile)
         hide_cells(E, *where, block.ptr, block.ids, Z.dtype.type(HIDDEN))
         arrays = (vectors.intercept[tile], zero_weight, column_weight[tile])
         value += solver.slopes(E, *arrays, gradient.intercept[tile])
@@ -64,6 +69,11 @@ def cell_terms(
     take_own(own_slope, vectors.target, vectors.bag, gradient.target, gradient.bag)
     g_context /= block.total[:, None]
     return value, gradient, g_context
+
+
+def _products(solver: RowsSolver, Z: Floats, vectors: Vectors, tile: slice) -> Floats:
+    E = solver.pool.buffer("tile", (len(Z), tile.stop - tile.start), Z.dtype)
+    return np.matmul(Z, vectors.target[tile].T, out=E)
 
 
 def _tiles(n_entities: int, Z: Floats) -> list[slice]:

@@ -135,6 +135,25 @@ def entry_values(
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def read_cells(
+    E: Array,
+    ptr: Array,
+    ids: Array,
+    own: Array,
+    rest: Array,
+    total: Array,
+    itself: Array,
+    intercept: Array,
+    u: Array,
+) -> None:
+    """The same from E, which holds rho . z of every cell with the whole bag."""
+    for t in range(len(ptr) - 1):
+        for p in range(ptr[t], ptr[t + 1]):
+            n = ids[p]
+            u[p] = (E[t, n] * total[t] - own[p] * itself[n]) / rest[p] + intercept[n]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def hide_cells(E: Array, first: int, last: int, ptr: Array, ids: Array, hidden: float) -> None:
     """Mark the stored entries in columns first..last of E: they are no zeros."""
     for t in range(len(ptr) - 1):
