@@ -33,10 +33,10 @@ LOOK = 2e10
 class ExponentialFamilyPCA(Baseline):
     """x_tn ~ family with natural parameter u = theta_t . beta_n (Collins et al. 2001).
 
-    Maximises sum of x u - a(u) less penalty / 2 (|theta|^2 + |beta|^2) over all cells, by L-BFGS.
-    With family="poisson" this is Poisson PCA. A cell is predicted with the theta that the other
-    cells of its row give (zeros included, that cell left out): a convex problem, solved to
-    convergence by Newton's method for each cell of its own.
+    Maximises the sum of x u - a(u) over all cells, less penalty / 2 times the sum of all theta^2
+    and beta^2, by L-BFGS. With family="poisson" this is Poisson PCA. A cell is predicted with the
+    theta that the other cells of its row give (zeros included, that cell left out): a convex
+    problem, solved to convergence by Newton's method for each cell of its own.
 
     Parameters
     ----------

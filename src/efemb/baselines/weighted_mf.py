@@ -25,7 +25,7 @@ class WeightedMF(Baseline):
     """Least squares on presence, weighted by the counts (Hu, Koren and Volinsky 2008).
 
     Minimises sum over all cells of c_tn (1[x_tn > 0] - theta_t . beta_n)^2, c_tn = zero_weight +
-    x_tn, plus penalty (|theta|^2 + |beta|^2), by alternating least squares. Theirs is
+    x_tn, plus penalty (sum of theta^2 + sum of beta^2), by alternating least squares. Theirs is
     c = 1 + alpha x: the same with zero_weight = 1 / alpha and penalty = lambda / alpha.
 
     It is no model of counts: its shares are those of max(theta . beta, floor), theta being that of
