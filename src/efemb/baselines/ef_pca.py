@@ -188,12 +188,11 @@ class ExponentialFamilyPCA(Baseline):
         """Score of what was held out at the present vectors; higher is better."""
         most = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
         if isinstance(self.family_, Gaussian):
-            judged = data if held.others is None else held.others
-            mean = self._gaussian(judged)[0]
-            target = dense(judged)
-            if held.others is None:
-                target[held.rows, held.entities] = held.x
-            return -float(np.nanmean((target - mean) ** 2))
+            if held.others is not None:
+                gap = dense(held.others) - self._gaussian(held.others)[0]
+            else:
+                gap = held.x - self._gaussian(data)[0][held.rows, held.entities]
+            return -float(np.nanmean(gap**2))
         if held.others is not None:
             return self._share_score(held.others.take_rows(slice(0, most)))
         rows, place = np.unique(held.rows, return_inverse=True)

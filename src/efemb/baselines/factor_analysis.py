@@ -124,3 +124,9 @@ class FactorAnalysis(Baseline):
                 gap, self.components_.T, self.noise_variance_, advance
             )
         return mean + self.mean_, variance
+
+    def __sklearn_tags__(self) -> Any:
+        """NaN is predicted, but not learned from."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags

@@ -1,0 +1,206 @@
+"""Exponential-family PCA against finite differences, scipy's minimiser and ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import check_grad, minimize
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+import efemb
+from efemb.baselines import ExponentialFamilyPCA, row_fits
+from efemb.baselines.factor_search import FactorSearch
+from efemb.families import Family
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(0)
+COUNTS = RNG.poisson(RNG.gamma(1.0, 1.0, (40, 2)) @ RNG.gamma(0.7, 0.8, (2, 8))).astype(float)
+COUNTS[0] = 0.0
+REAL = RNG.normal(size=(50, 2)) @ RNG.normal(size=(2, 6)) + 0.4 * RNG.normal(size=(50, 6)) + 1.0
+
+
+def data_of(family: str) -> Any:
+    if family == "gaussian":
+        return REAL
+    return COUNTS if family == "poisson" else (COUNTS > 0).astype(float)
+
+
+def normalizer(family: str, u: Any) -> Any:
+    if family == "gaussian":
+        return 0.5 * u * u
+    return np.exp(u) if family == "poisson" else np.logaddexp(0.0, u)
+
+
+def mean(family: str, u: Any) -> Any:
+    if family == "gaussian":
+        return u
+    return np.exp(u) if family == "poisson" else 1.0 / (1.0 + np.exp(-u))
+
+
+def log_means(model: Any, X: Any, rows: Any, entities: Any) -> Any:
+    return np.concatenate([means for _, means in model.log_means(X, rows, entities)])
+
+
+@pytest.mark.parametrize("family", ["poisson", "bernoulli", "gaussian"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["no intercept", "intercept"])
+@pytest.mark.parametrize("positive", [False, True], ids=["signed", "positive"])
+def test_objective_and_gradient(family: str, intercept: bool, positive: bool) -> None:
+    X = data_of(family)[:9].copy()
+    masked = np.zeros(X.shape, dtype=bool)
+    masked[2, 3] = masked[5, 0] = masked[5, 1] = True
+    X[masked] = 0.0
+    stored = X if family == "gaussian" else csr_array(X)
+    options = {"penalty": 1.3, "positive": positive, "intercept": intercept, "dtype": "float64"}
+    rng = np.random.default_rng(2)
+    search = FactorSearch(stored, csr_array(masked), Family.resolve(family), 2, rng, **options)
+    search.block = 4  # several blocks
+    start = search.search.x + 0.1 * rng.normal(size=search.search.x.shape)
+    theta, beta, offset = search.vectors(start)
+    u = theta @ beta.T + offset
+    terms = np.where(masked, 0.0, X * u - normalizer(family, u))
+    expected = terms.sum() - 0.65 * ((theta**2).sum() + (beta**2).sum())
+    assert_allclose(search._evaluate(start)[0], expected, rtol=1e-9)
+    value, slope = (lambda x, i=i: search._evaluate(x)[i] for i in (0, 1))
+    size = np.abs(slope(start)).max()
+    assert check_grad(value, slope, start) < 1e-5 * max(size, 1.0) * np.sqrt(start.size)
+
+
+def recovered(model: Any, row: Any, left: int, family: str) -> Any:
+    """theta of a row without one cell, by a general minimiser."""
+    kept = np.arange(len(row)) != left
+    beta, offset, x = model.beta_[kept], model.intercept_[kept], row[kept]
+
+    def loss(theta: Any) -> tuple[float, Any]:
+        u = beta @ theta + offset
+        value = normalizer(family, u).sum() - x @ u + 0.5 * model.penalty * theta @ theta
+        return float(value), (mean(family, u) - x) @ beta + model.penalty * theta
+
+    bounds = [(0.0, None)] * beta.shape[1] if model.positive else None
+    options = {"ftol": 1e-15, "gtol": 1e-11, "maxiter": 10_000}
+    start = np.full(beta.shape[1], 0.1)
+    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+
+
+@pytest.mark.parametrize("family", ["poisson", "bernoulli"])
+@pytest.mark.parametrize("positive", [False, True], ids=["signed", "positive"])
+@pytest.mark.parametrize("steps", [60, 1], ids=["chords", "Newton"])
+def test_every_cell_is_left_out_of_its_own_fold_in(
+    family: str, positive: bool, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_fits, "CHORD_STEPS", steps)
+    X = data_of(family)
+    options = {"family": family, "positive": positive, "penalty": 0.5, "intercept": positive}
+    model = ExponentialFamilyPCA(3, random_state=0, max_iter=60, dtype="float64", **options)
+    model.fit(X)
+    rows, entities = (part.ravel() for part in np.indices((5, X.shape[1])))
+    found = log_means(model, X, rows, entities)
+    for got, t, n in zip(found, rows, entities, strict=True):
+        u = model.beta_ @ recovered(model, X[t], n, family) + model.intercept_
+        assert_allclose(np.exp(got), mean(family, u), rtol=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["no intercept", "intercept"])
+def test_gaussian_cells_are_ridge_regressions(intercept: bool) -> None:
+    X = REAL.copy()
+    X[3, 2] = X[3, 4] = X[7, 0] = np.nan
+    model = ExponentialFamilyPCA(
+        2, family="gaussian", penalty=2.0, intercept=intercept, random_state=0
+    ).fit(X)
+    found = model.conditional(X)
+    for t in (3, 7, 8):
+        for n in range(X.shape[1]):
+            seen = ~np.isnan(X[t])
+            seen[n] = False
+            beta = model.beta_[seen]
+            gap = X[t, seen] - model.intercept_[seen]
+            theta = np.linalg.solve(beta.T @ beta + 2.0 * np.eye(2), beta.T @ gap)
+            assert_allclose(found[t, n], model.beta_[n] @ theta + model.intercept_[n], rtol=1e-7)
+    # Missing numbers are not learned from: whatever would have been there.
+    residual = np.where(np.isnan(X), 0.0, X - model.theta_ @ model.beta_.T - model.intercept_)
+    assert_allclose(residual @ model.beta_, 2.0 * model.theta_, atol=0.2)
+    assert model.family_.variance < np.nanvar(X)
+
+
+def test_positive_means_are_at_least_one_without_an_intercept() -> None:
+    model = ExponentialFamilyPCA(2, positive=True, penalty=1.0, random_state=0).fit(COUNTS)
+    assert model.conditional(COUNTS[:5]).min() >= 1.0
+    found = log_means(model, COUNTS, np.arange(5), np.arange(5))
+    assert found.min() >= 0.0
+
+
+@pytest.mark.parametrize("kind", ["entries", "rows"])
+@pytest.mark.parametrize("family", ["poisson", "gaussian"])
+def test_stops_on_validation(kind: str, family: str) -> None:
+    X = data_of(family)
+    train, held = X[:30], X[30:]
+    if kind == "entries":
+        out = np.zeros(X.shape, dtype=bool)
+        out[np.arange(1, 40, 2), np.arange(20) % X.shape[1]] = True
+        none = np.nan if family == "gaussian" else 0.0
+        train, held = np.where(out, none, X), np.where(out, np.maximum(X, 1.0), none)
+    model = ExponentialFamilyPCA(2, family=family, penalty=0.5, random_state=0, dtype="float64")
+    model.fit(train, validation=held)
+    scores = [look["score"] for look in model.history_]
+    assert model.best_iter_ == model.history_[int(np.argmax(scores))]["iteration"]
+    if kind == "rows":
+        best = -np.mean((model.conditional(held) - held) ** 2)
+        assert_allclose(best if family == "gaussian" else model.score(held), max(scores), rtol=1e-7)
+    elif family == "gaussian":
+        best = -np.mean((model.conditional(train)[out] - held[out]) ** 2)
+        assert_allclose(best, max(scores), rtol=1e-7)
+    else:
+        assert_allclose(entry_score(model, train, held), max(scores), rtol=1e-5)
+
+
+def entry_score(model: Any, train: Any, held: Any) -> float:
+    """Held-out entries given their rows without any of these, by a general minimiser."""
+    total = 0.0
+    for t in np.flatnonzero(held.any(axis=1)):
+        kept = held[t] == 0
+
+        def loss(theta: Any, t: int = t, kept: Any = kept) -> float:
+            u = model.beta_[kept] @ theta
+            return float(np.exp(u).sum() - train[t, kept] @ u + 0.25 * theta @ theta)
+
+        theta = minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-8}).x
+        share = np.exp(model.beta_ @ theta)
+        total += held[t] @ np.log(share / share.sum())
+    return total / held.sum()
+
+
+def test_same_seed_same_bits() -> None:
+    first = ExponentialFamilyPCA(2, random_state=1, max_iter=10).fit(COUNTS)
+    second = clone(first).fit(csr_array(COUNTS))
+    assert np.array_equal(first.beta_, second.beta_)
+    other = clone(first).set_params(random_state=2).fit(COUNTS)
+    assert not np.array_equal(first.beta_, other.beta_)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"n_components": True}, efemb.InputTypeError, "n_components"),
+        ({"family": "categorical"}, efemb.ParameterError, "poisson, bernoulli or gaussian"),
+        ({"family": "poison"}, efemb.ParameterError, "poisson"),
+        ({"penalty": 0.0}, efemb.ParameterError, "penalty"),
+        ({"penalty": "1"}, efemb.InputTypeError, "penalty"),
+        ({"positive": 1}, efemb.InputTypeError, "positive"),
+        ({"intercept": "yes"}, efemb.InputTypeError, "intercept"),
+        ({"positive": True, "family": "gaussian"}, efemb.ParameterError, "not gaussian"),
+        ({"dtype": "float16"}, efemb.ParameterError, "dtype"),
+        ({"max_iter": 0}, efemb.ParameterError, "max_iter"),
+        ({"tol": np.nan}, efemb.ParameterError, "tol"),
+        ({"n_iter_no_change": 0}, efemb.ParameterError, "n_iter_no_change"),
+        ({"random_state": -1}, efemb.ParameterError, "random_state"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    model = ExponentialFamilyPCA(**{"n_components": 2, **options})
+    with pytest.raises(error, match=words):
+        model.fit(COUNTS)
+    assert not hasattr(model, "beta_")

@@ -1,0 +1,132 @@
+"""Factor analysis against conditioning of the full covariance matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from sklearn.decomposition import FactorAnalysis as ScikitLearn
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import efemb
+from efemb.baselines import ExponentialFamilyPCA, FactorAnalysis, Popularity
+from efemb.baselines.left_out import gaussian_left_out
+
+
+def signals(n_rows: int = 90, n_entities: int = 7, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n_rows, 2)) @ rng.normal(size=(2, n_entities)) + rng.normal(
+        3.0, rng.uniform(0.2, 1.0, n_entities), (n_rows, n_entities)
+    )
+
+
+def conditioned(gap: Any, covariance: Any) -> tuple[Any, Any]:
+    """Mean and variance of each number given the other observed ones, one dense solve a cell."""
+    mean, variance = np.empty_like(gap), np.empty_like(gap)
+    for t, row in enumerate(gap):
+        for n in range(len(row)):
+            seen = ~np.isnan(row)
+            seen[n] = False
+            between = covariance[n, seen]
+            gain = np.linalg.solve(covariance[np.ix_(seen, seen)], between)
+            mean[t, n] = gain @ row[seen]
+            variance[t, n] = covariance[n, n] - gain @ between
+    return mean, variance
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.floats(0.0, 1.0))
+def test_any_pattern_of_missing_numbers(seed: int, size: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    loadings, noise = rng.normal(size=(6, size)), rng.uniform(0.05, 2.0, 6)
+    gap = rng.normal(size=(5, 6))
+    gap[rng.random(gap.shape) < share] = np.nan
+    gap[3] = gap[1]  # two rows of one pattern
+    expected = conditioned(gap, loadings @ loadings.T + np.diag(noise))
+    done: list[int] = []
+    found = gaussian_left_out(gap, loadings, noise, done.append)
+    assert_allclose(found[0], expected[0], rtol=1e-7, atol=1e-9)
+    assert_allclose(found[1], expected[1], rtol=1e-7)
+    assert sum(done) == len(gap)
+
+
+def test_an_entity_without_noise() -> None:
+    """Numbers that the factors determine: 1 - h is too small to be divided by."""
+    rng = np.random.default_rng(1)
+    loadings, noise = rng.normal(size=(5, 2)), np.array([1e-12, 0.5, 0.3, 1e-12, 0.2])
+    gap = rng.normal(size=(4, 5))
+    gap[2, 1] = np.nan
+    expected = conditioned(gap, loadings @ loadings.T + np.diag(noise))
+    mean, variance = gaussian_left_out(gap, loadings, noise, lambda _: None)
+    assert_allclose(mean, expected[0], rtol=1e-3, atol=1e-4)
+    assert_allclose(variance, expected[1], rtol=1e-3)
+
+
+def test_fit_is_scikit_learns_and_score_the_mean_log_density() -> None:
+    X = signals()
+    model = FactorAnalysis(2, tol=1e-8).fit(X)
+    theirs = ScikitLearn(2, tol=1e-8, svd_method="lapack").fit(X)
+    covariance = theirs.get_covariance()
+    assert_allclose(
+        model.components_.T @ model.components_ + np.diag(model.noise_variance_),
+        covariance,
+        rtol=1e-3,
+    )
+    new = signals(12, seed=5)
+    new[4, 3] = np.nan
+    own = model.components_.T @ model.components_ + np.diag(model.noise_variance_)
+    mean, variance = conditioned(new - model.mean_, own)
+    density = norm.logpdf(new, model.mean_ + mean, np.sqrt(variance))
+    assert_allclose(model.conditional(new), model.mean_ + mean, rtol=1e-8)
+    assert_allclose(model.log_densities(new), density, rtol=1e-8)
+    assert_allclose(model.score(new), np.nanmean(density), rtol=1e-8)
+    assert isinstance(model.family_, efemb.Gaussian)
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "error", "words"),
+    [
+        ({"n_components": 0}, signals(), efemb.ParameterError, "n_components"),
+        ({"n_components": 8}, signals(), efemb.ParameterError, "number of entities, 7"),
+        ({"tol": -1.0}, signals(), efemb.ParameterError, "tol"),
+        ({"max_iter": 1.5}, signals(), efemb.InputTypeError, "max_iter"),
+        ({"random_state": "x"}, signals(), efemb.InputTypeError, "random_state"),
+        (
+            {},
+            np.where(np.arange(7) == 3, np.nan, signals()),
+            efemb.DataError,
+            "entity 3 is missing .* row 0",
+        ),
+        ({}, signals()[:, :, None], efemb.DataError, "one number an observation"),
+        ({}, signals()[:1], efemb.DataError, "at least 2 rows"),
+    ],
+)
+def test_bad_input(options: Any, X: Any, error: type[Exception], words: str) -> None:
+    model = FactorAnalysis(**{"n_components": 2, **options})
+    with pytest.raises(error, match=words):
+        model.fit(X)
+    assert not hasattr(model, "components_")
+
+
+def test_counts_have_log_means_and_real_numbers_densities() -> None:
+    model = FactorAnalysis(2).fit(signals())
+    with pytest.raises(efemb.ParameterError, match="counts and binary"):
+        model.log_means(signals(), [0], [0])
+    with pytest.raises(efemb.ParameterError, match="real data"):
+        Popularity().fit([[1, 2], [3, 0]]).log_densities([[1, 2], [3, 0]])
+
+
+@parametrize_with_checks(
+    [
+        Popularity(),
+        FactorAnalysis(1),
+        ExponentialFamilyPCA(1, family="gaussian", max_iter=20, random_state=0),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
+    check(estimator)
