@@ -112,6 +112,19 @@ def test_bad_input(options: Any, X: Any, error: type[Exception], words: str) -> 
     assert not hasattr(model, "components_")
 
 
+@pytest.mark.parametrize("model", [FactorAnalysis(2), Popularity("gaussian")], ids=["FA", "mean"])
+def test_an_entity_that_never_varied_may_vary_later(model: Any) -> None:
+    X = signals()
+    X[:, 4] = 2.0
+    model.fit(X)
+    new = signals(5, seed=2)
+    assert_allclose(model.conditional(new)[:, 4], 2.0)
+    variance = getattr(model, "noise_variance_", getattr(model, "variance_", None))
+    assert variance is not None
+    assert_allclose(variance[4], np.delete(variance, 4).mean())
+    assert model.log_densities(new)[:, 4].min() > -100.0
+
+
 def test_counts_have_log_means_and_real_numbers_densities() -> None:
     model = FactorAnalysis(2).fit(signals())
     with pytest.raises(efemb.ParameterError, match="counts and binary"):

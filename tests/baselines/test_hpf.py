@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import efemb
-from efemb.baselines import HPF
+from efemb.baselines import HPF, hpf
 from efemb.baselines.cells import Holdout
 from efemb.baselines.hpf import _Ascent
 from efemb.kernels.poisson_factors import exp_digamma
@@ -180,6 +180,14 @@ def test_every_cell_of_a_row_is_left_out_of_its_own_fold_in() -> None:
     found = np.concatenate([means for _, means in model.log_means(X, *cells)])
     for means, t, n in zip(found, *cells, strict=True):
         assert_allclose(np.exp(means), model.beta_ @ folded_in(model, X[t], n), rtol=1e-5)
+
+
+def test_a_fold_in_that_does_not_settle_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = counts(40, 8)
+    model = HPF(2, random_state=0, tol=1e-2).fit(X)
+    monkeypatch.setattr(hpf, "ROUNDS", 2)
+    with pytest.warns(ConvergenceWarning, match="still moving after 2 rounds"):
+        model.score(X)
 
 
 @pytest.mark.parametrize("kind", ["entries", "rows"])

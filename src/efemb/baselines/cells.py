@@ -39,6 +39,15 @@ def log_shares(log_means: Floats, entities: Ints) -> Floats:
     return np.asarray(picked - np.log(log_means.sum(axis=1)))
 
 
+def known_variances(variance: Floats, values: Floats) -> Floats:
+    """Variances of entities; those that never vary get the mean of the others.
+
+    Nothing is known of theirs, and 0 would make a later change infinitely improbable.
+    """
+    varies = np.nanmax(values, axis=0) > np.nanmin(values, axis=0)
+    return np.where(varies, variance, variance[varies].mean() if varies.any() else 1.0)
+
+
 @dataclass(frozen=True)
 class Holdout:
     """Other rows, or entries of the training rows, or nothing.

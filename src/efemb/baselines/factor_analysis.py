@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.baselines.base import Baseline
-from efemb.baselines.cells import dense
+from efemb.baselines.cells import dense, known_variances
 from efemb.baselines.left_out import gaussian_left_out
 from efemb.data.readers.progress import progress_bar
 from efemb.engine.options import number, whole
@@ -46,7 +46,7 @@ class FactorAnalysis(Baseline):
     components_ : array (K, N)
         W.
     noise_variance_ : array (N,)
-        psi.
+        psi; an entity that never varies has the mean noise of the others.
     family_ : Gaussian
         Its sigma2 is the mean variance of an entity given all others.
 
@@ -109,7 +109,7 @@ class FactorAnalysis(Baseline):
         with progress_bar("factor analysis", 0, bool(self.verbose)):
             found = fit.fit(values)
         self.mean_, self.components_ = found.mean_, found.components_
-        self.noise_variance_ = found.noise_variance_
+        self.noise_variance_ = known_variances(found.noise_variance_, values)
         self.n_iter_ = found.n_iter_
         whole_row = np.zeros((1, data.n_entities))
         variance = gaussian_left_out(

@@ -9,11 +9,11 @@ import numpy as np
 from efemb.baselines.cells import stored_cells
 from efemb.engine.lbfgs import LimitedMemory
 from efemb.families import Family, Gaussian
-from efemb.scoring import CHUNK_NUMBERS
 from efemb.types import Floats
 
 MEMORY = 10  # pairs that L-BFGS remembers
 NOISE = 0.05  # standard deviation of the start
+BLOCK_NUMBERS = 1 << 20  # means made at a time: what a cache holds
 
 
 class FactorSearch:
@@ -40,7 +40,7 @@ class FactorSearch:
         self.penalty, self.positive, self.intercept = penalty, positive, intercept
         self.shape = (*X.shape, size)
         self.totals = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
-        self.block = max(1, CHUNK_NUMBERS // X.shape[1])
+        self.block = max(1, BLOCK_NUMBERS // X.shape[1])
         self.scale = self._scale().astype(dtype)
         start = self._flat(*self._start(rng)).astype(dtype)
         self.search = LimitedMemory(self._evaluate, start, MEMORY)
@@ -113,7 +113,9 @@ class FactorSearch:
             value -= 0.5 * self.penalty * np.sum(part * part, dtype=np.float64)
         for start in range(0, len(theta), self.block):
             rows = slice(start, start + self.block)
-            normalizer, mean = self._block(rows, theta[rows] @ beta.T + intercept)
+            u = theta[rows] @ beta.T
+            u += intercept
+            normalizer, mean = self._block(rows, u)
             value -= normalizer.sum(dtype=np.float64)
             g_theta[rows] -= mean @ beta
             g_beta -= mean.T @ theta[rows]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from efemb.baselines.base import Baseline
 from efemb.baselines.cells import Holdout, sparse
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 # A fold-in has settled when no number of theta moves by more than this part of the largest.
-SETTLED, ROUNDS = 1e-7, 5000
+SETTLED, ROUNDS = 1e-7, 100_000
 BETWEEN_CHECKS = 10
 
 
@@ -142,7 +144,13 @@ class HPF(Baseline):
         means = (self.beta_, self.geometric_beta_, self.beta_.sum(axis=0))
         top_shape = self.a_prime + theta.shape[1] * self.a
         prior = (self.a, top_shape, self.a_prime / self.b_prime)
-        fold_in(*arrays, *means, *prior, SETTLED, ROUNDS, theta)
+        unsettled = fold_in(*arrays, *means, *prior, SETTLED, ROUNDS, theta)
+        if unsettled:
+            warnings.warn(
+                f"the factors of {unsettled} cells were still moving after {ROUNDS:,} rounds",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return theta
 
     def _columns(self) -> tuple[Floats, Floats]:

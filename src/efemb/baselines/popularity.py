@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.baselines.base import Baseline
-from efemb.baselines.cells import dense
+from efemb.baselines.cells import dense, known_variances
 from efemb.families import Bernoulli, Family, Gaussian, Poisson
 from efemb.types import Floats, Ints
 
@@ -32,6 +32,7 @@ class Popularity(Baseline):
         Of counts, an entity that never occurs has half a unit in all rows together: nothing that
         may happen has probability 0.
     variance_ : array (N,), gaussian only
+        An entity that never varies has the mean variance of the others.
     family_ : Family
 
     Examples
@@ -61,9 +62,7 @@ class Popularity(Baseline):
             return
         values = dense(data)
         self.mean_ = np.nanmean(values, axis=0)
-        variance = np.nanvar(values, axis=0)
-        # A constant entity would have an infinite density.
-        self.variance_ = np.maximum(variance, 1e-6 * max(float(variance.max()), 1e-6))
+        self.variance_ = known_variances(np.nanvar(values, axis=0), values)
 
     def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
         return np.zeros((len(rows), 0))
