@@ -69,7 +69,10 @@ def test_a_damaged_result_is_made_again(tmp_path, kind):
     assert found.figures == {"number": 0}
 
 
-def test_settings_name_a_job():
+def test_settings_and_version_name_a_job(monkeypatch):
     one = Job("study", "a job", {"k": 20, "seed": 0}, dict)
     assert one.key == Job("study", "a job", {"seed": 0, "k": 20}, list).key
     assert one.key != Job("study", "a job", {"k": 21, "seed": 0}, dict).key
+    before = one.key
+    monkeypatch.setattr("efemb.reproduce.runner.__version__", "another")
+    assert one.key != before

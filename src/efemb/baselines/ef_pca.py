@@ -96,7 +96,7 @@ class ExponentialFamilyPCA(Baseline):
         n_components: int = 20,
         *,
         family: str = "poisson",
-        penalty: float = 4.0,
+        penalty: float = 8.0,
         positive: bool = False,
         intercept: bool = False,
         max_iter: int = 500,

@@ -107,7 +107,7 @@ class FactorSearch:
         theta, beta, intercept = self.vectors(flat)
         inner = self.X @ beta
         g_theta, g_beta = inner - self.penalty * theta, self.XT @ theta - self.penalty * beta
-        g_intercept = self.totals.copy()
+        g_intercept, ones = self.totals.copy(), np.ones(len(beta), theta.dtype)
         value = np.sum(theta * inner, dtype=np.float64) + float(self.totals @ intercept)
         for part in (theta, beta):
             value -= 0.5 * self.penalty * np.sum(part * part, dtype=np.float64)
@@ -116,10 +116,11 @@ class FactorSearch:
             u = theta[rows] @ beta.T
             u += intercept
             normalizer, mean = self._block(rows, u)
-            value -= normalizer.sum(dtype=np.float64)
+            value -= float((normalizer @ ones).sum(dtype=np.float64))
             g_theta[rows] -= mean @ beta
             g_beta -= mean.T @ theta[rows]
-            g_intercept -= mean.sum(axis=0, dtype=np.float64)
+            if self.intercept:
+                g_intercept -= mean.sum(axis=0, dtype=np.float64)
         if self.positive:
             g_theta, g_beta = g_theta * theta, g_beta * beta
         parts = [g_theta.ravel(), g_beta.ravel(), g_intercept.astype(flat.dtype)]

@@ -144,7 +144,7 @@ def _instacart_job(orders: Dataset, options: Options) -> Job:
         return {GOODS: figures, **progress_of(model), "settings": described(model)}, arrays
 
     settings = {
-        "model": described(DEFAULTS_DW.make(k, seed, None)),
+        "model": described(DEFAULTS_DW.make(k, seed, None), whole=True),
         "data": _named("instacart", options),
         "k": k,
         "seed": seed,

@@ -77,7 +77,7 @@ class Task:
     def job(self) -> Job:
         """The job; its name on disk changes with every setting that the result depends on."""
         settings = {
-            "model": described(self.make()),
+            "model": described(self.make(), whole=True),
             "steps": list(self.recipe.steps),
             "pilot": self.pilot,
             "most_rows": self.most_rows,
@@ -194,12 +194,13 @@ def predictions_of(outcome: Outcome, most_rows: int | None = None) -> Prediction
     return Predictions(**{**columns, "log_share": columns["log_share"].astype(np.float64)})
 
 
-def described(model: Any) -> dict[str, str]:
-    """The settings of a model that are not the defaults of its class, as text."""
+def described(model: Any, *, whole: bool = False) -> dict[str, str]:
+    """The settings of a model as text: all that matter, or those that are not its defaults."""
     found = {"class": type(model).__name__}
     usual = type(model)().get_params(deep=False)
     for name, value in model.get_params(deep=False).items():
-        if name not in ("n_jobs", "callbacks", "verbose") and repr(value) != repr(usual[name]):
+        changed = repr(value) != repr(usual[name])
+        if name not in ("n_jobs", "callbacks", "verbose") and (whole or changed):
             found[name] = repr(value)
     return found
 

@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from efemb import __version__
 from efemb.files import complete_or_absent
 
 Found = tuple[dict[str, Any], dict[str, Any]]
@@ -21,7 +22,7 @@ Found = tuple[dict[str, Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of a study: its settings decide its name on disk, so a change makes it run anew.
+    """One piece of a study; settings and version decide its name on disk: a change runs it anew.
 
     study, label : where it belongs, and what a person calls it
     settings : JSON; everything that the result depends on
@@ -36,7 +37,8 @@ class Job:
     @property
     def key(self) -> str:
         """Name of the files that hold the result."""
-        text = json.dumps([self.study, self.label, dict(self.settings)], sort_keys=True)
+        parts = [__version__, self.study, self.label, dict(self.settings)]
+        text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

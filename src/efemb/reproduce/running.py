@@ -41,7 +41,7 @@ def reproduce(
 
     Returns
     -------
-    path of the report
+    path of the report: in the folder of the study, or of all if there are several
     """
     options = Options() if options is None else options
     studies = [study(name) for name in names]
@@ -57,7 +57,8 @@ def reproduce(
         runner = Runner(folder / "jobs", announce)
         for one in studies:
             _one(one, runner, options, Results(folder / one.name, page))
-    return page.write(folder / "report.html")
+    home = folder if len(studies) > 1 else folder / studies[0].name
+    return page.write(home / "report.html")
 
 
 def study(name: str) -> Study:
