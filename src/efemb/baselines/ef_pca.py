@@ -54,8 +54,9 @@ class ExponentialFamilyPCA(Baseline):
         Most iterations of L-BFGS.
     tol, n_iter_no_change
         The fit is over when the score, looked at every 5 iterations, has not risen by `tol` in so
-        many looks. The score is that of `validation` (of some of its rows where they are many), the
-        rows' vectors being recovered anew; without it the objective per unit (or number).
+        many looks. The score is that of `validation`: of entries of the training rows with the
+        vectors as they are, of other rows (of some where they are many) with vectors recovered from
+        them; without it the objective per unit (or number).
     dtype : {"float32", "float64"}
         Of the fit; predictions are made in double precision.
     random_state : None, int, RandomState or Generator
@@ -186,7 +187,6 @@ class ExponentialFamilyPCA(Baseline):
 
     def _held_score(self, data: Dataset, held: Holdout) -> float:
         """Score of what was held out at the present vectors; higher is better."""
-        most = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
         if isinstance(self.family_, Gaussian):
             if held.others is not None:
                 gap = dense(held.others) - self._gaussian(held.others)[0]
@@ -194,15 +194,10 @@ class ExponentialFamilyPCA(Baseline):
                 gap = held.x - self._gaussian(data)[0][held.rows, held.entities]
             return -float(np.nanmean(gap**2))
         if held.others is not None:
+            most = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
             return self._share_score(held.others.take_rows(slice(0, most)))
-        rows, place = np.unique(held.rows, return_inverse=True)
-        some = place < most
-        rows, place, entities = rows[:most], place[some], held.entities[some]
-        seen = np.ones((len(rows), data.n_entities), dtype=bool)
-        seen[place, entities] = False
-        values = sparse(data)[rows].toarray().astype(np.float64)
-        theta, _ = self._row_fits().newton(self.theta_[rows], values, seen)
-        return self._entry_score(theta[place], entities, held.x[some])
+        # The rows' vectors were fitted without these entries.
+        return self._entry_score(self.theta_[held.rows], held.entities, held.x)
 
     # -- prediction of counts ----------------------------------------------------------------------
 
