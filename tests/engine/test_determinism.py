@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.engine import generic, rows
+from efemb.engine import cell_terms, entry_terms, generic, rows
 from efemb.engine.blocks import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Any, Any, str]] = {
     "rows, closed form": (efemb.AdditivePoissonEmbedding(3), baskets(), "rows"),
     "rows, sampled": (efemb.PoissonEmbedding(3, zeros=efemb.Sampled(4)), baskets(), "rows"),
     "rows, softmax": (efemb.CategoricalEmbedding(3), baskets(), "rows"),
+    "rows, many entities": (efemb.PoissonEmbedding(3), baskets(200, 700), "rows"),
     "rows, minibatches": (efemb.PoissonEmbedding(3, batch_size=650), baskets(), "rows"),
     "moments": (
         efemb.GaussianEmbedding(3, context=efemb.Neighbors(3)),
@@ -50,6 +51,8 @@ def test_parameters_have_the_same_bits_for_one_and_two_threads(
     model, X, solver = CASES[case]
     monkeypatch.setattr(generic, "BLOCK_NUMBERS", 2000)  # several blocks of the small data
     monkeypatch.setattr(rows, "BLOCK_ROWS", 128)
+    monkeypatch.setattr(entry_terms, "PART_ROWS", 50)
+    monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)
     fits = []
     for n_jobs in (1, 2, 2, 1):
         model.set_params(n_jobs=n_jobs, random_state=3, max_iter=6)

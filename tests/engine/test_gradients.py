@@ -76,6 +76,24 @@ def test_narrow_tiles_change_nothing(model: str, monkeypatch: pytest.MonkeyPatch
     assert_allclose(plain.flat(tiles[1], 150), plain.flat(whole[1], 150), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("model", sorted(models.MODELS))
+def test_blocks_of_rows_add_up(model: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from efemb.engine import rows
+
+    X = models.counts(model, 60, 20)
+    spec = models.spec(model, zeros=efemb.All(0.3))
+    vectors = models.vectors(20)
+    value, slopes = models.solver("rows", models.bind(X, spec), spec).value_and_gradient(vectors)
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(rows, "STAGE_ROWS", 16)
+    made = models.solver("rows", models.bind(X, spec), spec, dtype=dtype)
+    found = made.value_and_gradient(models.vectors(20, dtype=np.dtype(dtype)))
+    assert found[0] == pytest.approx(value, rel=1e-5)
+    size = float(np.abs(plain.flat(slopes, 20)).max())
+    assert_allclose(plain.flat(found[1], 20), plain.flat(slopes, 20), rtol=1e-4, atol=1e-5 * size)
+
+
 @pytest.mark.parametrize("combine", ["linear", "reverse"])
 def test_a_softmax_gradient_is_the_slope_of_its_value(combine: str) -> None:
     """Also the value, against the definition: x [u_n - logsumexp_j u_j]."""

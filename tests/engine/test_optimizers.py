@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 import efemb
 from efemb.engine.blocks import Workers
 from efemb.engine.lbfgs import LimitedMemory
-from efemb.engine.optimizers import Move, Optimizer
+from efemb.engine.move import Move
+from efemb.engine.optimizers import Optimizer
 
 Array = Any
 SHAPES = ((4, 3), (4,))

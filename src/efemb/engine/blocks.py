@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import deque
@@ -76,7 +77,7 @@ class Workers:
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
         """An uninitialised array of this thread, reused between calls."""
         store: dict[str, Floats] = self._local.__dict__
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         kept = store.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
             kept = store[name] = np.empty(size, dtype=dtype)

@@ -6,77 +6,119 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from efemb.contexts.row_bags import RowBlock
+from efemb.engine.entry_terms import Entries
 from efemb.engine.zero_stages import HIDDEN
-from efemb.objective import value_and_slope
 from efemb.types import Floats
-from efemb.vectors import Vectors
 
 if TYPE_CHECKING:
     from efemb.engine.rows import RowsSolver
 
-TILE_BYTES = 2 << 20  # inner products that stay near the core while they are used four times
+TILE_BYTES = 1 << 20  # inner products that stay near the core while they are used four times
+STRIP_TILES = 4  # tiles that one thread works on before it hands in a gradient of the bag sums
+DENSE = 0.03  # share of stored cells from which on their inner products are read from the tiles
 
 
 def cell_terms(
-    solver: RowsSolver,
-    block: RowBlock,
-    vectors: Vectors,
-    sums: Floats,
-    weight: Floats,
-    zero_weight: Floats,
-    column_weight: Floats,
-) -> tuple[float, Vectors, Floats]:
-    """Value, gradient and the gradient of the bag sums, with every zero exact.
+    solver: RowsSolver, entries: Entries, zero_weight: Floats, column_weight: Floats
+) -> float:
+    """Add the gradient of a block of rows with every zero exact; returns the value.
 
     Entities go in tiles: E = Z rho' of the rows and a tile, its slopes as zeros, and two products
     that carry them back. The slope of a stored entry, times total / rest, takes the place of its
     cell in E, so that those products carry the entries as well; only the part of an entry's own
     alpha is left, and that is one number an entity.
     """
-    from efemb.kernels.rows import entry_values, hide_cells, read_cells, take_own, write_cells
-
-    Z = sums / block.total[:, None]
-    itself = np.einsum("nk,nk->n", vectors.target, vectors.bag[: len(vectors.target)])
-    gradient = Vectors(
-        np.empty_like(vectors.target), np.zeros_like(vectors.bag), np.zeros_like(vectors.intercept)
-    )
-    g_context = np.zeros_like(Z)
-    part = solver.pool.buffer("slope part", g_context.shape, Z.dtype)
-    own_slope = np.zeros_like(vectors.intercept)
-    entries = (block.ptr, block.ids, block.own, block.rest)
-    u = np.empty_like(block.x)
-    tiles = _tiles(len(vectors.target), Z)
-    E = _products(solver, Z, vectors, tiles[0])
-    if len(tiles) == 1:  # all inner products are there to be read
-        read_cells(E, *entries, block.total, itself, vectors.intercept, u)
-    else:
-        entry_values(*entries, sums, vectors.target, itself, vectors.intercept, u)
-    entry_weight = weight[block.row_of_entry] * block.seen
-    gain, slope = value_and_slope(solver.family, solver.spec.link, block.filled, u)
-    slope = (entry_weight * slope).astype(Z.dtype, copy=False)
-    value = float(entry_weight @ gain)
-    for tile in tiles:
-        where = (tile.start, tile.stop)
-        if tile is not tiles[0]:
-            E = _products(solver, Z, vectors, tile)
-        hide_cells(E, *where, block.ptr, block.ids, Z.dtype.type(HIDDEN))
-        arrays = (vectors.intercept[tile], zero_weight, column_weight[tile])
-        value += solver.slopes(E, *arrays, gradient.intercept[tile])
-        write_cells(E, *where, *entries, block.total, slope, own_slope, gradient.intercept)
-        np.matmul(E.T, Z, out=gradient.target[tile])
-        g_context += np.matmul(E, vectors.target[tile], out=part)
-    take_own(own_slope, vectors.target, vectors.bag, gradient.target, gradient.bag)
-    g_context /= block.total[:, None]
-    return value, gradient, g_context
+    total, n_rows = entries.block.total, len(entries.block.total)
+    n_entities = len(entries.vectors.target)
+    dense = len(entries.block.ids) > DENSE * n_rows * n_entities
+    value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
+    work = _Tiles(solver, entries, zero_weight, column_weight, dense)
+    g_context = np.zeros_like(entries.sums)
+    for more, part in solver.pool.map(work.strip, _strips(n_entities, n_rows, total.itemsize)):
+        value += more
+        g_context += part
+    np.divide(g_context, total[:, None], out=entries.g_sums)
+    entries.gradient.intercept += work.column
+    entries.spread_bags(work.own_slope)
+    return value
 
 
-def _products(solver: RowsSolver, Z: Floats, vectors: Vectors, tile: slice) -> Floats:
-    E = solver.pool.buffer("tile", (len(Z), tile.stop - tile.start), Z.dtype)
-    return np.matmul(Z, vectors.target[tile].T, out=E)
+class _Tiles:
+    """Works on tiles: all rows of a block and some entities.
+
+    column, own_slope : for each entity the sum of its slopes, and what its entries left out
+    """
+
+    def __init__(
+        self,
+        solver: RowsSolver,
+        entries: Entries,
+        zero_weight: Floats,
+        column_weight: Floats,
+        dense: bool,
+    ) -> None:
+        self.solver, self.entries, self.dense = solver, entries, dense
+        self.zero_weight, self.column_weight = zero_weight, column_weight
+        block = entries.block
+        self.Z = entries.sums / block.total[:, None]
+        self.column, self.own_slope = (np.zeros_like(entries.vectors.intercept) for _ in range(2))
+        self.places = (*entries.by_column, block.row_of_entry)
+        self.shares = (block.own, block.rest, block.total)
+
+    def strip(self, tiles: list[slice]) -> tuple[float, Floats]:
+        """Value and gradient of Z of a few tiles."""
+        g_context = np.empty_like(self.Z)
+        value = self._tile(tiles[0], g_context)
+        part = self.solver.pool.buffer("slope part", self.Z.shape, self.Z.dtype)
+        for tile in tiles[1:]:
+            value += self._tile(tile, part)
+            g_context += part
+        return value, g_context
+
+    def _tile(self, tile: slice, g_context: Floats) -> float:
+        """Add to the gradient of the tile's entities and fill that of Z; returns the value."""
+        rho, Z = self.entries.vectors.target[tile], self.Z
+        E = self.solver.pool.buffer("tile", (len(Z), len(rho)), Z.dtype)
+        np.matmul(Z, rho.T, out=E)
+        value = self._slopes(tile, E)
+        self._add_target(tile, E)
+        np.matmul(E, rho, out=g_context)
+        return value
+
+    def _slopes(self, tile: slice, E: Floats) -> float:
+        """Turn inner products into slopes; returns the value, without entries known before."""
+        from efemb.kernels.rows import hide_cells, read_cells, write_cells
+
+        entries, intercept = self.entries, self.entries.vectors.intercept
+        places = (tile.start, tile.stop, *self.places)
+        value = 0.0
+        if self.dense:
+            read_cells(E, *places, *self.shares, entries.itself, intercept, entries.u)
+            value += entries.find_slopes(entries.of_columns(tile))
+        hide_cells(E, *places, E.dtype.type(HIDDEN))
+        weights = (self.zero_weight, self.column_weight[tile])
+        value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
+        write_cells(E, *places, *self.shares, entries.slope, self.own_slope, self.column)
+        return value
+
+    def _add_target(self, tile: slice, E: Floats) -> None:
+        """slopes' Z, and what entries left out; the first block finds nothing to add to."""
+        from efemb.kernels.rows import subtract_own
+
+        target = self.entries.gradient.target[tile]
+        if self.entries.first:
+            np.matmul(E.T, self.Z, out=target)
+        else:
+            part = self.solver.pool.buffer("target part", target.shape, target.dtype)
+            target += np.matmul(E.T, self.Z, out=part)
+        subtract_own(self.own_slope[tile], self.entries.vectors.bag[tile], target)
 
 
-def _tiles(n_entities: int, Z: Floats) -> list[slice]:
-    """Columns in pieces whose inner products with the rows stay small."""
-    width = max(64, TILE_BYTES // (Z.itemsize * max(len(Z), 1)))
-    return [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
+def _strips(n_entities: int, n_rows: int, itemsize: int) -> list[list[slice]]:
+    """Entities in tiles of about equal width whose inner products with the rows stay small."""
+    most = max(64, TILE_BYTES // (itemsize * max(n_rows, 1)))
+    n_tiles = -(-n_entities // most)
+    width = 16 * -(-n_entities // (16 * n_tiles))
+    tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
+    size = STRIP_TILES if len(tiles) > 2 * STRIP_TILES else 1
+    return [tiles[i : i + size] for i in range(0, len(tiles), size)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from efemb.engine.blocks import Workers
+from efemb.engine.move import Move
 from efemb.errors import ParameterError
 from efemb.ingredient import Ingredient, positive_number
 from efemb.types import Floats, Ints
@@ -30,19 +31,6 @@ class Optimizer(Ingredient, ABC):
     def check(self) -> None:
         """Raise if an option is out of range."""
         positive_number(self, "step")
-
-
-@dataclass(frozen=True)
-class Move:
-    """Arrays to change, the gradients of the data term, and what is done to both."""
-
-    arrays: list[Floats]
-    gradients: list[Floats]
-    scale: float
-    shrinkage: list[float]
-
-    def __len__(self) -> int:
-        return len(self.arrays)
 
 
 class Stepper(ABC):
@@ -168,12 +156,15 @@ class _AdagradStepper(Stepper):
         return tuple(scalar(number) for number in numbers)
 
     def step(self, move: Move, pool: Workers) -> None:
-        from efemb.kernels.steps import adagrad
+        from efemb.kernels.steps import adagrad, adagrad_positive
 
         def one(i: int) -> None:
-            state = (move.arrays[i], move.gradients[i], self.squares[i])
+            theta, vectors = move.arrays[i], move.vectors_of(i)
+            known = (theta,) if vectors is None else (theta, vectors)
+            state = (*known, move.gradients[i], self.squares[i])
             flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
-            adagrad(*(flat + self._numbers(move, i)))
+            step = adagrad if vectors is None else adagrad_positive
+            step(*(flat + self._numbers(move, i)))
 
         list(pool.map(one, range(len(move))))
 
@@ -208,6 +199,7 @@ class _AdamStepper(Stepper):
         from efemb.kernels.steps import adam
 
         self.count += 1
+        given, move = move, move.without_vectors()
         o = self.options
         unbiased = np.sqrt(1 - o.beta2**self.count) / (1 - o.beta1**self.count)
 
@@ -220,6 +212,7 @@ class _AdamStepper(Stepper):
             adam(*(flat + tuple(theta.dtype.type(number) for number in numbers)))
 
         list(pool.map(one, range(len(move))))
+        given.refresh_vectors()
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         full = [np.zeros_like(array) for array in move.arrays]
@@ -251,10 +244,12 @@ class _SgdStepper(Stepper):
 
     def step(self, move: Move, pool: Workers) -> None:
         size = self._size()
+        given, move = move, move.without_vectors()
         for theta, gradient, shrink in zip(
             move.arrays, move.gradients, move.shrinkage, strict=True
         ):
             np.add(theta, size * (move.scale * gradient - shrink * theta), out=theta)
+        given.refresh_vectors()
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         size = self._size()

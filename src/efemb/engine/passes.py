@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from efemb.engine.optimizers import FirstOrder, Move, OptimizerState
+from efemb.engine.move import Move
+from efemb.engine.optimizers import FirstOrder, OptimizerState
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace, positive_exp
 from efemb.errors import DivergenceError
 from efemb.parameters import Parameters
-from efemb.types import Ints
+from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 
 
@@ -81,14 +82,22 @@ class Passes:
         return value
 
     def _dense(self, slopes: Vectors, scale: float) -> None:
-        gradient = self.space.pull_back(self.parameters, slopes)
-        self.space.add_prior(self.parameters, gradient, 1.0 / scale, but_shrinkage=True)
-        self.stepper.step(self._move(gradient, scale), self.solver.pool)
-        self.parameters = self.space.constrained(self.theta)
+        """All rows; the optimiser sees to the chain rule, since it passes over the numbers."""
+        space, parameters = self.space, self.parameters
+        gradient = space.pull_back(parameters, slopes, chain_rule=False)
+        vectors = [value if positive else None for _, value, positive in space.signed(parameters)]
+        if space.spec.structure.tied:  # alpha is the array rho, and does not move
+            vectors[1] = None
+        shrinkage = space.shrinkage(of_positive=True)
+        move = Move(*self._arrays(gradient), scale, shrinkage, vectors)
+        for place, prior, array in space.priors(parameters):
+            if not shrinkage[place]:
+                inner = 1.0 if vectors[place] is None else array
+                move.gradients[place] += prior.gradient(array) / (inner * scale)
+        self.stepper.step(move, self.solver.pool)
 
-    def _move(self, gradient: Parameters, scale: float) -> Move:
-        arrays, gradients = list(self.theta.arrays()), list(gradient.arrays())
-        return Move(arrays, gradients, scale, self.space.shrinkage())
+    def _arrays(self, gradient: Parameters) -> tuple[list[Floats], list[Floats]]:
+        return list(self.theta.arrays()), list(gradient.arrays())
 
     def _sparse(self, slopes: Vectors, rows: Ints, scale: float) -> None:
         """Only the rows in use; each catches up on the prior's gradient since its last visit."""
@@ -97,7 +106,7 @@ class Passes:
         waited = (self.count - self.visited[rows]).astype(slopes.target.dtype)
         self.visited[rows] = self.count
         gradient = self.space.pull_back(self.parameters, slopes)
-        move = self._move(gradient, scale)
+        move = Move(*self._arrays(gradient), scale, self.space.shrinkage())
         for place, prior, array in self.space.priors(self.parameters):
             if not move.shrinkage[place]:
                 waits = waited.reshape(-1, *[1] * (array.ndim - 1))

@@ -12,22 +12,15 @@ from efemb.contexts.window import WindowBags
 from efemb.engine.blocks import cut
 from efemb.engine.cell_terms import cell_terms
 from efemb.engine.draws import Draws
+from efemb.engine.entry_terms import Entries, entry_terms
 from efemb.engine.solver import Solver
-from efemb.engine.zero_stages import (
-    Columns,
-    SampledStage,
-    ZeroBlock,
-    ZeroSlopes,
-    ZeroStage,
-    closed_form,
-)
+from efemb.engine.zero_stages import Columns, SampledStage, ZeroSlopes, ZeroStage, closed_form
 from efemb.families import Categorical, Family
-from efemb.objective import value_and_slope
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 from efemb.zeros import NegativeSampling
 
-BLOCK_ROWS = 512
+BLOCK_ROWS, STAGE_ROWS = 1024, 8192  # whose cells, or only entries, are worked on at a time
 
 
 class RowsSolver(Solver[RowBags]):
@@ -53,7 +46,6 @@ class RowsSolver(Solver[RowBags]):
         """Use a refitted family."""
         self.family = family
         self.closed = closed_form(family, self.spec.link)
-        self.sampled = SampledStage(family, self.spec.link, self.dtype)
         self.slopes = ZeroSlopes(family, self.spec.link, self.dtype)
         self.base_of_zero = float(family.log_base_measure(np.zeros(1))[0])
         self.base_of_row = self._base_of_row()
@@ -97,21 +89,15 @@ class RowsSolver(Solver[RowBags]):
         block = self._all if rows is None else self._block(rows)
         places = slice(None) if rows is None else rows
         weight = self.row_weight[places][block.row]
-        categorical = isinstance(self.family, Categorical)
-        sampling = self.samples and not exact and not categorical
-        columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
         kept: Ints | None = None
-        if sampling and self.bound.n_slots == 1:  # with several, members are not entities
-            block, columns, vectors, kept = self._compact(block, columns, vectors)
-        work = self._categorical if categorical else self._elementwise
-        pieces = cut(len(block.total), BLOCK_ROWS)
-        results = self.pool.map(
-            lambda piece: work(_part(block, piece), vectors, weight[piece], columns), pieces
-        )
-        total, gradient = next(iter(results))
-        for value, part in results:
-            total += value
-            gradient.add(part)
+        if isinstance(self.family, Categorical):
+            total, gradient = self._categorical(block, vectors, weight)
+        else:
+            sampling = self.samples and not exact
+            columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
+            if sampling and self.bound.n_slots == 1:  # with several, members are not entities
+                block, columns, vectors, kept = self._compact(block, columns, vectors)
+            total, gradient = self._elementwise(block, vectors, weight, columns)
         total += float(self.base_of_row[places].sum())
         gradient.rows = kept
         return total, gradient
@@ -142,7 +128,9 @@ class RowsSolver(Solver[RowBags]):
             used[ids] = True
         kept = np.flatnonzero(used)
         self._lookup[kept] = np.arange(len(kept))
-        small = replace(block, ids=self._lookup[block.ids], bag_ids=self._lookup[block.bag_ids])
+        ids = self._lookup[block.ids]
+        bag_ids = ids if block.bag_ids is block.ids else self._lookup[block.bag_ids]
+        small = replace(block, ids=ids, bag_ids=bag_ids)
         few = Columns(self._lookup[columns.index], columns.weight)
         local = Vectors(vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
         return small, few, local, kept
@@ -165,71 +153,49 @@ class RowsSolver(Solver[RowBags]):
         self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
     ) -> tuple[float, Vectors]:
         """Families whose entities are independent given the context."""
-        from efemb.kernels.sparse import scatter_bags
-
-        sums = self._sums(block, vectors)
         zero_weight = self._zero_weight(block, weight)
-        # A closed form gives every zero the same weight; noise does not.
-        even = not isinstance(self.spec.zeros, NegativeSampling)
-        stage = (self.closed if even else None) if columns.index is None else self.sampled
-        if stage is None:
-            value, gradient, g_sums = cell_terms(
-                self, block, vectors, sums, weight, zero_weight, columns.weight
-            )
-        else:
-            value, gradient, g_sums = self._entry_terms(
-                stage, block, vectors, sums, weight, zero_weight, columns
-            )
-        scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
+        stage = self._stage(vectors, columns)
+        column_weight = columns.full_weight(len(vectors.target))
+        itself = np.einsum("nk,nk->n", vectors.target, vectors.bag[: len(vectors.target)])
+        new = np.empty_like if stage is None else np.zeros_like  # cells write every number
+        gradient = Vectors(
+            new(vectors.target), np.zeros_like(vectors.bag), np.zeros_like(vectors.intercept)
+        )
+        value = 0.0
+        for piece in cut(len(block.total), BLOCK_ROWS if stage is None else STAGE_ROWS):
+            given = (_part(block, piece), vectors, weight[piece], itself, gradient)
+            entries = Entries(self, *given, first=piece.start == 0)
+            weights = (zero_weight[piece], column_weight)
+            if stage is None:
+                value += cell_terms(self, entries, *weights)
+            else:
+                value += entry_terms(entries, stage, *weights)
         return value, gradient
 
-    def _entry_terms(
-        self,
-        stage: ZeroStage,
-        block: RowBlock,
-        vectors: Vectors,
-        sums: Floats,
-        weight: Floats,
-        zero_weight: Floats,
-        columns: Columns,
-    ) -> tuple[float, Vectors, Floats]:
-        """Every visited cell as a zero, then the stored entries one by one."""
-        from efemb.kernels.rows import entry_gradient, entry_products
-
-        gradient = Vectors.zeros_like(vectors)
-        Z = sums / block.total[:, None]
-        g_sums = np.empty_like(Z)
-        value = stage(ZeroBlock(Z, vectors, zero_weight, columns, gradient, g_sums, self.pool))
-        g_sums /= block.total[:, None]
-        as_zero, as_entry = (np.empty_like(block.x) for _ in range(2))
-        shape = (block.ptr, block.ids, block.own, block.rest, block.total, sums, vectors.bag)
-        entry_products(*shape, vectors.target, vectors.intercept, as_zero, as_entry)
-        row = block.row_of_entry
-        entry_weight = weight[row] * block.seen
-        back_weight = zero_weight[row] * columns.full_weight(len(vectors.target))[block.ids]
-        family, link = self.family, self.spec.link
-        gain, entry_slope = value_and_slope(family, link, block.filled, as_entry)
-        loss, zero_slope = value_and_slope(family, link, np.zeros_like(as_zero), as_zero)
-        value += float(entry_weight @ gain) - float(back_weight @ (loss + self.base_of_zero))
-        entry_gradient(
-            *shape,
-            vectors.target,
-            (entry_weight * entry_slope).astype(self.dtype, copy=False),
-            (back_weight * zero_slope).astype(self.dtype, copy=False),
-            gradient.target,
-            gradient.bag,
-            gradient.intercept,
-            g_sums,
-        )
-        return value, gradient, g_sums
+    def _stage(self, vectors: Vectors, columns: Columns) -> ZeroStage | None:
+        """How zeros are added up, None where every cell is visited."""
+        if columns.index is not None:
+            return SampledStage(self.slopes, vectors, columns, self.pool)
+        # A closed form gives every zero the same weight; noise does not.
+        if self.closed is None or isinstance(self.spec.zeros, NegativeSampling):
+            return None
+        return self.closed(vectors)
 
     def _categorical(
-        self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
+        self, block: RowBlock, vectors: Vectors, weight: Floats
     ) -> tuple[float, Vectors]:
         """A softmax over all entities for each stored entry, or for each row of the reverse."""
         from efemb.engine.softmax import softmax_terms
 
-        return softmax_terms(self, block, vectors, weight)
+        results = self.pool.map(
+            lambda piece: softmax_terms(self, _part(block, piece), vectors, weight[piece]),
+            cut(len(block.total), BLOCK_ROWS),
+        )
+        total, gradient = next(iter(results))
+        for value, part in results:
+            total += value
+            gradient.add(part)
+        return total, gradient
 
 
 def _part(block: RowBlock, piece: slice) -> RowBlock:
@@ -239,12 +205,13 @@ def _part(block: RowBlock, piece: slice) -> RowBlock:
     entries = slice(block.ptr[piece.start], block.ptr[piece.stop])
     members = slice(block.bag_ptr[piece.start], block.bag_ptr[piece.stop])
     edges = slice(piece.start, piece.stop + 1)
+    ids = block.ids[entries]
     return RowBlock(
         bag_ptr=block.bag_ptr[edges] - members.start,
-        bag_ids=block.bag_ids[members],
+        bag_ids=ids if block.bag_ids is block.ids else block.bag_ids[members],
         bag_values=block.bag_values[members],
         ptr=block.ptr[edges] - entries.start,
-        ids=block.ids[entries],
+        ids=ids,
         x=block.x[entries],
         own=block.own[entries],
         total=block.total[piece],

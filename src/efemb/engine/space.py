@@ -6,7 +6,7 @@ import numpy as np
 
 from efemb.errors import ParameterError
 from efemb.parameters import Parameters, flatten, unflatten
-from efemb.priors import Normal, Prior
+from efemb.priors import HalfNormal, Normal, Prior
 from efemb.spec import Spec
 from efemb.structures import sum_rows
 from efemb.types import Floats, Ints
@@ -115,8 +115,13 @@ class ParameterSpace:
         found = Vectors(flatten(rho), flatten(alpha), intercept.reshape(-1))
         return found.swapped() if self.spec.combine.reverse else found
 
-    def pull_back(self, parameters: Parameters, slopes: Vectors) -> Parameters:
-        """Gradient in the unconstrained parameters from the gradient in the vectors."""
+    def pull_back(
+        self, parameters: Parameters, slopes: Vectors, *, chain_rule: bool = True
+    ) -> Parameters:
+        """Gradient in the unconstrained parameters from the gradient in the vectors.
+
+        Without the `chain_rule` it is that in the parameters themselves.
+        """
         if self.spec.combine.reverse:
             slopes = slopes.swapped()
         rho, alpha = unflatten(slopes.target, self.n_dims), unflatten(slopes.bag, self.n_dims)
@@ -137,7 +142,8 @@ class ParameterSpace:
         if parameters.intercept is not None:
             intercept = slopes.intercept.reshape(-1, *parameters.intercept.shape[1:])
         gradient = Parameters(rho, alpha, intercept, position)
-        self._chain_rule(parameters, gradient, slopes.rows)
+        if chain_rule:
+            self._chain_rule(parameters, gradient, slopes.rows)
         return gradient
 
     def _without_places(self, parameters: Parameters, slope: Floats) -> tuple[Floats, Floats]:
@@ -171,37 +177,34 @@ class ParameterSpace:
         """Sum of the log-priors."""
         return float(sum(prior.log_density(array) for _, prior, array in self.priors(parameters)))
 
-    def add_prior(
-        self,
-        parameters: Parameters,
-        gradient: Parameters,
-        weight: float = 1.0,
-        *,
-        but_shrinkage: bool = False,
-    ) -> None:
-        """Add the priors' gradient in place, on request without what `shrinkage` covers."""
-        slopes, shrinkage = list(gradient.arrays()), self.shrinkage()
+    def add_prior(self, parameters: Parameters, gradient: Parameters) -> None:
+        """Add the priors' gradient in place."""
+        slopes = list(gradient.arrays())
         for place, prior, array in self.priors(parameters):
-            if not (but_shrinkage and shrinkage[place]):
-                slopes[place] += weight * prior.gradient(array)
+            slopes[place] += prior.gradient(array)
 
-    def shrinkage(self) -> list[float]:
-        """Precision of each array with a `Normal` prior: optimisers can fold it into a step."""
+    def shrinkage(self, *, of_positive: bool = False) -> list[float]:
+        """Precision of each array with a `Normal` prior: optimisers can fold it into a step.
+
+        On request also of positive arrays with a `HalfNormal` one.
+        """
         spec = self.spec
         found = [spec.prior_rho, None if spec.structure.tied else spec.prior_alpha]
         if spec.intercept:
             found.append(spec.intercept_prior)
         signs = (spec.positive_rho, spec.positive_alpha, spec.positive_intercept)
-        places = [0.0] if self.positional else []
-        return [
-            float(prior.precision) if type(prior) is Normal and not positive else 0.0
-            for prior, positive in zip(found, signs, strict=False)
-        ] + places
+        known = ((Normal,), (HalfNormal,) if of_positive else ())  # of signed, of positive arrays
+        shrinkage = [0.0] * (len(found) + self.positional)
+        for place, (prior, positive) in enumerate(zip(found, signs, strict=False)):
+            if isinstance(prior, Normal | HalfNormal) and type(prior) in known[positive]:
+                shrinkage[place] = float(prior.precision)
+        return shrinkage
 
 
-def positive_exp(logarithm: Floats) -> Floats:
+def positive_exp(logarithm: Floats, out: Floats | None = None) -> Floats:
     """exp that never underflows to 0, so that the logarithm of a positive vector exists."""
-    return np.asarray(np.exp(np.clip(logarithm, -80.0, 80.0)))
+    clipped = np.clip(logarithm, -80.0, 80.0, out=out)
+    return np.asarray(np.exp(clipped, out=out))
 
 
 def _rows(index: Ints | None, n_entities: int) -> int:

@@ -1,7 +1,8 @@
-"""Zero stages: the terms of a block of rows as if every cell were zero.
+"""Zero stages: the terms of some rows as if every cell were zero.
 
-Each stage adds to the gradient of the target vectors and intercepts, fills the gradient of the
-scaled bag sums Z, and returns the weighted log-density. Stored entries are put right afterwards.
+Each stage fills the gradient of the scaled bag sums Z, returns the weighted log-density and a few
+sums over the rows, from which the gradient of the target vectors and intercepts is made once a
+step. Stored entries are put right afterwards.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,28 +39,22 @@ class Columns:
         return full
 
 
-@dataclass(frozen=True)
-class ZeroBlock:
-    """Rows as scaled bag sums Z, to be treated as if every visited cell were zero.
-
-    gradient, g_context : where a stage adds the gradient of the vectors and writes that of Z
-    """
-
-    Z: Floats
-    vectors: Vectors
-    row_weight: Floats
-    columns: Columns
-    gradient: Vectors
-    g_context: Floats
-    pool: Workers
-
-
 class ZeroStage(ABC):
-    """A way to add up the zeros of a block."""
+    """A way to add up the zeros of some rows, for the vectors of one step."""
 
     @abstractmethod
-    def __call__(self, block: ZeroBlock) -> float:
-        """Add the gradient, fill g_context and return the log-density."""
+    def nothing(self) -> tuple[Floats, ...]:
+        """Zero arrays of the shapes of what a call returns."""
+
+    @abstractmethod
+    def __call__(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """Fill g_context; returns the log-density, and arrays that are summed over all rows."""
+
+    @abstractmethod
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """Add what the sums of those arrays say to the gradient."""
 
 
 # Finite, since the kernels are compiled for finite numbers; its exponential is 0.
@@ -96,76 +92,111 @@ class ZeroSlopes:
 class SampledStage(ZeroStage):
     """Any family on drawn columns: three matrix products of rows x drawn x K."""
 
-    def __init__(self, family: Family, link: Link, dtype: Any) -> None:
-        self.slopes = ZeroSlopes(family, link, dtype)
+    def __init__(
+        self, slopes: ZeroSlopes, vectors: Vectors, columns: Columns, pool: Workers
+    ) -> None:
+        assert columns.index is not None
+        self.slopes, self.pool = slopes, pool
+        self.drawn, self.weight = columns.index, columns.weight
+        self.target, self.intercept = vectors.target[self.drawn], vectors.intercept[self.drawn]
 
-    def __call__(self, block: ZeroBlock) -> float:
+    def nothing(self) -> tuple[Floats, ...]:
+        """Gradient of the drawn vectors and intercepts."""
+        return np.zeros_like(self.target), np.zeros_like(self.intercept)
+
+    def __call__(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
         """Z rho', slopes' Z, slopes rho."""
-        Z, vectors, columns, gradient = block.Z, block.vectors, block.columns, block.gradient
-        drawn = columns.index
-        assert drawn is not None
-        target, intercept = vectors.target[drawn], vectors.intercept[drawn]
-        column = np.zeros(len(drawn), dtype=Z.dtype)
-        E = block.pool.buffer("tile", (len(Z), len(drawn)), Z.dtype)
-        np.matmul(Z, target.T, out=E)
-        value = self.slopes(E, intercept, block.row_weight, columns.weight, column)
-        gradient.target[drawn] += E.T @ Z
-        gradient.intercept[drawn] += column
-        np.matmul(E, target, out=block.g_context)
-        return value
+        column = np.zeros_like(self.intercept)
+        E = self.pool.buffer("tile", (len(Z), len(self.drawn)), Z.dtype)
+        np.matmul(Z, self.target.T, out=E)
+        value = self.slopes(E, self.intercept, row_weight, self.weight, column)
+        np.matmul(E, self.target, out=g_context)
+        return value, (E.T @ Z, column)
+
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """To the drawn rows."""
+        gradient.target[self.drawn] += total[0]
+        gradient.intercept[self.drawn] += total[1]
 
 
 class AdditiveStage(ZeroStage):
-    """Poisson with the log link: the means add up, so their sum over entities is closed."""
+    """Poisson with the log link: the means add up, so their sum over entities is closed.
 
-    def __call__(self, block: ZeroBlock) -> float:
-        """Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts).
+    Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts). Only an empty bag without
+    an intercept lies below the floor of the link.
+    """
 
-        Only an empty bag without an intercept lies below the floor of the link.
-        """
-        Z, vectors, row_weight, gradient = block.Z, block.vectors, block.row_weight, block.gradient
-        every = vectors.target.sum(axis=0)
+    def __init__(self, vectors: Vectors) -> None:
+        self.every = np.ones_like(vectors.intercept) @ vectors.target  # quicker than a sum
+        self.above = vectors.intercept > FLOOR
+        self.plain = float(vectors.intercept.sum(dtype=np.float64))
+        self.floored = float(np.maximum(vectors.intercept, FLOOR).sum(dtype=np.float64))
+
+    def nothing(self) -> tuple[Floats, ...]:
+        """Weighted sum of Z; weights of rows with and without a bag."""
+        return np.zeros_like(self.every), np.zeros(2)
+
+    def __call__(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """In closed form."""
         weighted = row_weight @ Z
-        gradient.target -= weighted
-        block.g_context[:] = -row_weight[:, None] * every
+        np.multiply(-row_weight[:, None], self.every, out=g_context)
         empty = float(row_weight[~Z.any(axis=1)].sum())
         filled = float(row_weight.sum()) - empty
-        above = vectors.intercept > FLOOR
-        gradient.intercept -= filled + empty * above
-        plain = float(vectors.intercept.sum(dtype=np.float64))
-        floored = float(np.maximum(vectors.intercept, FLOOR).sum(dtype=np.float64))
-        return -float(weighted @ every) - filled * plain - empty * floored
+        value = -float(weighted @ self.every) - filled * self.plain - empty * self.floored
+        return value, (weighted, np.array([filled, empty]))
+
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """The same to every entity."""
+        weighted, (filled, empty) = total
+        gradient.target -= weighted
+        gradient.intercept -= (filled + empty * self.above).astype(weighted.dtype)
 
 
 class QuadraticStage(ZeroStage):
-    """Gaussian with the identity link: squares add up to a K x K form."""
+    """Gaussian with the identity link: squares add up to a K x K form, M = sum of rho rho'."""
 
-    def __init__(self, family: Gaussian) -> None:
-        self.family = family
+    def __init__(self, family: Gaussian, vectors: Vectors) -> None:
+        self.inverse = 1.0 / family.variance
+        self.constant = float(family.log_base_measure(np.zeros(1))[0]) * len(vectors.target)
+        self.rho, self.b = rho, b = vectors.target, vectors.intercept
+        self.moment, self.cross, self.squares = rho.T @ rho, b @ rho, float(b @ b)
 
-    def __call__(self, block: ZeroBlock) -> float:
-        """Sum of u^2 over all cells, through M = sum of rho rho' and the cross terms."""
-        Z, row_weight, gradient = block.Z, block.row_weight, block.gradient
-        rho, b = block.vectors.target, block.vectors.intercept
-        inverse = 1.0 / self.family.variance
+    def nothing(self) -> tuple[Floats, ...]:
+        """Weighted moments of Z: second, first and zeroth."""
+        return np.zeros_like(self.moment), np.zeros_like(self.cross), np.zeros(1)
+
+    def __call__(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """Sum of u^2 over all cells, with the cross terms."""
         weighted = row_weight[:, None] * Z
-        outer, first, weight = weighted.T @ Z, weighted.sum(axis=0), row_weight.sum()
-        cross, squares = b @ rho, float(b @ b)
-        moment = rho.T @ rho
-        gradient.target -= inverse * (rho @ outer + b[:, None] * first)
-        gradient.intercept -= inverse * (rho @ first + b * weight)
-        block.g_context[:] = -inverse * (weighted @ moment + row_weight[:, None] * cross)
-        total = float((moment * outer).sum()) + 2.0 * float(cross @ first) + squares * float(weight)
-        constant = float(self.family.log_base_measure(np.zeros(1))[0])
-        return -0.5 * inverse * total + constant * float(weight) * len(rho)
+        outer, first, weight = weighted.T @ Z, weighted.sum(axis=0), float(row_weight.sum())
+        g_context[:] = -self.inverse * (weighted @ self.moment + row_weight[:, None] * self.cross)
+        total = float((self.moment * outer).sum()) + 2.0 * float(self.cross @ first)
+        total += self.squares * weight
+        return -0.5 * self.inverse * total + self.constant * weight, (
+            outer,
+            first,
+            np.array([weight]),
+        )
+
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """Slopes of the squares."""
+        outer, first, (weight,) = total
+        gradient.target -= self.inverse * (self.rho @ outer + self.b[:, None] * first)
+        gradient.intercept -= self.inverse * (self.rho @ first + self.b * first.dtype.type(weight))
 
 
-def closed_form(family: Family, link: Link) -> ZeroStage | None:
+def closed_form(family: Family, link: Link) -> Callable[[Vectors], ZeroStage] | None:
     """The stage that needs no pass over the cells, where there is one."""
     if type(family) is Poisson and type(link) is Log:
-        return AdditiveStage()
+        return AdditiveStage
     if type(family) is Gaussian and type(link) is Identity:
-        return QuadraticStage(family)
+        return partial(QuadraticStage, family)
     return None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from efemb.kernels.zero_terms import exp32
+from efemb.kernels.zero_terms import exp32, exp32_within
 
 
 def logistic(u: Any) -> Any:
@@ -42,5 +42,23 @@ def _exponential(u: Any) -> Any:
 
     def double(u: Any) -> Any:
         return math.exp(u)
+
+    return single if u == types.float32 else double
+
+
+def positive_exponential(u: Any) -> Any:
+    """exp(u) of u clipped to -80..80: never 0, never infinite."""
+    raise NotImplementedError  # kernels see the function below
+
+
+@overload(positive_exponential, inline="always")
+def _positive_exponential(u: Any) -> Any:
+    low, high = np.float32(-80.0), np.float32(80.0)
+
+    def single(u: Any) -> Any:
+        return exp32_within(min(max(u, low), high))
+
+    def double(u: Any) -> Any:
+        return math.exp(min(max(u, -80.0), 80.0))
 
     return single if u == types.float32 else double

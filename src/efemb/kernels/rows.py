@@ -17,57 +17,27 @@ def entry_products(
     rest: Array,
     total: Array,
     sums: Array,
-    bag_vectors: Array,
     vectors: Array,
+    itself: Array,
     intercept: Array,
     as_zero: Array,
     as_entry: Array,
 ) -> None:
-    """u of each stored entry, with the whole bag (as_zero) and without itself (as_entry)."""
+    """u of each stored entry, with the whole bag (as_zero) and without itself (as_entry).
+
+    `itself` is rho_n . alpha_n.
+    """
     size = vectors.shape[1]
     for t in range(len(ptr) - 1):
+        bag = sums[t]
         for p in range(ptr[t], ptr[t + 1]):
             n = ids[p]
-            whole = vectors[n, 0] * 0
-            itself = vectors[n, 0] * 0
+            vector = vectors[n]
+            whole = bag[0] * 0
             for k in range(size):
-                whole += sums[t, k] * vectors[n, k]
-                itself += bag_vectors[n, k] * vectors[n, k]
+                whole += bag[k] * vector[k]
             as_zero[p] = whole / total[t] + intercept[n]
-            as_entry[p] = (whole - own[p] * itself) / rest[p] + intercept[n]
-
-
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def entry_gradient(
-    ptr: Array,
-    ids: Array,
-    own: Array,
-    rest: Array,
-    total: Array,
-    sums: Array,
-    bag_vectors: Array,
-    vectors: Array,
-    entry_slope: Array,
-    zero_slope: Array,
-    g_vectors: Array,
-    g_bag: Array,
-    g_intercept: Array,
-    g_sums: Array,
-) -> None:
-    """Add the entries' own terms and take back what they added as zeros."""
-    size = vectors.shape[1]
-    for t in range(len(ptr) - 1):
-        for p in range(ptr[t], ptr[t + 1]):
-            n = ids[p]
-            gain = entry_slope[p] / rest[p]
-            both = gain - zero_slope[p] / total[t]
-            mine = gain * own[p]
-            g_intercept[n] += entry_slope[p] - zero_slope[p]
-            for k in range(size):
-                vector = vectors[n, k]
-                g_vectors[n, k] += both * sums[t, k] - mine * bag_vectors[n, k]
-                g_bag[n, k] -= mine * vector
-                g_sums[t, k] += both * vector
+            as_entry[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -99,46 +69,13 @@ def spread_left_out(
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def take_own(
-    slope: Array, vectors: Array, bag_vectors: Array, g_vectors: Array, g_bag: Array
-) -> None:
-    """Subtract slope[n] * alpha_n from the gradient of rho_n, and the other way round."""
-    for n in range(len(slope)):
-        own = slope[n]
-        if own != 0:
-            for k in range(vectors.shape[1]):
-                g_vectors[n, k] -= own * bag_vectors[n, k]
-                g_bag[n, k] -= own * vectors[n, k]
-
-
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def entry_values(
-    ptr: Array,
-    ids: Array,
-    own: Array,
-    rest: Array,
-    sums: Array,
-    vectors: Array,
-    itself: Array,
-    intercept: Array,
-    u: Array,
-) -> None:
-    """u of each stored entry given its bag without itself; `itself` is rho_n . alpha_n."""
-    size = vectors.shape[1]
-    for t in range(len(ptr) - 1):
-        for p in range(ptr[t], ptr[t + 1]):
-            n = ids[p]
-            whole = vectors[n, 0] * 0
-            for k in range(size):
-                whole += sums[t, k] * vectors[n, k]
-            u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
-
-
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def read_cells(
     E: Array,
-    ptr: Array,
-    ids: Array,
+    first: int,
+    last: int,
+    edges: Array,
+    order: Array,
+    row: Array,
     own: Array,
     rest: Array,
     total: Array,
@@ -146,21 +83,22 @@ def read_cells(
     intercept: Array,
     u: Array,
 ) -> None:
-    """The same from E, which holds rho . z of every cell with the whole bag."""
-    for t in range(len(ptr) - 1):
-        for p in range(ptr[t], ptr[t + 1]):
-            n = ids[p]
-            u[p] = (E[t, n] * total[t] - own[p] * itself[n]) / rest[p] + intercept[n]
+    """u of the entries in the columns first..last, from E: rho . z of the cells, whole bag."""
+    for n in range(first, last):
+        for i in range(edges[n], edges[n + 1]):
+            p = order[i]
+            whole = E[row[p], n - first] * total[row[p]]
+            u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def hide_cells(E: Array, first: int, last: int, ptr: Array, ids: Array, hidden: float) -> None:
-    """Mark the stored entries in columns first..last of E: they are no zeros."""
-    for t in range(len(ptr) - 1):
-        for p in range(ptr[t], ptr[t + 1]):
-            n = ids[p]
-            if first <= n < last:
-                E[t, n - first] = hidden
+@njit(cache=True, nogil=True)
+def hide_cells(
+    E: Array, first: int, last: int, edges: Array, order: Array, row: Array, hidden: float
+) -> None:
+    """Mark the stored entries in the columns first..last: they are no zeros."""
+    for n in range(first, last):
+        for i in range(edges[n], edges[n + 1]):
+            E[row[order[i]], n - first] = hidden
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -168,8 +106,9 @@ def write_cells(
     E: Array,
     first: int,
     last: int,
-    ptr: Array,
-    ids: Array,
+    edges: Array,
+    order: Array,
+    row: Array,
     own: Array,
     rest: Array,
     total: Array,
@@ -178,11 +117,20 @@ def write_cells(
     g_intercept: Array,
 ) -> None:
     """Put the entries' slopes into their cells, scaled to the whole bag, and add up the rest."""
-    for t in range(len(ptr) - 1):
-        for p in range(ptr[t], ptr[t + 1]):
-            n = ids[p]
-            if first <= n < last:
-                part = slope[p] / rest[p]
-                E[t, n - first] = part * total[t]
-                own_slope[n] += part * own[p]
-                g_intercept[n] += slope[p]
+    for n in range(first, last):
+        for i in range(edges[n], edges[n + 1]):
+            p = order[i]
+            part = slope[p] / rest[p]
+            E[row[p], n - first] = part * total[row[p]]
+            own_slope[n] += part * own[p]
+            g_intercept[n] += slope[p]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def subtract_own(own: Array, vectors: Array, out: Array) -> None:
+    """out[n] -= own[n] * vectors[n]."""
+    for n in range(len(own)):
+        if own[n] != 0:
+            mine, vector, total = own[n], vectors[n], out[n]
+            for k in range(out.shape[1]):
+                total[k] -= mine * vector[k]

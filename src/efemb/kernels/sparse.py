@@ -33,3 +33,55 @@ def scatter_bags(ptr: Array, ids: Array, values: Array, sums: Array, out: Array)
             row = out[ids[p]]
             for k in range(size):
                 row[k] += value * sums[t, k]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def add_bags(ptr: Array, ids: Array, values: Array, vectors: Array, out: Array) -> None:
+    """out[t] += sum over the entries of row t of value * vectors[id]."""
+    for t in range(len(ptr) - 1):
+        for p in range(ptr[t], ptr[t + 1]):
+            value = values[p]
+            row = vectors[ids[p]]
+            for k in range(vectors.shape[1]):
+                out[t, k] += value * row[k]
+
+
+@njit(cache=True, nogil=True)
+def sort_by_column(ids: Array, edges: Array, order: Array) -> None:
+    """Places of the entries of column n: order[edges[n] : edges[n + 1]]; edges has 0s, n + 2."""
+    for p in range(len(ids)):
+        edges[ids[p] + 2] += 1
+    for n in range(2, len(edges)):
+        edges[n] += edges[n - 1]
+    for p in range(len(ids)):
+        n = ids[p] + 1
+        order[edges[n]] = p
+        edges[n] += 1
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def column_sums(
+    first: int,
+    last: int,
+    edges: Array,
+    order: Array,
+    row: Array,
+    values: Array,
+    sums: Array,
+    own: Array,
+    others: Array,
+    out: Array,
+) -> None:
+    """out[n] += value * sums[t] over the entries of column n, - own[n] * others[n]; first..last."""
+    size = sums.shape[1]
+    for n in range(first, last):
+        total = out[n]
+        for i in range(edges[n], edges[n + 1]):
+            value = values[order[i]]
+            part = sums[row[order[i]]]
+            for k in range(size):
+                total[k] += value * part[k]
+        if n < len(own) and own[n] != 0:
+            mine, other = own[n], others[n]
+            for k in range(size):
+                total[k] -= mine * other[k]

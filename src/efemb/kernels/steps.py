@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from efemb.kernels.arithmetic import positive_exponential
+from efemb.kernels.zero_terms import FAST
+
 Array = Any
 
 
@@ -25,6 +28,26 @@ def adagrad(
         g = scale * gradient[i] - shrink * theta[i]
         squares[i] += g * g
         theta[i] += step * g / np.sqrt(squares[i] + epsilon)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def adagrad_positive(
+    theta: Array,
+    vectors: Array,
+    gradient: Array,
+    squares: Array,
+    step: float,
+    epsilon: float,
+    scale: float,
+    shrink: float,
+) -> None:
+    """The same for theta = log v: g = v (scale gradient - shrink v), and v follows theta."""
+    for i in range(theta.size):
+        v = vectors[i]
+        g = v * (scale * gradient[i] - shrink * v)
+        squares[i] += g * g
+        theta[i] += step * g / np.sqrt(squares[i] + epsilon)
+        vectors[i] = positive_exponential(theta[i])
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")

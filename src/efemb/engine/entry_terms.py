@@ -1,0 +1,212 @@
+"""Stored entries of a block of rows: sums of bags, slopes, and the gradient entity by entity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.row_bags import RowBlock
+from efemb.engine.blocks import cut
+from efemb.engine.zero_stages import ZeroStage
+from efemb.objective import value_and_slope
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+
+if TYPE_CHECKING:
+    from efemb.engine.rows import RowsSolver
+
+PART_ROWS = 512
+
+
+class Entries:
+    """Working arrays of a block of rows.
+
+    Threads share rows while they read vectors, and entities while they add to the gradient: every
+    number is written by one of them, in an order that does not depend on their number.
+
+    sums, g_sums : (rows, K) sums of the bags and the gradient with respect to them
+    u, slope : of each stored entry given its bag without itself, and the weighted slope there
+    itself : rho_n . alpha_n;  first : whether the gradient of the targets is still unset
+    """
+
+    def __init__(
+        self,
+        solver: RowsSolver,
+        block: RowBlock,
+        vectors: Vectors,
+        weight: Floats,
+        itself: Floats,
+        gradient: Vectors,
+        first: bool,
+    ) -> None:
+        self.solver, self.block, self.vectors = solver, block, vectors
+        self.itself, self.gradient, self.first = itself, gradient, first
+        self.sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=solver.dtype)
+        self.g_sums = np.empty_like(self.sums)
+        self.u, self.slope, self.as_zero = (np.empty_like(block.x) for _ in range(3))
+        self.weight = weight[block.row_of_entry] * block.seen
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def sum_bags(self) -> float:
+        """Fill `sums`."""
+        list(self.solver.pool.map(self.sum_bags_of, cut(len(self.sums), PART_ROWS)))
+        return 0.0
+
+    def sum_bags_and_slopes(self) -> float:
+        """Fill `sums`, `u` and `slope`; returns the value of the entries."""
+
+        def work(rows: slice) -> float:
+            self.sum_bags_of(rows)
+            return self.products_and_slopes(rows)
+
+        return sum(self.solver.pool.map(work, cut(len(self.sums), PART_ROWS)))
+
+    def sum_bags_of(self, rows: slice) -> None:
+        """Fill `sums` of some rows."""
+        from efemb.kernels.sparse import bag_sums
+
+        block = self.block
+        ptr = block.bag_ptr[rows.start : rows.stop + 1]
+        bag_sums(ptr, block.bag_ids, block.bag_values, self.vectors.bag, self.sums[rows])
+
+    def products_and_slopes(self, rows: slice) -> float:
+        """Fill `as_zero`, `u` and `slope` of some rows; returns the value of their entries."""
+        from efemb.kernels.rows import entry_products
+
+        block, vectors = self.block, self.vectors
+        ptr = block.ptr[rows.start : rows.stop + 1]
+        shape = (ptr, block.ids, block.own, block.rest, block.total[rows], self.sums[rows])
+        arrays = (vectors.target, self.itself, vectors.intercept, self.as_zero, self.u)
+        entry_products(*(shape + arrays))
+        return self.find_slopes(self.of_rows(rows))
+
+    def find_slopes(self, which: slice | Ints) -> float:
+        """Fill `slope` of some entries from `u`; returns their value."""
+        solver = self.solver
+        x, u, weight = self.block.filled[which], self.u[which], self.weight[which]
+        gain, slope = value_and_slope(solver.family, solver.spec.link, x, u)
+        self.slope[which] = weight * slope
+        return float(weight @ gain)
+
+    def of_rows(self, rows: slice) -> slice:
+        """Places of the entries of some rows."""
+        return slice(self.block.ptr[rows.start], self.block.ptr[rows.stop])
+
+    # -- entities -------------------------------------------------------------------------------
+
+    @cached_property
+    def by_column(self) -> tuple[Ints, Ints]:
+        """Edges and order of the entries sorted by entity."""
+        return _by_column(self.block.ids, len(self.vectors.target))
+
+    @cached_property
+    def bags_by_column(self) -> tuple[Ints, Ints]:
+        """The same of the bags."""
+        if self.block.bag_ids is self.block.ids:
+            return self.by_column
+        return _by_column(self.block.bag_ids, len(self.vectors.bag))
+
+    def of_columns(self, columns: slice) -> Ints:
+        """Places of the entries of some entities."""
+        edges, order = self.by_column
+        return order[edges[columns.start] : edges[columns.stop]]
+
+    def spread_bags(self, own: Floats) -> None:
+        """Add g_sums to the gradient of the context vectors; own * rho is what entries left out."""
+        block, row = self.block, self.block.row_of_entry
+        if block.bag_ids is not block.ids:
+            row = np.repeat(np.arange(len(block.total)), np.diff(block.bag_ptr))
+        arrays = (block.bag_values, self.g_sums, own, self.vectors.target, self.gradient.bag)
+        self._add_columns(*self.bags_by_column, row, *arrays)
+
+    def spread_entries(self, factor: Floats, own: Floats) -> None:
+        """Add factor * sums - own * alpha to the gradient of the target vectors."""
+        arrays = (factor, self.sums, own, self.vectors.bag, self.gradient.target)
+        self._add_columns(*self.by_column, self.block.row_of_entry, *arrays)
+
+    def _add_columns(self, edges: Ints, order: Ints, *arrays: Any) -> None:
+        from efemb.kernels.sparse import column_sums
+
+        n, pool = len(edges) - 1, self.solver.pool
+        n_parts = (
+            1 if pool.n == 1 else 4 * pool.n
+        )  # whoever adds up an entity, the bits are the same
+        share = np.arange(1, n_parts) * len(order) // n_parts
+        ends = [0, *np.searchsorted(edges, share), n]
+        list(pool.map(lambda ab: column_sums(*ab, edges, order, *arrays), list(pairwise(ends))))
+
+
+def _by_column(ids: Ints, n: int) -> tuple[Ints, Ints]:
+    from efemb.kernels.sparse import sort_by_column
+
+    edges, order = np.zeros(n + 2, dtype=np.int64), np.empty(len(ids), dtype=np.int64)
+    sort_by_column(ids, edges, order)
+    return edges[: n + 1], order
+
+
+def entry_terms(
+    entries: Entries, stage: ZeroStage, zero_weight: Floats, column_weight: Floats
+) -> float:
+    """Add the gradient of a block of rows: its cells by a zero stage, then entries one by one."""
+    block, gradient = entries.block, entries.gradient
+    back_weight = zero_weight[block.row_of_entry] * column_weight[block.ids]
+    factor, own, net = (np.empty_like(block.x) for _ in range(3))
+    work = _RowPart(entries, stage, zero_weight, back_weight, factor, own, net)
+    value, zeros = 0.0, stage.nothing()
+    for more, part in entries.solver.pool.map(work, cut(len(block.total), PART_ROWS)):
+        value += more
+        zeros = tuple(total + one for total, one in zip(zeros, part, strict=True))
+    stage.add(zeros, gradient)
+    own_slope, slope = (
+        np.bincount(block.ids, one, len(gradient.target)).astype(entries.sums.dtype)
+        for one in (own, net)
+    )
+    gradient.intercept += slope
+    entries.spread_entries(factor, own_slope)
+    entries.spread_bags(own_slope)
+    return value
+
+
+@dataclass(frozen=True)
+class _RowPart:
+    """Works on some rows: what their entries add, and take back as zeros.
+
+    factor, own, net : of each entry, times the sums, its own vectors, and 1
+    """
+
+    entries: Entries
+    stage: ZeroStage
+    zero_weight: Floats
+    back_weight: Floats
+    factor: Floats
+    own: Floats
+    net: Floats
+
+    def __call__(self, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """Value of the rows, and what the zero stage will add to the gradient."""
+        from efemb.kernels.sparse import add_bags
+
+        entries, block, solver = self.entries, self.entries.block, self.entries.solver
+        entries.sum_bags_of(rows)
+        value = entries.products_and_slopes(rows)
+        total, g_sums = block.total[rows, None], entries.g_sums[rows]
+        more, part = self.stage(entries.sums[rows] / total, self.zero_weight[rows], g_sums)
+        g_sums /= total
+        here = entries.of_rows(rows)
+        as_zero, back_weight = entries.as_zero[here], self.back_weight[here]
+        link, zero = solver.spec.link, np.zeros_like(as_zero)
+        loss, zero_slope = value_and_slope(solver.family, link, zero, as_zero)
+        value += more - float(back_weight @ (loss + solver.base_of_zero))
+        zero_slope *= back_weight
+        gain = entries.slope[here] / block.rest[here]
+        self.own[here] = gain * block.own[here]
+        self.net[here] = entries.slope[here] - zero_slope
+        self.factor[here] = gain - zero_slope / block.total[block.row_of_entry[here]]
+        ptr = block.ptr[rows.start : rows.stop + 1]
+        add_bags(ptr, block.ids, self.factor, entries.vectors.target, g_sums)
+        return value, part
