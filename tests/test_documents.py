@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import re
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib.use("Agg")
     write_trips(tmp_path / "trips.csv")
     write_reviews(tmp_path / "reviews.txt.gz")
+    monkeypatch.setitem(sys.modules, "pynwb", stand_in_for_pynwb())
     monkeypatch.chdir(tmp_path)
 
 
@@ -62,6 +66,28 @@ def documents() -> list[str]:
 def write_reviews(path: Path) -> None:
     with gzip.open(path, "wt", encoding="utf-8") as stream:
         stream.write("\n".join(documents()))
+
+
+def stand_in_for_pynwb() -> Any:
+    """A session of three cells and five frames, where such files keep them."""
+    masks = [[(x, 2, 1.0), (x + 2, 4, 3.0)] for x in (1, 5, 9)]
+    rois = SimpleNamespace(table={"pixel_mask": masks}, data=np.arange(3))
+    series = SimpleNamespace(rois=rois, data=np.ones((5, 3)))
+    session = {"ophys": {"Fluorescence": {"RoiResponseSeries": series}}}
+
+    class File:
+        def __init__(self, path: str, mode: str) -> None:
+            assert (path, mode) == ("session.nwb", "r")
+
+        def __enter__(self) -> File:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def read(self) -> Any:
+            return SimpleNamespace(processing=session)
+
+    return SimpleNamespace(NWBHDF5IO=File)
 
 
 def small_corpus() -> efemb.Corpus:
@@ -93,6 +119,42 @@ def test_there_are_examples() -> None:
 @pytest.mark.filterwarnings("ignore:.*was still improving")
 def test_block_runs(name: str) -> None:
     exec(compile(BLOCKS[name], name, "exec"), {"__name__": "__main__"})
+
+
+def test_every_block_is_of_a_kind_that_runs() -> None:
+    kinds = {
+        kind
+        for path in DOCUMENTS
+        for kind in re.findall(r"^```(\S+)", path.read_text(), re.MULTILINE)
+    }
+    assert kinds <= {"python", "text", "{toctree}"}
+
+
+@pytest.mark.parametrize("name", ["index.md", "start.md"])
+def test_commands_run_one_after_the_other(name: str, tmp_path: Path) -> None:
+    """The blocks of text are commands, with remarks after two spaces."""
+    from efemb.cli import main
+
+    write_shop(tmp_path / "trips.csv")
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    lines = "".join(re.findall(r"```text\n(.*?)```", text, re.DOTALL)).splitlines()
+    assert lines
+    for line in lines:
+        program, *arguments = shlex.split(line.partition("  ")[0])
+        assert program == "efemb"
+        with pytest.raises(SystemExit) as done:
+            main(arguments)
+        assert not done.value.code, line
+
+
+def write_shop(path: Path) -> None:
+    names = ["greek yogurt", "whole milk", "rye bread", "lager beer", "chips", "salsa", "tea"]
+    rng = np.random.default_rng(0)
+    lines = ["trip,product,quantity"]
+    for trip in range(150):
+        bought = rng.choice(names, rng.integers(2, 5), replace=False)
+        lines += [f"{trip},{name},{rng.integers(1, 4)}" for name in bought]
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def commands() -> set[tuple[str, ...]]:

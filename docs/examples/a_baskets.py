@@ -31,8 +31,10 @@ most = train.entities.labels[train.entities.counts.argmax()]
 print(model.similar(most, n=5, min_count=300))
 
 # %%
-# Complements make each other more probable, substitutes keep each other out.
-ax = relations(model, most, min_count=300)
+# Complements make each other more probable, substitutes keep each other out. The trips tell
+# which of those that suit the same baskets are surely bought together less often than by chance.
+milk = train.entities.labels[(-train.entities.counts).argsort()[1]]
+ax = relations(model, milk, min_count=300, data=train)
 
 # %%
 # All items, the most frequent ones with their names.

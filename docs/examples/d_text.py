@@ -34,5 +34,8 @@ print(model.similar("police", n=5))
 print(model.predict(list(train.document(0)[:4]), top=5))
 
 # %%
-# The most frequent words; those in similar company are near one another.
-ax = embedding_map(model, labels=40)
+# Those in similar company are near one another. Long words say more than frequent ones.
+words = model.fitted().entities
+often = (-words.counts).argsort()
+long = [words.labels[i] for i in often if len(words.labels[i]) > 5]
+ax = embedding_map(model, method="tsne", labels=long[:60])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from efemb.labelled import LabelledVectors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedEmbedding(Queries):
     """Vectors, labels and the ingredients that give them meaning.
 
@@ -30,9 +30,15 @@ class FittedEmbedding(Queries):
     spec: Spec
     vocabulary: Vocabulary | None = None
     positions: Floats | None = None
-    lists: tuple[Lists, ...] | None = field(default=None, repr=False)
-    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    lists: tuple[Lists, ...] | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
     model: str = "Embedding"
+
+    def __repr__(self) -> str:
+        """What it is, without its numbers."""
+        size = f"{self.n_entities:,} entities in {self.n_components} dimensions"
+        parts = (self.spec.context, self.spec.family, self.spec.link)
+        return f"<{self.model} of {size}: {', '.join(map(repr, parts))}>"
 
     def fitted(self) -> FittedEmbedding:
         """The object itself."""

@@ -179,7 +179,7 @@ class _Best:
         if not self.waiting:
             return
         query, place, score = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
-        some = np.unique(query)
+        some = np.flatnonzero(np.bincount(query))
         query = np.concatenate([np.repeat(some, self.n), query])
         place = np.concatenate([self.places[some].ravel(), place])
         score = np.concatenate([self.scores[some].ravel(), score])

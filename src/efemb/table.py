@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import import_module
 from typing import Any, overload
+from unicodedata import combining, east_asian_width
 
 import numpy as np
 
@@ -112,9 +113,11 @@ class Table:
         shown = len(self) if rows is None else min(rows, len(self))
         padded = []
         for cells, values in zip(self._cells(shown), self._columns.values(), strict=True):
-            width = max(map(len, cells))
+            sizes = [_columns_of(cell) for cell in cells]
+            gaps = [" " * (max(sizes) - size) for size in sizes]
             right = values.dtype.kind in "iuf"
-            padded.append([cell.rjust(width) if right else cell.ljust(width) for cell in cells])
+            pairs = zip(cells, gaps, strict=True)
+            padded.append([gap + cell if right else cell + gap for cell, gap in pairs])
         lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
         return "\n".join([*lines, self._rest(shown)]).rstrip("\n")
 
@@ -217,20 +220,36 @@ def _texts(values: Any) -> list[str]:
 
 
 def _float_texts(values: Floats) -> list[str]:
-    """Four digits of the largest; whole numbers as such; powers of ten where sizes differ much."""
+    """Four digits of the largest; whole numbers as such; powers of ten where sizes differ much.
+
+    What is not known (NaN) is left blank.
+    """
+    form = _float_form(values)
+    return ["" if value != value else format(value, form) for value in values.tolist()]
+
+
+def _float_form(values: Floats) -> str:
     size = np.abs(values[np.isfinite(values) & (values != 0)])
     largest, smallest = size.max(initial=0.0), size.min(initial=np.inf)
     if largest < 1e15 and (size == np.floor(size)).all():
-        return [f"{value:,.0f}" for value in values.tolist()]
+        return ",.0f"
     if largest >= 1e6 or largest < 1e-3 or largest / smallest > 1e4:
-        return [f"{value:.4g}" for value in values.tolist()]
+        return ".4g"
     decimals = max(0, 3 - max(-1, int(np.floor(np.log10(largest)))))
-    return [f"{value:,.{decimals}f}" for value in values.tolist()]
+    return f",.{decimals}f"
 
 
 def _printable(text: str) -> str:
     """Line ends and other control characters would break the alignment."""
     return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes: two for a wide sign, none for an accent."""
+    if text.isascii():
+        return len(text)
+    wide = sum(east_asian_width(sign) in "WF" for sign in text)
+    return len(text) + wide - sum(bool(combining(sign)) for sign in text)
 
 
 def _cut(text: str) -> str:

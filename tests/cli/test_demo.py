@@ -40,7 +40,9 @@ def test_demo(run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_demo_as_json(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("efemb.cli.demo._write_report", lambda model, tables, out: out.touch())
+    monkeypatch.setattr(
+        "efemb.cli.demo._write_report", lambda model, tables, train, out: out.touch()
+    )
     done = run("demo", *QUICK, "--out", tmp_path / "r.html", "--json", "--quiet")
     told = json.loads(done.out)
     assert Path(told["report"]).exists()

@@ -93,3 +93,10 @@ def test_compare_refuses(run, trips: Path, text: Path, blocked: Path) -> None:
     curve = run("compare", "nosuch.csv", "--curve", blocked / "curve.png")
     assert curve.code == 2
     assert "cannot write" in curve.err
+
+
+def test_models_of_other_values_are_refused_before_the_fits(run, trips: Path) -> None:
+    done = run("compare", trips, "--model", "p-emb", "--model", "b-emb", "-k", "2")
+    assert done.code == 2
+    assert "b-emb takes every count for 1" in done.err
+    assert "p-emb" in done.err

@@ -13,6 +13,11 @@ import efemb
 from efemb.cli.plot import PICTURES
 from efemb.export import read_word2vec
 
+FONT = (
+    "the font lacks some signs of the labels: name one that has them as font.family in a file "
+    "matplotlibrc\n"
+)
+
 
 @pytest.mark.parametrize("kind", [one for one in PICTURES if one != "weights"])
 def test_pictures(run, model: Path, tmp_path: Path, kind: str) -> None:
@@ -92,3 +97,34 @@ def test_info(run, model: Path) -> None:
     shown = run("info", model).out
     assert "rye bread" in shown
     assert "Basket()" in shown
+
+
+def test_maps_by_other_methods(run, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "map.png"
+    assert run("plot", model, "map", "--method", "tsne", "--out", out, "--dpi", "50").code == 0
+    assert out.stat().st_size > 1000
+    wrong = run("plot", model, "map", "--method", "tsn", "--out", out)
+    assert wrong.code == 2
+    assert "tsne" in wrong.err
+    wrong = run("plot", model, "topics", "--method", "tsne", "--out", out)
+    assert (wrong.code, "belongs to map" in wrong.err) == (2, True)
+
+
+def test_relations_are_checked_against_data(run, model: Path, trips: Path, tmp_path: Path) -> None:
+    out = tmp_path / "relations.svg"
+    done = run("plot", model, "relations", "--item", "chips", "--data", trips, "--out", out)
+    assert done.code == 0
+    assert out.stat().st_size > 1000
+    wrong = run("plot", model, "map", "--data", trips, "--out", out)
+    assert (wrong.code, "belongs to relations" in wrong.err) == (2, True)
+
+
+def test_signs_without_a_picture_are_one_remark(run, tmp_path: Path) -> None:
+    labels = ["日本茶", "tea", "coffee", "milk"]
+    data = efemb.simulate("p-emb", n_rows=50, n_entities=4, n_components=2, seed=0).data
+    data = efemb.Dataset(data.values, entities=labels)
+    efemb.PoissonEmbedding(2, random_state=0).fit(data).save(tmp_path / "model")
+    for kind in ("map", "similarity"):
+        done = run("plot", tmp_path / "model", kind, "--out", tmp_path / "x.png", "--dpi", "50")
+        assert done.code == 0
+        assert done.err in ("", FONT)  # some machines have such a font

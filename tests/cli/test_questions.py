@@ -142,3 +142,19 @@ def test_missing_and_foreign_folders(run, tmp_path: Path) -> None:
         done = run("similar", folder, "milk")
         assert done.code == 2
         assert word in done.err
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_filters_are_those_of_the_library(run, model: Path, command: str) -> None:
+    options = ("--where", "lantern", "--exclude", "cream")
+    done = run(command, model, *ASKED[command], *options, "-n", "9", "--json")
+    assert done.code == 0
+    found = {row["label"] for row in json.loads(done.out)}
+    assert found <= {"white metal lantern"}
+    assert found or command == "substitutes"
+
+
+def test_vectors_alone_only_suggest_substitutes(run, model: Path, trips: Path) -> None:
+    alone = run("substitutes", model, "chips", "--apart")
+    assert "--data FILE" in alone.err
+    assert "--data FILE" not in run("substitutes", model, "chips", "--data", trips).err

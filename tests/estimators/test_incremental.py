@@ -77,6 +77,15 @@ def test_a_labelled_dataset_grows_the_vocabulary() -> None:
     assert np.isfinite(model.score(efemb.Dataset(baskets(n_entities=5))))
 
 
+def test_a_tied_model_grows_and_stays_tied() -> None:
+    first = efemb.Dataset(baskets(n_entities=4), entities=["a", "b", "c", "d"])
+    second = efemb.Dataset(baskets(n_entities=3), entities=["x", "c", "a"])
+    model = efemb.PoissonEmbedding(2, structure="tied", random_state=0)
+    model.partial_fit(first).partial_fit(second)
+    assert model.vocabulary_.labels.tolist() == ["a", "b", "c", "d", "x"]
+    assert_array_equal(model.embedding_, model.context_)
+
+
 def test_growing_takes_each_value_to_its_label() -> None:
     """Data in another order of labels is the same data."""
     labels = ["a", "b", "c", "d"]

@@ -269,6 +269,16 @@ def test_bad_questions() -> None:
             laplace(model, X, **options)
 
 
+def test_questions_about_pairs_take_its_standard_errors() -> None:
+    X = counts(n_entities=6)
+    model = basket_model(X=X)
+    found = laplace(model, labelled(X))
+    for row in model.complements(LABELS[0], 4, errors=found, confidence=0.9):
+        one = found.interval(row["label"], LABELS[0], level=0.9)
+        assert (row["low"], row["high"]) == pytest.approx((one.low, one.high), rel=1e-6)
+    assert {"low", "high"} <= set(model.substitutes(LABELS[0], errors=found).columns)
+
+
 def test_models_that_cannot() -> None:
     X = counts(n_entities=6)
     for options, reason in (
@@ -276,7 +286,7 @@ def test_models_that_cannot() -> None:
         ({"combine": "reverse"}, "reverse"),
         ({"family": "categorical"}, "softmax"),
     ):
-        with pytest.raises(efemb.ParameterError, match=reason):
+        with pytest.raises(efemb.ParameterError, match=f"{reason}.*; stability"):
             laplace(basket_model(X=X, **options), labelled(X))
     lagged = fit(
         efemb.GaussianEmbedding(2, context=efemb.Lagged((-1, 1)), random_state=0), signals()

@@ -13,6 +13,7 @@ from efemb.plots import relations, topics
 from efemb.plots.canvas import GREY, PALETTES, label_text
 from efemb.table import Table
 from plots.models import baskets
+from query.toys import goods
 
 POSITIVE, NEGATIVE, _ = PALETTES["colorblind"]
 
@@ -127,7 +128,7 @@ def test_colours_tell_what_a_bar_is() -> None:
     assert bars_of(ax) == [(-3.0, GREY), (-2.0, NEGATIVE), (-1.0, NEGATIVE)]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "substitute",
-        "never together",
+        "other contexts",
     ]
 
 
@@ -170,3 +171,13 @@ def test_bad_relations_are_refused() -> None:
         relations(table[:0])
     with pytest.raises(DataError, match="no column 'product'"):
         relations(Table({"label": ["a"]}))
+
+
+def test_what_is_less_probable_is_no_complement_where_there_are_few() -> None:
+    """A list of complements that is longer than there are any goes on below zero."""
+    fitted = goods()
+    ax = relations(fitted, "soap", 5)
+    drawn = {bar.get_width(): to_hex(bar.get_facecolor()) for bar in ax.patches}
+    (complement,) = {colour for width, colour in drawn.items() if width > 0}
+    assert complement not in {colour for width, colour in drawn.items() if width < 0}
+    assert len(drawn) == 5

@@ -198,6 +198,16 @@ def test_tsne_is_the_same_in_every_run() -> None:
     np.testing.assert_array_equal(*drawn)
 
 
+@pytest.mark.parametrize("method", ["tsne", "umap"])
+@pytest.mark.parametrize("k", [1, 3])
+def test_maps_of_few_dimensions_and_few_entities(method: str, k: int) -> None:
+    if method == "umap":
+        pytest.importorskip("umap")
+    numbers = np.random.default_rng(0).normal(size=(6, k)).astype(np.float32)
+    ax = embedding_map(LabelledVectors(list("abcdef"), numbers), method=method)
+    assert np.isfinite(points_of(ax)).all()
+
+
 def test_umap_says_what_to_install() -> None:
     if pytest.importorskip("importlib.util").find_spec("umap") is not None:
         pytest.skip("umap-learn is installed")

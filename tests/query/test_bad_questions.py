@@ -20,6 +20,13 @@ class NegativeErrors:
         return -np.ones(len(entities))
 
 
+def silent(fitted: FittedEmbedding) -> FittedEmbedding:
+    """Tea does nothing to others."""
+    alpha = fitted.parameters.alpha.copy()
+    alpha[0] = 0.0
+    return model(fitted.parameters.rho, alpha, fitted.parameters.intercept, labels=GOODS)
+
+
 BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "similar: unknown": (lambda m: m.similar("cofee"), D, "did you mean 'coffee'"),
     "complements: unknown": (lambda m: m.complements("cofee"), D, "did you mean 'coffee'"),
@@ -117,6 +124,13 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
         P,
         "direction='given'",
     ),
+    "no context vector": (lambda m: silent(m).complements("tea"), D, "'tea' does to others"),
+    "no context vector of one": (
+        lambda m: silent(m).substitutes(["milk", "tea"]),
+        D,
+        "context_too=False",
+    ),
+    "no errors": (lambda m: m.complements("tea", errors=5), T, r"model.laplace\(data\)"),
     "negative errors": (lambda m: m.complements("tea", errors=NegativeErrors()), D, ">= 0"),
     "min_count without counts": (lambda m: m.similar("tea", min_count=3), P, "min_count needs"),
     "analogy of nothing": (lambda m: m.analogy([]), D, "no label was given"),

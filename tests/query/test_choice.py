@@ -68,8 +68,8 @@ def test_part_of_a_label_finds_it_if_only_one_fits(label: Any) -> None:
 
 AMBIGUOUS = {
     "BEER": r"'BEER' is ambiguous: it may be 'beer', 'Beer'; write more",
-    "apple": r"'apple' is ambiguous: it may be 'Apple pie', 'apple juice'; write more",
-    "e": r"'e' is ambiguous: it may be 'Apple pie', .*'beer', 'Beer' and 1 more; write more",
+    "apple": r"'apple' is ambiguous: it may be 'apple juice', 'Apple pie'; write more",
+    "e": r"'e' is ambiguous: it may be 'apple juice', 'beer', 'Apple pie', .* and 1 more;",
 }
 
 

@@ -259,6 +259,24 @@ def test_what_comes_together_beyond_chance_is_no_substitute() -> None:
     assert "coffee" not in fitted.substitutes("tea", data=X)["label"]
 
 
+def test_rows_confirm_a_substitute_or_leave_it_unclear() -> None:
+    fitted = goods()
+    X = np.zeros((400, 6))
+    X[:100, 0], X[100:200, 1] = 1, 1  # tea or coffee, never both
+    X[::7, 4] = X[::9, 5] = 1
+    found = fitted.substitutes("tea", data=X)
+    assert found["label"].tolist() == ["coffee", "towel", "soap"]
+    assert found["kind"].tolist() == ["substitute", "apart", "apart"]
+    assert found["lift_high"][0] < 1
+    assert fitted.substitutes("tea", data=X, apart=False)["label"].tolist() == ["coffee"]
+    X[95:130, :2] = 1  # about as often together as by chance
+    unclear = fitted.substitutes("tea", data=X)
+    assert unclear["label"].tolist() == ["coffee", "towel", "soap"]
+    assert unclear["kind"].tolist() == ["unclear", "apart", "apart"]
+    assert unclear["lift_low"][0] < 1 < unclear["lift_high"][0]
+    assert len(fitted.substitutes("tea", data=X, apart=False)) == 0
+
+
 def test_min_count_uses_the_counts_of_the_data() -> None:
     X = baskets()
     X[20:, 2] = 0

@@ -142,3 +142,11 @@ def test_loading_is_light(tmp_path: Path) -> None:
     assert {"numba", "sklearn", "scipy", "pandas", "pickle"} & set(done.stdout.split()) <= {
         "pickle"
     }
+
+
+def test_a_model_says_what_it_is_in_one_line() -> None:
+    data = efemb.simulate("p-emb", n_rows=30, n_entities=6, n_components=2, seed=0).data
+    shown = repr(fit(efemb.PoissonEmbedding(2, max_iter=1), data).fitted())
+    assert shown == (
+        "<PoissonEmbedding of 6 entities in 2 dimensions: Basket(), Poisson(), Identity()>"
+    )

@@ -31,12 +31,17 @@ def test_prints_aligned_with_few_digits() -> None:
     ]
 
 
+def test_wide_signs_take_two_columns_and_accents_none() -> None:
+    lines = repr(Table({"label": ["日本茶", "cafe\u0301", "tea"], "n": [1, 2, 3]})).splitlines()
+    assert lines == ["label   n", "日本茶  1", "cafe\u0301    2", "tea     3"]
+
+
 @pytest.mark.parametrize(
     ("values", "shown"),
     [
         ([1e-9, 1.0], ["1e-09", "1"]),
         ([123.456, 1.5], ["123.5", "1.5"]),
-        ([float("nan"), 0.25], ["nan", "0.2500"]),
+        ([float("nan"), 0.25], ["", "0.2500"]),
         ([float("inf"), 0.5], ["inf", "0.5000"]),
         ([2.5e9 + 0.5, 1.0], ["2.5e+09", "1"]),
         ([0.0, 0.0], ["0", "0"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import pkgutil
 import sys
@@ -49,22 +51,28 @@ def _options(
     """
 
 
-def build() -> typer.Typer:
-    """The application with the function `command` of every file in this folder."""
+def build(asked: str | None = None) -> typer.Typer:
+    """The application with the function `command` of every file in this folder.
+
+    Only of the one that is asked for, if there is such a one: the others need not be read.
+    """
     # Plain help: examples keep their lines, and there are no colours to switch off.
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_options)
-    for module in pkgutil.iter_modules(__path__):
-        if not module.name.startswith("_"):
-            found = importlib.import_module(f"{__name__}.{module.name}")
-            app.command(module.name.replace("_", "-"))(found.command)
+    files = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
+    for name in [asked] if asked in files else files:
+        found = importlib.import_module(f"{__name__}.{name}")
+        app.command(name.replace("_", "-"))(found.command)
     return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input; errors are one line."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    # The system takes back what is left at the end; collecting it would take a tenth of a second.
+    atexit.register(gc.freeze)
     try:
-        build()(args=None if arguments is None else list(arguments), prog_name="efemb")
+        build(given[0] if given else None)(args=given, prog_name="efemb")
     except EfembError as error:
         _stop(error, BAD_INPUT)
     except OSError as error:

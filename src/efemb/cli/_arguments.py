@@ -27,6 +27,13 @@ Which = Annotated[str, typer.Option(help="Vectors: auto, rho, alpha or both.", m
 MinCount = Annotated[
     int | None, typer.Option(help="Only what is seen at least so often.", min=1, metavar="N")
 ]
+Where = Annotated[
+    str | None, typer.Option(help="Only labels that contain this text.", metavar="TEXT")
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(help="Never show this label; repeat for several.", metavar="LABEL"),
+]
 MinSupport = Annotated[
     int | None, typer.Option(help="With --data: least baskets with both.", min=0, metavar="N")
 ]

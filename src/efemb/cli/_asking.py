@@ -19,11 +19,6 @@ def opened(path: Path) -> FittedEmbedding:
     return load(path)
 
 
-def filters(min_count: int | None) -> dict[str, Any]:
-    """Filters that were asked for."""
-    return {} if min_count is None else {"min_count": min_count}
-
-
 class Labels:
     """Labels of a model by what people type: any part of a label that no other has.
 
@@ -47,6 +42,17 @@ class Labels:
         """One label, or a list of several."""
         found = [self.one(part) for part in typed]
         return found if len(found) > 1 else found[0]
+
+    def filters(
+        self, min_count: int | None, where: str | None, exclude: list[str] | None
+    ) -> dict[str, Any]:
+        """Filters that were asked for."""
+        found: dict[str, Any] = {} if min_count is None else {"min_count": min_count}
+        if where is not None:
+            found["where"] = where
+        if exclude:
+            found["exclude"] = [self.one(typed) for typed in exclude]
+        return found
 
     def context(self, parts: list[str]) -> Any:
         """`beer=2 chips` as amounts; words of a text stay in their order."""

@@ -72,6 +72,7 @@ def command(
         raise ParameterError("compare is for rows of numbers; score text with efemb evaluate")
     say(sizes(found))
     names = list(dict.fromkeys(wanted)) or [chosen_model(None, found, say)]
+    _check_values(names, found)
     lengths = components or [k for k in SIZES if 2 * k <= found.n_entities] or [1]
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs}
     if max_iter is not None:
@@ -87,6 +88,17 @@ def command(
 
         write_picture(score_curve(table, x="n_components"), curve)
         say(f"curve: {curve}")
+
+
+def _check_values(names: list[str], data: Dataset) -> None:
+    """Before the fits: scores of what was bought are not those of how much was bought."""
+    stored = data.values.data if data.is_sparse else data.values
+    if "b-emb" in names and len(names) > 1 and bool((stored > 1).any()):
+        others = ", ".join(name for name in names if name != "b-emb")
+        raise ParameterError(
+            f"b-emb takes every count for 1, so its score is not comparable with that of {others}: "
+            "compare it alone, or give a file of zeros and ones"
+        )
 
 
 def _split(data: Dataset, test: float, seed: int) -> tuple[Dataset, Dataset]:

@@ -18,6 +18,8 @@ def command(
     count: of.Count = None,
     encoding: of.Encoding = "utf-8",
     min_count: of.MinCount = None,
+    where: of.Where = None,
+    exclude: of.Exclude = None,
     min_support: of.MinSupport = None,
     as_json: of.Json = False,
 ) -> None:
@@ -29,12 +31,14 @@ def command(
       efemb complements model milk
       efemb complements model milk --data trips.csv --min-support 5
     """
-    from efemb.cli._asking import Labels, data_of, filters, opened
+    from efemb.cli._asking import Labels, data_of, opened
     from efemb.cli._show import show
 
     found = opened(model)
-    query = Labels(found).query(items)
-    options: dict[str, Any] = {**filters(min_count), "direction": direction}
+    labels = Labels(found)
+    query = labels.query(items)
+    options: dict[str, Any] = {"direction": direction}
+    options |= labels.filters(min_count, where, exclude)
     told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     options["data"] = data_of(data, found, **told)
     if min_support is not None:

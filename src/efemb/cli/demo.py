@@ -72,7 +72,7 @@ def command(
         f"solver {model.solver_}, {model.gradient_} gradients\n"
     )
     tables = answers(model, train, test)
-    _write_report(model, tables, out)
+    _write_report(model, tables, train, out)
     if as_json:
         show_json({**{title: list(table) for title, table in tables.items()}, "report": out})
         return
@@ -114,7 +114,7 @@ def answers(model: Any, train: Dataset, test: Dataset) -> dict[str, Table]:
         "Complements: largest rho . alpha, bought together at least 5 times": model.complements(
             items, SHOWN, min_support=LEAST_TOGETHER, **bought
         ),
-        "Substitutes: alike, but rarely together": model.substitutes(
+        "Substitutes: alike, but surely together less often than by chance": model.substitutes(
             items, SHOWN, apart=False, **bought
         ),
         "Topics: the first items of some dimensions, after varimax": model.topics(
@@ -137,7 +137,7 @@ def popular_items(train: Dataset) -> list[Any]:
     return list(chosen.values())
 
 
-def _write_report(model: Any, tables: dict[str, Table], out: Path) -> None:
+def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Path) -> None:
     from efemb.plots import embedding_map, history, relations
     from efemb.plots.page import Page
 
@@ -152,6 +152,7 @@ def _write_report(model: Any, tables: dict[str, Table], out: Path) -> None:
     item = tables["Similar items: cosine of rho"]["query"][0]
     page.section("Pictures")
     page.figure(embedding_map(model), "The items, on the two first principal axes of rho")
-    page.figure(relations(model, item, min_count=LEAST_BASKETS), f"Relations of {item}")
+    picture = relations(model, item, min_count=LEAST_BASKETS, data=train)
+    page.figure(picture, f"Relations of {item}")
     page.figure(history(model), "Training")
     page.write(out)

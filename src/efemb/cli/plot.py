@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from efemb.fitted import FittedEmbedding
 
 ENDINGS = (".png", ".svg", ".pdf")
+METHODS = ("pca", "tsne", "umap")
 
 
 def command(
@@ -31,6 +35,13 @@ def command(
     number: Annotated[
         int | None, typer.Option("--number", "-n", help="How many to show.", min=1, metavar="N")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Of relations: baskets that confirm substitutes.", metavar="FILE"),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="Of a map: pca, tsne or umap.", metavar="NAME")
+    ] = "pca",
     dpi: Annotated[int, typer.Option(help="Dots an inch.", min=30, metavar="N")] = 200,
     as_json: of.Json = False,
 ) -> None:
@@ -38,33 +49,49 @@ def command(
 
     \b
       efemb plot model map --out map.png
-      efemb plot model relations --item milk
+      efemb plot model map --method tsne
+      efemb plot model relations --item milk --data trips.csv
       efemb plot model similarity --item milk --item beer --item chips
       efemb plot model topics --number 6
       efemb plot model weights --out neurons.pdf
 
     \b
-    map          all vectors, the most frequent labelled
+    map          all vectors, the most frequent labelled; tsne and umap show
+                 finer groups, and take about a minute for 8,000 items
     relations    complements and substitutes of an item
     similarity   cosines of some items
     topics       the first items of each dimension
     weights      neurons and their neighbours, seen from above
     history      score and objective while it was fitted
     """
-    from efemb.cli._asking import Labels, opened
+    from efemb.cli._asking import Labels, data_of, opened
     from efemb.cli._show import show_json
 
-    if kind not in PICTURES:
-        raise ParameterError(f"there is no picture {kind!r}; {suggest(kind, PICTURES)}")
+    _check_options(kind, method, data)
     check_picture(out)
     found = opened(model)
     labels = Labels(found)
     shown = [labels.one(typed) for typed in items or []]
-    write_picture(PICTURES[kind](found, shown, number), out, dpi)
+    options: dict[str, Any] = {"map": {"method": method}}.get(kind, {})
+    if data is not None:
+        options = {"data": data_of(data, found)}
+    with _missing_signs_told():
+        write_picture(PICTURES[kind](found, shown, number, **options), out, dpi)
     if as_json:
         show_json({"picture": kind, "written": out})
     else:
         typer.echo(f"{kind} drawn to {out}")
+
+
+def _check_options(kind: str, method: str, data: Path | None) -> None:
+    if kind not in PICTURES:
+        raise ParameterError(f"there is no picture {kind!r}; {suggest(kind, PICTURES)}")
+    if method not in METHODS:
+        raise ParameterError(f"--method {method}: {suggest(method, METHODS)}")
+    owners = (("--method", method != "pca", "map"), ("--data", data is not None, "relations"))
+    for option, given, owner in owners:
+        if given and kind != owner:
+            raise ParameterError(f"{option} belongs to {owner}, not to {kind}")
 
 
 def check_picture(path: Path) -> None:
@@ -81,16 +108,30 @@ def write_picture(picture: Any, path: Path, dpi: int = 200) -> None:
     from efemb.files import complete_or_absent, file_target
 
     target = file_target(path)
+    form = target.suffix.lower()[1:]
     with complete_or_absent(target) as stream:
-        picture.figure.savefig(
-            stream, format=target.suffix.lower()[1:], dpi=dpi, bbox_inches="tight"
+        picture.figure.savefig(stream, format=form, dpi=dpi, bbox_inches="tight")
+
+
+@contextmanager
+def _missing_signs_told() -> Iterator[None]:
+    """One remark instead of a warning for each sign that the font does not have."""
+    from efemb.cli._show import remark
+
+    with warnings.catch_warnings(record=True) as missing:
+        warnings.filterwarnings("always", message="Glyph .* missing")
+        yield
+    if missing:
+        remark(
+            "the font lacks some signs of the labels: name one that has them as font.family in "
+            "a file matplotlibrc"
         )
 
 
-def _map(model: FittedEmbedding, items: list[Any], number: int | None) -> Any:
+def _map(model: FittedEmbedding, items: list[Any], number: int | None, method: str = "pca") -> Any:
     from efemb.plots import embedding_map
 
-    return embedding_map(model, labels=items or number or 40)
+    return embedding_map(model, method=method, labels=items or number or 40, progress=True)
 
 
 def _history(model: FittedEmbedding, items: list[Any], number: int | None) -> Any:
@@ -105,12 +146,14 @@ def _topics(model: FittedEmbedding, items: list[Any], number: int | None) -> Any
     return topics(model, n=number or 8)
 
 
-def _relations(model: FittedEmbedding, items: list[Any], number: int | None) -> Any:
+def _relations(
+    model: FittedEmbedding, items: list[Any], number: int | None, data: Any = None
+) -> Any:
     from efemb.plots import relations
 
     if len(items) != 1:
         raise ParameterError("relations are those of one item: --item LABEL")
-    return relations(model, items[0], number or 8)
+    return relations(model, items[0], number or 8, data=data)
 
 
 def _similarity(model: FittedEmbedding, items: list[Any], number: int | None) -> Any:
@@ -125,7 +168,7 @@ def _weights(model: FittedEmbedding, items: list[Any], number: int | None) -> An
     return spatial_weights(model)
 
 
-PICTURES = {
+PICTURES: dict[str, Callable[..., Any]] = {
     "map": _map,
     "history": _history,
     "topics": _topics,

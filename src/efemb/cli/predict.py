@@ -17,6 +17,8 @@ def command(
         bool, typer.Option("--new", help="Only what is not in the context: complete a basket.")
     ] = False,
     min_count: of.MinCount = None,
+    where: of.Where = None,
+    exclude: of.Exclude = None,
     as_json: of.Json = False,
 ) -> None:
     """Show what belongs into a basket or between words.
@@ -25,9 +27,11 @@ def command(
       efemb predict model beer=2 chips --new
       efemb predict text-model once upon a
     """
-    from efemb.cli._asking import Labels, filters, opened
+    from efemb.cli._asking import Labels, opened
     from efemb.cli._show import show
 
     found = opened(model)
     ask = found.complete if new else found.predict
-    show(ask(Labels(found).context(context), number, **filters(min_count)), as_json)
+    labels = Labels(found)
+    chosen = labels.filters(min_count, where, exclude)
+    show(ask(labels.context(context), number, **chosen), as_json)

@@ -11,6 +11,8 @@ def command(
     number: of.Number = 10,
     which: of.Which = "auto",
     min_count: of.MinCount = None,
+    where: of.Where = None,
+    exclude: of.Exclude = None,
     as_json: of.Json = False,
 ) -> None:
     """Show what is most like an item.
@@ -20,11 +22,13 @@ def command(
     \b
       efemb similar model "greek yogurt"
       efemb similar model milk beer --number 3 --json
+      efemb similar model milk --where organic --min-count 50
     """
-    from efemb.cli._asking import Labels, filters, opened
+    from efemb.cli._asking import Labels, opened
     from efemb.cli._show import show
 
     found = opened(model)
-    query = Labels(found).query(items)
+    labels = Labels(found)
+    query, chosen = labels.query(items), labels.filters(min_count, where, exclude)
     vectors = found.vectors(which)  # type: ignore[arg-type]  # checked there
-    show(vectors.similar(query, number, **filters(min_count)), as_json)
+    show(vectors.similar(query, number, **chosen), as_json)

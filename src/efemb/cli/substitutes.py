@@ -20,29 +20,37 @@ def command(
     count: of.Count = None,
     encoding: of.Encoding = "utf-8",
     min_count: of.MinCount = None,
+    where: of.Where = None,
+    exclude: of.Exclude = None,
     min_support: of.MinSupport = None,
     apart: Annotated[
-        bool, typer.Option("--apart", help="Also what is never together for other reasons.")
+        bool, typer.Option("--apart", help="Also what is unclear, or apart for other reasons.")
     ] = False,
     as_json: of.Json = False,
 ) -> None:
     """Show what takes an item's place.
 
-    Substitutes suit the same baskets, but lower each other's rho . alpha.
+    Substitutes suit the same baskets, but lower each other's rho . alpha. Vectors alone only
+    suggest them; with --data only those are shown that are surely bought together less often
+    than by chance.
 
     \b
-      efemb substitutes model milk
-      efemb substitutes model milk --data trips.csv --min-count 50
+      efemb substitutes model milk --data trips.csv
+      efemb substitutes model milk --data trips.csv --apart
     """
-    from efemb.cli._asking import Labels, data_of, filters, opened
-    from efemb.cli._show import show
+    from efemb.cli._asking import Labels, data_of, opened
+    from efemb.cli._show import remark, show
 
     found = opened(model)
-    query = Labels(found).query(items)
-    options: dict[str, Any] = {**filters(min_count), "direction": direction, "apart": apart}
+    labels = Labels(found)
+    query = labels.query(items)
+    options: dict[str, Any] = {"direction": direction, "apart": apart}
+    options |= labels.filters(min_count, where, exclude)
     told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     options["data"] = data_of(data, found, **told)
     if min_support is not None:
         options["min_support"] = min_support
-    none = "nothing suits the same baskets and is kept away; --apart shows what is merely apart"
+    none = "nothing suits the same baskets and is surely kept away; --apart shows what may be"
     show(found.substitutes(query, number, **options), as_json, empty="" if apart else none)
+    if data is None and not as_json:
+        remark("suggested by the vectors alone; --data FILE tells which the baskets confirm")

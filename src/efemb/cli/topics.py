@@ -24,6 +24,8 @@ def command(
         typer.Option(help="varimax: dimensions with few large numbers.", metavar="NAME"),
     ] = None,
     min_count: of.MinCount = None,
+    where: of.Where = None,
+    exclude: of.Exclude = None,
     as_json: of.Json = False,
 ) -> None:
     """Show the first items of each dimension.
@@ -32,8 +34,10 @@ def command(
       efemb topics model --number 3
       efemb topics model --rotate varimax --min-count 50
     """
-    from efemb.cli._asking import filters, opened
+    from efemb.cli._asking import Labels, opened
     from efemb.cli._show import show
 
-    options: dict[str, Any] = {**filters(min_count), "topic": topic, "by": by}
-    show(opened(model).topics(number, vectors=vectors, rotate=rotate, **options), as_json)
+    found = opened(model)
+    options: dict[str, Any] = Labels(found).filters(min_count, where, exclude)
+    options |= {"topic": topic, "by": by}
+    show(found.topics(number, vectors=vectors, rotate=rotate, **options), as_json)

@@ -52,7 +52,9 @@ def _more_rows(parameters: Parameters, n: int, rng: np.random.Generator) -> Para
     intercept = parameters.intercept
     if intercept is not None:
         intercept = np.concatenate([intercept, np.full(n, intercept.min(), intercept.dtype)])
-    return Parameters(extended(parameters.rho), extended(parameters.alpha), intercept)
+    tied = np.array_equal(parameters.rho, parameters.alpha)
+    rho = extended(parameters.rho)
+    return Parameters(rho, rho if tied else extended(parameters.alpha), intercept)
 
 
 def _more(state: State, n: int) -> State:

@@ -47,8 +47,9 @@ def fold_in(
         columns are the known ones. Known entities that are not there count as absent.
     context_too : bool, default=True
         Also solve alpha. Otherwise it stays 0 (positive models: small), and the new entities tell
-        nothing about others. Neighbours of known entities stay who they are, so that new neurons
-        are in nobody's context in any case.
+        nothing about others: enough, and several times faster, where only they are predicted.
+        Neighbours of known entities stay who they are, so that new neurons are in nobody's
+        context in any case.
     prior : {"fitted", "model"} or Prior, default="fitted"
         Of the new vectors. A model that was stopped early has shorter vectors than its prior alone
         would give; "fitted" is a Normal of the spread that the known vectors have, or the model's
@@ -116,8 +117,11 @@ def _check_model(fitted: FittedEmbedding) -> None:
     spec = fitted.spec
     reason = ""
     if isinstance(spec.context, Window):
-        reason = "this one is of text"
-    elif spec.combine.reverse:
+        raise ParameterError(
+            "fold_in does not take text: every word around a new one would have to change as "
+            "well; fit again with a corpus that has the new words"
+        )
+    if spec.combine.reverse:
         reason = "combine='reverse' predicts the context from the entity"
     elif spec.structure.name() != "per-entity":
         reason = f"structure={spec.structure!r} shares vectors"

@@ -36,7 +36,7 @@ from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 
 AT_ONCE = 512  # entities solved side by side
-MANY_ROWS, THINNING, COARSE = 20_000, 8, 3.0
+MANY_ROWS, THINNING = 20_000, 8
 CELLS_AT_ONCE = 1 << 27
 
 
@@ -100,7 +100,7 @@ class Grown:
             # Far from the solution a part of the rows shows the way as well as all of them.
             few = EntityPosterior(given.thinned(THINNING), self.spec.prior_rho)
             problems = few.begin(start)
-            problems.run(COARSE * nats)
+            problems.run(nats)
             problems.change(posterior.evaluate)
         else:
             problems = posterior.begin(start)

@@ -154,13 +154,21 @@ class Laplace:
         numbers = {"value": value, "standard_error": error, "low": low, "high": high}
         return Table({**columns, **numbers})
 
+    def standard_errors(self, entities: Ints, given: Ints) -> Floats:
+        """Standard errors of rho_n . alpha_m for pairs of codes: `complements(errors=)`."""
+        return self._products_of(entities, given)[1]
+
     # -- inside ---------------------------------------------------------------------------------
 
     def _products(self, n: Any, m: Any) -> tuple[Floats, Floats]:
         """Inner products and their standard errors."""
+        return self._products_of(*self._pairs(n, m))
+
+    def _products_of(self, entity: Ints, context: Ints) -> tuple[Floats, Floats]:
         if self._bound.n_slots > 1:
             raise ParameterError("alpha_m is not one vector here: a member has one for each offset")
-        entity, context = self._pairs(n, m)
+        if len(entity) == 0:
+            return np.zeros(0), np.zeros(0)
         some, place = np.unique(entity, return_inverse=True)
         k = self.model.n_components
         vectors, covariance = self._found(some)
@@ -271,4 +279,7 @@ def _check_model(fitted: FittedEmbedding) -> None:
     elif fitted.parameters.rho.ndim > 2:
         reason = "it takes scalar data"
     if reason:
-        raise ParameterError(f"laplace takes each embedding as a regression, but {reason}")
+        raise ParameterError(
+            f"laplace takes each embedding as a regression, but {reason}; stability() compares "
+            "fits of several seeds, whatever the model"
+        )

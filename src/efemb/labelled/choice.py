@@ -43,7 +43,7 @@ class Choice:
     match : {"exact", "prefix"}
         "prefix" also takes part of a label, whatever its case: a label that is equal but for
         case, else one that starts with the text, else one that contains it. More than one such
-        label is an error that names them.
+        label is an error that names them, the most frequent first.
     unknown : {"error", "skip"}
         Skip labels that are not known; at least one must be.
     counts : array (N,), optional
@@ -108,8 +108,12 @@ class Choice:
         """`rows` less some codes."""
         if len(codes) == 0:
             return self.rows
-        rows = np.arange(len(self.vocabulary)) if self.rows is None else self.rows
-        return np.setdiff1d(rows, codes)
+        kept = np.ones(len(self.vocabulary), dtype=bool)
+        if self.rows is not None:
+            kept[:] = False
+            kept[self.rows] = True
+        kept[codes] = False
+        return np.flatnonzero(kept)
 
     @cached_property
     def _folded(self) -> list[str]:
@@ -125,8 +129,11 @@ class Choice:
         )
         for test in tests if text else ():
             if found := [i for i, one in enumerate(self._folded) if test(one)]:
-                return found
+                return found if self.counts is None else sorted(found, key=self._rarity)
         return []
+
+    def _rarity(self, code: int) -> float:
+        return -float(self.counts[code]) if self.counts is not None else 0.0
 
     def _rows(self, where: Any, exclude: Any, min_count: float | None) -> Ints | None:
         """Codes of the possible answers, ascending; None where all are."""

@@ -22,7 +22,8 @@ WORDS = {
     "more": "more probable",
     "substitute": "substitute",
     "less": "less probable",
-    "apart": "never together",
+    "unclear": "perhaps a substitute",
+    "apart": "other contexts",
 }
 
 
@@ -56,11 +57,12 @@ def relations(
     -------
     Axes
         The largest product on top, coloured by `kind` where the table has it, else by sign. What
-        is merely never together with the item (`kind` "apart") is grey; intervals are drawn where
-        the table has them.
+        merely comes in other contexts than the item (`kind` "apart") is grey, what `data` leave
+        unclear is pale; intervals are drawn where the table has them.
     """
     positive, negative, _ = palette_of(palette)
-    colours = dict(zip(WORDS, (positive, positive, negative, negative, GREY), strict=True))
+    hues = (positive, positive, negative, negative, _pale(negative), GREY)
+    colours = dict(zip(WORDS, hues, strict=True))
     names, kinds, products, bounds = _bars(model, item, n, options)
     order = np.argsort(products, kind="stable")
     ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(order)))
@@ -83,6 +85,12 @@ def relations(
     return ax
 
 
+def _pale(colour: str) -> str:
+    """A colour #RRGGBB, mixed with white."""
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - 0.45 * (255 - part)):02X}" for part in parts)
+
+
 Bars = tuple[list[str], list[str], Floats, Floats | None]
 
 
@@ -95,8 +103,12 @@ def _bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bars:
     fitted = fitted_model(model)
     if item is None or not isinstance(item, str | int | float | np.generic):
         raise InputTypeError(f"relations of one item are drawn: give its label, not {item!r}")
-    first = _of_table(fitted.complements(item, n, **options))
+    drawn = fitted.complements(item, n, **options)
+    # Among few entities the list goes on with what the item makes less probable.
+    first = _of_table(drawn[: int((drawn["product"] > 0).sum())])
     second = _of_table(fitted.substitutes(item, n, **options))
+    if not first[0]:
+        return second
     known = set(first[0])
     kept = [place for place, name in enumerate(second[0]) if name not in known]
     bounds = None

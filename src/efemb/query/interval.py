@@ -12,7 +12,7 @@ from efemb.types import Floats, Ints
 
 
 class ProductErrors(Protocol):
-    """Something that knows how certain inner products are."""
+    """Something that knows how certain inner products are, such as `Laplace`."""
 
     def standard_errors(self, entities: Ints, given: Ints) -> Floats:
         """Standard error of rho_n . alpha_m for pairs of codes (n, m)."""

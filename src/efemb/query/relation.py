@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from efemb.errors import InputTypeError, ParameterError
+from efemb.data.vocabulary import shorten
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.labelled import Choice, Options
 from efemb.nearest import checked_number, largest_products
 from efemb.query.affinity import Affinity, Direction
 from efemb.query.interval import ProductErrors, product_interval
 from efemb.query.support import Support, checked_support, lift_interval, quantile
 from efemb.table import Table
-from efemb.types import Bools, Floats, Ints
+from efemb.types import Bools, Ints
 
 if TYPE_CHECKING:
     from efemb.query.queries import Queries
 
 MIN_SIMILARITY = 0.5  # of contexts that are alike
+KINDS = ("substitute", "unclear", "apart")
 
 
 class PairOptions(Options, total=False):
@@ -50,6 +52,8 @@ class Pairing:
     ) -> None:
         fitted = model.fitted()
         quantile(confidence)
+        if errors is not None and not hasattr(errors, "standard_errors"):
+            raise InputTypeError(f"errors= takes what model.laplace(data) gives, not {errors!r}")
         if errors is not None and direction != "given":
             raise ParameterError("errors= belong to rho_n . alpha_m: use direction='given'")
         self.affinity = Affinity(fitted, direction, center)
@@ -60,6 +64,16 @@ class Pairing:
         self.labels = fitted.entities.labels
         self.choice = Choice(fitted.entities, counts=counts, **options)
         self.rows = np.arange(len(self.labels)) if self.choice.rows is None else self.choice.rows
+
+    def asked(self, item: Any) -> Ints:
+        """Codes of the items in question; each must do something to others."""
+        codes = self.choice.codes(item)
+        for code in codes[~self.affinity.right[codes].any(axis=1)].tolist():
+            raise DataError(
+                f"the model does not know what {shorten(self.labels[code])} does to others: its "
+                "context vector is 0, as fold_in(..., context_too=False) leaves it; ask similar()"
+            )
+        return codes
 
     def table(self, first: dict[str, Any], n: Ints, m: Ints, extra: dict[str, Any]) -> Table:
         """Products of pairs with everything that is known about them; `first` names the pairs."""
@@ -85,12 +99,13 @@ class Pairing:
             return np.ones(len(self.rows), dtype=bool)
         return np.asarray(self.support.expected(self.rows, m) >= self.min_support)
 
-    def surely_together(self, m: int, rows: Ints) -> Bools:
-        """Which entities share more rows of the data with m than chance explains."""
+    def surely(self, m: int, rows: Ints) -> tuple[Bools, Bools]:
+        """Which entities are surely more, and surely less, often with m than by chance."""
         if self.support is None:
-            return np.zeros(len(rows), dtype=bool)
+            return np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
         together, expected = self.support.together(m)[rows], self.support.expected(rows, m)
-        return np.asarray(lift_interval(together, expected, self.confidence)[1] > 1)
+        _, low, high = lift_interval(together, expected, self.confidence)
+        return np.asarray(low > 1), np.asarray(high < 1)
 
     def answer(
         self, item: Any, codes: Ints, found: list[Ints], extra: dict[str, Any] | None = None
@@ -127,8 +142,9 @@ def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOp
         Only pairs with so many rows together; needs `data`.
     confidence : float
         Of the intervals.
-    errors : object with `standard_errors(n, m)`, optional
-        Knows the standard errors of inner products; adds `low` and `high` around `product`.
+    errors : Laplace, or another object with `standard_errors(n, m)`, optional
+        Knows the standard errors of inner products, as `model.laplace(data)` does; adds `low` and
+        `high` around `product`.
     where, exclude, min_count, match, unknown
         Which entities may be answers, applied before the search; see `Choice`.
 
@@ -138,7 +154,7 @@ def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOp
         label, product, and what the options add; the largest product first.
     """
     size, pairing = checked_number(n), Pairing(model, **options)
-    codes = pairing.choice.codes(item)
+    codes = pairing.asked(item)
     left, right = pairing.affinity.left, pairing.affinity.right
     if pairing.min_support is None:
         nearest, _ = largest_products(left, right[codes], size + 1, pairing.choice.rows)
@@ -168,7 +184,13 @@ def substitutes(
     them apart: "substitute" where `context_similarity` is at least `min_similarity`, else "apart".
     It is the correlation over all entities j of rho_n . alpha_j and rho_m . alpha_j: whether n
     and m answer alike to whatever is in their context. Only entities with a product below their
-    mean over all j are listed, and with `data` none whose lift is surely above 1.
+    mean over all j are listed.
+
+    Vectors of rare entities are rough, and a product alone is weak evidence: give `data`. Then
+    "substitute" is what comes in the same contexts with a lift surely below 1, whatever its
+    product; what is alike but not so surely apart is "unclear", and what has a lift surely above 1
+    is not listed. Where the same things are bought together, as by wholesalers, few substitutes
+    or none are left, which is the answer.
 
     Parameters
     ----------
@@ -179,7 +201,7 @@ def substitutes(
     min_similarity : float
         Correlation from which contexts count as the same.
     apart : bool
-        Also list, after the substitutes, what is merely never together.
+        Also list, after the substitutes, what is unclear and what is merely never together.
     min_support : number, optional
         Only pairs of which so many rows would hold both if they were independent: being apart
         then means something. Needs `data`.
@@ -188,7 +210,7 @@ def substitutes(
     -------
     Table
         label, product, context_similarity, kind, and what the options add; substitutes first,
-        the smallest product first.
+        then what is unclear, each with the smallest product first.
     """
     fitted = model.fitted()
     if fitted.spec.positive_rho and fitted.spec.positive_alpha:
@@ -198,24 +220,28 @@ def substitutes(
         )
     limit = _cosine(min_similarity)
     size, pairing = checked_number(n), Pairing(model, **options)
-    codes = pairing.choice.codes(item)
+    codes = pairing.asked(item)
     near, answers = pairing.affinity, pairing.affinity.responses
     usual = near.usual(np.arange(len(answers)))
-    found, alike = [], []
+    found, alike, kinds = [], [], []
     for m in codes.tolist():
         rows = pairing.rows[pairing.often_expected(m)]
         product = near.left[rows] @ near.right[m]
-        kept = (product < usual[rows]) & (rows != m) & ~pairing.surely_together(m, rows)
-        rows, product = rows[kept], product[kept]
         cosine = np.clip(answers[rows] @ answers[m], -1.0, 1.0)
-        order = np.lexsort((product, cosine < limit))
+        more, fewer = pairing.surely(m, rows)
+        kind = np.where(cosine < limit, 2, np.where(fewer, 0, 1 if pairing.support else 0))
+        confirmed = fewer & (kind == 0)
+        kept = np.flatnonzero(((product < usual[rows]) | confirmed) & (rows != m) & ~more)
+        order = kept[np.lexsort((product[kept], kind[kept]))]
         if not apart:
-            order = order[: np.count_nonzero(cosine >= limit)]
+            order = order[kind[order] == 0]
         found.append(rows[order[:size]])
         alike.append(cosine[order[:size]])
-    similarity: Floats = np.concatenate(alike)
-    kind = np.where(similarity >= limit, "substitute", "apart")
-    extra = {"context_similarity": similarity, "kind": kind}
+        kinds.append(kind[order[:size]])
+    extra = {
+        "context_similarity": np.concatenate(alike),
+        "kind": np.array(KINDS, dtype=object)[np.concatenate(kinds)],
+    }
     return pairing.answer(item, codes, found, extra)
 
 

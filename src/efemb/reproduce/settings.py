@@ -175,7 +175,7 @@ MOVIES = (
 # paper's objective is climbed in minibatches of rows, for so many passes.
 TRIP_PASSES = 20
 TRIP_PILOT = 2  # passes of the fits that choose the Adagrad constant
-TRIP_PENALTY, TRIP_PCA_PASSES, TRIP_POSITIVE_PASSES = 8.0, 200, 50
+TRIP_PENALTY, TRIP_PCA_PASSES, TRIP_POSITIVE_PASSES = 8.0, 100, 50
 FOLDED_IN = 1_500  # test trips of HPF and Poisson PCA, whose fold-in is slow
 TRIP_STEPS = (0.1, 0.2, 0.5)
 SAMPLED_ZEROS = 1024
