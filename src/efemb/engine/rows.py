@@ -21,6 +21,7 @@ from efemb.vectors import Vectors
 from efemb.zeros import NegativeSampling
 
 BLOCK_ROWS, STAGE_ROWS = 1024, 8192  # whose cells, or only entries, are worked on at a time
+BLOCK_ENTITIES = 2048
 
 
 class RowsSolver(Solver[RowBags]):
@@ -156,7 +157,7 @@ class RowsSolver(Solver[RowBags]):
         zero_weight = self._zero_weight(block, weight)
         stage = self._stage(vectors, columns)
         column_weight = columns.full_weight(len(vectors.target))
-        itself = np.einsum("nk,nk->n", vectors.target, vectors.bag[: len(vectors.target)])
+        itself = self._own_products(vectors)
         new = np.empty_like if stage is None else np.zeros_like  # cells write every number
         gradient = Vectors(
             new(vectors.target), np.zeros_like(vectors.bag), np.zeros_like(vectors.intercept)
@@ -171,6 +172,16 @@ class RowsSolver(Solver[RowBags]):
             else:
                 value += entry_terms(entries, stage, *weights)
         return value, gradient
+
+    def _own_products(self, vectors: Vectors) -> Floats:
+        """rho_n . alpha_n of every entity."""
+        found = np.empty_like(vectors.intercept)
+
+        def work(part: slice) -> None:
+            np.einsum("nk,nk->n", vectors.target[part], vectors.bag[part], out=found[part])
+
+        list(self.pool.map(work, cut(len(found), BLOCK_ENTITIES)))
+        return found
 
     def _stage(self, vectors: Vectors, columns: Columns) -> ZeroStage | None:
         """How zeros are added up, None where every cell is visited."""
