@@ -133,9 +133,8 @@ class Entries:
         from efemb.kernels.sparse import column_sums
 
         n, pool = len(edges) - 1, self.solver.pool
-        n_parts = (
-            1 if pool.n == 1 else 4 * pool.n
-        )  # whoever adds up an entity, the bits are the same
+        # Whoever adds up an entity, the bits are the same.
+        n_parts = 1 if pool.n == 1 else 4 * pool.n
         share = np.arange(1, n_parts) * len(order) // n_parts
         ends = [0, *np.searchsorted(edges, share), n]
         list(pool.map(lambda ab: column_sums(*ab, edges, order, *arrays), list(pairwise(ends))))
