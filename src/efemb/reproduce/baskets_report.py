@@ -25,17 +25,13 @@ from efemb.reproduce.settings import FOLDED_IN, SAMPLED, TRIP_PASSES
 from efemb.reproduce.showing import (
     RISING,
     bars,
-    constants,
     printed_table,
-    show_settings,
-    splits_table,
+    show_fits,
 )
 from efemb.reproduce.study import Options, Results
 from efemb.reproduce.tables import (
     Row,
     best_of,
-    curve_table,
-    detail_table,
     gap,
     row_of,
     score_table,
@@ -68,14 +64,8 @@ def report_scores(rows: Sequence[Row], options: Options, out: Results) -> None:
     if not options.quick:
         caption = "What our best model must gain over HPF, in nats a unit."
         out.table("checks", checks_table(score_checks(rows)), caption)
-    curves = curve_table(rows)
-    out.write("constants", curves)
-    caption = "The Adagrad constant of each model and K, chosen on validation after short fits."
-    out.figure("constants", constants(curves), caption)
-    out.write("splits", detail_table(rows))
-    caption = "The fits; seconds include the choice of the constant."
-    out.page.table(splits_table(rows), caption)
-    show_settings(rows, out)
+    chosen = "The Adagrad constant of each model and K, chosen on validation after short fits."
+    show_fits(rows, out, chosen, "The fits; seconds include the choice of the constant.")
 
 
 def score_checks(rows: Sequence[Row]) -> list[Check]:

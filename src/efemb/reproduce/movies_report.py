@@ -20,16 +20,12 @@ from efemb.reproduce.settings import SIZES
 from efemb.reproduce.showing import (
     RISING,
     bars,
-    constants,
     printed_table,
-    show_settings,
-    splits_table,
+    show_fits,
 )
 from efemb.reproduce.study import Options, Results
 from efemb.reproduce.tables import (
     Row,
-    curve_table,
-    detail_table,
     gap,
     row_of,
     score_table,
@@ -56,14 +52,8 @@ def report_scores(rows: Sequence[Row], data: Dataset, options: Options, out: Res
     if not options.quick:
         caption = "Scores that this program must reach, from independent programs."
         out.table("checks", checks_table(score_checks(rows)), caption)
-    curves = curve_table(rows)
-    out.write("constants", curves)
-    caption = "The Adagrad constant of each model and K is chosen on validation (first split)."
-    out.figure("constants", constants(curves), caption)
-    out.write("splits", detail_table(rows))
-    caption = "Each split; seconds of a fit include the choice of its constant."
-    out.page.table(splits_table(rows), caption)
-    show_settings(rows, out)
+    chosen = "The Adagrad constant of each model and K is chosen on validation (first split)."
+    show_fits(rows, out, chosen, "Each split; seconds of a fit include the choice of its constant.")
 
 
 def score_checks(rows: Sequence[Row]) -> list[Check]:

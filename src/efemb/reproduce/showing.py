@@ -10,7 +10,16 @@ from efemb.reproduce.claims import gap_text
 from efemb.reproduce.printed import Printed
 from efemb.reproduce.settings import POPULARITY
 from efemb.reproduce.study import Results
-from efemb.reproduce.tables import EMPTY, Row, Size, gap, number, reference_of
+from efemb.reproduce.tables import (
+    EMPTY,
+    Row,
+    Size,
+    curve_table,
+    detail_table,
+    gap,
+    number,
+    reference_of,
+)
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -152,6 +161,16 @@ def splits_table(rows: Sequence[Row]) -> Table:
 
 def _all(found: list[Any]) -> str:
     return EMPTY if None in found else " ".join(f"{one:g}" for one in found)
+
+
+def show_fits(rows: Sequence[Row], out: Results, chosen: str, fitted: str) -> None:
+    """How the constants were chosen, each fit, and the settings; two captions."""
+    curves = curve_table(rows)
+    out.write("constants", curves)
+    out.figure("constants", constants(curves), chosen)
+    out.write("splits", detail_table(rows))
+    out.page.table(splits_table(rows), fitted)
+    show_settings(rows, out)
 
 
 def show_settings(rows: Sequence[Row], out: Results) -> None:
