@@ -74,6 +74,12 @@ class Workers:
         while waiting:
             yield waiting.popleft().result()
 
+    def begin(self, work: Callable[[Piece], Result], piece: Piece) -> Callable[[], Result]:
+        """Work on a piece meanwhile, if there are threads; the result is that of calling."""
+        if self._pool is None:
+            return lambda: work(piece)
+        return self._pool.submit(work, piece).result
+
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
         """An uninitialised array of this thread, reused between calls."""
         store: dict[str, Floats] = self._local.__dict__

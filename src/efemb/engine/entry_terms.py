@@ -134,7 +134,7 @@ class Entries:
 
         n, pool = len(edges) - 1, self.solver.pool
         # Whoever adds up an entity, the bits are the same.
-        n_parts = 1 if pool.n == 1 else 4 * pool.n
+        n_parts = pool.n
         share = np.arange(1, n_parts) * len(order) // n_parts
         ends = [0, *np.searchsorted(edges, share), n]
         list(pool.map(lambda ab: column_sums(*ab, edges, order, *arrays), list(pairwise(ends))))

@@ -56,7 +56,9 @@ class Passes:
     def one_pass(self, rng: np.random.Generator, watch: Callable[[float], bool]) -> float:
         """Step on every minibatch until `watch(part done)` is true; returns the estimate of L."""
         n, total, done = self.solver.n_rows, 0.0, 0
-        for rows in self.batches(rng):
+        batches = self.batches(rng)
+        for rows, following in zip(batches, [*batches[1:], None], strict=True):
+            self.solver.expect(following)
             total += self._step(rows)
             done += n if rows is None else len(rows)
             if watch(done / n):

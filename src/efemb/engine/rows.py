@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -21,7 +22,9 @@ from efemb.vectors import Vectors
 from efemb.zeros import NegativeSampling
 
 BLOCK_ROWS, STAGE_ROWS = 1024, 8192  # whose cells, or only entries, are worked on at a time
-BLOCK_ENTITIES = 2048
+BLOCK_ENTITIES = 1 << 14
+
+_Expected = tuple[Ints, Callable[[], RowBlock]]
 
 
 class RowsSolver(Solver[RowBags]):
@@ -38,6 +41,8 @@ class RowsSolver(Solver[RowBags]):
         self.draws = Draws(self.spec.zeros, self._popularity(), self.seed, self.dtype)
         self.samples = self.spec.zeros.gradient != "exact"
         self._lookup: Ints | None = None
+        self._coming: _Expected | None = None
+        self._next: _Expected | None = None
         stored = self.bound.stored
         entry_weight = np.repeat(self.row_weight, np.diff(stored.ptr))
         self.n_observed = float(np.nansum(np.abs(stored.x) * entry_weight))
@@ -87,7 +92,7 @@ class RowsSolver(Solver[RowBags]):
         self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Vectors]:
         """Sum over the rows, block by block."""
-        block = self._all if rows is None else self._block(rows)
+        block = self._all if rows is None else self._expected(rows)
         places = slice(None) if rows is None else rows
         weight = self.row_weight[places][block.row]
         kept: Ints | None = None
@@ -106,6 +111,16 @@ class RowsSolver(Solver[RowBags]):
     @cached_property
     def _all(self) -> RowBlock:
         return self._block(np.arange(self.n_rows))
+
+    def expect(self, rows: Ints | None) -> None:
+        """Threads that are not busy gather these rows."""
+        self._coming = self._next
+        self._next = None if rows is None else (rows, self.pool.begin(self._block, rows))
+
+    def _expected(self, rows: Ints) -> RowBlock:
+        if self._coming is not None and self._coming[0] is rows:
+            return self._coming[1]()
+        return self._block(rows)
 
     def _block(self, rows: Ints) -> RowBlock:
         block = self.bound.block(rows, reverse=self.spec.combine.reverse)

@@ -67,6 +67,9 @@ class Solver(ABC, Generic[Bound]):
         """Use a family whose dispersion has been refitted."""
         self.family = family
 
+    def expect(self, rows: Ints | None) -> None:
+        """Told which rows come after the next ones, so as to prepare them meanwhile."""
+
     def passes(self, *args: Any, **options: Any) -> Any:
         """How first-order passes are made: minibatch steps along `value_and_gradient`."""
         from efemb.engine.passes import Passes
