@@ -37,7 +37,7 @@ class Movies(Study):
 
     name = NAME
     title = "Movies: MovieLens-100K"
-    minutes = 8
+    minutes = 6
     side_by_side = True
 
     def jobs(self, options: Options) -> Sequence[Job]:
