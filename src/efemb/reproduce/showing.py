@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 RISING = "↑"
 INDENT = "    "
+DEEPEST = 1.0  # nats below the best that a curve of constants still shows
 SCORE = "normalised log-likelihood per unit"
 
 
@@ -113,6 +114,7 @@ def _marks(ax: Axes, scores: list[float], heights: list[float], left: float, **l
     ]
     x, y = ([one[i] for one in inside] for i in (0, 1))
     ax.plot(x, y, linestyle="none", markersize=6, **look)
+    ours = look["fillstyle"] != "none"
     for score, height in zip(scores, heights, strict=True):
         if score < left:
             text = f"◂ {score:.2f}".replace("-", "−")
@@ -120,11 +122,11 @@ def _marks(ax: Axes, scores: list[float], heights: list[float], left: float, **l
                 text,
                 (0.0, height),
                 xycoords=("axes fraction", "data"),
-                xytext=(3, 0),
+                xytext=(3 if ours else 50, 0),  # both may lie beyond the edge
                 textcoords="offset points",
                 va="center",
                 fontsize=7.5,
-                color=INK if look["fillstyle"] == "none" else look["color"],
+                color=look["color"] if ours else INK,
             )
 
 
@@ -132,7 +134,7 @@ def constants(curves: Table) -> Axes:
     """Validation score against the Adagrad constant, one line a model and K."""
     from efemb.plots import score_curve
 
-    return score_curve(
+    ax = score_curve(
         curves,
         x="step",
         y="validation",
@@ -140,6 +142,10 @@ def constants(curves: Table) -> Axes:
         x_label="Adagrad constant",
         y_label="validation score",
     )
+    # A constant that is much too bold would press all others into one line.
+    lowest = float(max(curves["validation"])) - DEEPEST
+    ax.set_ylim(bottom=max(ax.get_ylim()[0], lowest))
+    return ax
 
 
 def splits_table(rows: Sequence[Row]) -> Table:
