@@ -122,7 +122,7 @@ def _marks(ax: Axes, scores: list[float], heights: list[float], left: float, **l
                 text,
                 (0.0, height),
                 xycoords=("axes fraction", "data"),
-                xytext=(3 if ours else 50, 0),  # both may lie beyond the edge
+                xytext=(3 if ours else 38, 0),  # both may lie beyond the edge
                 textcoords="offset points",
                 va="center",
                 fontsize=7.5,
