@@ -21,7 +21,6 @@ from efemb.engine.solvers import Setup, choose_solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.trainer import Result, Trainer
 from efemb.errors import ParameterError
-from efemb.families import Categorical
 from efemb.parameters import Parameters
 from efemb.spec import Spec
 from efemb.types import Floats
@@ -53,11 +52,8 @@ def choose_optimizer(value: Any, solver: str, spec: Spec, *, minibatches: bool) 
             return LBFGS()
         if solver == "windows":
             return Adagrad(0.3, epsilon=1e-4)  # one sum of squares a vector: bolder than usual
-        if spec.positive_rho:
-            return Adagrad(0.5)  # steps of logarithms are relative
-        # All rows at once are less noisy, but a softmax ties all entities together.
-        bold = not minibatches and not isinstance(spec.family, Categorical)
-        return Adagrad(0.2 if bold else 0.1)
+        # Steps are relative where vectors are positive, and less noisy on all rows at once.
+        return Adagrad(0.5 if spec.positive_rho else 0.1 if minibatches else 0.2)
     optimizer = Optimizer.resolve(value)
     optimizer.check()
     if optimizer.full_batch and spec.zeros.gradient != "exact":

@@ -165,8 +165,9 @@ MOVIES = (
     Recipe(
         "categorical",
         OURS,
-        "each unit is a draw among all movies: what the normalised score asks for",
-        _plain(CategoricalEmbedding, intercept_prior=Normal(0.1)),
+        "each unit is a draw among all movies: what the normalised score asks for; with the "
+        "default step of 0.2 its validation score jumps about",
+        _plain(CategoricalEmbedding, intercept_prior=Normal(0.1), optimizer=Adagrad(0.1)),
     ),
 )
 
