@@ -15,6 +15,7 @@ from efemb.spec import Spec
 from efemb.types import Floats, Ints
 from efemb.zeros import NegativeSampling, probabilities
 
+ROWS_AT_ONCE = 2048
 BLOCK_NUMBERS = 1 << 18  # inner products at a time: they stay in the cache
 LEAST = 1e-20  # zeros of no weight: their cells still carry the slopes of entries
 
@@ -206,8 +207,13 @@ def _cases(block: RowBlock, bag: Floats) -> Floats:
     """Scaled sum of the whole bag of each row, and a 1."""
     from efemb.kernels.sparse import bag_sums
 
-    sums = np.empty((len(block.total), bag.shape[1]), dtype=bag.dtype)
-    bag_sums(block.bag_ptr, block.bag_ids, block.bag_values.astype(bag.dtype), bag, sums)
-    cases = np.ones((len(sums), bag.shape[1] + 1), dtype=bag.dtype)
-    np.divide(sums, block.total[:, None].astype(bag.dtype), out=cases[:, :-1])
+    values, total = block.bag_values.astype(bag.dtype), block.total.astype(bag.dtype)
+    cases = np.empty((len(total), bag.shape[1] + 1), dtype=bag.dtype)
+    cases[:, -1] = 1.0
+    sums = np.empty((ROWS_AT_ONCE, bag.shape[1]), dtype=bag.dtype)  # stays near the core
+    for start in range(0, len(total), ROWS_AT_ONCE):
+        rows = slice(start, min(start + ROWS_AT_ONCE, len(total)))
+        part = sums[: rows.stop - rows.start]
+        bag_sums(block.bag_ptr[rows.start : rows.stop + 1], block.bag_ids, values, bag, part)
+        np.divide(part, total[rows, None], out=cases[rows, :-1])
     return cases
