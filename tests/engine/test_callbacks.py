@@ -130,6 +130,7 @@ def test_verbose_shows_objective_and_validation(capsys: pytest.CaptureFixture[st
     assert shown.out == ""
     assert "objective" in shown.err
     assert "validation" in shown.err
+    assert "━" not in shown.err, "no bar where there is no terminal"
 
 
 def test_a_progress_bar_that_never_began_can_be_closed() -> None:

@@ -31,13 +31,11 @@ class ProgressBar:
                 return Text(f"{time.monotonic() - began:.0f} s")
 
         self._passes = 0
-        columns = (
-            TextColumn("pass {task.fields[number]}"),
-            BarColumn(),
-            TextColumn("{task.fields[note]}"),
-            _Clock(),
-        )
-        self._bar = Progress(*columns, console=Console(stderr=True))
+        console = Console(stderr=True)
+        # A log file gets the numbers of the last pass in one line; a bar says nothing there.
+        drawn = [BarColumn()] if console.is_terminal or console.is_jupyter else []
+        number, note = TextColumn("pass {task.fields[number]}"), TextColumn("{task.fields[note]}")
+        self._bar = Progress(number, *drawn, note, _Clock(), console=console)
         self._bar.start()
         self._task = self._bar.add_task("fit", total=1.0, number=1, note="")
 

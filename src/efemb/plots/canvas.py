@@ -73,6 +73,8 @@ def label_text(label: object, width: int = 40) -> str:
     """A label as matplotlib shows it as it is: no formulas, one line, not too long."""
     text = " ".join(str(label).split())
     text = text if text.isprintable() else repr(text)[1:-1]
-    text = text if len(text) <= width else text[: width - 1].rstrip() + "…"
+    if len(text) > width:  # names often differ at the end only: sizes, numbers
+        ending = width // 3
+        text = f"{text[: width - 1 - ending].rstrip()}…{text[len(text) - ending :].lstrip()}"
     # A leading underscore would hide a label from legends.
     return (" " + text if text.startswith("_") else text).replace("$", r"\$")

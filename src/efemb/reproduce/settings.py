@@ -28,8 +28,9 @@ TOPIC_SIZE = 50
 # validation set": the paper names no values.
 STEPS = (0.05, 0.1, 0.2)
 POSITIVE_STEPS = (0.2, 0.5, 1.0)  # steps of logarithms are relative
-# Penalties of signed Poisson PCA, chosen on validation: on movies of 4, 6, 8, 12, 16 over splits
-# 0-2, on baskets of 4, 8, 16 with a quarter of the trips.
+# Penalties of signed Poisson PCA, chosen on validation: on movies for K=20 of 4, 6, 8, 12 and for
+# K=100 of 12 to 16, over splits 0-2; on baskets only K=20 was tried, of 4, 8, 16 with a quarter of
+# the trips.
 PENALTIES = {20: 8.0, 100: 16.0}
 POSITIVE_PASSES = 200  # of Poisson PCA with positive vectors: slow, and 300 more gain .016
 
