@@ -29,7 +29,7 @@ def fold_in(
     context_too: bool = True,
     prior: Prior | str = "fitted",
     sweeps: int = 1,
-    tol: float = 0.02,
+    tol: float = 0.05,
     progress: bool = False,
 ) -> FittedEmbedding:
     """A model that also knows the new entities of `data`, without fitting it again.
@@ -56,7 +56,7 @@ def fold_in(
         prior if that is tighter. A Prior is for rho; alpha then has the model's.
     sweeps : int, default=1
         How often alpha and then rho are solved after the first rho.
-    tol : float, default=0.02
+    tol : float, default=0.05
         A problem of p numbers ends when it is within tol p / 2 of the largest log-posterior; p / 2
         is what the posterior itself leaves open.
     progress : bool, default=False
