@@ -43,7 +43,7 @@ def adagrad(theta: Array, slopes: Slopes, slope_at: Any = total) -> Array:
     for gradient in slopes:
         g = slope_at(gradient, theta)
         squares = squares + g**2
-        theta = theta + 0.3 * g / np.sqrt(squares + 0.01)
+        theta = theta + 0.3 * g / np.sqrt(squares + 0.01 * SCALE**2)
     return theta
 
 

@@ -74,7 +74,10 @@ class Adagrad(FirstOrder):
     step : float
         The "Adagrad constant".
     epsilon : float
-        Keeps the first step of a number whose gradient is tiny from being a full one.
+        Keeps the steps of a number whose gradients were tiny from being full ones. g is here the
+        gradient of a minibatch as it is, not scaled up to all rows (solver "windows": of a word).
+        With about 0.01, entities that were seen a few times move little, which is worth more than
+        any choice of `step` where many are rare.
     """
 
     def __init__(self, step: float = 0.1, epsilon: float = 1e-6) -> None:
@@ -152,7 +155,8 @@ class _AdagradStepper(Stepper):
 
     def _numbers(self, move: Move, i: int) -> tuple[Any, ...]:
         scalar = move.arrays[i].dtype.type
-        numbers = (self.options.step, self.options.epsilon, move.scale, move.shrinkage[i])
+        epsilon = self.options.epsilon * move.scale**2
+        numbers = (self.options.step, epsilon, move.scale, move.shrinkage[i])
         return tuple(scalar(number) for number in numbers)
 
     def step(self, move: Move, pool: Workers) -> None:

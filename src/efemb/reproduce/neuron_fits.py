@@ -124,7 +124,7 @@ def _optimisation(model: NeuronModel, iterations: int, n_rows: int) -> dict[str,
     passes = max(1, round(iterations / steps_a_pass))
     return {
         "solver": "generic",
-        "optimizer": Adagrad(model.step),
+        "optimizer": Adagrad(model.step, epsilon=1e-10),
         "batch_size": BATCH_FRAMES,
         "max_iter": passes,
         "n_iter_no_change": passes,

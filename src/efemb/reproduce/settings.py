@@ -34,6 +34,7 @@ POSITIVE_STEPS = (0.2, 0.5, 1.0)  # steps of logarithms are relative
 PENALTIES = {20: 8.0, 100: 16.0}
 POSITIVE_PASSES = 200  # of Poisson PCA with positive vectors: slow, and 300 more gain .016
 
+VANISHING = 1e-10  # Adagrad's epsilon: the paper has none
 PAPER, OURS, RIVAL = "paper's settings", "ours", "rival"
 
 
@@ -64,7 +65,7 @@ def _paper(kind: Any, **options: Any) -> Callable[..., Any]:
     """The paper's settings of an embedding, but for `options`."""
 
     def make(k: int, seed: int, step: float | None) -> Any:
-        chosen = {} if step is None else {"optimizer": Adagrad(step)}
+        chosen = {} if step is None else {"optimizer": Adagrad(step, VANISHING)}
         return kind.paper(k, random_state=seed, **options, **chosen)
 
     return make
