@@ -7,11 +7,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -43,42 +44,92 @@ def cut(n: int, size: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
+class _Shared(Generic[Piece, Result]):
+    """Pieces of work that several threads take from, one after the other."""
+
+    def __init__(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> None:
+        self.work, self.pieces = work, pieces
+        self.found: dict[int, Result] = {}
+        self.failed: dict[int, BaseException] = {}
+        self.left = iter(range(len(pieces)))  # of which no two threads get the same
+        self.done: SimpleQueue[int] = SimpleQueue()
+
+    def help(self) -> None:
+        """Work on what is left; after an error nobody does."""
+        for place in self.left:
+            try:
+                self.found[place] = self.work(self.pieces[place])
+            except BaseException as error:
+                self.failed[place] = error
+                for dropped in self.left:
+                    self.done.put(dropped)
+            self.done.put(place)
+
+    def lead(self) -> list[Result]:
+        """Work as well, then wait for what others have taken; results in the order of pieces."""
+        self.help()
+        for _ in self.pieces:
+            self.done.get()
+        if self.failed:
+            raise self.failed[min(self.failed)]
+        return [self.found[place] for place in range(len(self.pieces))]
+
+
 class Workers:
     """A pool of threads, each running its piece with single-threaded BLAS.
 
     The pieces do not depend on the number of threads and results come back in their order, so
-    sums over them have the same bits for any `n_jobs`.
+    sums over them have the same bits for any `n_jobs`. Steps are short (milliseconds), so what a
+    thread waits for is a plain queue, and whoever calls `map` works too.
     """
 
     def __init__(self, n_jobs: int | None = 1) -> None:
         self.n = n_threads(n_jobs)
-        self._pool = ThreadPoolExecutor(self.n) if self.n > 1 else None
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._local = threading.local()
+        self._threads = [
+            threading.Thread(target=_serve, args=(self._tasks,), daemon=True)
+            for _ in range(self.n if self.n > 1 else 0)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def map(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
         """Results in the order of the pieces."""
-        if self._pool is None or len(pieces) == 1:
+        if self.n == 1 or len(pieces) <= 1:
             return map(work, pieces)
-        return iter(self._pool.map(work, pieces))
+        shared = _Shared(work, pieces)
+        for _ in range(min(self.n, len(pieces)) - 1):
+            self._tasks.put(shared.help)
+        return iter(shared.lead())
 
     def ahead(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
         """Results in the order of the pieces, of which only a few are worked on ahead of time."""
-        if self._pool is None:
+        if self.n == 1:
             yield from map(work, pieces)
             return
-        waiting: deque[Future[Result]] = deque()
+        waiting: deque[Callable[[], Result]] = deque()
         for piece in pieces:
-            waiting.append(self._pool.submit(work, piece))
+            waiting.append(self.begin(work, piece))
             if len(waiting) > 2 * self.n:
-                yield waiting.popleft().result()
+                yield waiting.popleft()()
         while waiting:
-            yield waiting.popleft().result()
+            yield waiting.popleft()()
 
     def begin(self, work: Callable[[Piece], Result], piece: Piece) -> Callable[[], Result]:
         """Work on a piece meanwhile, if there are threads; the result is that of calling."""
-        if self._pool is None:
+        if self.n == 1:
             return lambda: work(piece)
-        return self._pool.submit(work, piece).result
+        future: Future[Result] = Future()
+
+        def task() -> None:
+            try:
+                future.set_result(work(piece))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._tasks.put(task)
+        return future.result
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
         """An uninitialised array of this thread, reused between calls."""
@@ -91,8 +142,15 @@ class Workers:
 
     def close(self) -> None:
         """Stop the threads."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _serve(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (task := tasks.get()) is not None:
+        task()
 
 
 @cache

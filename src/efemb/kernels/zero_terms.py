@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from efemb.kernels.wide import use_wide_vectors
+
 Array = Any
 F = np.float32
 # No reassociation: it would merge the two-step range reduction of `exp32` and cost five digits.
@@ -92,6 +94,7 @@ def poisson(
     E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
 ) -> float:
     """Slope -w exp(u); log-density -exp(u)."""
+    use_wide_vectors()
     for i in range(E.shape[0]):
         w = -row_weight[i]
         for j in range(E.shape[1]):
@@ -109,6 +112,7 @@ def bernoulli(
     E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
 ) -> float:
     """Slope -w / (1 + exp(-u)); log-density -log(1 + exp(u))."""
+    use_wide_vectors()
     value = np.zeros(E.shape[1], np.float32)
     for i in range(E.shape[0]):
         w = row_weight[i]
@@ -127,6 +131,7 @@ def negative_binomial(
     E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
 ) -> float:
     """Slope -w r e^u / (r + e^u); log-density -r log(1 + e^u / r)."""
+    use_wide_vectors()
     value = np.zeros(E.shape[1], np.float32)
     size = F(r)
     for i in range(E.shape[0]):
@@ -154,6 +159,7 @@ def _shift_row(E: Array, i: int, intercept: Array) -> Any:
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _exp_row(E: Array, i: int, top: Any) -> None:
+    use_wide_vectors()
     for j in range(E.shape[1]):
         E[i, j] = exp32(E[i, j] - top)
 
