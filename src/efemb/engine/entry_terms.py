@@ -30,7 +30,7 @@ class Entries:
 
     sums, g_sums : (rows, K) sums of the bags and the gradient with respect to them
     u, slope : of each stored entry given its bag without itself, and the weighted slope there
-    itself : rho_n . alpha_n;  first : whether the gradient of the targets is still unset
+    itself : rho_n . alpha_n;  first : whether the gradient of the vectors is still unset
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class Entries:
         block, row = self.block, self.block.row_of_entry
         if block.bag_ids is not block.ids:
             row = np.repeat(np.arange(len(block.total)), np.diff(block.bag_ptr))
-        arrays = (block.bag_values, self.g_sums, own, self.vectors.target, self.gradient.bag)
-        self._add_columns(*self.bags_by_column, row, *arrays)
+        arrays = (block.bag_values, self.g_sums, own, self.vectors.target)
+        self._add_columns(*self.bags_by_column, row, *arrays, self.first, self.gradient.bag)
 
     def spread_entries(self, factor: Floats, own: Floats) -> None:
         """Add factor * sums - own * alpha to the gradient of the target vectors."""
-        arrays = (factor, self.sums, own, self.vectors.bag, self.gradient.target)
+        arrays = (factor, self.sums, own, self.vectors.bag, self.first, self.gradient.target)
         self._add_columns(*self.by_column, self.block.row_of_entry, *arrays)
 
     def _add_columns(self, edges: Ints, order: Ints, *arrays: Any) -> None:
@@ -160,7 +160,6 @@ def entry_terms(
     for more, part in entries.solver.pool.map(work, cut(len(block.total), PART_ROWS)):
         value += more
         zeros = tuple(total + one for total, one in zip(zeros, part, strict=True))
-    stage.add(zeros, gradient)
     own_slope, slope = (
         np.bincount(block.ids, one, len(gradient.target)).astype(entries.sums.dtype)
         for one in (own, net)
@@ -168,6 +167,7 @@ def entry_terms(
     gradient.intercept += slope
     entries.spread_entries(factor, own_slope)
     entries.spread_bags(own_slope)
+    stage.add(zeros, gradient)
     return value
 
 

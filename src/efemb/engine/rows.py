@@ -173,10 +173,8 @@ class RowsSolver(Solver[RowBags]):
         stage = self._stage(vectors, columns)
         column_weight = columns.full_weight(len(vectors.target))
         itself = self._own_products(vectors)
-        new = np.empty_like if stage is None else np.zeros_like  # cells write every number
-        gradient = Vectors(
-            new(vectors.target), np.zeros_like(vectors.bag), np.zeros_like(vectors.intercept)
-        )
+        unset = (np.empty_like(vectors.target), np.empty_like(vectors.bag))
+        gradient = Vectors(*unset, np.zeros_like(vectors.intercept))
         value = 0.0
         for piece in cut(len(block.total), BLOCK_ROWS if stage is None else STAGE_ROWS):
             given = (_part(block, piece), vectors, weight[piece], itself, gradient)
