@@ -120,5 +120,9 @@ def _strips(n_entities: int, n_rows: int, itemsize: int) -> list[list[slice]]:
     n_tiles = -(-n_entities // most)
     width = 16 * -(-n_entities // (16 * n_tiles))
     tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
-    size = STRIP_TILES if len(tiles) > 2 * STRIP_TILES else 1
-    return [tiles[i : i + size] for i in range(0, len(tiles), size)]
+    strips = []
+    while tiles:  # smaller ones at the end, so that threads finish together
+        size = min(STRIP_TILES, -(-len(tiles) // STRIP_TILES))
+        strips.append(tiles[:size])
+        tiles = tiles[size:]
+    return strips
