@@ -19,6 +19,8 @@ import numpy as np
 from efemb.errors import InputTypeError, ParameterError
 from efemb.types import Floats
 
+WORTH_A_THREAD = 1 << 19  # numbers to work on: half a millisecond; waking a thread takes a tenth
+
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
@@ -94,9 +96,11 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
-    def map(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
-        """Results in the order of the pieces."""
-        if self.n == 1 or len(pieces) <= 1:
+    def map(
+        self, work: Callable[[Piece], Result], pieces: Sequence[Piece], size: float = np.inf
+    ) -> Iterator[Result]:
+        """Results in the order of the pieces; `size` is the count of numbers they work on."""
+        if self.n == 1 or len(pieces) <= 1 or size < WORTH_A_THREAD:
             return map(work, pieces)
         shared = _Shared(work, pieces)
         for _ in range(min(self.n, len(pieces)) - 1):

@@ -137,7 +137,9 @@ class Entries:
         n_parts = pool.n
         share = np.arange(1, n_parts) * len(order) // n_parts
         ends = [0, *np.searchsorted(edges, share), n]
-        list(pool.map(lambda ab: column_sums(*ab, edges, order, *arrays), list(pairwise(ends))))
+        size = (n + len(order)) * self.sums.shape[1]
+        parts = list(pairwise(ends))
+        list(pool.map(lambda ab: column_sums(*ab, edges, order, *arrays), parts, size))
 
 
 def _by_column(ids: Ints, n: int) -> tuple[Ints, Ints]:

@@ -26,6 +26,11 @@ class Move:
     def __len__(self) -> int:
         return len(self.arrays)
 
+    @property
+    def size(self) -> int:
+        """How many numbers there are gradients of."""
+        return sum(gradient.size for gradient in self.gradients)
+
     def vectors_of(self, i: int) -> Floats | None:
         """Vectors of the array, None where it does not hold logarithms."""
         return self.vectors[i] if self.vectors else None

@@ -170,7 +170,7 @@ class _AdagradStepper(Stepper):
             step = adagrad if vectors is None else adagrad_positive
             step(*(flat + self._numbers(move, i)))
 
-        list(pool.map(one, range(len(move))))
+        list(pool.map(one, range(len(move)), move.size))
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         from efemb.kernels.steps import adagrad_rows
@@ -183,7 +183,7 @@ class _AdagradStepper(Stepper):
             state: tuple[Any, ...] = (theta, rows, gradient, squares, waited)
             adagrad_rows(*(state + self._numbers(move, i)))
 
-        list(pool.map(one, range(len(move))))
+        list(pool.map(one, range(len(move)), move.size))
 
     def state(self) -> dict[str, Floats]:
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
@@ -215,7 +215,7 @@ class _AdamStepper(Stepper):
             numbers = (o.step * unbiased, o.epsilon, *rest)
             adam(*(flat + tuple(theta.dtype.type(number) for number in numbers)))
 
-        list(pool.map(one, range(len(move))))
+        list(pool.map(one, range(len(move)), move.size))
         given.refresh_vectors()
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
