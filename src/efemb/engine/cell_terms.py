@@ -33,8 +33,10 @@ def cell_terms(
     dense = len(entries.block.ids) > DENSE * n_rows * n_entities
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
-    g_context = np.zeros_like(entries.sums)
-    for more, part in solver.pool.map(work.strip, _strips(n_entities, n_rows, total.itemsize)):
+    parts = solver.pool.map(work.strip, _strips(n_entities, n_rows, total.itemsize))
+    more, g_context = next(parts)
+    value += more
+    for more, part in parts:
         value += more
         g_context += part
     np.divide(g_context, total[:, None], out=entries.g_sums)
