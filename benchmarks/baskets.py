@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.data import Counts, baskets, popularity_score
 from benchmarks.harness import (
@@ -21,6 +22,7 @@ from benchmarks.harness import (
     stopwatch,
 )
 from benchmarks.plain_numpy import Baskets, reference_pass, trained_baskets
+from benchmarks.threads import two_threads
 
 AFTER_BEST = 10  # further evaluations in which sampled zeros must not diverge
 DIVERGED = 0.05
@@ -130,22 +132,21 @@ def _additive_rate(report: Report, counts: Counts, k: int) -> None:
 
 
 def _threads(report: Report, counts: Counts, k: int) -> None:
-    """The same bits from one and two threads, and how much sooner."""
+    """Exact zeros, and closed forms, whose steps are ten times shorter."""
+    from efemb import AdditivePoissonEmbedding
+
     options = {"max_iter": 2, "early_stopping": False}
-
-    def timed(n_jobs: int) -> Watched:
-        return fit_watched(_made(k, n_jobs=n_jobs, **options), counts.train)
-
-    found = interleaved({"1": lambda: timed(1), "2": lambda: timed(2)}, report.settings.repeats)
-    one, two = found["1"][0].model.parameters_, found["2"][0].model.parameters_
-    same = all(np.array_equal(a, b) for a, b in zip(one.arrays(), two.arrays(), strict=True))
-    report.add("n_jobs=1 and 2 give the same bits", "yes" if same else "NO")
-    pairs = zip(found["1"], found["2"], strict=True)
-    gains = [single.timing.wall / double.timing.wall for single, double in pairs]
-    # Where something else runs, two threads do not get two cores.
-    had = [double.timing.cpu / double.timing.wall for double in found["2"]]
-    note = f"the two threads had {Spread.of(had)} cores"
-    report.add("wall-clock speed-up of n_jobs=2", Spread.of(gains), beside=note, at_least=1.7)
+    two_threads(
+        report,
+        f"p-emb K={k}",
+        lambda n_jobs: fit_watched(_made(k, n_jobs=n_jobs, **options), counts.train),
+    )
+    additive = AdditivePoissonEmbedding(k, random_state=0, max_iter=8, early_stopping=False)
+    two_threads(
+        report,
+        f"ap-emb K={k}",
+        lambda n_jobs: fit_watched(clone(additive).set_params(n_jobs=n_jobs), counts.train),
+    )
 
 
 def _exact(report: Report, counts: Counts, k: int) -> Watched:

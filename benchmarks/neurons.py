@@ -7,15 +7,27 @@ reaches from a test block into a training block.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import Frames, simulated_neurons, tectum, thunder
-from benchmarks.harness import Report, Settings, Watched, fit_watched, sgemm_rate, stopwatch
+from benchmarks.harness import (
+    Report,
+    Settings,
+    Spread,
+    Watch,
+    Watched,
+    fit_watched,
+    interleaved,
+    sgemm_rate,
+    stopwatch,
+)
 from benchmarks.plain_frames import trained_frames
 from benchmarks.rivals.sklearn_factor_analysis import FactorAnalysisRival
+from benchmarks.threads import two_threads
 
 Array = NDArray[Any]
 KNOWN = {
@@ -175,18 +187,30 @@ def _size(report: Report) -> None:
     n_neurons, c, k = (500, 10, 10) if quick else (10_000, 50, 100)
     lengths = (300, 1000) if quick else (300, 1000, 3000)
     X, positions = simulated_neurons(lengths[-1], n_neurons, seed=0)
-    steps = []
-    for length in lengths:
-        options = {"max_iter": 10, "early_stopping": False, "tol": 0.0}
-        fit = fit_watched(_model(k, c, **options), X[:length], positions=positions)
-        steps.append(fit.watch.per_pass())
-        note = f"neighbours, Gram matrices and first step {fit.watch.ends[0]:.1f} CPU-s"
-        report.add(f"simulated {n_neurons:,} x {length:,}: CPU-s a step", steps[-1], beside=note)
-    ratio = steps[-1] / steps[0]
+    options = {"max_iter": 10, "early_stopping": False, "tol": 0.0}
+
+    def watched(length: int) -> Watch:
+        return fit_watched(_model(k, c, **options), X[:length], positions=positions).watch
+
+    jobs = {str(length): partial(watched, length) for length in lengths}
+    found = list(interleaved(jobs, report.settings.repeats).values())
+    steps = [[watch.per_pass() for watch in watches] for watches in found]
+    for length, watches, costs in zip(lengths, found, steps, strict=True):
+        first = Spread.of([watch.ends[0] for watch in watches])
+        note = f"neighbours, Gram matrices and first step {first} CPU-s"
+        label = f"simulated {n_neurons:,} x {length:,}: CPU-s a step"
+        report.add(label, Spread.of(costs), beside=note)
+    ratio = Spread.of([long / short for long, short in zip(steps[-1], steps[0], strict=True)])
     note = f"{lengths[-1] / lengths[0]:.0f} times the frames"
     report.add("step of the longest / of the shortest recording", ratio, beside=note, at_most=1.2)
     whole = fit_watched(_model(k, c), X, positions=positions)
     _whole(report, whole, n_neurons, lengths[-1])
+    few = {"max_iter": 4, "early_stopping": False}
+    two_threads(
+        report,
+        "simulated",
+        lambda n_jobs: fit_watched(_model(k, c, n_jobs=n_jobs, **few), X, positions=positions),
+    )
 
 
 def _whole(report: Report, fit: Watched, n_neurons: int, n_frames: int) -> None:

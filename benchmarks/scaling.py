@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Report, Settings, fit_watched, stopwatch
+from benchmarks.harness import Report, Settings, Watched, fit_watched, stopwatch
+from benchmarks.threads import two_threads
 
 ALLOWED = (0.9, 1.1)
 
@@ -103,10 +105,9 @@ def _threads(report: Report, n_rows: int, n_items: int, k: int) -> None:
     trips = _trips(n_rows, n_items)
     options: dict[str, Any] = {"max_iter": 4, "early_stopping": False, "random_state": 0}
     for name, preset in (("p-emb", PoissonEmbedding), ("ap-emb", AdditivePoissonEmbedding)):
-        wall = []
-        for n_jobs in (1, 2):
-            runs = []
-            for _ in range(report.settings.repeats):
-                runs.append(fit_watched(preset(k, n_jobs=n_jobs, **options), trips).timing.wall)
-            wall.append(min(runs))
-        report.add(f"{name}: two threads over one, wall", wall[0] / wall[1], at_least=1.7)
+        made = partial(preset, k, **options)
+        two_threads(report, name, partial(_with_threads, made, trips))
+
+
+def _with_threads(made: Any, trips: Any, n_jobs: int) -> Watched:
+    return fit_watched(made(n_jobs=n_jobs), trips)
