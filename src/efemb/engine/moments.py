@@ -95,15 +95,19 @@ class MomentsSolver(Solver[EntityLists]):
 
     def _gram_of(self, piece: slice, shifted: _Shifted) -> tuple[float, float]:
         squares = total = 0.0
+        alike = shifted.x_seen is None and bool((self.row_weight == 1).all())
+        alike = alike and self.spec.zeros.weight == 1.0
         for n in range(piece.start, piece.stop):
             x = shifted.x[n]
             weight = self.row_weight * shifted.observed(n)
             if self.spec.zeros.weight != 1.0:
                 weight = np.where(x == 0, weight * self.spec.zeros.weight, weight)
-            design = np.concatenate([*shifted.design(n), np.ones((1, self.n_rows))])
-            if not self.spec.intercept:
-                design[-1] = 0.0
-            weighted = design * weight
+            size = self.ptr[n + 1] - self.ptr[n]
+            design = self.pool.buffer("design", (size + 1, self.n_rows), np.float64)
+            shifted.fill(n, design[:-1])
+            design[-1] = 1.0 if self.spec.intercept else 0.0
+            # The product of a matrix with its own transpose takes half the time.
+            weighted = design if alike else design * weight
             self.gram[self.place[n] : self.place[n + 1]] = (weighted @ design.T).ravel()
             self.cross[self.ptr[n] + n : self.ptr[n + 1] + n + 1] = weighted @ x
             squares += float(weight @ (x * x))
@@ -198,26 +202,31 @@ class _Shifted:
             return np.ones(self.columns.shape[1])
         return np.asarray(self.x_seen[n], dtype=np.float64)
 
-    def design(self, n: int) -> list[Floats]:
-        """Scaled member values of entity n, (members, rows) for each part."""
-        return [self._part(part, n) for part in self.bound.lists]
+    def fill(self, n: int, out: Floats) -> None:
+        """Scaled member values of entity n, part after part (members, rows)."""
+        start = 0
+        for part in self.bound.lists:
+            stop = start + int(part.ptr[n + 1] - part.ptr[n])
+            self._fill_part(part, n, out[start:stop])
+            start = stop
 
-    def _part(self, part: Lists, n: int) -> Floats:
+    def _fill_part(self, part: Lists, n: int, values: Floats) -> None:
         edges = slice(part.ptr[n], part.ptr[n + 1])
         members, offsets = part.members[edges], part.offset[edges]
-        values = np.empty((len(members), self.columns.shape[1]))
         count = np.zeros(self.columns.shape[1])
         for offset in np.unique(offsets):
-            mine = offsets == offset
+            mine = np.flatnonzero(offsets == offset)
             shifted, known = self.cache[int(offset)]
-            values[mine] = shifted[members[mine]]
-            count += mine.sum() if known is None else known[members[mine]].sum(axis=0)
+            if len(mine) == len(members):
+                np.take(shifted, members, axis=0, out=values, mode="clip")  # "raise" would copy
+            else:
+                values[mine] = shifted[members[mine]]
+            count += len(mine) if known is None else known[members[mine]].sum(axis=0)
         if part.binary:
-            values = (values != 0).astype(np.float64)
-        if part.scale == "none":
-            return values
-        scale = count if part.scale == "items" else values.sum(axis=0)
-        return values / np.where(scale > 0, scale, 1.0)
+            np.not_equal(values, 0, out=values)
+        if part.scale != "none":
+            scale = count if part.scale == "items" else values.sum(axis=0)
+            values /= np.where(scale > 0, scale, 1.0)
 
 
 def _columns(data: Dataset) -> tuple[Floats, Bools | None]:
