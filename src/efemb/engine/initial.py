@@ -11,6 +11,7 @@ from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists
 from efemb.contexts.row_bags import RowBags
 from efemb.contexts.window import WindowBags
+from efemb.engine.blocks import cut
 from efemb.engine.space import ParameterSpace
 from efemb.families.base import Family
 from efemb.parameters import Parameters
@@ -21,6 +22,7 @@ from efemb.zeros import Hierarchical, NegativeSampling, probabilities
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
+BLOCK_ROWS = 64
 SPREAD = 0.1  # standard deviation of the first inner products
 LOG_SPREAD = 0.5  # and of the logarithms of positive vectors: less is close to a saddle
 
@@ -75,10 +77,14 @@ def column_means(data: Dataset, weight: Floats) -> Floats:
     """Weighted mean of each number over the rows in which it is observed (numbers,)."""
     if data.is_sparse:
         return np.asarray(data.values.T @ weight, dtype=np.float64).ravel() / float(weight.sum())
-    flat = data.values.reshape(data.n_rows, -1).astype(np.float64)
-    seen = ~np.isnan(flat)
-    total = weight @ seen
-    return np.asarray(weight @ np.where(seen, flat, 0.0) / np.where(total > 0, total, 1.0))
+    flat = data.values.reshape(data.n_rows, -1)
+    sums, total = np.zeros(flat.shape[1]), np.zeros(flat.shape[1])
+    for rows in cut(len(flat), BLOCK_ROWS):  # small copies stay near the core
+        block, mass = flat[rows].astype(np.float64), weight[rows]
+        seen = ~np.isnan(block)
+        sums += mass @ np.where(seen, block, 0.0)
+        total += mass @ seen
+    return sums / np.where(total > 0, total, 1.0)
 
 
 def _scale(k: int, bound: BoundContext) -> float:

@@ -22,7 +22,7 @@ from efemb.vectors import Vectors
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-BLOCK_ENTITIES = 256
+BLOCK_ENTITIES, BLOCK_ROWS = 256, 64
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
@@ -232,8 +232,12 @@ class _Shifted:
 def _columns(data: Dataset) -> tuple[Floats, Bools | None]:
     """Columns as contiguous rows, 0 where missing, and what is observed (None: everything)."""
     dense = data.values.toarray() if data.is_sparse else data.values
-    raw = np.asarray(dense, dtype=np.float64).reshape(data.n_rows, data.n_entities).T
-    seen = ~np.isnan(raw)
+    raw = dense.reshape(data.n_rows, data.n_entities)
+    columns = np.empty((data.n_entities, data.n_rows))
+    for rows in cut(data.n_rows, BLOCK_ROWS):  # a whole transpose would miss the cache
+        columns[:, rows] = raw[rows].T
+    seen = ~np.isnan(columns)
     if seen.all():
-        return np.ascontiguousarray(raw), None
-    return np.ascontiguousarray(np.where(seen, raw, 0.0)), np.ascontiguousarray(seen)
+        return columns, None
+    columns[~seen] = 0.0
+    return columns, seen
