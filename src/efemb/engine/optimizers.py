@@ -84,6 +84,11 @@ class Adagrad(FirstOrder):
         self.step = step
         self.epsilon = epsilon
 
+    def check(self) -> None:
+        """`epsilon` keeps 0 / 0 away, so it is positive."""
+        super().check()
+        positive_number(self, "epsilon")
+
     def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
         """Zero sums of squares."""
         return _AdagradStepper(self, arrays)
