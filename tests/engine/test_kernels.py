@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import efemb
 from efemb.kernels import zero_terms
@@ -48,18 +48,21 @@ def test_exp32_caps_what_would_overflow_or_vanish() -> None:
 def test_fused_zero_terms_are_the_formulas(name: str, weights: str) -> None:
     kernel, density, slope = KERNELS[name]
     rng = np.random.default_rng(0)
-    E = rng.normal(-1, 2, (37, 53)).astype(np.float32)
+    E = rng.normal(-1, 2, (55, 41)).astype(np.float32)  # two entities and four rows too many
     b = rng.normal(0, 1, 53).astype(np.float32)
     row = rng.uniform(0, 2, 37).astype(np.float32)
     weight = np.ones(53) if weights == "equal" else rng.uniform(0.5, 3, 53)
     weight = weight.astype(np.float32)
     column = np.zeros(53, dtype=np.float32)
-    u = E.astype(np.float64) + b
-    both = row[:, None].astype(np.float64) * weight
-    value = kernel(E, b, row, weight, column, 1.5)
+    before = E.copy()
+    u = before[:53, :37].astype(np.float64) + b[:, None]
+    both = weight[:, None].astype(np.float64) * row
+    value = kernel(E, b, weight, row, column, 1.5)
     assert value == pytest.approx(float((both * density(u)).sum()), rel=1e-5)
-    assert_allclose(E, both * slope(u), rtol=1e-5, atol=1e-7)
-    assert_allclose(column, (both * slope(u)).sum(axis=0), rtol=1e-5)
+    assert_allclose(E[:53, :37], both * slope(u), rtol=1e-5, atol=1e-7)
+    assert_allclose(column, (both * slope(u)).sum(axis=1), rtol=1e-5)
+    assert_array_equal(E[53:], before[53:])
+    assert_array_equal(E[:, 37:], before[:, 37:])
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
@@ -69,7 +72,7 @@ def test_hidden_cells_add_nothing(name: str) -> None:
     kernel = KERNELS[name][0]
     E = np.full((3, 20), HIDDEN, dtype=np.float32)
     column, ones = np.zeros(20, dtype=np.float32), np.ones(20, dtype=np.float32)
-    value = kernel(E, ones, ones[:3], ones, column, 1.5)
+    value = kernel(E, ones[:3], ones[:3], ones, column, 1.5)
     assert abs(value) < 1e-30
     assert np.abs(E).max() < 1e-30
 

@@ -19,6 +19,7 @@ import numpy as np
 from efemb.errors import InputTypeError, ParameterError
 from efemb.types import Floats
 
+LINE_BYTES = 64  # of the cache
 WORTH_A_THREAD = 1 << 19  # numbers to work on: half a millisecond; waking a thread takes a tenth
 
 Piece = TypeVar("Piece")
@@ -44,6 +45,14 @@ def cut(n: int, size: int) -> list[slice]:
     """
     edges = [*range(0, max(n - size // 2, 1), size), n]
     return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Floats:
+    """An uninitialised array that begins at a cache line."""
+    size, each = math.prod(shape), np.dtype(dtype).itemsize
+    room = np.empty(size + LINE_BYTES // each, dtype=dtype)
+    start = -room.ctypes.data % LINE_BYTES // each
+    return room[start : start + size].reshape(shape)
 
 
 class _Shared(Generic[Piece, Result]):
@@ -141,7 +150,7 @@ class Workers:
         size = math.prod(shape)
         kept = store.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
-            kept = store[name] = np.empty(size, dtype=dtype)
+            kept = store[name] = aligned((size,), dtype)
         return kept[:size].reshape(shape)
 
     def close(self) -> None:

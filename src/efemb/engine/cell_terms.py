@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from efemb.engine.cells import RowVectors
 from efemb.engine.entry_terms import Entries
 from efemb.engine.zero_stages import HIDDEN
 from efemb.types import Floats
@@ -13,8 +14,8 @@ from efemb.types import Floats
 if TYPE_CHECKING:
     from efemb.engine.rows import RowsSolver
 
-TILE_BYTES = 1 << 20  # inner products that stay near the core while they are used four times
-STRIP_TILES = 4  # tiles that one thread works on before it hands in a gradient of the bag sums
+TILE_BYTES = 1 << 19  # inner products that stay near the core while they are used four times
+STRIP_TILES = 8  # tiles that one thread works on before it hands in a gradient of the bag sums
 DENSE = 0.03  # share of stored cells from which on their inner products are read from the tiles
 
 
@@ -23,7 +24,7 @@ def cell_terms(
 ) -> float:
     """Add the gradient of a block of rows with every zero exact; returns the value.
 
-    Entities go in tiles: E = Z rho' of the rows and a tile, its slopes as zeros, and two products
+    Entities go in tiles: E = rho Z' of a tile and the rows, its slopes as zeros, and two products
     that carry them back. The slope of a stored entry, times total / rest, takes the place of its
     cell in E, so that those products carry the entries as well; only the part of an entry's own
     alpha is left, and that is one number an entity.
@@ -34,12 +35,12 @@ def cell_terms(
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
     parts = solver.pool.map(work.strip, _strips(n_entities, n_rows, total.itemsize))
-    more, g_context = next(parts)
+    more, g_rows = next(parts)
     value += more
     for more, part in parts:
         value += more
-        g_context += part
-    np.divide(g_context, total[:, None], out=entries.g_sums)
+        g_rows += part
+    np.divide(g_rows[:, :n_rows].T, total[:, None], out=entries.g_sums)
     entries.gradient.intercept += work.column
     entries.spread_bags(work.own_slope)
     return value
@@ -62,30 +63,22 @@ class _Tiles:
         self.solver, self.entries, self.dense = solver, entries, dense
         self.zero_weight, self.column_weight = zero_weight, column_weight
         block = entries.block
-        self.Z = entries.sums / block.total[:, None]
+        self.rows = RowVectors(entries.sums / block.total[:, None], solver.pool)
         self.column, self.own_slope = (np.zeros_like(entries.vectors.intercept) for _ in range(2))
         self.places = (*entries.by_column, block.row_of_entry)
         self.shares = (block.own, block.rest, block.total)
 
     def strip(self, tiles: list[slice]) -> tuple[float, Floats]:
-        """Value and gradient of Z of a few tiles."""
-        g_context = np.empty_like(self.Z)
-        value = self._tile(tiles[0], g_context)
-        part = self.solver.pool.buffer("slope part", self.Z.shape, self.Z.dtype)
-        for tile in tiles[1:]:
-            value += self._tile(tile, part)
-            g_context += part
-        return value, g_context
-
-    def _tile(self, tile: slice, g_context: Floats) -> float:
-        """Add to the gradient of the tile's entities and fill that of Z; returns the value."""
-        rho, Z = self.entries.vectors.target[tile], self.Z
-        E = self.solver.pool.buffer("tile", (len(Z), len(rho)), Z.dtype)
-        np.matmul(Z, rho.T, out=E)
-        value = self._slopes(tile, E)
-        self._add_target(tile, E)
-        np.matmul(E, rho, out=g_context)
-        return value
+        """Value of a few tiles, and their part of the gradient of the rows' vectors."""
+        value, g_rows = 0.0, None
+        for tile in tiles:
+            rho = self.entries.vectors.target[tile]
+            E = self.rows.inner_products(rho)
+            value += self._slopes(tile, E)
+            self._add_target(tile, self.rows.slopes_to_entities(E))
+            g_rows = self.rows.slopes_to_rows(E, rho, g_rows)
+        assert g_rows is not None
+        return value, g_rows
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
@@ -98,29 +91,25 @@ class _Tiles:
             read_cells(E, *places, *self.shares, entries.itself, intercept, entries.u)
             value += entries.find_slopes(entries.of_columns(tile))
         hide_cells(E, *places, E.dtype.type(HIDDEN))
-        weights = (self.zero_weight, self.column_weight[tile])
+        weights = (self.column_weight[tile], self.zero_weight)
         value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
         write_cells(E, *places, *self.shares, entries.slope, self.own_slope, self.column)
         return value
 
-    def _add_target(self, tile: slice, E: Floats) -> None:
-        """slopes' Z, and what entries left out; the first block finds nothing to add to."""
-        from efemb.kernels.rows import subtract_own
+    def _add_target(self, tile: slice, part: Floats) -> None:
+        """Less what entries left out; the first block finds nothing to add to."""
+        from efemb.kernels.rows import add_without_own
 
-        target = self.entries.gradient.target[tile]
-        if self.entries.first:
-            np.matmul(E.T, self.Z, out=target)
-        else:
-            part = self.solver.pool.buffer("target part", target.shape, target.dtype)
-            target += np.matmul(E.T, self.Z, out=part)
-        subtract_own(self.own_slope[tile], self.entries.vectors.bag[tile], target)
+        entries = self.entries
+        own, bag = self.own_slope[tile], entries.vectors.bag[tile]
+        add_without_own(part, own, bag, entries.first, entries.gradient.target[tile])
 
 
 def _strips(n_entities: int, n_rows: int, itemsize: int) -> list[list[slice]]:
     """Entities in tiles of about equal width whose inner products with the rows stay small."""
     most = max(64, TILE_BYTES // (itemsize * max(n_rows, 1)))
     n_tiles = -(-n_entities // most)
-    width = 16 * -(-n_entities // (16 * n_tiles))
+    width = 12 * -(-n_entities // (12 * n_tiles))  # which products take without a remainder
     tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
     strips = []
     while tiles:  # smaller ones at the end, so that threads finish together

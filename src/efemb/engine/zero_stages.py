@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from efemb.engine.blocks import Workers
+from efemb.engine.cells import RowVectors
 from efemb.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
 from efemb.links import FLOOR, Identity, Link, Log
 from efemb.objective import log_density, residual
@@ -70,22 +71,23 @@ class ZeroSlopes:
         self.size = float(getattr(family, "r", 1.0))
 
     def __call__(
-        self, E: Floats, intercept: Floats, row_weight: Floats, weight: Floats, column: Floats
+        self, E: Floats, intercept: Floats, weight: Floats, row_weight: Floats, column: Floats
     ) -> float:
-        """Fill E with slopes and `column` with their column sums; returns the log-density.
+        """Fill E[n, t] with slopes and add their sums to `column`; returns the log-density.
 
-        Cells that hold HIDDEN are no observations: their slope and log-density are 0.
+        Cells that hold HIDDEN are no observations: their slope and log-density are 0. What lies
+        beyond the intercepts and weights of rows is left alone.
         """
         if self.kernel is not None:
-            return float(self.kernel(E, intercept, row_weight, weight, column, self.size))
-        hidden = E == HIDDEN
-        E[hidden] = 0.0
-        E += intercept
-        zero = np.zeros_like(E)
-        both = np.where(hidden, 0.0, row_weight[:, None] * weight)
-        value = float((both * log_density(self.family, self.link, zero, E)).sum())
-        E[:] = both * residual(self.family, self.link, zero, E)
-        column += E.sum(axis=0)
+            return float(self.kernel(E, intercept, weight, row_weight, column, self.size))
+        cells = E[: len(intercept), : len(row_weight)]
+        hidden = cells == HIDDEN
+        u = np.where(hidden, 0.0, cells) + intercept[:, None]
+        zero = np.zeros_like(u)
+        both = np.where(hidden, 0.0, weight[:, None] * row_weight)
+        value = float((both * log_density(self.family, self.link, zero, u)).sum())
+        cells[:] = both * residual(self.family, self.link, zero, u)
+        column += cells.sum(axis=1)
         return value
 
 
@@ -107,13 +109,14 @@ class SampledStage(ZeroStage):
     def __call__(
         self, Z: Floats, row_weight: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
-        """Z rho', slopes' Z, slopes rho."""
+        """Inner products, slopes, and what they are to rows and to entities."""
         column = np.zeros_like(self.intercept)
-        E = self.pool.buffer("tile", (len(Z), len(self.drawn)), Z.dtype)
-        np.matmul(Z, self.target.T, out=E)
-        value = self.slopes(E, self.intercept, row_weight, self.weight, column)
-        np.matmul(E, self.target, out=g_context)
-        return value, (E.T @ Z, column)
+        rows = RowVectors(Z, self.pool)
+        E = rows.inner_products(self.target)
+        value = self.slopes(E, self.intercept, self.weight, row_weight, column)
+        g_context[:] = rows.slopes_to_rows(E, self.target, None)[:, : len(Z)].T
+        found = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
+        return value, (found.copy(), column)
 
     def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
         """To the drawn rows."""

@@ -83,11 +83,11 @@ def read_cells(
     intercept: Array,
     u: Array,
 ) -> None:
-    """u of the entries in the columns first..last, from E: rho . z of the cells, whole bag."""
+    """u of the entries of entities first..last, from E: rho . z of the cells, whole bag."""
     for n in range(first, last):
         for i in range(edges[n], edges[n + 1]):
             p = order[i]
-            whole = E[row[p], n - first] * total[row[p]]
+            whole = E[n - first, row[p]] * total[row[p]]
             u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
 
 
@@ -95,10 +95,10 @@ def read_cells(
 def hide_cells(
     E: Array, first: int, last: int, edges: Array, order: Array, row: Array, hidden: float
 ) -> None:
-    """Mark the stored entries in the columns first..last: they are no zeros."""
+    """Mark the stored entries of entities first..last: they are no zeros."""
     for n in range(first, last):
         for i in range(edges[n], edges[n + 1]):
-            E[row[order[i]], n - first] = hidden
+            E[n - first, row[order[i]]] = hidden
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -121,16 +121,16 @@ def write_cells(
         for i in range(edges[n], edges[n + 1]):
             p = order[i]
             part = slope[p] / rest[p]
-            E[row[p], n - first] = part * total[row[p]]
+            E[n - first, row[p]] = part * total[row[p]]
             own_slope[n] += part * own[p]
             g_intercept[n] += slope[p]
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def subtract_own(own: Array, vectors: Array, out: Array) -> None:
-    """out[n] -= own[n] * vectors[n]."""
+def add_without_own(part: Array, own: Array, vectors: Array, fresh: bool, out: Array) -> None:
+    """out[n] (+)= part[n] - own[n] * vectors[n]."""
     for n in range(len(own)):
-        if own[n] != 0:
-            mine, vector, total = own[n], vectors[n], out[n]
-            for k in range(out.shape[1]):
-                total[k] -= mine * vector[k]
+        mine, found, vector, total = own[n], part[n], vectors[n], out[n]
+        for k in range(out.shape[1]):
+            more = found[k] - mine * vector[k]
+            total[k] = more if fresh else total[k] + more

@@ -1,7 +1,8 @@
 """Fused float32 passes over a block of inner products whose observations are all zero.
 
-On entry E holds rho . z; on exit the slope w (t(0) - E[t]) d eta/du of each term. `column` gets the
-slopes' column sums. The return value is the sum of the weighted log-densities.
+On entry E[n, t] holds rho_n . z_t; on exit the slope w (t(0) - E[t]) d eta/du of each term. The
+sums of an entity's slopes are added to `column`; the sum of the weighted log-densities is returned.
+Of a row of E only as many places are used as there are weights of rows.
 """
 
 from __future__ import annotations
@@ -89,60 +90,55 @@ def log32(x: Any) -> Any:
     return z + p * z * square - F(0.5) * square + e * F(0.693147181)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def poisson(
-    E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
-) -> float:
-    """Slope -w exp(u); log-density -exp(u)."""
-    use_wide_vectors()
-    for i in range(E.shape[0]):
-        w = -row_weight[i]
-        for j in range(E.shape[1]):
-            slope = w * weight[j] * exp32(E[i, j] + intercept[j])
-            E[i, j] = slope
-            column[j] += slope
-    total = 0.0
-    for j in range(E.shape[1]):
-        total += column[j]
+@njit(cache=True, nogil=True, fastmath=True)
+def _sum_row(E: Array, i: int, length: int) -> Any:
+    total = F(0.0)
+    for j in range(length):
+        total += E[i, j]
     return total
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def poisson(
+    E: Array, intercept: Array, weight: Array, row_weight: Array, column: Array, r: float
+) -> float:
+    """Slope -w exp(u); log-density -exp(u)."""
+    use_wide_vectors()
+    value = 0.0
+    for n in range(len(intercept)):
+        w, b = -weight[n], intercept[n]
+        for t in range(len(row_weight)):
+            E[n, t] = w * row_weight[t] * exp32(E[n, t] + b)
+        total = _sum_row(E, n, len(row_weight))
+        column[n] += total
+        value += total
+    return value
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def bernoulli(
-    E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
+    E: Array, intercept: Array, weight: Array, row_weight: Array, column: Array, r: float
 ) -> float:
     """Slope -w / (1 + exp(-u)); log-density -log(1 + exp(u))."""
-    use_wide_vectors()
-    value = np.zeros(E.shape[1], np.float32)
-    for i in range(E.shape[0]):
-        w = row_weight[i]
-        for j in range(E.shape[1]):
-            both = w * weight[j]
-            odds = exp32(E[i, j] + intercept[j])
-            slope = -both * odds / (F(1.0) + odds)
-            value[j] -= both * log32(F(1.0) + odds)
-            E[i, j] = slope
-            column[j] += slope
-    return float(value.sum())
+    return negative_binomial(E, intercept, weight, row_weight, column, 1.0)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def negative_binomial(
-    E: Array, intercept: Array, row_weight: Array, weight: Array, column: Array, r: float
+    E: Array, intercept: Array, weight: Array, row_weight: Array, column: Array, r: float
 ) -> float:
     """Slope -w r e^u / (r + e^u); log-density -r log(1 + e^u / r)."""
     use_wide_vectors()
-    value = np.zeros(E.shape[1], np.float32)
+    value = np.zeros(len(row_weight), np.float32)
     size = F(r)
-    for i in range(E.shape[0]):
-        w = row_weight[i]
-        for j in range(E.shape[1]):
-            both = w * weight[j] * size
-            odds = exp32(E[i, j] + intercept[j]) / size
-            slope = -both * odds / (F(1.0) + odds)
-            value[j] -= both * log32(F(1.0) + odds)
-            E[i, j] = slope
-            column[j] += slope
+    for n in range(len(intercept)):
+        w, b = weight[n] * size, intercept[n]
+        for t in range(len(row_weight)):
+            both = w * row_weight[t]
+            odds = exp32(E[n, t] + b) / size
+            E[n, t] = -both * odds / (F(1.0) + odds)
+            value[t] -= both * log32(F(1.0) + odds)
+        column[n] += _sum_row(E, n, len(row_weight))
     return float(value.sum())
 
 
@@ -165,14 +161,6 @@ def _exp_row(E: Array, i: int, top: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _sum_row(E: Array, i: int) -> Any:
-    total = F(0.0)
-    for j in range(E.shape[1]):
-        total += E[i, j]
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=True)
 def _scale_row(E: Array, i: int, factor: Any, column: Array) -> None:
     for j in range(E.shape[1]):
         slope = factor * E[i, j]
@@ -186,6 +174,6 @@ def softmax(E: Array, intercept: Array, weight: Array, column: Array, normalizer
     for i in range(E.shape[0]):
         top = _shift_row(E, i, intercept)
         _exp_row(E, i, top)
-        total = _sum_row(E, i)
+        total = _sum_row(E, i, E.shape[1])
         normalizer[i] = top + np.log(total)
         _scale_row(E, i, -weight[i] / total, column)

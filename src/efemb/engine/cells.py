@@ -1,0 +1,56 @@
+"""Cells of some rows and entities: inner products of their vectors, and slopes carried back."""
+
+from __future__ import annotations
+
+from efemb.engine.blocks import Workers, aligned
+from efemb.types import Floats
+
+
+class RowVectors:
+    """Context vectors of some rows, laid out for products with vectors of entities.
+
+    The cells of an entity lie side by side (E[n, t]), so that vectors of entities are used as they
+    are and only those of the rows are transposed. A row of E is longer than there are rows: it has
+    `pitch` places, `width` of which are worked on and `n` of which count.
+    """
+
+    def __init__(self, Z: Floats, pool: Workers) -> None:
+        from efemb.kernels.products import ROW_BYTES
+
+        self.pool, self.dtype = pool, Z.dtype
+        self.n, self.size = Z.shape
+        unit = ROW_BYTES // Z.itemsize
+        self.width = -(-self.n // unit) * unit
+        self.pitch = (self.width // unit | 1) * unit  # an odd count fills the cache evenly
+        self.transposed = pool.buffer("row vectors", (_even(self.size), self.pitch), Z.dtype)
+        self.transposed[: self.size, : self.n] = Z.T
+        self.transposed[:, self.n : self.width] = 0.0
+
+    def inner_products(self, rho: Floats) -> Floats:
+        """rho . z of every cell, in a buffer of this thread."""
+        from efemb.kernels.products import multiply
+
+        E = self.pool.buffer("tile", (_even(len(rho)), self.pitch), self.dtype)
+        multiply(rho, self.transposed, E, self.width, True)
+        return E
+
+    def slopes_to_rows(self, E: Floats, rho: Floats, into: Floats | None) -> Floats:
+        """Gradient of the transposed vectors, added to what there is."""
+        from efemb.kernels.products import multiply
+
+        total = aligned((self.size, self.pitch), self.dtype) if into is None else into
+        multiply(rho.T, E, total, self.width, into is None)
+        return total
+
+    def slopes_to_entities(self, E: Floats) -> Floats:
+        """Gradient of the entities' vectors, in a buffer of this thread that may be larger."""
+        from efemb.kernels.products import inner_products
+
+        found = self.pool.buffer("entity part", (len(E), len(self.transposed)), self.dtype)
+        inner_products(E, self.transposed, found, self.width)
+        return found
+
+
+def _even(n: int) -> int:
+    """So many rows that products need no remainder."""
+    return -(-n // 4) * 4
