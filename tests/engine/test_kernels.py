@@ -14,16 +14,16 @@ from efemb.kernels import zero_terms
 from engine import models, plain
 
 Array = Any
-KERNELS: dict[str, tuple[Any, Callable[[Array], Array], Callable[[Array], Array]]] = {
-    # kernel, log-density of a zero, its slope
-    "poisson": (zero_terms.poisson, lambda u: -np.exp(u), lambda u: -np.exp(u)),
+KERNELS: dict[str, tuple[float, Callable[[Array], Array], Callable[[Array], Array]]] = {
+    # size, log-density of a zero, its slope
+    "poisson": (np.inf, lambda u: -np.exp(u), lambda u: -np.exp(u)),
     "bernoulli": (
-        zero_terms.bernoulli,
+        1.0,
         lambda u: -np.log1p(np.exp(u)),
         lambda u: -1 / (1 + np.exp(-u)),
     ),
     "negative-binomial": (
-        zero_terms.negative_binomial,
+        1.5,
         lambda u: -1.5 * np.log1p(np.exp(u) / 1.5),
         lambda u: -1.5 * np.exp(u) / (1.5 + np.exp(u)),
     ),
@@ -46,7 +46,7 @@ def test_exp32_caps_what_would_overflow_or_vanish() -> None:
 @pytest.mark.parametrize("weights", ["equal", "different"])
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_fused_zero_terms_are_the_formulas(name: str, weights: str) -> None:
-    kernel, density, slope = KERNELS[name]
+    size, density, slope = KERNELS[name]
     rng = np.random.default_rng(0)
     E = rng.normal(-1, 2, (55, 41)).astype(np.float32)  # two entities and four rows too many
     b = rng.normal(0, 1, 53).astype(np.float32)
@@ -57,7 +57,7 @@ def test_fused_zero_terms_are_the_formulas(name: str, weights: str) -> None:
     before = E.copy()
     u = before[:53, :37].astype(np.float64) + b[:, None]
     both = weight[:, None].astype(np.float64) * row
-    value = kernel(E, b, weight, row, column, 1.5)
+    value = zero_terms.zero_slopes(E, b, weight, row, size, column)
     assert value == pytest.approx(float((both * density(u)).sum()), rel=1e-5)
     assert_allclose(E[:53, :37], both * slope(u), rtol=1e-5, atol=1e-7)
     assert_allclose(column, (both * slope(u)).sum(axis=1), rtol=1e-5)
@@ -69,10 +69,10 @@ def test_fused_zero_terms_are_the_formulas(name: str, weights: str) -> None:
 def test_hidden_cells_add_nothing(name: str) -> None:
     from efemb.engine.zero_stages import HIDDEN
 
-    kernel = KERNELS[name][0]
+    size = KERNELS[name][0]
     E = np.full((3, 20), HIDDEN, dtype=np.float32)
     column, ones = np.zeros(20, dtype=np.float32), np.ones(20, dtype=np.float32)
-    value = kernel(E, ones[:3], ones[:3], ones, column, 1.5)
+    value = zero_terms.zero_slopes(E, ones[:3], ones[:3], ones, size, column)
     assert abs(value) < 1e-30
     assert np.abs(E).max() < 1e-30
 

@@ -70,14 +70,33 @@ class _Tiles:
 
     def strip(self, tiles: list[slice]) -> tuple[float, Floats]:
         """Value of a few tiles, and their part of the gradient of the rows' vectors."""
-        value, g_rows = 0.0, None
+        fused = self.solver.slopes.size is not None and not self.dense
+        return self._in_one_kernel(tiles) if fused else self._step_by_step(tiles)
+
+    def _step_by_step(self, tiles: list[slice]) -> tuple[float, Floats]:
+        value, g_rows = 0.0, self.rows.unset()
         for tile in tiles:
             rho = self.entries.vectors.target[tile]
             E = self.rows.inner_products(rho)
             value += self._slopes(tile, E)
             self._add_target(tile, self.rows.slopes_to_entities(E))
-            g_rows = self.rows.slopes_to_rows(E, rho, g_rows)
-        assert g_rows is not None
+            self.rows.slopes_to_rows(E, rho, g_rows, fresh=tile is tiles[0])
+        return value, g_rows
+
+    def _in_one_kernel(self, tiles: list[slice]) -> tuple[float, Floats]:
+        """The same without a return to Python, where threads would wait for each other."""
+        from efemb.kernels.cells import strip_of_cells
+
+        entries, vectors, gradient = self.entries, self.entries.vectors, self.entries.gradient
+        edges = np.array([tile.start for tile in tiles] + [tiles[-1].stop])
+        g_rows, (E, part) = self.rows.unset(), self.rows.buffers(edges[1] - edges[0])
+        weights = (self.column_weight, self.zero_weight, self.solver.slopes.size)
+        value = strip_of_cells(
+            edges, vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
+            self.places, self.shares, entries.slope,
+            vectors.intercept, *weights, vectors.bag, entries.first, E, part,
+            gradient.target, g_rows, self.own_slope, self.column,
+        )  # fmt: skip
         return value, g_rows
 
     def _slopes(self, tile: slice, E: Floats) -> float:
@@ -113,7 +132,7 @@ def _strips(n_entities: int, n_rows: int, itemsize: int) -> list[list[slice]]:
     tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
     strips = []
     while tiles:  # smaller ones at the end, so that threads finish together
-        size = min(STRIP_TILES, -(-len(tiles) // STRIP_TILES))
+        size = min(STRIP_TILES, max(2, -(-len(tiles) // 4)))
         strips.append(tiles[:size])
         tiles = tiles[size:]
     return strips

@@ -26,27 +26,35 @@ class RowVectors:
         self.transposed[: self.size, : self.n] = Z.T
         self.transposed[:, self.n : self.width] = 0.0
 
+    def buffers(self, n_entities: int) -> tuple[Floats, Floats]:
+        """Room of this thread for the cells of some entities and the gradient of their vectors."""
+        rows = _even(n_entities)
+        cells = self.pool.buffer("cells", (rows, self.pitch), self.dtype)
+        return cells, self.pool.buffer("of cells", (rows, len(self.transposed)), self.dtype)
+
+    def unset(self) -> Floats:
+        """Room for a gradient of the transposed vectors."""
+        return aligned((self.size, self.pitch), self.dtype)
+
     def inner_products(self, rho: Floats) -> Floats:
-        """rho . z of every cell, in a buffer of this thread."""
+        """rho . z of every cell, in a buffer."""
         from efemb.kernels.products import multiply
 
-        E = self.pool.buffer("tile", (_even(len(rho)), self.pitch), self.dtype)
+        E = self.buffers(len(rho))[0]
         multiply(rho, self.transposed, E, self.width, True)
         return E
 
-    def slopes_to_rows(self, E: Floats, rho: Floats, into: Floats | None) -> Floats:
-        """Gradient of the transposed vectors, added to what there is."""
+    def slopes_to_rows(self, E: Floats, rho: Floats, total: Floats, *, fresh: bool = True) -> None:
+        """Gradient of the transposed vectors; what is not fresh is added to."""
         from efemb.kernels.products import multiply
 
-        total = aligned((self.size, self.pitch), self.dtype) if into is None else into
-        multiply(rho.T, E, total, self.width, into is None)
-        return total
+        multiply(rho.T, E, total, self.width, fresh)
 
     def slopes_to_entities(self, E: Floats) -> Floats:
-        """Gradient of the entities' vectors, in a buffer of this thread that may be larger."""
+        """Gradient of the entities' vectors, in a buffer that may be larger."""
         from efemb.kernels.products import inner_products
 
-        found = self.pool.buffer("entity part", (len(E), len(self.transposed)), self.dtype)
+        found = self.buffers(len(E))[1]
         inner_products(E, self.transposed, found, self.width)
         return found
 

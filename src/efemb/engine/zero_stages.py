@@ -63,12 +63,15 @@ HIDDEN = np.float32(-1e30)
 
 
 class ZeroSlopes:
-    """Turns a block of inner products into slopes of zero observations, in place."""
+    """Turns a block of inner products into slopes of zero observations, in place.
+
+    size : of the negative binomial that the family is, None where there is no kernel for it
+    """
 
     def __init__(self, family: Family, link: Link, dtype: Any) -> None:
         self.family, self.link = family, link
-        self.kernel = _fused(family, link) if dtype == np.float32 else None
-        self.size = float(getattr(family, "r", 1.0))
+        fused = dtype == np.float32 and type(link) is Identity
+        self.size = _size_of(family) if fused else None
 
     def __call__(
         self, E: Floats, intercept: Floats, weight: Floats, row_weight: Floats, column: Floats
@@ -78,8 +81,10 @@ class ZeroSlopes:
         Cells that hold HIDDEN are no observations: their slope and log-density are 0. What lies
         beyond the intercepts and weights of rows is left alone.
         """
-        if self.kernel is not None:
-            return float(self.kernel(E, intercept, weight, row_weight, column, self.size))
+        if self.size is not None:
+            from efemb.kernels.zero_terms import zero_slopes
+
+            return zero_slopes(E, intercept, weight, row_weight, self.size, column)
         cells = E[: len(intercept), : len(row_weight)]
         hidden = cells == HIDDEN
         u = np.where(hidden, 0.0, cells) + intercept[:, None]
@@ -114,7 +119,9 @@ class SampledStage(ZeroStage):
         rows = RowVectors(Z, self.pool)
         E = rows.inner_products(self.target)
         value = self.slopes(E, self.intercept, self.weight, row_weight, column)
-        g_context[:] = rows.slopes_to_rows(E, self.target, None)[:, : len(Z)].T
+        g_rows = rows.unset()
+        rows.slopes_to_rows(E, self.target, g_rows)
+        g_context[:] = g_rows[:, : len(Z)].T
         found = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
         return value, (found.copy(), column)
 
@@ -203,14 +210,7 @@ def closed_form(family: Family, link: Link) -> Callable[[Vectors], ZeroStage] | 
     return None
 
 
-def _fused(family: Family, link: Link) -> Callable[..., float] | None:
-    from efemb.kernels import zero_terms
-
-    if type(link) is not Identity:
-        return None
-    kernels: dict[type, Callable[..., float]] = {
-        Poisson: zero_terms.poisson,
-        Bernoulli: zero_terms.bernoulli,
-        NegativeBinomial: zero_terms.negative_binomial,
-    }
-    return kernels.get(type(family))
+def _size_of(family: Family) -> float | None:
+    if type(family) is NegativeBinomial:
+        return float(family.r)
+    return {Bernoulli: 1.0, Poisson: np.inf}.get(type(family))

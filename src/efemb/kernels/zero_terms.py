@@ -99,47 +99,44 @@ def _sum_row(E: Array, i: int, length: int) -> Any:
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def poisson(
-    E: Array, intercept: Array, weight: Array, row_weight: Array, column: Array, r: float
-) -> float:
-    """Slope -w exp(u); log-density -exp(u)."""
+def _poisson(E: Array, n: int, b: Any, w: Any, row_weight: Array) -> None:
+    """Slope -w exp(u)."""
     use_wide_vectors()
+    for t in range(len(row_weight)):
+        E[n, t] = -w * row_weight[t] * exp32(E[n, t] + b)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _negative_binomial(
+    E: Array, n: int, b: Any, w: Any, row_weight: Array, size: Any, value: Array
+) -> None:
+    """Slope -w r e^u / (r + e^u); log-density -r log(1 + e^u / r)."""
+    use_wide_vectors()
+    w *= size
+    for t in range(len(row_weight)):
+        both = w * row_weight[t]
+        odds = exp32(E[n, t] + b) / size
+        E[n, t] = -both * odds / (F(1.0) + odds)
+        value[t] -= both * log32(F(1.0) + odds)
+
+
+@njit(cache=True, nogil=True)
+def zero_slopes(
+    E: Array, intercept: Array, weight: Array, row_weight: Array, size: float, column: Array
+) -> float:
+    """Negative binomial of a size: 1 is Bernoulli, infinity Poisson, whose value is its slope."""
+    poisson = np.isinf(size)
+    values = np.zeros(0 if poisson else len(row_weight), np.float32)
     value = 0.0
     for n in range(len(intercept)):
-        w, b = -weight[n], intercept[n]
-        for t in range(len(row_weight)):
-            E[n, t] = w * row_weight[t] * exp32(E[n, t] + b)
+        if poisson:
+            _poisson(E, n, intercept[n], weight[n], row_weight)
+        else:
+            _negative_binomial(E, n, intercept[n], weight[n], row_weight, F(size), values)
         total = _sum_row(E, n, len(row_weight))
         column[n] += total
         value += total
-    return value
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def bernoulli(
-    E: Array, intercept: Array, weight: Array, row_weight: Array, column: Array, r: float
-) -> float:
-    """Slope -w / (1 + exp(-u)); log-density -log(1 + exp(u))."""
-    return negative_binomial(E, intercept, weight, row_weight, column, 1.0)
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def negative_binomial(
-    E: Array, intercept: Array, weight: Array, row_weight: Array, column: Array, r: float
-) -> float:
-    """Slope -w r e^u / (r + e^u); log-density -r log(1 + e^u / r)."""
-    use_wide_vectors()
-    value = np.zeros(len(row_weight), np.float32)
-    size = F(r)
-    for n in range(len(intercept)):
-        w, b = weight[n] * size, intercept[n]
-        for t in range(len(row_weight)):
-            both = w * row_weight[t]
-            odds = exp32(E[n, t] + b) / size
-            E[n, t] = -both * odds / (F(1.0) + odds)
-            value[t] -= both * log32(F(1.0) + odds)
-        column[n] += _sum_row(E, n, len(row_weight))
-    return float(value.sum())
+    return value if poisson else float(values.sum())
 
 
 @njit(cache=True, nogil=True, fastmath=True)
