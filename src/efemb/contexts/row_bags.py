@@ -30,6 +30,7 @@ class RowBlock:
     rest : divisor of the bag without the entry
     row : place of each row among the rows asked for
     excluded : entity a row must not predict, or -1 (reverse conditional only)
+    by_entity : edges and order of the stored entries sorted by entity, where a solver wants them
     """
 
     bag_ptr: Ints
@@ -43,6 +44,7 @@ class RowBlock:
     rest: Floats
     row: Ints
     excluded: Ints | None = None
+    by_entity: tuple[Ints, Ints] | None = None
 
     @cached_property
     def row_of_entry(self) -> Ints:

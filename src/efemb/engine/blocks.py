@@ -145,12 +145,13 @@ class Workers:
         return future.result
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
-        """An uninitialised array of this thread, reused between calls."""
+        """An array of this thread, reused between calls: zeros at first, later anything."""
         store: dict[str, Floats] = self._local.__dict__
         size = math.prod(shape)
         kept = store.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
             kept = store[name] = aligned((size,), dtype)
+            kept[:] = 0
         return kept[:size].reshape(shape)
 
     def close(self) -> None:

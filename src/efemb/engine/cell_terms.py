@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +35,8 @@ def cell_terms(
     dense = len(entries.block.ids) > DENSE * n_rows * n_entities
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
-    parts = solver.pool.map(work.strip, _strips(n_entities, n_rows, total.itemsize))
+    solver.gather_ahead()
+    parts = solver.pool.map(work.strip, _strips(n_entities, n_rows, total.itemsize, TILE_BYTES))
     more, g_rows = next(parts)
     value += more
     for more, part in parts:
@@ -124,9 +126,10 @@ class _Tiles:
         add_without_own(part, own, bag, entries.first, entries.gradient.target[tile])
 
 
-def _strips(n_entities: int, n_rows: int, itemsize: int) -> list[list[slice]]:
+@cache
+def _strips(n_entities: int, n_rows: int, itemsize: int, n_bytes: int) -> list[list[slice]]:
     """Entities in tiles of about equal width whose inner products with the rows stay small."""
-    most = max(64, TILE_BYTES // (itemsize * max(n_rows, 1)))
+    most = max(64, n_bytes // (itemsize * max(n_rows, 1)))
     n_tiles = -(-n_entities // most)
     width = 12 * -(-n_entities // (12 * n_tiles))  # which products take without a remainder
     tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]

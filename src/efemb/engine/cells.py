@@ -25,6 +25,7 @@ class RowVectors:
         self.transposed = pool.buffer("row vectors", (_even(self.size), self.pitch), Z.dtype)
         self.transposed[: self.size, : self.n] = Z.T
         self.transposed[:, self.n : self.width] = 0.0
+        self.transposed[self.size :] = 0.0  # what lies there may be denormals, which are slow
 
     def buffers(self, n_entities: int) -> tuple[Floats, Floats]:
         """Room of this thread for the cells of some entities and the gradient of their vectors."""

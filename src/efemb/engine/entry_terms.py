@@ -64,7 +64,8 @@ class Entries:
             self.sum_bags_of(rows)
             return self.products_and_slopes(rows)
 
-        return sum(self.solver.pool.map(work, cut(len(self.sums), PART_ROWS)))
+        size = 2 * len(self.u) * self.sums.shape[1]
+        return sum(self.solver.pool.map(work, cut(len(self.sums), PART_ROWS), size))
 
     def sum_bags_of(self, rows: slice) -> None:
         """Fill `sums` of some rows."""
@@ -102,14 +103,14 @@ class Entries:
     @cached_property
     def by_column(self) -> tuple[Ints, Ints]:
         """Edges and order of the entries sorted by entity."""
-        return _by_column(self.block.ids, len(self.vectors.target))
+        return self.block.by_entity or sorted_by_entity(self.block.ids, len(self.vectors.target))
 
     @cached_property
     def bags_by_column(self) -> tuple[Ints, Ints]:
         """The same of the bags."""
         if self.block.bag_ids is self.block.ids:
             return self.by_column
-        return _by_column(self.block.bag_ids, len(self.vectors.bag))
+        return sorted_by_entity(self.block.bag_ids, len(self.vectors.bag))
 
     def of_columns(self, columns: slice) -> Ints:
         """Places of the entries of some entities."""
@@ -142,7 +143,8 @@ class Entries:
         list(pool.map(lambda ab: column_sums(*ab, edges, order, *arrays), parts, size))
 
 
-def _by_column(ids: Ints, n: int) -> tuple[Ints, Ints]:
+def sorted_by_entity(ids: Ints, n: int) -> tuple[Ints, Ints]:
+    """Edges and order of entries: those of entity i are order[edges[i] : edges[i + 1]]."""
     from efemb.kernels.sparse import sort_by_column
 
     edges, order = np.zeros(n + 2, dtype=np.int64), np.empty(len(ids), dtype=np.int64)
@@ -159,6 +161,7 @@ def entry_terms(
     factor, own, net = (np.empty_like(block.x) for _ in range(3))
     work = _RowPart(entries, stage, zero_weight, back_weight, factor, own, net)
     value, zeros = 0.0, stage.nothing()
+    entries.solver.gather_ahead()
     for more, part in entries.solver.pool.map(work, cut(len(block.total), PART_ROWS)):
         value += more
         zeros = tuple(total + one for total, one in zip(zeros, part, strict=True))

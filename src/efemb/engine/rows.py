@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from efemb.contexts.window import WindowBags
 from efemb.engine.blocks import cut
 from efemb.engine.cell_terms import cell_terms
 from efemb.engine.draws import Draws
-from efemb.engine.entry_terms import Entries, entry_terms
+from efemb.engine.entry_terms import Entries, entry_terms, sorted_by_entity
 from efemb.engine.solver import Solver
 from efemb.engine.zero_stages import Columns, SampledStage, ZeroSlopes, ZeroStage, closed_form
 from efemb.families import Categorical, Family
@@ -42,7 +43,8 @@ class RowsSolver(Solver[RowBags]):
         self.samples = self.spec.zeros.gradient != "exact"
         self._lookup: Ints | None = None
         self._coming: _Expected | None = None
-        self._next: _Expected | None = None
+        self._begun: _Expected | None = None
+        self._next: Ints | None = None
         stored = self.bound.stored
         entry_weight = np.repeat(self.row_weight, np.diff(stored.ptr))
         self.n_observed = float(np.nansum(np.abs(stored.x) * entry_weight))
@@ -113,9 +115,15 @@ class RowsSolver(Solver[RowBags]):
         return self._block(np.arange(self.n_rows))
 
     def expect(self, rows: Ints | None) -> None:
-        """Threads that are not busy gather these rows."""
-        self._coming = self._next
-        self._next = None if rows is None else (rows, self.pool.begin(self._block, rows))
+        """These rows come next."""
+        self._coming, self._begun = self._begun, None
+        self._next = rows
+
+    def gather_ahead(self) -> None:
+        """Let a thread gather the rows that come next, while others leave the interpreter alone."""
+        if self._next is not None:
+            self._begun = (self._next, self.pool.begin(self._block, self._next))
+            self._next = None
 
     def _expected(self, rows: Ints) -> RowBlock:
         if self._coming is not None and self._coming[0] is rows:
@@ -123,14 +131,18 @@ class RowsSolver(Solver[RowBags]):
         return self._block(rows)
 
     def _block(self, rows: Ints) -> RowBlock:
+        """Some rows, with all that does not depend on parameters."""
         block = self.bound.block(rows, reverse=self.spec.combine.reverse)
-        if block.x.dtype == self.dtype:
-            return block
-        arrays = {
-            name: getattr(block, name).astype(self.dtype)
-            for name in ("bag_values", "x", "own", "total", "rest")
-        }
-        return replace(block, **arrays)
+        changed: dict[str, Any] = {}
+        if block.x.dtype != self.dtype:
+            numbers = ("bag_values", "x", "own", "total", "rest")
+            changed = {name: getattr(block, name).astype(self.dtype) for name in numbers}
+        if not self.samples:
+            changed["by_entity"] = sorted_by_entity(block.ids, self.bound.n_entities)
+        block = replace(block, **changed)
+        for name in ("row_of_entry", "filled"):  # made when asked for
+            getattr(block, name)
+        return block
 
     def _compact(
         self, block: RowBlock, columns: Columns, vectors: Vectors
@@ -146,7 +158,7 @@ class RowsSolver(Solver[RowBags]):
         self._lookup[kept] = np.arange(len(kept))
         ids = self._lookup[block.ids]
         bag_ids = ids if block.bag_ids is block.ids else self._lookup[block.bag_ids]
-        small = replace(block, ids=ids, bag_ids=bag_ids)
+        small = replace(block, ids=ids, bag_ids=bag_ids, by_entity=None)
         few = Columns(self._lookup[columns.index], columns.weight)
         local = Vectors(vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
         return small, few, local, kept
@@ -211,6 +223,7 @@ class RowsSolver(Solver[RowBags]):
         """A softmax over all entities for each stored entry, or for each row of the reverse."""
         from efemb.engine.softmax import softmax_terms
 
+        self.gather_ahead()
         results = self.pool.map(
             lambda piece: softmax_terms(self, _part(block, piece), vectors, weight[piece]),
             cut(len(block.total), BLOCK_ROWS),
