@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.families.base import Family
-from efemb.links import Link
+from efemb.links import FLOOR, Link, Log
 from efemb.objective import expected_value, log_density
 from efemb.tree import Huffman
 from efemb.types import Bools, Floats, Ints
@@ -109,6 +109,8 @@ def normalized_log_likelihood(
     family: Family, link: Link, entries: Entries, target: Floats, bag: Floats, intercept: Floats
 ) -> Floats:
     """log(m_n / sum_j m_j) of each entry, m the conditional means of all entities (float64)."""
+    if family.exponential_mean and type(link) is Log:
+        return _additive_log_shares(entries, target, bag, intercept)
     found = np.empty(len(entries.row))
     # Entries that take nothing out of their bag share the context, and so the sum, of their row.
     shared = not entries.own.any()
@@ -120,6 +122,25 @@ def normalized_log_likelihood(
         u += intercept
         mine = np.flatnonzero((context >= part.start) & (context < part.stop)) if shared else part
         found[mine] = _log_share(family, link, u, context[mine] - part.start, entries.ids[mine])
+    return found
+
+
+def _additive_log_shares(
+    entries: Entries, target: Floats, bag: Floats, intercept: Floats
+) -> Floats:
+    """The same of means max(u_j, FLOOR) of positive vectors, whose sum needs no pass over j.
+
+    Only entities whose intercept is below the floor can be there themselves.
+    """
+    found = np.empty(len(entries.row))
+    every, plain = target.sum(axis=0, dtype=np.float64), intercept.sum(dtype=np.float64)
+    low = np.flatnonzero(intercept < FLOOR)
+    for part, Z in entries.blocks(bag, max(len(low), bag.shape[1])):
+        ids = entries.ids[part]
+        mine = np.einsum("ik,ik->i", Z, target[ids]) + intercept[ids]
+        raised = np.maximum(FLOOR - (Z @ target[low].T + intercept[low]), 0.0)
+        total = Z @ every + plain + raised.sum(axis=1, dtype=np.float64)
+        found[part] = np.log(np.maximum(mine, FLOOR)) - np.log(total)
     return found
 
 

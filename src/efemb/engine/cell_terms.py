@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from efemb.engine.blocks import cut
 from efemb.engine.cells import RowVectors
 from efemb.engine.entry_terms import Entries
 from efemb.engine.zero_stages import HIDDEN
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 TILE_BYTES = 1 << 19  # inner products that stay near the core while they are used four times
 STRIP_TILES = 8  # tiles that one thread works on before it hands in a gradient of the bag sums
+COMPONENTS = 32  # of the strips' gradients, that one thread adds up at a time
 DENSE = 0.03  # share of stored cells from which on their inner products are read from the tiles
 
 
@@ -36,13 +38,18 @@ def cell_terms(
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
     solver.gather_ahead()
-    parts = solver.pool.map(work.strip, _strips(n_entities, n_rows, total.itemsize, TILE_BYTES))
-    more, g_rows = next(parts)
-    value += more
-    for more, part in parts:
-        value += more
-        g_rows += part
-    np.divide(g_rows[:, :n_rows].T, total[:, None], out=entries.g_sums)
+    strips = _strips(n_entities, n_rows, total.itemsize, TILE_BYTES)
+    found = list(solver.pool.map(work.strip, strips))
+    value += sum(more for more, _ in found)
+    parts = [part for _, part in found]
+
+    def add_up(some: slice) -> None:
+        for part in parts[1:]:
+            parts[0][some] += part[some]
+        np.divide(parts[0][some, :n_rows].T, total[:, None], out=entries.g_sums[:, some])
+
+    size = len(parts) * parts[0].size
+    list(solver.pool.map(add_up, cut(len(parts[0]), COMPONENTS), size))
     entries.gradient.intercept += work.column
     entries.spread_bags(work.own_slope)
     return value
