@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,14 +99,14 @@ class _Tiles:
         entries, vectors, gradient = self.entries, self.entries.vectors, self.entries.gradient
         edges = np.array([tile.start for tile in tiles] + [tiles[-1].stop])
         g_rows, (E, part) = self.rows.unset(), self.rows.buffers(edges[1] - edges[0])
-        weights = (self.column_weight, self.zero_weight, self.solver.slopes.size)
-        value = strip_of_cells(
+        arguments: Any = (
             edges, vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
             self.places, self.shares, entries.slope,
-            vectors.intercept, *weights, vectors.bag, entries.first, E, part,
+            vectors.intercept, self.column_weight, self.zero_weight, self.solver.slopes.size,
+            vectors.bag, entries.first, E, part,
             gradient.target, g_rows, self.own_slope, self.column,
         )  # fmt: skip
-        return value, g_rows
+        return strip_of_cells(*arguments), g_rows
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""

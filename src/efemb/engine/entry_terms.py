@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from efemb.contexts.row_bags import RowBlock
 from efemb.engine.blocks import cut
-from efemb.engine.zero_stages import ZeroStage
+from efemb.engine.zero_stages import RowWork, ZeroStage
 from efemb.objective import value_and_slope
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
@@ -123,16 +122,20 @@ class Entries:
         if block.bag_ids is not block.ids:
             row = np.repeat(np.arange(len(block.total)), np.diff(block.bag_ptr))
         arrays = (block.bag_values, self.g_sums, own, self.vectors.target)
-        self._add_columns(*self.bags_by_column, row, *arrays, self.first, self.gradient.bag)
+        self._add_columns(*self.bags_by_column, row, *arrays, None, self.gradient.bag)
 
-    def spread_entries(self, factor: Floats, own: Floats) -> None:
-        """Add factor * sums - own * alpha to the gradient of the target vectors."""
-        arrays = (factor, self.sums, own, self.vectors.bag, self.first, self.gradient.target)
-        self._add_columns(*self.by_column, self.block.row_of_entry, *arrays)
+    def spread_entries(self, factor: Floats, own: Floats, shift: Floats | None) -> None:
+        """Add factor * sums - own * alpha + shift to the gradient of the target vectors."""
+        arrays = (factor, self.sums, own, self.vectors.bag)
+        row = self.block.row_of_entry
+        self._add_columns(*self.by_column, row, *arrays, shift, self.gradient.target)
 
-    def _add_columns(self, edges: Ints, order: Ints, *arrays: Any) -> None:
+    def _add_columns(self, edges: Ints, order: Ints, *given: Any) -> None:
         from efemb.kernels.sparse import column_sums
 
+        *arrays, shift, out = given
+        start = np.zeros_like(self.sums[0]) if shift is None else shift
+        arguments: Any = (edges, order, *arrays, start, self.first, out)
         n, pool = len(edges) - 1, self.solver.pool
         # Whoever adds up an entity, the bits are the same.
         n_parts = pool.n
@@ -140,7 +143,7 @@ class Entries:
         ends = [0, *np.searchsorted(edges, share), n]
         size = (n + len(order)) * self.sums.shape[1]
         parts = list(pairwise(ends))
-        list(pool.map(lambda ab: column_sums(*ab, edges, order, *arrays), parts, size))
+        list(pool.map(lambda ab: column_sums(*ab, *arguments), parts, size))
 
 
 def sorted_by_entity(ids: Ints, n: int) -> tuple[Ints, Ints]:
@@ -159,10 +162,11 @@ def entry_terms(
     block, gradient = entries.block, entries.gradient
     back_weight = zero_weight[block.row_of_entry] * column_weight[block.ids]
     factor, own, net = (np.empty_like(block.x) for _ in range(3))
-    work = _RowPart(entries, stage, zero_weight, back_weight, factor, own, net)
+    work = RowWork(entries, zero_weight, back_weight, factor, own, net)
     value, zeros = 0.0, stage.nothing()
     entries.solver.gather_ahead()
-    for more, part in entries.solver.pool.map(work, cut(len(block.total), PART_ROWS)):
+    pieces = cut(len(block.total), PART_ROWS)
+    for more, part in entries.solver.pool.map(partial(stage.rows, work), pieces):
         value += more
         zeros = tuple(total + one for total, one in zip(zeros, part, strict=True))
     own_slope, slope = (
@@ -170,47 +174,7 @@ def entry_terms(
         for one in (own, net)
     )
     gradient.intercept += slope
-    entries.spread_entries(factor, own_slope)
+    entries.spread_entries(factor, own_slope, stage.shift(zeros))
     entries.spread_bags(own_slope)
     stage.add(zeros, gradient)
     return value
-
-
-@dataclass(frozen=True)
-class _RowPart:
-    """Works on some rows: what their entries add, and take back as zeros.
-
-    factor, own, net : of each entry, times the sums, its own vectors, and 1
-    """
-
-    entries: Entries
-    stage: ZeroStage
-    zero_weight: Floats
-    back_weight: Floats
-    factor: Floats
-    own: Floats
-    net: Floats
-
-    def __call__(self, rows: slice) -> tuple[float, tuple[Floats, ...]]:
-        """Value of the rows, and what the zero stage will add to the gradient."""
-        from efemb.kernels.sparse import add_bags
-
-        entries, block, solver = self.entries, self.entries.block, self.entries.solver
-        entries.sum_bags_of(rows)
-        value = entries.products_and_slopes(rows)
-        total, g_sums = block.total[rows, None], entries.g_sums[rows]
-        more, part = self.stage(entries.sums[rows] / total, self.zero_weight[rows], g_sums)
-        g_sums /= total
-        here = entries.of_rows(rows)
-        as_zero, back_weight = entries.as_zero[here], self.back_weight[here]
-        link, zero = solver.spec.link, np.zeros_like(as_zero)
-        loss, zero_slope = value_and_slope(solver.family, link, zero, as_zero)
-        value += more - float(back_weight @ (loss + solver.base_of_zero))
-        zero_slope *= back_weight
-        gain = entries.slope[here] / block.rest[here]
-        self.own[here] = gain * block.own[here]
-        self.net[here] = entries.slope[here] - zero_slope
-        self.factor[here] = gain - zero_slope / block.total[block.row_of_entry[here]]
-        ptr = block.ptr[rows.start : rows.stop + 1]
-        add_bags(ptr, block.ids, self.factor, entries.vectors.target, g_sums)
-        return value, part

@@ -1,8 +1,8 @@
-"""Zero stages: the terms of some rows as if every cell were zero.
+"""Zero stages: the terms of some rows where not every cell is visited.
 
-Each stage fills the gradient of the scaled bag sums Z, returns the weighted log-density and a few
-sums over the rows, from which the gradient of the target vectors and intercepts is made once a
-step. Stored entries are put right afterwards.
+All cells are treated as zeros, stored entries then put right. Besides the gradient of the bags each
+stage returns a few sums over the rows, from which the gradient of the target vectors and intercepts
+is made once a step.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,12 @@ from efemb.engine.blocks import Workers
 from efemb.engine.cells import RowVectors
 from efemb.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
 from efemb.links import FLOOR, Identity, Link, Log
-from efemb.objective import log_density, residual
+from efemb.objective import log_density, residual, value_and_slope
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
+
+if TYPE_CHECKING:
+    from efemb.engine.entry_terms import Entries
 
 
 @dataclass(frozen=True)
@@ -41,21 +44,73 @@ class Columns:
 
 
 class ZeroStage(ABC):
-    """A way to add up the zeros of some rows, for the vectors of one step."""
+    """A way to add up the terms of some rows, for the vectors of one step."""
 
     @abstractmethod
     def nothing(self) -> tuple[Floats, ...]:
-        """Zero arrays of the shapes of what a call returns."""
+        """Zero arrays of the shapes of what `rows` returns."""
 
     @abstractmethod
-    def __call__(
-        self, Z: Floats, row_weight: Floats, g_context: Floats
-    ) -> tuple[float, tuple[Floats, ...]]:
-        """Fill g_context; returns the log-density, and arrays that are summed over all rows."""
+    def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """Fill the arrays of these rows; returns the value, and arrays that are summed over all."""
+
+    def shift(self, total: tuple[Floats, ...]) -> Floats | None:
+        """What the sums of those arrays add to every target vector alike."""
+        return None
 
     @abstractmethod
     def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
-        """Add what the sums of those arrays say to the gradient."""
+        """Add the rest of what they say to the gradient."""
+
+
+@dataclass(frozen=True)
+class RowWork:
+    """What a stage fills: beside the sums of `entries`, for each stored entry
+
+    factor, own, net : the slope times the bag's sums, its own vectors, and 1
+    zero_weight, back_weight : weight of the zeros of each row, and of each entry as a zero
+    """
+
+    entries: Entries
+    zero_weight: Floats
+    back_weight: Floats
+    factor: Floats
+    own: Floats
+    net: Floats
+
+
+class SteppedStage(ZeroStage):
+    """Any family: the zeros of whole rows, then what entries add and take back as zeros."""
+
+    @abstractmethod
+    def zeros(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """Log-density of all cells as zeros; fills the gradient of the scaled bag sums Z."""
+
+    def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """Step by step, in NumPy."""
+        from efemb.kernels.sparse import add_bags
+
+        entries, block, solver = work.entries, work.entries.block, work.entries.solver
+        entries.sum_bags_of(rows)
+        value = entries.products_and_slopes(rows)
+        total, g_sums = block.total[rows, None], entries.g_sums[rows]
+        more, part = self.zeros(entries.sums[rows] / total, work.zero_weight[rows], g_sums)
+        g_sums /= total
+        here = entries.of_rows(rows)
+        as_zero, back_weight = entries.as_zero[here], work.back_weight[here]
+        link, zero = solver.spec.link, np.zeros_like(as_zero)
+        loss, zero_slope = value_and_slope(solver.family, link, zero, as_zero)
+        value += more - float(back_weight @ (loss + solver.base_of_zero))
+        zero_slope *= back_weight
+        gain = entries.slope[here] / block.rest[here]
+        work.own[here] = gain * block.own[here]
+        work.net[here] = entries.slope[here] - zero_slope
+        work.factor[here] = gain - zero_slope / block.total[block.row_of_entry[here]]
+        ptr = block.ptr[rows.start : rows.stop + 1]
+        add_bags(ptr, block.ids, work.factor, entries.vectors.target, g_sums)
+        return value, part
 
 
 # Finite, since the kernels are compiled for finite numbers; its exponential is 0.
@@ -96,7 +151,7 @@ class ZeroSlopes:
         return value
 
 
-class SampledStage(ZeroStage):
+class SampledStage(SteppedStage):
     """Any family on drawn columns: three matrix products of rows x drawn x K."""
 
     def __init__(
@@ -111,7 +166,7 @@ class SampledStage(ZeroStage):
         """Gradient of the drawn vectors and intercepts."""
         return np.zeros_like(self.target), np.zeros_like(self.intercept)
 
-    def __call__(
+    def zeros(
         self, Z: Floats, row_weight: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
         """Inner products, slopes, and what they are to rows and to entities."""
@@ -148,25 +203,39 @@ class AdditiveStage(ZeroStage):
         """Weighted sum of Z; weights of rows with and without a bag."""
         return np.zeros_like(self.every), np.zeros(2)
 
-    def __call__(
-        self, Z: Floats, row_weight: Floats, g_context: Floats
-    ) -> tuple[float, tuple[Floats, ...]]:
-        """In closed form."""
-        weighted = row_weight @ Z
-        np.multiply(-row_weight[:, None], self.every, out=g_context)
-        empty = float(row_weight[~Z.any(axis=1)].sum())
-        filled = float(row_weight.sum()) - empty
-        value = -float(weighted @ self.every) - filled * self.plain - empty * self.floored
-        return value, (weighted, np.array([filled, empty]))
+    def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """In one kernel: steps are so short that threads would wait for each other in Python."""
+        from efemb.kernels.additive import additive_rows
+
+        entries, block = work.entries, work.entries.block
+        vectors, weighted = entries.vectors, np.zeros_like(self.every)
+        value, filled, empty = additive_rows(
+            rows.start, rows.stop,
+            (block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag),
+            (block.ptr, block.ids, block.own, block.rest), block.filled, block.total,
+            (vectors.target, entries.itself, vectors.intercept), self.every,
+            entries.weight, work.zero_weight, work.back_weight, entries.sums.dtype.type(FLOOR),
+            entries.sums, entries.g_sums, entries.as_zero, entries.u,
+            work.factor, work.own, work.net, weighted,
+        )  # fmt: skip
+        value -= float(weighted @ self.every) + filled * self.plain + empty * self.floored
+        back = work.back_weight[entries.of_rows(rows)].sum(dtype=np.float64)
+        return value - float(back) * entries.solver.base_of_zero, (
+            weighted,
+            np.array([filled, empty]),
+        )
+
+    def shift(self, total: tuple[Floats, ...]) -> Floats:
+        """Zeros pull every vector down alike."""
+        return -total[0]
 
     def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
         """The same to every entity."""
-        weighted, (filled, empty) = total
-        gradient.target -= weighted
-        gradient.intercept -= (filled + empty * self.above).astype(weighted.dtype)
+        filled, empty = total[1]
+        gradient.intercept -= (filled + empty * self.above).astype(gradient.intercept.dtype)
 
 
-class QuadraticStage(ZeroStage):
+class QuadraticStage(SteppedStage):
     """Gaussian with the identity link: squares add up to a K x K form, M = sum of rho rho'."""
 
     def __init__(self, family: Gaussian, vectors: Vectors) -> None:
@@ -179,7 +248,7 @@ class QuadraticStage(ZeroStage):
         """Weighted moments of Z: second, first and zeroth."""
         return np.zeros_like(self.moment), np.zeros_like(self.cross), np.zeros(1)
 
-    def __call__(
+    def zeros(
         self, Z: Floats, row_weight: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
         """Sum of u^2 over all cells, with the cross terms."""

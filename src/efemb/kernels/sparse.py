@@ -70,19 +70,19 @@ def column_sums(
     sums: Array,
     own: Array,
     others: Array,
+    start: Array,
     fresh: bool,
     out: Array,
 ) -> None:
-    """out[n] += value * sums[t] over the entries of column n, - own[n] * others[n]; first..last.
+    """out[n] += start + value * sums[t] over the entries of column n, - own[n] * others[n].
 
-    Where `fresh`, out holds nothing yet.
+    Of columns first..last. Where `fresh`, out holds nothing yet.
     """
     size = sums.shape[1]
     for n in range(first, last):
         total = out[n]
-        if fresh:
-            for k in range(size):
-                total[k] = 0
+        for k in range(size):
+            total[k] = start[k] if fresh else total[k] + start[k]
         for i in range(edges[n], edges[n + 1]):
             value = values[order[i]]
             part = sums[row[order[i]]]

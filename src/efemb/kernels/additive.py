@@ -1,0 +1,67 @@
+"""Rows of a Poisson whose means add up (log link), zeros in closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from efemb.kernels.rows import entry_products
+from efemb.kernels.sparse import add_bags, bag_sums
+
+Array = Any
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _close_rows(
+    first: int, last: int, total: Array, row_weight: Array, every: Array, sums: Array,
+    g_sums: Array, weighted: Array,
+) -> Any:  # fmt: skip
+    """Gradient of the bags as if all were zeros, sum of weight * Z, weights of filled and empty."""
+    filled = empty = 0.0
+    for t in range(first, last):
+        scale, some = row_weight[t] / total[t], False
+        for k in range(len(every)):
+            some |= sums[t, k] != 0
+            weighted[k] += scale * sums[t, k]
+            g_sums[t, k] = -scale * every[k]
+        if some:
+            filled += row_weight[t]
+        else:
+            empty += row_weight[t]
+    return filled, empty
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def additive_rows(
+    first: int, last: int, bags: Any, places: Any, x: Array, total: Array,
+    vectors: Any, every: Array, weight: Array, row_weight: Array, back_weight: Array, floor: Any,
+    sums: Array, g_sums: Array, as_zero: Array, as_entry: Array,
+    factor: Array, own_part: Array, net: Array, weighted: Array,
+) -> Any:  # fmt: skip
+    """Value of the entries of rows first..last, and their part of every gradient.
+
+    An entry's mean is max(u, floor): log-density x log(mean) - mean, slope (x - mean) / u above the
+    floor. As a zero it is taken back: -mean, slope -1.
+    """
+    bag_ptr, bag_ids, bag_values, bag = bags
+    ptr, ids, own, rest = places
+    mine = slice(first, last)
+    bag_sums(bag_ptr[first : last + 1], bag_ids, bag_values, bag, sums[mine])
+    here = ptr[first : last + 1]
+    entry_products(here, ids, own, rest, total[mine], sums[mine], *vectors, as_zero, as_entry)
+    filled, empty = _close_rows(first, last, total, row_weight, every, sums, g_sums, weighted)
+    value = 0.0
+    for t in range(first, last):
+        for p in range(ptr[t], ptr[t + 1]):
+            mean, zero_mean = max(as_entry[p], floor), max(as_zero[p], floor)
+            value += weight[p] * (x[p] * np.log(mean) - mean) + back_weight[p] * zero_mean
+            slope = weight[p] * (x[p] - mean) / mean if as_entry[p] > floor else 0 * mean
+            zero_slope = -back_weight[p] if as_zero[p] > floor else 0 * mean
+            gain = slope / rest[p]
+            own_part[p] = gain * own[p]
+            net[p] = slope - zero_slope
+            factor[p] = gain - zero_slope / total[t]
+    add_bags(here, ids, factor, vectors[0], g_sums[mine])
+    return value, filled, empty
