@@ -142,7 +142,7 @@ def _strips(n_entities: int, n_rows: int, itemsize: int, n_bytes: int) -> list[l
     tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
     strips = []
     while tiles:  # smaller ones at the end, so that threads finish together
-        size = min(STRIP_TILES, max(2, -(-len(tiles) // 4)))
+        size = min(STRIP_TILES, max(1, -(-len(tiles) // 4)))
         strips.append(tiles[:size])
         tiles = tiles[size:]
     return strips
