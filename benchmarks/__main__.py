@@ -3,6 +3,7 @@
 python -m benchmarks --quick                        every scenario, small, without any data
 python -m benchmarks movies baskets --data FOLDER   full scenarios on real data
 python -m benchmarks --table                        what was measured last, as Markdown
+python -m benchmarks --readme README.md             the same in short, into the README
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.data import MissingDataError
 from benchmarks.harness import Settings, one_thread, stopwatch
+from benchmarks.summary import write_into
 from benchmarks.tables import markdown, read_results
 
 SCENARIOS = (
@@ -46,6 +48,7 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--reference", type=Path, help="another basket script to compare with")
     parser.add_argument("--only", nargs="+", default=[], help="peers: names of some of them")
     parser.add_argument("--table", action="store_true", help="print the kept results, run nothing")
+    parser.add_argument("--readme", type=Path, metavar="FILE", help="put the table in short there")
     return parser.parse_args(given)
 
 
@@ -54,6 +57,9 @@ def main(given: list[str] | None = None) -> int:
     found = _arguments(given)
     if found.table:
         print(markdown(read_results(quick=found.quick)))
+        return 0
+    if found.readme is not None:
+        write_into(found.readme, read_results())
         return 0
     repeats = found.repeats or (1 if found.quick else 3)
     asked = [found.scenario] if isinstance(found.scenario, str) else found.scenario

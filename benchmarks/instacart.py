@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from benchmarks.data import instacart
-from benchmarks.harness import Report, Settings
+from benchmarks.harness import Report, Settings, fit_watched
 from benchmarks.peers import contest
+from benchmarks.threads import two_threads
 
 
 def run(settings: Settings) -> Report:
-    """The fits of `peers`, on 0/1 data."""
+    """Two threads against one, then the fits of `peers`, on 0/1 data."""
+    from efemb import PoissonEmbedding
+
     report = Report("instacart", settings)
-    contest(report, "orders", instacart(settings), 10 if settings.quick else 50)
+    orders, k = instacart(settings), 10 if settings.quick else 50
+    options = {"max_iter": 2, "early_stopping": False, "random_state": 0}
+    two_threads(
+        report,
+        f"p-emb K={k}",
+        lambda n_jobs: fit_watched(PoissonEmbedding(k, n_jobs=n_jobs, **options), orders.train),
+    )
+    contest(report, "orders", orders, k)
     return report

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from benchmarks.__main__ import SCENARIOS, main
+from benchmarks.summary import BEGIN, END, HEAD, LINES, summary, write_into
 from benchmarks.tables import markdown, read_results
 
 MACHINE = {"python": "3.12.1", "numpy": "2.0", "processor": "x86_64", "cores": 2}
@@ -59,3 +60,51 @@ def test_every_scenario_is_there() -> None:
         assert "def run(settings: Settings) -> Report:" in (folder / f"{name}.py").read_text(
             "utf-8"
         )
+
+
+def figures(scenario: str, *rows: dict[str, Any]) -> dict[str, Any]:
+    return {"scenario": scenario, "machine": MACHINE, "rows": list(rows)}
+
+
+HUGE = figures(
+    "huge",
+    row("1,000,000 items x 2,000,000 trips, 20,000,000 lines, K=100: CPU-s of the pass", 68.4),
+    row("    peak memory, GB", 4.79),
+)
+ZEBRAFISH = figures(
+    "neurons",
+    row("thunder, factor analysis K=100: error", 0.1101, beside="1.1 CPU-s, known 0.110"),
+    row("thunder, g-emb c=50 K=100: error", 0.0822),
+    row("thunder, g-emb c=50 K=100: CPU-s", {"median": 5.6, "low": 5.0, "high": 6.0}),
+)
+
+
+def test_summary_has_the_figures_of_what_was_run() -> None:
+    lines = summary([HUGE, ZEBRAFISH]).splitlines()
+    assert len(lines) == 4
+    assert (
+        "0.082** squared error, 5.6 CPU-s | scikit-learn's factor analysis 0.110, 1.1" in lines[2]
+    )
+    assert lines[3].endswith("| 68 CPU-s, 4.8 GB |  |")
+
+
+def test_summary_refuses_results_in_which_a_figure_is_missing() -> None:
+    with pytest.raises(KeyError, match="peak memory"):
+        summary([figures("huge", HUGE["rows"][0])])
+
+
+def test_summary_goes_between_the_marks(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+    write_into(path, [HUGE])
+    assert path.read_text("utf-8") == f"before\n{BEGIN}\n{summary([HUGE])}\n{END}\nafter\n"
+    path.write_text("no marks", encoding="utf-8")
+    with pytest.raises(SystemExit, match="no place"):
+        write_into(path, [HUGE])
+
+
+def test_readme_has_a_place_for_the_summary() -> None:
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+    table = text.partition(BEGIN)[2].partition(END)[0]
+    assert table.strip().startswith(HEAD)
+    assert len(table.strip().splitlines()) == 2 + len(LINES)

@@ -116,6 +116,14 @@ def test_bars_are_inner_products_of_complements_and_substitutes() -> None:
     assert ax.get_title(loc="left") == "given  _item_4"
 
 
+def test_labels_that_differ_in_the_middle_stay_apart() -> None:
+    names = [f"lowfat yogurt of the {kind} kind in a pack of six" for kind in ("first", "other")]
+    ax = relations(Table({"label": names, "given": ["milk"] * 2, "product": [1.0, 2.0]}))
+    shown = [text.get_text() for text in ax.get_yticklabels()]
+    assert len(set(shown)) == 2
+    assert all(len(text) < 50 for text in shown)
+
+
 def test_colours_tell_what_a_bar_is() -> None:
     table = Table(
         {

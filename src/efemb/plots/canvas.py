@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from efemb.errors import InputTypeError, MissingExtraError, ParameterError, suggest
@@ -78,3 +79,25 @@ def label_text(label: object, width: int = 40) -> str:
         text = f"{text[: width - 1 - ending].rstrip()}…{text[len(text) - ending :].lstrip()}"
     # A leading underscore would hide a label from legends.
     return (" " + text if text.startswith("_") else text).replace("$", r"\$")
+
+
+def label_texts(labels: Iterable[object], width: int = 40) -> list[str]:
+    """Texts of labels, each no longer than it takes to tell it from the others.
+
+    >>> label_texts(["yoghurt of cows, plain, 1 kg", "yoghurt of goats, plain, 1 kg"], 16)
+    ['yoghurt of cow…n, 1 kg', 'yoghurt of goa…n, 1 kg']
+    """
+    names = [str(label) for label in labels]
+    texts = [label_text(name, width) for name in names]
+    while True:
+        owners: dict[str, set[str]] = {}
+        for name, text in zip(names, texts, strict=True):
+            owners.setdefault(text, set()).add(name)
+        width += 6
+        longer = [
+            label_text(name, width) if len(owners[text]) > 1 else text
+            for name, text in zip(names, texts, strict=True)
+        ]
+        if longer == texts:  # distinct, or alike at any length
+            return texts
+        texts = longer

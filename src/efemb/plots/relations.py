@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.errors import DataError, InputTypeError
-from efemb.plots.canvas import GREY, INK, label_text, new_axes, palette_of, plain_spines
+from efemb.plots.canvas import (
+    GREY,
+    INK,
+    label_text,
+    label_texts,
+    new_axes,
+    palette_of,
+    plain_spines,
+)
 from efemb.plots.inputs import fitted_model
 from efemb.table import Table
 from efemb.types import Floats
@@ -126,10 +134,11 @@ def _of_table(table: Table) -> Bars:
     products = np.asarray(table["product"], dtype=np.float64)
     if len(products) == 0:
         return [], [], products, None
-    labels = [label_text(label, 34) for label in table["label"]]
+    labels = label_texts(table["label"], 34)
     if "given" in table.columns:
-        pairs = zip(table["label"], table["given"], strict=True)
-        labels = [f"{label_text(a, 26)} | {label_text(b, 26)}" for a, b in pairs]
+        names = label_texts([*table["label"], *table["given"]], 26)
+        pairs = zip(names[: len(products)], names[len(products) :], strict=True)
+        labels = [f"{label} | {given}" for label, given in pairs]
     kinds = ["less" if product < 0 else "more" for product in products]
     if "kind" in table.columns:
         kinds = [str(kind) for kind in table["kind"]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.plots.canvas import label_text, new_axes, settle
+from efemb.plots.canvas import label_texts, new_axes, settle
 from efemb.plots.inputs import chosen, vectors_of
 from efemb.types import Floats, Ints
 
@@ -57,7 +57,7 @@ def similarity(
     side = min(9.0, 3.2 + 0.14 * len(codes))
     ax = new_axes(ax, (side + 0.8, side))
     picture = ax.imshow(cosines, cmap="RdBu", vmin=-1.0, vmax=1.0, interpolation="nearest")
-    names = [label_text(name, 28) for name in vectors.vocabulary.labels[codes]]
+    names = label_texts(vectors.vocabulary.labels[codes], 28)
     _name(ax, names)
     bar = ax.figure.colorbar(picture, ax=ax, fraction=0.04, pad=0.02)
     bar.set_label("cosine")

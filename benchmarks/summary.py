@@ -1,0 +1,208 @@
+"""The table of the README, made of the kept results, as far as there are any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- made by `python -m benchmarks --readme README.md` -->", "<!-- end -->"
+HEAD = "| job | efemb | beside it |\n|---|---|---|"
+
+
+class NotRunError(Exception):
+    """A scenario that there are no results of."""
+
+
+class Figures:
+    """What was measured, by scenario and name."""
+
+    def __init__(self, results: list[dict[str, Any]]) -> None:
+        self._scenarios = {content["scenario"] for content in results}
+        self._rows = {
+            (content["scenario"], row["what"].strip()): row
+            for content in results
+            for row in content["rows"]
+        }
+
+    def _row(self, scenario: str, what: str) -> dict[str, Any]:
+        if scenario not in self._scenarios:
+            raise NotRunError(scenario)
+        return self._rows[scenario, what]
+
+    def value(self, scenario: str, what: str) -> float:
+        """The figure, the median where there are several."""
+        value = self._row(scenario, what)["value"]
+        return float(value["median"] if isinstance(value, dict) else value)
+
+    def beside(self, scenario: str, what: str, pattern: str) -> float:
+        """A number in the text beside a figure, where the pattern has a #."""
+        text = str(self._row(scenario, what)["beside"])
+        found = re.search(pattern.replace("#", r"(-?[\d.,]*\d)"), text)
+        if found is None:
+            raise KeyError(f"no {pattern!r} beside {what!r}: {text}")
+        return float(found[1].replace(",", ""))
+
+    def peer(self, name: str, *, score: bool = True) -> str:
+        """Score of a package on the trips, recall@10 and CPU-seconds of its fit."""
+        what = f"baskets, K=100: {name}: CPU-s of the fit"
+        recall = f"{self.beside('peers', what, 'recall@10 #'):.3f}".lstrip("0")
+        first = f"{self.beside('peers', what, 'score #'):.3f}, " if score else ""
+        return f"{first}{recall}, {self.value('peers', what):.0f}"
+
+
+def _trips(f: Figures) -> tuple[str, str, str]:
+    slower = 1 / f.value("baskets", "K=100: ours / NumPy, time a pass")
+    later = 1 / f.value("baskets", "ours / NumPy, time to NumPy's best score")
+    return (
+        "104,777 grocery trips x 7,840 items, p-emb K=100, every zero exact",
+        f"**{f.value('baskets', 'defaults, test score'):.3f}** nats a unit, "
+        f"{f.value('baskets', 'defaults, CPU-s to the best validation score'):.0f} CPU-s, "
+        f"{f.value('baskets', 'peak memory, reading and fitting, GB'):.1f} GB",
+        f"popularity {f.value('baskets', 'popularity, test score'):.3f}; plain NumPy {slower:.1f} "
+        f"times the time a pass, {later:.1f} times the time to its own best score",
+    )
+
+
+def _few_components(f: Figures) -> tuple[str, str, str]:
+    return (
+        "a pass over the same trips with K=20",
+        f"{f.value('baskets', 'K=20: CPU-s a pass, ours'):.1f} CPU-s",
+        f"plain NumPy {f.value('baskets', 'K=20: NumPy / ours, time a pass'):.1f} times",
+    )
+
+
+def _packages(f: Figures) -> tuple[str, str, str]:
+    others = {"gensim CBOW": "gensim CBOW on baskets", "implicit ALS": "implicit ALS"}
+    plain = [f"{name} {f.peer(label, score=False)}" for name, label in others.items()]
+    ours = [
+        f"p-emb {f.peer('efemb PoissonEmbedding')}",
+        f"sampled zeros {f.peer('efemb PoissonEmbedding, sampled zeros')}",
+        f"ap-emb {f.peer('efemb AdditivePoissonEmbedding')}",
+    ]
+    theirs = [f"hpfrec {f.peer('hpfrec, 100 iterations')}", *plain]
+    theirs.append(f"itembed {f.peer('itembed', score=False)}")
+    return (
+        "packages with their defaults: score of 1,500 test trips, recall@10, CPU-s of the fit",
+        "; ".join(ours),
+        "; ".join(theirs),
+    )
+
+
+def _limit(f: Figures) -> tuple[str, str, str]:
+    return (
+        "share of the matrix-product limit (sgemm), K=100",
+        f"{f.value('baskets', 'K=100: ours, % of sgemm of the same turn'):.0f}%",
+        f"plain NumPy {_share_of_numpy(f):.0f}%",
+    )
+
+
+def _share_of_numpy(f: Figures) -> float:
+    ours = f.value("baskets", "K=100: ours, % of sgemm of the same turn")
+    return ours * f.value("baskets", "K=100: ours / NumPy, time a pass")
+
+
+def _threads(f: Figures) -> tuple[str, str, str]:
+    trips = f.value("baskets", "p-emb K=100: wall-clock speed-up of n_jobs=2")
+    frames = f.value("neurons", "simulated: wall-clock speed-up of n_jobs=2")
+    short = f.value("baskets", "ap-emb K=100: wall-clock speed-up of n_jobs=2")
+    words = f.value("text", "imdb: two threads over one, wall")
+    return (
+        "2 threads",
+        f"trips {trips:.1f} times as fast, recordings {frames:.1f}, the same bits; "
+        f"text without locks {words:.1f}",
+        f"ap-emb, whose steps are short, {short:.1f}",
+    )
+
+
+def _movies(f: Figures) -> tuple[str, str, str]:
+    return (
+        "MovieLens-100K, p-emb K=20, mean of 3 splits",
+        f"{f.value('movies', 'p-emb (paper), K=20: test'):.3f} (paper's settings), "
+        f"{f.value('movies', 'PoissonEmbedding, defaults, K=20: test'):.3f} (defaults)",
+        f"the paper -5.691; popularity {f.value('movies', 'popularity, test score'):.3f}",
+    )
+
+
+def _zebrafish(f: Figures) -> tuple[str, str, str]:
+    analysis = "thunder, factor analysis K=100: error"
+    return (
+        "zebrafish, 8,462 voxels, g-emb c=50 K=100, leave one out",
+        f"**{f.value('neurons', 'thunder, g-emb c=50 K=100: error'):.3f}** squared error, "
+        f"{f.value('neurons', 'thunder, g-emb c=50 K=100: CPU-s'):.1f} CPU-s",
+        f"scikit-learn's factor analysis {f.value('neurons', analysis):.3f}, "
+        f"{f.beside('neurons', analysis, '# CPU-s'):.1f} CPU-s",
+    )
+
+
+def _huge(f: Figures) -> tuple[str, str, str]:
+    what = "1,000,000 items x 2,000,000 trips, 20,000,000 lines, K=100: CPU-s of the pass"
+    return (
+        "1,000,000 items x 2,000,000 trips, K=100, one pass",
+        f"{f.value('huge', what):.0f} CPU-s, {f.value('huge', 'peak memory, GB'):.1f} GB",
+        "",
+    )
+
+
+def _text(f: Figures) -> tuple[str, str, str]:
+    likelihood, likeness = "imdb: CBOW LL a word", "imdb: CBOW WordSim-353 rho"
+    return (
+        "22.7 M words of film reviews, CBOW with 5 negatives, K=100, one epoch",
+        f"{f.value('text', likelihood):.3f} nats a held-out word, WordSim-353 "
+        f"{f.value('text', likeness):.2f}, "
+        f"{f.value('text', SPEED_OF_WORDS):.1f} times gensim's speed",
+        f"gensim {f.beside('text', likelihood, 'gensim #'):.3f}, "
+        f"{f.beside('text', likeness, 'gensim #'):.2f}",
+    )
+
+
+SPEED_OF_WORDS = "imdb: CBOW n=5, speed over gensim's"
+
+
+def _questions(f: Figures) -> tuple[str, str, str]:
+    many = "1,000 queries among 1,000,000 x 100, top 10: CPU-s"
+    one = "efemb similar, 8,000 items: CPU-s"
+    return (
+        "top 10 of 1,000 items among 1,000,000 vectors; `efemb similar` on 8,000, start to end",
+        f"{f.value('queries', many):.1f} CPU-s; {f.value('cold_start', one):.1f} CPU-s",
+        f"{100 * f.value('queries', 'share of the sgemm rate'):.0f}% of sgemm",
+    )
+
+
+def _start(f: Figures) -> tuple[str, str, str]:
+    first = "first fit, PoissonEmbedding: CPU-s above the imports it needs"
+    return (
+        "`import efemb`; first fit in a new process",
+        f"{f.value('cold_start', 'import efemb: CPU-s'):.2f} CPU-s; "
+        f"{f.value('cold_start', first):.1f} above its imports",
+        "",
+    )
+
+
+LINES: tuple[Callable[[Figures], tuple[str, str, str]], ...] = (
+    _trips, _few_components, _packages, _limit, _threads, _movies, _zebrafish, _huge, _text,
+    _questions, _start,
+)  # fmt: skip
+
+
+def summary(results: list[dict[str, Any]]) -> str:
+    """The table, as far as the results go."""
+    figures, lines = Figures(results), [HEAD]
+    for line in LINES:
+        try:
+            lines.append("| " + " | ".join(line(figures)) + " |")
+        except NotRunError:
+            continue
+    return "\n".join(lines)
+
+
+def write_into(path: Path, results: list[dict[str, Any]]) -> None:
+    """Put the table between the marks of a document."""
+    text = path.read_text(encoding="utf-8")
+    before, found, rest = text.partition(BEGIN)
+    _, closed, after = rest.partition(END)
+    if not found or not closed:
+        raise SystemExit(f"{path} has no place for the table: {BEGIN} ... {END}")
+    table = f"{before}{BEGIN}\n{summary(results)}\n{END}{after}"
+    path.write_text(table, encoding="utf-8")
