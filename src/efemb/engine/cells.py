@@ -22,14 +22,14 @@ class RowVectors:
         unit = ROW_BYTES // Z.itemsize
         self.width = -(-self.n // unit) * unit
         self.pitch = (self.width // unit | 1) * unit  # an odd count fills the cache evenly
-        self.transposed = pool.buffer("row vectors", (_even(self.size), self.pitch), Z.dtype)
+        self.transposed = pool.buffer("row vectors", (_whole(self.size), self.pitch), Z.dtype)
         self.transposed[: self.size, : self.n] = Z.T
         self.transposed[:, self.n : self.width] = 0.0
         self.transposed[self.size :] = 0.0  # what lies there may be denormals, which are slow
 
     def buffers(self, n_entities: int) -> tuple[Floats, Floats]:
         """Room of this thread for the cells of some entities and the gradient of their vectors."""
-        rows = _even(n_entities)
+        rows = _whole(n_entities)
         cells = self.pool.buffer("cells", (rows, self.pitch), self.dtype)
         return cells, self.pool.buffer("of cells", (rows, len(self.transposed)), self.dtype)
 
@@ -60,6 +60,8 @@ class RowVectors:
         return found
 
 
-def _even(n: int) -> int:
-    """So many rows that products need no remainder."""
-    return -(-n // 4) * 4
+def _whole(n: int) -> int:
+    """So many rows that `inner_products` has whole blocks of them."""
+    from efemb.kernels.products import BLOCK
+
+    return -(-n // BLOCK) * BLOCK
