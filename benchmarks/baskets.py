@@ -146,6 +146,7 @@ def _threads(report: Report, counts: Counts, k: int) -> None:
         report,
         f"ap-emb K={k}",
         lambda n_jobs: fit_watched(clone(additive).set_params(n_jobs=n_jobs), counts.train),
+        heavy=False,
     )
 
 

@@ -106,7 +106,7 @@ def _threads(report: Report, n_rows: int, n_items: int, k: int) -> None:
     options: dict[str, Any] = {"max_iter": 4, "early_stopping": False, "random_state": 0}
     for name, preset in (("p-emb", PoissonEmbedding), ("ap-emb", AdditivePoissonEmbedding)):
         made = partial(preset, k, **options)
-        two_threads(report, name, partial(_with_threads, made, trips))
+        two_threads(report, name, partial(_with_threads, made, trips), heavy=False)
 
 
 def _with_threads(made: Any, trips: Any, n_jobs: int) -> Watched:

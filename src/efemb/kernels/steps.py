@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from efemb.kernels.arithmetic import positive_exponential
+from efemb.kernels.wide import use_wide_vectors
 from efemb.kernels.zero_terms import FAST
 
 Array = Any
@@ -42,6 +43,7 @@ def adagrad_positive(
     shrink: float,
 ) -> None:
     """The same for theta = log v: g = v (scale gradient - shrink v), and v follows theta."""
+    use_wide_vectors()
     for i in range(theta.size):
         v = vectors[i]
         g = v * (scale * gradient[i] - shrink * v)
