@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from efemb.contexts.row_bags import RowBlock
 
 CHUNK_NUMBERS = 1 << 22
+FEW = 0.1  # of the entities: more are better treated like all of them
 CACHED_NUMBERS = 1 << 17  # stay in the cache while they are used four times
 
 
@@ -110,7 +111,9 @@ def normalized_log_likelihood(
 ) -> Floats:
     """log(m_n / sum_j m_j) of each entry, m the conditional means of all entities (float64)."""
     if family.exponential_mean and type(link) is Log:
-        return _additive_log_shares(entries, target, bag, intercept)
+        low = np.flatnonzero(intercept < FLOOR)
+        if len(low) <= FEW * len(target):
+            return _additive_log_shares(entries, target, bag, intercept, low)
     found = np.empty(len(entries.row))
     # Entries that take nothing out of their bag share the context, and so the sum, of their row.
     shared = not entries.own.any()
@@ -126,19 +129,19 @@ def normalized_log_likelihood(
 
 
 def _additive_log_shares(
-    entries: Entries, target: Floats, bag: Floats, intercept: Floats
+    entries: Entries, target: Floats, bag: Floats, intercept: Floats, low: Ints
 ) -> Floats:
     """The same of means max(u_j, FLOOR) of positive vectors, whose sum needs no pass over j.
 
-    Only entities whose intercept is below the floor can be there themselves.
+    Only entities whose intercept is below the floor, `low`, can be there themselves.
     """
     found = np.empty(len(entries.row))
     every, plain = target.sum(axis=0, dtype=np.float64), intercept.sum(dtype=np.float64)
-    low = np.flatnonzero(intercept < FLOOR)
+    low_target, low_intercept = target[low].T, intercept[low]
     for part, Z in entries.blocks(bag, max(len(low), bag.shape[1])):
         ids = entries.ids[part]
         mine = np.einsum("ik,ik->i", Z, target[ids]) + intercept[ids]
-        raised = np.maximum(FLOOR - (Z @ target[low].T + intercept[low]), 0.0)
+        raised = np.maximum(FLOOR - (Z @ low_target + low_intercept), 0.0)
         total = Z @ every + plain + raised.sum(axis=1, dtype=np.float64)
         found[part] = np.log(np.maximum(mine, FLOOR)) - np.log(total)
     return found

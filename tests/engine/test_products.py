@@ -19,6 +19,11 @@ Shape = tuple[int, int, int]
 shapes = st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(1, 70))
 
 
+def close(found: Any, wanted: Any) -> None:
+    tolerance = 1e-4 if found.dtype == np.float32 else 1e-12
+    assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+
 def random(seed: int, *shape: int, dtype: str) -> Any:
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
@@ -35,7 +40,7 @@ def test_multiply_is_a_product(dtype: str, transposed: bool, shape: Shape, fresh
     wanted = A @ B + (0 if fresh else C[:n])
     beyond = C[n:].copy()
     multiply(A, B, C, width, fresh)
-    assert_allclose(C[:n], wanted, rtol=1e-4, atol=1e-4)
+    close(C[:n], wanted)
     assert_array_equal(C[n:], beyond)
 
 
@@ -48,7 +53,7 @@ def test_inner_products_are_a_product_with_a_transpose(dtype: str, shape: Shape)
     A, B = random(0, n, width + unit, dtype=dtype), random(1, m, width + unit, dtype=dtype)
     C = np.full((n, m), np.nan, dtype=dtype)
     inner_products(A, B, C, width)
-    assert_allclose(C, A[:, :width] @ B[:, :width].T, rtol=1e-4, atol=1e-4)
+    close(C, A[:, :width] @ B[:, :width].T)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -59,16 +64,16 @@ def test_cells_and_what_their_slopes_are_to_rows_and_entities(dtype: str, shape:
     with workers(1) as pool:
         rows = RowVectors(Z, pool)
         E = rows.inner_products(rho)
-        assert_allclose(E[:n_entities, :n_rows], rho @ Z.T, rtol=1e-4, atol=1e-4)
+        close(E[:n_entities, :n_rows], rho @ Z.T)
         slopes = random(2, n_entities, n_rows, dtype=dtype)
         E[:n_entities, :n_rows] = slopes
         found = rows.slopes_to_entities(E)[:n_entities, :size]
-        assert_allclose(found, slopes @ Z, rtol=1e-4, atol=1e-4)
+        close(found, slopes @ Z)
         g_rows = rows.unset()
         for times in (1, 2):
             rows.slopes_to_rows(E, rho, g_rows, fresh=times == 1)
             wanted = times * (rho.T @ slopes)
-            assert_allclose(g_rows[:, :n_rows], wanted, rtol=1e-4, atol=1e-4)
+            close(g_rows[:, :n_rows], wanted)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 TILE_BYTES = 1 << 19  # inner products that stay near the core while they are used four times
 STRIP_TILES = 8  # tiles that one thread works on before it hands in a gradient of the bag sums
+MOST_STRIPS = 64  # about; longer strips where there would be more
+TAPER = 4  # a strip has at most this part of the tiles that are left
 COMPONENTS = 32  # of the strips' gradients, that one thread adds up at a time
 DENSE = 0.03  # share of stored cells from which on their inner products are read from the tiles
+
+Tiles = tuple[slice, ...]
 
 
 def cell_terms(
@@ -38,14 +42,15 @@ def cell_terms(
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
     solver.gather_ahead()
-    strips = _strips(n_entities, n_rows, total.itemsize, TILE_BYTES)
+    longest = max(work.rows.pitch, work.rows.size)  # of what is kept for each entity of a tile
+    strips = _strips(n_entities, TILE_BYTES // (longest * total.itemsize))
     found = list(solver.pool.map(work.strip, strips))
     value += sum(more for more, _ in found)
     parts = [part for _, part in found]
 
     def add_up(some: slice) -> None:
         for part in parts[1:]:
-            parts[0][some] += part[some]
+            parts[0][some, :n_rows] += part[some, :n_rows]  # nothing is set beyond
         np.divide(parts[0][some, :n_rows].T, total[:, None], out=entries.g_sums[:, some])
 
     size = len(parts) * parts[0].size
@@ -77,12 +82,12 @@ class _Tiles:
         self.places = (*entries.by_column, block.row_of_entry)
         self.shares = (block.own, block.rest, block.total)
 
-    def strip(self, tiles: list[slice]) -> tuple[float, Floats]:
+    def strip(self, tiles: Tiles) -> tuple[float, Floats]:
         """Value of a few tiles, and their part of the gradient of the rows' vectors."""
         fused = self.solver.slopes.size is not None and not self.dense
         return self._in_one_kernel(tiles) if fused else self._step_by_step(tiles)
 
-    def _step_by_step(self, tiles: list[slice]) -> tuple[float, Floats]:
+    def _step_by_step(self, tiles: Tiles) -> tuple[float, Floats]:
         value, g_rows = 0.0, self.rows.unset()
         for tile in tiles:
             rho = self.entries.vectors.target[tile]
@@ -92,7 +97,7 @@ class _Tiles:
             self.rows.slopes_to_rows(E, rho, g_rows, fresh=tile is tiles[0])
         return value, g_rows
 
-    def _in_one_kernel(self, tiles: list[slice]) -> tuple[float, Floats]:
+    def _in_one_kernel(self, tiles: Tiles) -> tuple[float, Floats]:
         """The same without a return to Python, where threads would wait for each other."""
         from efemb.kernels.cells import strip_of_cells
 
@@ -133,16 +138,20 @@ class _Tiles:
         add_without_own(part, own, bag, entries.first, entries.gradient.target[tile])
 
 
-@cache
-def _strips(n_entities: int, n_rows: int, itemsize: int, n_bytes: int) -> list[list[slice]]:
-    """Entities in tiles of about equal width whose inner products with the rows stay small."""
-    most = max(64, n_bytes // (itemsize * max(n_rows, 1)))
-    n_tiles = -(-n_entities // most)
+@lru_cache(maxsize=8)
+def _strips(n_entities: int, most: int) -> tuple[Tiles, ...]:
+    """Entities in tiles of about equal width, at least 64 and at most `most`, and those in strips.
+
+    Strips get smaller towards the end, so that threads finish together; there are not many, since
+    each has a gradient of the rows' vectors.
+    """
+    n_tiles = -(-n_entities // max(64, most))
     width = 12 * -(-n_entities // (12 * n_tiles))  # which products take without a remainder
     tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
+    longest = max(STRIP_TILES, n_tiles // MOST_STRIPS)
     strips = []
-    while tiles:  # smaller ones at the end, so that threads finish together
-        size = min(STRIP_TILES, max(1, -(-len(tiles) // 4)))
-        strips.append(tiles[:size])
+    while tiles:
+        size = min(longest, -(-len(tiles) // TAPER))
+        strips.append(tuple(tiles[:size]))
         tiles = tiles[size:]
-    return strips
+    return tuple(strips)

@@ -134,7 +134,7 @@ class Entries:
         from efemb.kernels.sparse import column_sums
 
         *arrays, shift, out = given
-        start = np.zeros_like(self.sums[0]) if shift is None else shift
+        start = np.zeros(self.sums.shape[1], self.sums.dtype) if shift is None else shift
         arguments: Any = (edges, order, *arrays, start, self.first, out)
         n, pool = len(edges) - 1, self.solver.pool
         # Whoever adds up an entity, the bits are the same.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -115,14 +114,14 @@ class RowsSolver(Solver[RowBags]):
         return self._block(np.arange(self.n_rows))
 
     def expect(self, rows: Ints | None) -> None:
-        """These rows come next."""
+        """These rows come after the next ones."""
         self._coming, self._begun = self._begun, None
         self._next = rows
 
     def gather_ahead(self) -> None:
         """Let a thread gather the rows that come next, while others leave the interpreter alone."""
         if self._next is not None:
-            self._begun = (self._next, self.pool.begin(self._block, self._next))
+            self._begun = (self._next, self.pool.begin(self._prepared, self._next))
             self._next = None
 
     def _expected(self, rows: Ints) -> RowBlock:
@@ -131,15 +130,23 @@ class RowsSolver(Solver[RowBags]):
         return self._block(rows)
 
     def _block(self, rows: Ints) -> RowBlock:
-        """Some rows, with all that does not depend on parameters."""
         block = self.bound.block(rows, reverse=self.spec.combine.reverse)
-        changed: dict[str, Any] = {}
-        if block.x.dtype != self.dtype:
-            numbers = ("bag_values", "x", "own", "total", "rest")
-            changed = {name: getattr(block, name).astype(self.dtype) for name in numbers}
-        if not self.samples:
-            changed["by_entity"] = sorted_by_entity(block.ids, self.bound.n_entities)
-        block = replace(block, **changed)
+        if block.x.dtype == self.dtype:
+            return block
+        arrays = {
+            name: getattr(block, name).astype(self.dtype)
+            for name in ("bag_values", "x", "own", "total", "rest")
+        }
+        return replace(block, **arrays)
+
+    def _prepared(self, rows: Ints) -> RowBlock:
+        """Some rows, with what a step will ask for and parameters do not change."""
+        block = self._block(rows)
+        whole = len(block.total) <= BLOCK_ROWS  # parts of a block do not keep what it knows
+        if not whole or self.samples or isinstance(self.family, Categorical):
+            return block
+        by_entity = sorted_by_entity(block.ids, self.bound.n_entities)
+        block = replace(block, by_entity=by_entity)
         for name in ("row_of_entry", "filled"):  # made when asked for
             getattr(block, name)
         return block

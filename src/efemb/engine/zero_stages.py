@@ -113,7 +113,7 @@ class SteppedStage(ZeroStage):
         return value, part
 
 
-# Finite, since the kernels are compiled for finite numbers; its exponential is 0.
+# Finite, since the kernels are compiled for finite numbers; they take exp(-80) for its exponential.
 HIDDEN = np.float32(-1e30)
 
 
@@ -219,11 +219,7 @@ class AdditiveStage(ZeroStage):
             work.factor, work.own, work.net, weighted,
         )  # fmt: skip
         value -= float(weighted @ self.every) + filled * self.plain + empty * self.floored
-        back = work.back_weight[entries.of_rows(rows)].sum(dtype=np.float64)
-        return value - float(back) * entries.solver.base_of_zero, (
-            weighted,
-            np.array([filled, empty]),
-        )
+        return value, (weighted, np.array([filled, empty]))
 
     def shift(self, total: tuple[Floats, ...]) -> Floats:
         """Zeros pull every vector down alike."""

@@ -2,9 +2,10 @@
 
 BLAS copies its operands and is made for large matrices: where one side is K = 20 wide it runs at
 half of its speed. Here sums stay in registers and operands are read where they lie. `width` columns
-are worked on, whole multiples of ROW_BYTES; those beyond the data may hold any finite numbers. It
-is fastest where rows begin at multiples of ROW_BYTES, but not of 4,096: those share a place in the
-cache.
+are worked on, whole multiples of ROW_BYTES; beyond the data B must hold zeros where they are summed
+over (`inner_products`), else any finite numbers. The last axis of B and C, and of A in
+`inner_products`, is contiguous. It is fastest where rows begin at multiples of ROW_BYTES, but not
+of 4,096: those share a place in the cache.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from efemb.kernels.vector_code import BITS, WIDE, Matrix, Vectors
@@ -24,7 +26,13 @@ ROW_BYTES = 128
 SIDE = 2  # vectors side by side in a panel
 HIGH, LOW = (12, 4) if WIDE else (6, 2)  # rows of a panel; the highest fill the registers
 BLOCK = 4  # rows of A in a block of inner products; with those of B as many as a vector has lanes
+CHUNK = 128  # rows of B that stay in the cache while all of A goes past them
 _int, _bool = types.int64, types.boolean
+
+
+def _same_numbers(*matrices: Any) -> None:
+    if len({matrix.dtype for matrix in matrices}) > 1:
+        raise TypingError(f"matrices of different numbers: {matrices}")
 
 
 def _matrices(context: Any, builder: Any, kinds: Any, values: Any) -> list[Matrix]:
@@ -59,6 +67,7 @@ def _panel(height: int) -> Callable[..., None]:
                 v.store(builder.load(total[m, n]), C, (i, m), (j, n * v.lanes))
             return context.get_dummy_value()
 
+        _same_numbers(A, B, C)
         return types.none(A, B, C, _int, _int, _bool), build
 
     return panel
@@ -88,6 +97,7 @@ def _block(typing: Any, A: Any, B: Any, C: Any, i: Any, j: Any, width: Any) -> A
             v.store(v.pick(sums, sums, [m * wide + n for n in range(wide)]), C, (i, m), j, wide)
         return context.get_dummy_value()
 
+    _same_numbers(A, B, C)
     return types.none(A, B, C, _int, _int, _int), build
 
 
@@ -116,6 +126,8 @@ def multiply(A: Array, B: Array, C: Array, width: int, fresh: bool) -> None:
 def inner_products(A: Array, B: Array, C: Array, width: int) -> None:
     """C = A B' of arrays with a multiple of BLOCK rows."""
     use_wide_vectors()
-    for i in range(0, A.shape[0], BLOCK):
-        for j in range(0, B.shape[0], BITS // (8 * B.itemsize * BLOCK)):
-            _block(A, B, C, i, j, width)
+    step = BITS // (8 * B.itemsize * BLOCK)
+    for first in range(0, B.shape[0], CHUNK):
+        for i in range(0, A.shape[0], BLOCK):
+            for j in range(first, min(first + CHUNK, B.shape[0]), step):
+                _block(A, B, C, i, j, width)

@@ -1,8 +1,8 @@
 """Fused float32 passes over a block of inner products whose observations are all zero.
 
-On entry E[n, t] holds rho_n . z_t; on exit the slope w (t(0) - E[t]) d eta/du of each term. The
-sums of an entity's slopes are added to `column`; the sum of the weighted log-densities is returned.
-Of a row of E only as many places are used as there are weights of rows.
+On entry E[n, t] (in `softmax` E[t, n]) holds rho_n . z_t; on exit the slope w (t(0) - E[t]) of each
+term with respect to it. The sums of an entity's slopes are added to `column`; the sum of weighted
+log-densities is returned. Of a row of E only as many places are used as rows have weights.
 """
 
 from __future__ import annotations

@@ -1,0 +1,119 @@
+"""Sparse rows with every zero exact: the kernel of whole strips against plain float64."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import efemb
+from efemb.engine import cell_terms, cells
+from efemb.engine.blocks import Workers
+from efemb.engine.solvers import make_solver
+from efemb.vectors import Vectors
+from engine import models, plain
+
+N = 300
+
+
+@pytest.fixture
+def strips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Lengths of the strips that were done in one kernel."""
+    done: list[int] = []
+    plainly = cell_terms._Tiles._in_one_kernel
+
+    def counted(self: Any, tiles: Any) -> Any:
+        done.append(len(tiles))
+        return plainly(self, tiles)
+
+    monkeypatch.setattr(cell_terms._Tiles, "_in_one_kernel", counted)
+    return done
+
+
+def sparse_counts(model: str, n_rows: int) -> Any:
+    """About one cell in a hundred, hundredfold popularity, one empty row."""
+    rng = np.random.default_rng(3)
+    X = rng.poisson(rng.dirichlet(np.full(N, 0.3)) * 4, (n_rows, N)).astype(float)
+    X[0] = 0.0
+    return np.minimum(X, 1.0) if model == "b-emb" else X
+
+
+def answer(
+    X: Any, model: str, dtype: Any, hidden: Any, combine: str, n_jobs: int
+) -> tuple[float, Vectors]:
+    spec = models.spec(model, zeros=efemb.All(0.3), combine=combine)
+    bound = models.bind(np.where(hidden, 0.0, X), spec, masked=hidden)
+    weight = np.random.default_rng(4).uniform(0, 2, len(X)).astype(dtype)
+    pool = Workers(n_jobs)
+    try:
+        made = make_solver("rows", bound, spec, pool, row_weight=weight, dtype=dtype)
+        found: tuple[float, Vectors] = made.value_and_gradient(models.vectors(N, dtype=dtype))
+    finally:
+        pool.close()
+    return found
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("combine", ["linear", "reverse"])
+@pytest.mark.parametrize("model", ["p-emb", "b-emb", "nb-emb"])
+def test_one_kernel_is_float64_step_by_step(
+    model: str,
+    combine: str,
+    narrow: bool,
+    n_jobs: int,
+    strips: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if narrow:
+        monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)
+    X = sparse_counts(model, 1300)
+    hidden = np.random.default_rng(5).random(X.shape) < 0.002
+    given = (hidden, combine, n_jobs)
+    value, slopes = answer(X, model, np.float32, *given)
+    assert strips
+    strips.clear()
+    wanted, gradient = answer(X, model, np.float64, *given)
+    assert not strips
+    assert value == pytest.approx(wanted, rel=1e-5)
+    assert_allclose(plain.flat(slopes, N), plain.flat(gradient, N), rtol=2e-4, atol=2e-3)
+
+
+def test_nothing_beyond_the_rows_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room beyond them is never set: were it used, this would overflow, which is an error here."""
+
+    def filled(shape: tuple[int, ...], dtype: Any) -> Any:
+        return np.full(shape, np.finfo(dtype).max, dtype)
+
+    monkeypatch.setattr(cells, "aligned", filled)
+    monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)
+    X = sparse_counts("p-emb", 1024)
+    value, slopes = answer(X, "p-emb", np.float32, np.zeros(X.shape, bool), "linear", 1)
+    assert np.isfinite(value)
+    assert np.isfinite(plain.flat(slopes, N)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("model", ["p-emb", "ap-emb", "b-emb", "g-emb"])
+def test_no_row_at_all_is_worth_nothing(model: str, dtype: Any) -> None:
+    """A minibatch of the reverse conditional may have no item that another could give."""
+    spec = models.spec(model)
+    bound = models.bind(models.counts(model), spec)
+    made = models.solver("rows", bound, spec, dtype=dtype)
+    nobody = np.array([], dtype=np.int64)
+    value, slopes = made.value_and_gradient(models.vectors(dtype=dtype), nobody)
+    assert value == 0
+    assert not plain.flat(slopes, 5).any()
+
+
+def test_strips_cover_all_tiles_and_are_few() -> None:
+    for n_entities in (1, 63, 64, 65, 7840, 1_000_000):
+        found = cell_terms._strips(n_entities, 124)
+        tiles = [tile for strip in found for tile in strip]
+        assert tiles[0].start == 0
+        assert tiles[-1].stop == n_entities
+        assert all(a.stop == b.start for a, b in pairwise(tiles))
+        assert len(found) < 100
