@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+import efemb
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -94,6 +96,7 @@ class Report:
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"{self.scenario}{'-quick' if self.settings.quick else ''}.json"
         machine = {
+            "efemb": efemb.__version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
             "processor": platform.machine(),

@@ -30,6 +30,8 @@ def markdown(results: list[dict[str, Any]]) -> str:
 def _scenario(content: dict[str, Any]) -> str:
     machine = content["machine"]
     about = f"Python {machine['python']}, NumPy {machine['numpy']}, {machine['cores']} cores"
+    if "efemb" in machine:
+        about = f"efemb {machine['efemb']}, {about}"
     if "repeats" in content:
         about += f", repeats: {content['repeats']}"
     lines = [_line(HEAD), "|---|---:|---|---|---|"]

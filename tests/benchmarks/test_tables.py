@@ -79,8 +79,9 @@ ZEBRAFISH = figures(
 )
 
 
-def test_summary_has_the_figures_of_what_was_run() -> None:
+def test_summary_has_the_figures_of_what_was_run(capsys: pytest.CaptureFixture[str]) -> None:
     lines = summary([HUGE, ZEBRAFISH]).splitlines()
+    assert "no line of baskets" in capsys.readouterr().err
     assert len(lines) == 4
     assert (
         "0.082** squared error, 5.6 CPU-s | scikit-learn's factor analysis 0.110, 1.1" in lines[2]
@@ -89,7 +90,7 @@ def test_summary_has_the_figures_of_what_was_run() -> None:
 
 
 def test_summary_refuses_results_in_which_a_figure_is_missing() -> None:
-    with pytest.raises(KeyError, match="peak memory"):
+    with pytest.raises(SystemExit, match="results of huge lack 'peak memory, GB': run it again"):
         summary([figures("huge", HUGE["rows"][0])])
 
 
