@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
-from efemb.engine.blocks import cut
+from efemb.engine.blocks import Workers, cut
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
 from efemb.errors import ParameterError
@@ -84,7 +84,7 @@ class MomentsSolver(Solver[EntityLists]):
         """Gram matrices and cross products of every entity."""
         self.gram = np.empty(self.place[-1], dtype=self.dtype)
         self.cross = np.empty(len(self.members) + self.bound.n_entities, dtype=self.dtype)
-        shifted = _Shifted(self.bound)
+        shifted = _Shifted(self.bound, self.pool)
         pieces = cut(self.bound.n_entities, BLOCK_ENTITIES)
         results = self.pool.map(lambda piece: self._gram_of(piece, shifted), pieces)
         self.squares, self.total_weight = 0.0, 0.0
@@ -178,12 +178,12 @@ class MomentsSolver(Solver[EntityLists]):
 class _Shifted:
     """Columns of the data at every offset, zero where nothing is observed."""
 
-    def __init__(self, bound: EntityLists) -> None:
+    def __init__(self, bound: EntityLists, pool: Workers) -> None:
         self.bound = bound
-        self.columns, self.seen = _columns(bound.data)
+        self.columns, self.seen = _columns(bound.data, pool)
         self.x, self.x_seen = self.columns, self.seen
         if bound.targets is not bound.data:
-            self.x, self.x_seen = _columns(bound.targets)
+            self.x, self.x_seen = _columns(bound.targets, pool)
         self.cache: dict[int, tuple[Floats, Floats | None]] = {}
         for offset in np.unique(np.concatenate([part.offset for part in bound.lists])):
             self.cache[int(offset)] = self._shift(int(offset))
@@ -229,13 +229,16 @@ class _Shifted:
             values /= np.where(scale > 0, scale, 1.0)
 
 
-def _columns(data: Dataset) -> tuple[Floats, Bools | None]:
+def _columns(data: Dataset, pool: Workers) -> tuple[Floats, Bools | None]:
     """Columns as contiguous rows, 0 where missing, and what is observed (None: everything)."""
     dense = data.values.toarray() if data.is_sparse else data.values
     raw = dense.reshape(data.n_rows, data.n_entities)
     columns = np.empty((data.n_entities, data.n_rows))
-    for rows in cut(data.n_rows, BLOCK_ROWS):  # a whole transpose would miss the cache
+
+    def transpose(rows: slice) -> None:
         columns[:, rows] = raw[rows].T
+
+    list(pool.map(transpose, cut(data.n_rows, BLOCK_ROWS)))  # at once they would miss the cache
     seen = ~np.isnan(columns)
     if seen.all():
         return columns, None
