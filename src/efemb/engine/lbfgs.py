@@ -73,8 +73,8 @@ class LimitedMemory:
             return self.step()
         x, value, gradient = found
         s, y = x - self.x, self.gradient - gradient
-        curvature = float(s @ y)
-        if curvature > 1e-10 * float(y @ y) ** 0.5 * float(s @ s) ** 0.5:
+        curvature, change = float(s @ y), float(y @ y)  # which may be too small for a square
+        if change > 0 and curvature > 1e-10 * change**0.5 * float(s @ s) ** 0.5:
             self.pairs.append((s, y, 1.0 / curvature))
         self.x, self.value, self.gradient = x, value, gradient
         return True
