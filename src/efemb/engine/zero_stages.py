@@ -44,7 +44,12 @@ class Columns:
 
 
 class ZeroStage(ABC):
-    """A way to add up the terms of some rows, for the vectors of one step."""
+    """A way to add up the terms of some rows, for the vectors of one step.
+
+    alone : one thread does all rows; others gather the next ones meanwhile
+    """
+
+    alone = False
 
     @abstractmethod
     def nothing(self) -> tuple[Floats, ...]:
@@ -192,6 +197,9 @@ class AdditiveStage(ZeroStage):
     Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts). Only an empty bag without
     an intercept lies below the floor of the link.
     """
+
+    # Shared out, it was no faster, and now and then some bits of a long fit were others.
+    alone = True
 
     def __init__(self, vectors: Vectors) -> None:
         self.every = np.ones_like(vectors.intercept) @ vectors.target  # quicker than a sum
