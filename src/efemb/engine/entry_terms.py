@@ -166,8 +166,7 @@ def entry_terms(
     value, zeros = 0.0, stage.nothing()
     entries.solver.gather_ahead()
     pieces = cut(len(block.total), PART_ROWS)
-    share = map if stage.alone else entries.solver.pool.map
-    for more, part in share(partial(stage.rows, work), pieces):
+    for more, part in entries.solver.pool.map(partial(stage.rows, work), pieces):
         value += more
         zeros = tuple(total + one for total, one in zip(zeros, part, strict=True))
     own_slope, slope = (

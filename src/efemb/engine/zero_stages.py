@@ -44,12 +44,7 @@ class Columns:
 
 
 class ZeroStage(ABC):
-    """A way to add up the terms of some rows, for the vectors of one step.
-
-    alone : one thread does all rows; others gather the next ones meanwhile
-    """
-
-    alone = False
+    """A way to add up the terms of some rows, for the vectors of one step."""
 
     @abstractmethod
     def nothing(self) -> tuple[Floats, ...]:
@@ -197,9 +192,6 @@ class AdditiveStage(ZeroStage):
     Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts). Only an empty bag without
     an intercept lies below the floor of the link.
     """
-
-    # Shared out, it was no faster, and now and then some bits of a long fit were others.
-    alone = True
 
     def __init__(self, vectors: Vectors) -> None:
         self.every = np.ones_like(vectors.intercept) @ vectors.target  # quicker than a sum

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from efemb.kernels.compiling import elementwise
 from efemb.kernels.rows import entry_products
 from efemb.kernels.sparse import add_bags, bag_sums
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def _close_rows(
     first: int, last: int, total: Array, row_weight: Array, every: Array, sums: Array,
     g_sums: Array, weighted: Array,
@@ -33,7 +33,7 @@ def _close_rows(
     return filled, empty
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def additive_rows(
     first: int, last: int, bags: Any, places: Any, x: Array, total: Array,
     vectors: Any, every: Array, weight: Array, row_weight: Array, back_weight: Array, floor: Any,

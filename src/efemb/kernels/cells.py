@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from efemb.kernels.compiling import kernel
 from efemb.kernels.products import BLOCK, inner_products, multiply
 from efemb.kernels.rows import add_without_own, hide_cells, write_cells
 from efemb.kernels.wide import use_wide_vectors
@@ -14,7 +13,7 @@ from efemb.kernels.zero_terms import zero_slopes
 Array = Any
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def strip_of_cells(
     edges: Array, rho: Array, Z: Array, width: int, hidden: float,
     places: Any, shares: Any, slope: Array,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from efemb.kernels.compiling import kernel
 
 Array = Any
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def borrow(table: Array, hot: Array, first: int, base: Array) -> None:
     """Copy the hot rows to the rows from `first` on, and to `base`."""
     for i in range(len(hot)):
@@ -20,7 +20,7 @@ def borrow(table: Array, hot: Array, first: int, base: Array) -> None:
             table[first + i, k] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def give_back(table: Array, hot: Array, first: int, base: Array) -> None:
     """Add to the hot rows what their copies gained since they were like `base`."""
     for i in range(len(hot)):
@@ -29,7 +29,7 @@ def give_back(table: Array, hot: Array, first: int, base: Array) -> None:
             table[row, k] += table[first + i, k] - base[i, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rename(rows: Array, places: Array) -> None:
     """Put the place of each row instead of the row."""
     for i in range(len(rows)):

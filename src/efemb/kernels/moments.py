@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from efemb.kernels.compiling import elementwise, kernel, summing
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@summing
 def gram_gradient(
     first: int,
     last: int,
@@ -64,7 +65,7 @@ def gram_gradient(
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def member_gradient(
     first: int,
     last: int,
@@ -87,7 +88,7 @@ def member_gradient(
                 g_bag[m, k] += slope * target[n, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _stiffen(A: Array, ridge: float) -> None:
     """Add the ridge, and what rounding needs to keep the system regular."""
     size = A.shape[0]
@@ -99,7 +100,7 @@ def _stiffen(A: Array, ridge: float) -> None:
         A[i, i] += ridge + jitter
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_targets(
     first: int,
     last: int,

@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from efemb.kernels.compiling import elementwise, kernel, summing
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def exp_digamma(x: float) -> float:
     """exp(digamma(x)), x > 0: Stirling's series at z = x + 6, less 1/x + ... + 1/(x + 5)."""
     z = x + 6.0
@@ -26,7 +27,7 @@ def exp_digamma(x: float) -> float:
     return z * math.exp(-0.5 * inverse - series - steps)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gamma_posterior(
     sums: Array, shape: float, top: Array, total: Array, taken: Array, mean: Array, log_mean: Array
 ) -> None:
@@ -42,7 +43,7 @@ def gamma_posterior(
             log_mean[t, k] = exp_digamma(alpha) / rate
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@summing
 def share_counts(
     ptr: Array, ids: Array, x: Array, row: Array, column: Array, by_row: Array, by_column: Array
 ) -> None:
@@ -72,7 +73,7 @@ def share_counts(
             by_column[n, k] *= column[n, k]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@summing
 def log_products(ptr: Array, ids: Array, row: Array, column: Array, out: Array) -> None:
     """out[p] = log(row[t] . column[n]) of each stored entry."""
     size = row.shape[1]
@@ -84,7 +85,7 @@ def log_products(ptr: Array, ids: Array, row: Array, column: Array, out: Array) 
             out[p] = math.log(total)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def fold_in_row(row: Any, prior: Any, tol: float, max_iter: int, theta: Array) -> int:
     """Coordinate ascent for one row, without one cell at a time.
 
@@ -134,7 +135,7 @@ def fold_in_row(row: Any, prior: Any, tol: float, max_iter: int, theta: Array) -
     return int(active)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def fold_in(
     ptr: Array,
     ids: Array,

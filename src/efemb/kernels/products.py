@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from efemb.kernels.compiling import kernel
 from efemb.kernels.vector_code import BITS, WIDE, Matrix, Vectors
 from efemb.kernels.wide import use_wide_vectors
 
@@ -104,7 +105,7 @@ def _block(typing: Any, A: Any, B: Any, C: Any, i: Any, j: Any, width: Any) -> A
 _high_panel, _low_panel, _flat_panel = _panel(HIGH), _panel(LOW), _panel(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def multiply(A: Array, B: Array, C: Array, width: int, fresh: bool) -> None:
     """C = A B, or C += A B unless it is fresh."""
     use_wide_vectors()
@@ -122,7 +123,7 @@ def multiply(A: Array, B: Array, C: Array, width: int, fresh: bool) -> None:
             i += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inner_products(A: Array, B: Array, C: Array, width: int) -> None:
     """C = A B' of arrays with a multiple of BLOCK rows."""
     use_wide_vectors()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from efemb.kernels.compiling import elementwise, kernel, summing
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@summing
 def entry_products(
     ptr: Array,
     ids: Array,
@@ -40,7 +40,7 @@ def entry_products(
             as_entry[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def left_out_vectors(
     ptr: Array, ids: Array, own: Array, rest: Array, sums: Array, bag_vectors: Array, out: Array
 ) -> None:
@@ -53,7 +53,7 @@ def left_out_vectors(
                 out[p, k] = (sums[t, k] - own[p] * bag_vectors[ids[p], k]) * inverse
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def spread_left_out(
     ptr: Array, ids: Array, own: Array, rest: Array, slopes: Array, g_sums: Array, g_bag: Array
 ) -> None:
@@ -68,7 +68,7 @@ def spread_left_out(
                 g_bag[ids[p], k] -= slopes[p, k] * mine
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def read_cells(
     E: Array,
     first: int,
@@ -91,7 +91,7 @@ def read_cells(
             u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hide_cells(
     E: Array, first: int, last: int, edges: Array, order: Array, row: Array, hidden: float
 ) -> None:
@@ -101,7 +101,7 @@ def hide_cells(
             E[n - first, row[order[i]]] = hidden
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def write_cells(
     E: Array,
     first: int,
@@ -126,7 +126,7 @@ def write_cells(
             g_intercept[n] += slope[p]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def add_without_own(part: Array, own: Array, vectors: Array, fresh: bool, out: Array) -> None:
     """out[n] (+)= part[n] - own[n] * vectors[n]."""
     for n in range(len(own)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from efemb.kernels.compiling import elementwise, kernel
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def bag_sums(ptr: Array, ids: Array, values: Array, vectors: Array, out: Array) -> None:
     """out[t] = sum over the entries of row t of value * vectors[id]."""
     size = vectors.shape[1]
@@ -23,7 +23,7 @@ def bag_sums(ptr: Array, ids: Array, values: Array, vectors: Array, out: Array) 
                 out[t, k] += value * row[k]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def scatter_bags(ptr: Array, ids: Array, values: Array, sums: Array, out: Array) -> None:
     """out[id] += value * sums[t] over the entries of each row t: the transpose of bag_sums."""
     size = sums.shape[1]
@@ -35,7 +35,7 @@ def scatter_bags(ptr: Array, ids: Array, values: Array, sums: Array, out: Array)
                 row[k] += value * sums[t, k]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def add_bags(ptr: Array, ids: Array, values: Array, vectors: Array, out: Array) -> None:
     """out[t] += sum over the entries of row t of value * vectors[id]."""
     for t in range(len(ptr) - 1):
@@ -46,7 +46,7 @@ def add_bags(ptr: Array, ids: Array, values: Array, vectors: Array, out: Array) 
                 out[t, k] += value * row[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_by_column(ids: Array, edges: Array, order: Array) -> None:
     """Places of the entries of column n: order[edges[n] : edges[n + 1]]; edges has 0s, n + 2."""
     for p in range(len(ids)):
@@ -59,7 +59,7 @@ def sort_by_column(ids: Array, edges: Array, order: Array) -> None:
         edges[n] += 1
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def column_sums(
     first: int,
     last: int,

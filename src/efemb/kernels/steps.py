@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from efemb.kernels.arithmetic import positive_exponential
+from efemb.kernels.compiling import elementwise
 from efemb.kernels.wide import use_wide_vectors
-from efemb.kernels.zero_terms import FAST
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def adagrad(
     theta: Array,
     gradient: Array,
@@ -31,7 +30,7 @@ def adagrad(
         theta[i] += step * g / np.sqrt(squares[i] + epsilon)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@elementwise
 def adagrad_positive(
     theta: Array,
     vectors: Array,
@@ -52,7 +51,7 @@ def adagrad_positive(
         vectors[i] = positive_exponential(theta[i])
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def adagrad_rows(
     theta: Array,
     rows: Array,
@@ -74,7 +73,7 @@ def adagrad_rows(
             theta[row, k] += step * g / np.sqrt(squares[row, k] + epsilon)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def adam(
     theta: Array,
     gradient: Array,

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from efemb.kernels.compiling import inlined, kernel
 
 Array = Any
 _UNIT = 1.0 / 4294967296.0  # 2^-32
 ALL, HALF = np.uint32(0xFFFFFFFF), np.uint64(0xFFFFFFFF)
 
 
-@njit(inline="always")
+@inlined
 def _next(state: Array) -> Any:
     """64 random bits (SplitMix64)."""
     state[0] += types.uint64(0x9E3779B97F4A7C15)
@@ -22,7 +24,7 @@ def _next(state: Array) -> Any:
     return z ^ (z >> types.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def alias_table(share: Array, table: Array) -> None:
     """Walker's table: i stays itself if 32 random bits lie below table[i, 0], else table[i, 1]."""
     n = len(share)
@@ -48,7 +50,7 @@ def alias_table(share: Array, table: Array) -> None:
             n_small += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def negative_outputs(
     tokens: Array,
     n: int,
@@ -82,7 +84,7 @@ def negative_outputs(
     rows[place:] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def path_outputs(
     tokens: Array, starts: Array, nodes: Array, turns: Array, ptr: Array, rows: Array, labels: Array
 ) -> None:
@@ -97,7 +99,7 @@ def path_outputs(
     rows[place:] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def thin(
     tokens: Array, starts: Array, chance: Array, state: Array, out: Array, ends: Array
 ) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from efemb.kernels.compiling import elementwise
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def scatter_targets(slope: Array, context: Array, index: Array, out: Array) -> None:
     """out[index[i]] += slope[i] * context[i]."""
     for i in range(len(index)):
@@ -17,7 +17,7 @@ def scatter_targets(slope: Array, context: Array, index: Array, out: Array) -> N
             out[index[i], k] += slope[i] * context[i, k]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def scatter_sums(
     slope: Array,
     vectors: Array,

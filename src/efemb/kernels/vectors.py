@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from efemb.kernels.compiling import inlined
 
 WIDE, NARROW = 16, 4
 CACHE_LINE = 16  # float32 numbers
@@ -225,7 +227,7 @@ def _prefetch(tc: Any, table: Any, row: Any, column: Any) -> Any:
     return types.void(table, row, types.intp), build
 
 
-@njit(inline="always")
+@inlined
 def prefetch(table: Any, row: int) -> None:
     """Ask for every cache line of a row, long before it is used."""
     for column in range(0, table.shape[1], CACHE_LINE):

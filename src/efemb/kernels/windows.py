@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from efemb.kernels.arithmetic import exponential, logistic
+from efemb.kernels.compiling import elementwise, inlined
 from efemb.kernels.vectors import (
     add_products,
     dot,
@@ -40,21 +40,21 @@ SUM, SLOPES, CONTEXT, SLOPE, NOTHING = 0, 1, 2, 3, 4  # rows of the work space
 LEAST = 1e-150
 
 
-@njit(inline="always")
+@inlined
 def _row_step(table: Array, row: int, K: int, square: Any, step: Any, gain: Any) -> Any:
     """Size of a row's step, after its gradient's mean square came to its sum."""
     table[row, K + SQUARES] += gain * square
     return step / np.sqrt(table[row, K + SQUARES])
 
 
-@njit(inline="always")
+@inlined
 def _renew(work: Array, total: int, ring: Array) -> None:
     """Sum a ring again."""
     for k in range(ring.shape[1]):
         work[total, k] = ring[:, k].sum()
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def cbow(
     tokens: Array,
     starts: Array,
@@ -149,7 +149,7 @@ def cbow(
     return float(value + np.log(likely))
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@elementwise
 def skipgram(
     tokens: Array,
     starts: Array,

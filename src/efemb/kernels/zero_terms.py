@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from efemb.kernels.compiling import elementwise, inlined, kernel, summing
 from efemb.kernels.wide import use_wide_vectors
 
 Array = Any
 F = np.float32
-# No reassociation: it would merge the two-step range reduction of `exp32` and cost five digits.
-FAST = {"contract", "nnan", "ninf", "nsz", "arcp"}
 LOW, HIGH = F(-80.0), F(30.0)  # a weighted exp(-80) is still no denormal: those are slow
 
 
@@ -43,11 +42,12 @@ def _bits_of_float(typing_context: Any, x: Any) -> Any:
     return types.int32(types.float32), build
 
 
-@njit(inline="always")
+@inlined
 def exp32_within(x: Any) -> Any:
     """exp of a float32 in -87..88 to 1e-7, in operations that vectorise.
 
     A sum with 1.5 * 2^23 has the nearest integer in its last bits, where no compiler sees through.
+    Not for `summing` kernels: another order would merge the two steps of r and cost five digits.
     """
     n = types.int32(_bits_of_float(x * F(1.44269504) + F(12582912.0)) - types.int32(0x4B400000))
     r = x - F(n) * F(0.693359375)
@@ -62,13 +62,13 @@ def exp32_within(x: Any) -> Any:
     return _float_of_bits(types.int32(_bits_of_float(y) + types.int32(n << types.int32(23))))
 
 
-@njit(inline="always")
+@inlined
 def exp32(x: Any) -> Any:
     """exp of a float32, clipped to -80..30, to 1e-7."""
     return exp32_within(min(max(x, LOW), HIGH))
 
 
-@njit(inline="always")
+@inlined
 def log32(x: Any) -> Any:
     """Logarithm of a float32 >= 1 to 2e-7, in operations that vectorise."""
     bits: Any = _bits_of_float(x)
@@ -90,7 +90,7 @@ def log32(x: Any) -> Any:
     return z + p * z * square - F(0.5) * square + e * F(0.693147181)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@summing
 def _sum_row(E: Array, i: int, length: int) -> Any:
     total = F(0.0)
     for j in range(length):
@@ -98,7 +98,7 @@ def _sum_row(E: Array, i: int, length: int) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@elementwise
 def _poisson(E: Array, n: int, b: Any, w: Any, row_weight: Array) -> None:
     """Slope -w exp(u)."""
     use_wide_vectors()
@@ -106,7 +106,7 @@ def _poisson(E: Array, n: int, b: Any, w: Any, row_weight: Array) -> None:
         E[n, t] = -w * row_weight[t] * exp32(E[n, t] + b)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@elementwise
 def _negative_binomial(
     E: Array, n: int, b: Any, w: Any, row_weight: Array, size: Any, value: Array
 ) -> None:
@@ -120,7 +120,7 @@ def _negative_binomial(
         value[t] -= both * log32(F(1.0) + odds)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def zero_slopes(
     E: Array, intercept: Array, weight: Array, row_weight: Array, size: float, column: Array
 ) -> float:
@@ -139,7 +139,7 @@ def zero_slopes(
     return value if poisson else float(values.sum())
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@elementwise
 def _shift_row(E: Array, i: int, intercept: Array) -> Any:
     """Add the intercepts to a row; returns its largest number."""
     top = E[i, 0] + intercept[0]
@@ -150,14 +150,14 @@ def _shift_row(E: Array, i: int, intercept: Array) -> Any:
     return top
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@elementwise
 def _exp_row(E: Array, i: int, top: Any) -> None:
     use_wide_vectors()
     for j in range(E.shape[1]):
         E[i, j] = exp32(E[i, j] - top)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@elementwise
 def _scale_row(E: Array, i: int, factor: Any, column: Array) -> None:
     for j in range(E.shape[1]):
         slope = factor * E[i, j]
@@ -165,7 +165,7 @@ def _scale_row(E: Array, i: int, factor: Any, column: Array) -> None:
         column[j] += slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def softmax(E: Array, intercept: Array, weight: Array, column: Array, normalizer: Array) -> None:
     """Slope -weight[i] softmax(u)_j; `normalizer` gets logsumexp_j u_j of each row."""
     for i in range(E.shape[0]):

@@ -1,0 +1,28 @@
+"""How kernels are compiled: the same numbers give the same bits, wherever the arrays lie.
+
+Where arrays that a loop reads and writes might overlap, LLVM compiles it twice, in vectors and
+number by number, and addresses decide at run time which of them runs. Both must round alike, so no
+kernel may divide or take roots by estimates of reciprocals (`arcp`, `afn`: vectors would, single
+numbers would not), and only loops that write nothing may add up in another order (`reassoc`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+# Products are fused with sums, and nobody looks for NaN, infinity or the sign of a zero.
+FUSED = {"contract", "nnan", "ninf", "nsz"}
+
+_options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+# Arithmetic as it is written.
+kernel = njit(**_options)
+# Numbers are worked on one by one: a[i] += b * c[i].
+elementwise = njit(**_options, fastmath=FUSED)
+# Loops that write nothing may add up in any order: total += a[i] * b[i]. Those that write must not
+# add up as well.
+summing = njit(**_options, fastmath=FUSED | {"reassoc"})
+# Part of the kernels that call it.
+inlined = njit(inline="always")

@@ -1,0 +1,175 @@
+"""Kernels give the same bits wherever their arrays lie: side by side or far apart."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import efemb
+import efemb.kernels
+from efemb.engine import cell_terms
+from engine.tasks import baskets, neurons
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+Array = Any
+K = 37  # several vectors and a rest
+TEXT = [[f"w{i}" for i in np.random.default_rng(d).zipf(1.6, 60) % 40] for d in range(12)]
+COUNTS = baskets(150, 60)
+P, W = efemb.PoissonEmbedding, efemb.Window
+
+
+def text(model: Any, **options: Any) -> Callable[[], Any]:
+    return lambda: model(K, max_iter=2, min_count=1, **options).fit(TEXT)
+
+
+def rows(model: Any, data: Array = COUNTS, **options: Any) -> Callable[[], Any]:
+    return lambda: model(K, max_iter=2, random_state=0, **options).fit(data)
+
+
+def factors() -> Any:
+    model = efemb.baselines.HPF(K, max_iter=3, random_state=0).fit(COUNTS[:100])
+    return model.score(COUNTS[100:])
+
+
+FITS: dict[str, Callable[[], Any]] = {
+    "exact zeros": rows(P, batch_size=70),
+    "exact zeros, sparse": rows(P, np.where(COUNTS > 2, COUNTS, 0.0)),
+    "exact zeros, step by step": rows(P, link="log-softplus", prior="half-normal"),
+    "Bernoulli": rows(efemb.BernoulliEmbedding, np.where(COUNTS > 2, 1.0, 0.0)),
+    "sampled zeros": rows(P, zeros=efemb.Sampled(9), batch_size=70),
+    "Adam": rows(P, optimizer="adam"),
+    "closed form": rows(efemb.AdditivePoissonEmbedding, batch_size=70),
+    "softmax": rows(efemb.CategoricalEmbedding),
+    "moments": rows(efemb.GaussianEmbedding, neurons(80, 50), context=efemb.Neighbors(40)),
+    "generic": rows(P, solver="generic"),
+    "noise": text(efemb.BernoulliTextEmbedding),
+    "noise, two threads": text(efemb.BernoulliTextEmbedding, n_jobs=2),
+    "subsampled": text(efemb.BernoulliTextEmbedding, context=W(5, subsample=0.05)),
+    "skip-gram": text(efemb.SkipGram),
+    "sampled softmax": text(efemb.CBOW, zeros=efemb.SampledSoftmax(5)),
+    "tree": text(efemb.CBOW, zeros="hierarchical"),
+    "factors": factors,
+}
+INSIDE = {"exp_digamma", "fold_in_row"}  # called by kernels only
+
+
+def compiled() -> dict[str, Dispatcher]:
+    """Every kernel that Python may call."""
+    found = {}
+    for module in pkgutil.iter_modules(efemb.kernels.__path__, "efemb.kernels."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            mine = isinstance(value, Dispatcher) and value.py_func.__module__ == module.name
+            if mine and not name.startswith("_") and "inline" not in value.targetoptions:
+                found[name] = value
+    return found
+
+
+class Recorded:
+    """A kernel, and copies of the arguments of the first call of each signature."""
+
+    def __init__(self, kernel: Dispatcher, calls: dict[Any, Any]) -> None:
+        self.kernel, self.calls = kernel, calls
+
+    def __call__(self, *args: Any) -> Any:
+        key = (self.kernel.py_func.__name__, *map(self.kernel.typeof_pyval, args))
+        if key not in self.calls:
+            self.calls[key] = (self.kernel, Memory(args))
+        return self.kernel(*args)
+
+
+class Memory:
+    """The arrays among the arguments of a call, as bytes that can be laid out anew."""
+
+    def __init__(self, args: Any) -> None:
+        self.args = args
+        extents = sorted(np.lib.array_utils.byte_bounds(a) for a in _arrays(args) if a.size)
+        self.blocks: list[tuple[int, int]] = []  # of arrays that share memory, one
+        for extent in extents:
+            if self.blocks and extent[0] < self.blocks[-1][1]:
+                low, high = self.blocks.pop()
+                self.blocks.append((low, max(high, extent[1])))
+            else:
+                self.blocks.append(extent)
+        self.bytes = {b: ctypes.string_at(b[0], b[1] - b[0]) for b in self.blocks}
+
+    def laid_out(self, order: Array, gap: int) -> Any:
+        """The arguments, with arrays in a given order, so many bytes apart."""
+        room = np.zeros(sum(b - a + gap + 128 for a, b in self.blocks), np.uint8)
+        start, moved = -room.ctypes.data % 64, {}
+        for place in order:
+            low, high = block = self.blocks[place]
+            start += (low - start - room.ctypes.data) % 64
+            room[start : start + high - low] = np.frombuffer(self.bytes[block], np.uint8)
+            moved[block] = start
+            start += high - low + gap
+
+        def put(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(put, value))
+            if not isinstance(value, np.ndarray) or not value.size:
+                return value
+            at = np.lib.array_utils.byte_bounds(value)[0]
+            low = max(b[0] for b in self.blocks if b[0] <= at)
+            block = next(b for b in self.blocks if b[0] == low)
+            offset = moved[block] + at - low
+            new = np.ndarray(value.shape, value.dtype, room, offset, value.strides)
+            new.flags.writeable = value.flags.writeable
+            return new
+
+        return put(self.args)
+
+
+def _arrays(args: Any) -> Iterator[Array]:
+    for value in args:
+        if isinstance(value, tuple):
+            yield from _arrays(value)
+        elif isinstance(value, np.ndarray):
+            yield value
+
+
+@contextmanager
+def recording(patch: pytest.MonkeyPatch) -> Iterator[dict[Any, Any]]:
+    calls: dict[Any, Any] = {}
+    kernels = compiled()
+    with patch.context() as change:
+        for kernel in kernels.values():
+            name = kernel.py_func.__name__
+            home = sys.modules[kernel.py_func.__module__]
+            change.setattr(home, name, Recorded(kernel, calls))
+        for name, kernel in kernels.items():
+            if hasattr(efemb.baselines.hpf, name):
+                change.setattr(efemb.baselines.hpf, name, Recorded(kernel, calls))
+        yield calls
+
+
+def outcome(kernel: Dispatcher, args: Any) -> tuple[bytes, ...]:
+    found = kernel(*args)
+    return (np.asarray(found).tobytes(), *(a.tobytes() for a in _arrays(args)))
+
+
+def test_bits_do_not_depend_on_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cell_terms, "DENSE", 0.3)
+    for fit in FITS.values():
+        fit()  # compiled, since kernels that are recorded cannot be called by others
+    with recording(monkeypatch) as calls:
+        for fit in FITS.values():
+            fit()
+    assert {name for name, *_ in calls} == set(compiled()) - INSIDE
+    rng, differing = np.random.default_rng(0), set()
+    for (name, *_), (kernel, memory) in calls.items():
+        n = len(memory.blocks)
+        size = max(b - a for a, b in memory.blocks)
+        far = outcome(kernel, memory.laid_out(range(n), 4 * size + 4096))
+        for order in (range(n), range(n)[::-1], *(rng.permutation(n) for _ in range(6))):
+            if outcome(kernel, memory.laid_out(order, 0)) != far:
+                differing.add(name)
+    assert not differing
