@@ -8,21 +8,30 @@ numbers would not), and only loops that write nothing may add up in another orde
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Compiler(Protocol):
+    def __call__(self, function: Function, /) -> Function: ...
+
 
 # Products are fused with sums, and nobody looks for NaN, infinity or the sign of a zero.
 FUSED = {"contract", "nnan", "ninf", "nsz"}
 
+_compile: Any = njit  # which only newer versions annotate
 _options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 # Arithmetic as it is written.
-kernel = njit(**_options)
+kernel: _Compiler = _compile(**_options)
 # Numbers are worked on one by one: a[i] += b * c[i].
-elementwise = njit(**_options, fastmath=FUSED)
+elementwise: _Compiler = _compile(**_options, fastmath=FUSED)
 # Loops that write nothing may add up in any order: total += a[i] * b[i]. Those that write must not
 # add up as well.
-summing = njit(**_options, fastmath=FUSED | {"reassoc"})
+summing: _Compiler = _compile(**_options, fastmath=FUSED | {"reassoc"})
 # Part of the kernels that call it.
-inlined = njit(inline="always")
+inlined: _Compiler = _compile(inline="always")
