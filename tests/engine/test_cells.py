@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.engine import cell_terms, cells
+from efemb.engine import cell_terms
 from efemb.engine.blocks import Workers
 from efemb.engine.solvers import make_solver
 from efemb.vectors import Vectors
@@ -25,9 +25,9 @@ def strips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     done: list[int] = []
     plainly = cell_terms._Tiles._in_one_kernel
 
-    def counted(self: Any, tiles: Any) -> Any:
-        done.append(len(tiles))
-        return plainly(self, tiles)
+    def counted(self: Any, edges: Any, g_rows: Any) -> Any:
+        done.append(len(edges) - 1)
+        return plainly(self, edges, g_rows)
 
     monkeypatch.setattr(cell_terms._Tiles, "_in_one_kernel", counted)
     return done
@@ -85,10 +85,10 @@ def test_one_kernel_is_float64_step_by_step(
 def test_nothing_beyond_the_rows_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room beyond them is never set: were it used, this would overflow, which is an error here."""
 
-    def filled(shape: tuple[int, ...], dtype: Any) -> Any:
+    def filled(pool: Workers, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         return np.full(shape, np.finfo(dtype).max, dtype)
 
-    monkeypatch.setattr(cells, "aligned", filled)
+    monkeypatch.setattr(Workers, "buffer", filled)
     monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)
     X = sparse_counts("p-emb", 1024)
     value, slopes = answer(X, "p-emb", np.float32, np.zeros(X.shape, bool), "linear", 1)
@@ -112,8 +112,8 @@ def test_no_row_at_all_is_worth_nothing(model: str, dtype: Any) -> None:
 def test_strips_cover_all_tiles_and_are_few() -> None:
     for n_entities in (1, 63, 64, 65, 7840, 1_000_000):
         found = cell_terms._strips(n_entities, 124)
-        tiles = [tile for strip in found for tile in strip]
-        assert tiles[0].start == 0
-        assert tiles[-1].stop == n_entities
-        assert all(a.stop == b.start for a, b in pairwise(tiles))
+        assert found[0][0] == 0
+        assert found[-1][-1] == n_entities
+        assert all(a[-1] == b[0] for a, b in pairwise(found))
+        assert all((np.diff(edges) > 0).all() for edges in found)
         assert len(found) < 100

@@ -69,7 +69,7 @@ def test_cells_and_what_their_slopes_are_to_rows_and_entities(dtype: str, shape:
         E[:n_entities, :n_rows] = slopes
         found = rows.slopes_to_entities(E)[:n_entities, :size]
         close(found, slopes @ Z)
-        g_rows = rows.unset()
+        (g_rows,) = rows.unset()
         for times in (1, 2):
             rows.slopes_to_rows(E, rho, g_rows, fresh=times == 1)
             wanted = times * (rho.T @ slopes)

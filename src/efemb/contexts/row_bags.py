@@ -222,8 +222,9 @@ class Stored:
         row = np.repeat(np.arange(matrix.shape[0]), np.diff(ptr))
         bag = bags.members
         if bag is None:
-            value = np.where(np.isnan(x), 0.0, x)
-            own = (value != 0).astype(x.dtype) if bags.binary else value.astype(x.dtype)
+            missing = np.isnan(x)
+            value = np.where(missing, 0.0, x).astype(x.dtype) if missing.any() else x
+            own = (value != 0).astype(x.dtype) if bags.binary else value
             share = _entry_share(own, bags.scale)
             total = np.bincount(row, share, matrix.shape[0])
         else:
@@ -236,7 +237,8 @@ class Stored:
 
     def block(self, rows: Ints, *, shares_bag: bool) -> RowBlock:
         ptr, where = gather_rows(self.ptr, rows)
-        ids, x, own, rest = self.ids[where], self.x[where], self.own[where], self.rest[where]
+        ids, x, rest = self.ids.take(where), self.x.take(where), self.rest.take(where)
+        own = x if self.own is self.x else self.own.take(where)
         if shares_bag:
             bag_ptr, bag_ids, bag_values = ptr, ids, own
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from efemb.engine.blocks import cut
 from efemb.engine.cells import RowVectors
 from efemb.engine.entry_terms import Entries
 from efemb.engine.zero_stages import HIDDEN
-from efemb.types import Floats
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.engine.rows import RowsSolver
@@ -22,8 +23,6 @@ MOST_STRIPS = 64  # about; longer strips where there would be more
 TAPER = 4  # a strip has at most this part of the tiles that are left
 COMPONENTS = 32  # of the strips' gradients, that one thread adds up at a time
 DENSE = 0.03  # share of stored cells from which on their inner products are read from the tiles
-
-Tiles = tuple[slice, ...]
 
 
 def cell_terms(
@@ -44,17 +43,16 @@ def cell_terms(
     solver.gather_ahead()
     longest = max(work.rows.pitch, work.rows.size)  # of what is kept for each entity of a tile
     strips = _strips(n_entities, TILE_BYTES // (longest * total.itemsize))
-    found = list(solver.pool.map(work.strip, strips))
-    value += sum(more for more, _ in found)
-    parts = [part for _, part in found]
+    parts = work.rows.unset(len(strips))
+    value += sum(solver.pool.map(work.strip, list(zip(strips, parts, strict=True))))
 
     def add_up(some: slice) -> None:
-        for part in parts[1:]:
-            parts[0][some, :n_rows] += part[some, :n_rows]  # nothing is set beyond
-        np.divide(parts[0][some, :n_rows].T, total[:, None], out=entries.g_sums[:, some])
+        whole = parts[0, some, :n_rows]  # nothing is set beyond
+        for part in parts[1:, some, :n_rows]:
+            whole += part
+        np.divide(whole.T, total[:, None], out=entries.g_sums[:, some])
 
-    size = len(parts) * parts[0].size
-    list(solver.pool.map(add_up, cut(len(parts[0]), COMPONENTS), size))
+    list(solver.pool.map(add_up, cut(work.rows.size, COMPONENTS), parts.size))
     entries.gradient.intercept += work.column
     entries.spread_bags(work.own_slope)
     return value
@@ -81,37 +79,35 @@ class _Tiles:
         self.column, self.own_slope = (np.zeros_like(entries.vectors.intercept) for _ in range(2))
         self.places = (*entries.by_column, block.row_of_entry)
         self.shares = (block.own, block.rest, block.total)
+        self.fused = solver.slopes.size is not None and not dense
+        vectors, gradient = entries.vectors, entries.gradient
+        self.given: Any = (
+            vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
+            self.places, self.shares, entries.slope,
+            vectors.intercept, column_weight, zero_weight, solver.slopes.size,
+            vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
+        )  # fmt: skip
 
-    def strip(self, tiles: Tiles) -> tuple[float, Floats]:
-        """Value of a few tiles, and their part of the gradient of the rows' vectors."""
-        fused = self.solver.slopes.size is not None and not self.dense
-        return self._in_one_kernel(tiles) if fused else self._step_by_step(tiles)
+    def strip(self, strip: tuple[Ints, Floats]) -> float:
+        """Value of consecutive tiles; the array gets their gradient of the rows' vectors."""
+        return self._in_one_kernel(*strip) if self.fused else self._step_by_step(*strip)
 
-    def _step_by_step(self, tiles: Tiles) -> tuple[float, Floats]:
-        value, g_rows = 0.0, self.rows.unset()
-        for tile in tiles:
+    def _step_by_step(self, edges: Ints, g_rows: Floats) -> float:
+        value = 0.0
+        for first, last in pairwise(edges):
+            tile = slice(first, last)
             rho = self.entries.vectors.target[tile]
             E = self.rows.inner_products(rho)
             value += self._slopes(tile, E)
             self._add_target(tile, self.rows.slopes_to_entities(E))
-            self.rows.slopes_to_rows(E, rho, g_rows, fresh=tile is tiles[0])
-        return value, g_rows
+            self.rows.slopes_to_rows(E, rho, g_rows, fresh=first == edges[0])
+        return value
 
-    def _in_one_kernel(self, tiles: Tiles) -> tuple[float, Floats]:
+    def _in_one_kernel(self, edges: Ints, g_rows: Floats) -> float:
         """The same without a return to Python, where threads would wait for each other."""
         from efemb.kernels.cells import strip_of_cells
 
-        entries, vectors, gradient = self.entries, self.entries.vectors, self.entries.gradient
-        edges = np.array([tile.start for tile in tiles] + [tiles[-1].stop])
-        g_rows, (E, part) = self.rows.unset(), self.rows.buffers(edges[1] - edges[0])
-        arguments: Any = (
-            edges, vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
-            self.places, self.shares, entries.slope,
-            vectors.intercept, self.column_weight, self.zero_weight, self.solver.slopes.size,
-            vectors.bag, entries.first, E, part,
-            gradient.target, g_rows, self.own_slope, self.column,
-        )  # fmt: skip
-        return strip_of_cells(*arguments), g_rows
+        return strip_of_cells(edges, *self.given, *self.rows.buffers(edges[1] - edges[0]), g_rows)
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
@@ -139,19 +135,19 @@ class _Tiles:
 
 
 @lru_cache(maxsize=8)
-def _strips(n_entities: int, most: int) -> tuple[Tiles, ...]:
+def _strips(n_entities: int, most: int) -> tuple[Ints, ...]:
     """Entities in tiles of about equal width, at least 64 and at most `most`, and those in strips.
 
-    Strips get smaller towards the end, so that threads finish together; there are not many, since
-    each has a gradient of the rows' vectors.
+    A strip is the edges of its tiles. Strips get smaller towards the end, so that threads finish
+    together; there are not many, since each has a gradient of the rows' vectors.
     """
     n_tiles = -(-n_entities // max(64, most))
     width = 12 * -(-n_entities // (12 * n_tiles))  # which products take without a remainder
-    tiles = [slice(a, min(a + width, n_entities)) for a in range(0, n_entities, width)]
+    edges = np.append(np.arange(0, n_entities, width), n_entities)
     longest = max(STRIP_TILES, n_tiles // MOST_STRIPS)
-    strips = []
-    while tiles:
-        size = min(longest, -(-len(tiles) // TAPER))
-        strips.append(tuple(tiles[:size]))
-        tiles = tiles[size:]
+    strips, first = [], 0
+    while (left := len(edges) - 1 - first) > 0:
+        size = min(longest, -(-left // TAPER))
+        strips.append(edges[first : first + size + 1])
+        first += size
     return tuple(strips)

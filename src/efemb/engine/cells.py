@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from efemb.engine.blocks import Workers, aligned
+from efemb.engine.blocks import Workers
 from efemb.types import Floats
 
 
@@ -33,9 +33,9 @@ class RowVectors:
         cells = self.pool.buffer("cells", (rows, self.pitch), self.dtype)
         return cells, self.pool.buffer("of cells", (rows, len(self.transposed)), self.dtype)
 
-    def unset(self) -> Floats:
-        """Room for a gradient of the transposed vectors."""
-        return aligned((self.size, self.pitch), self.dtype)
+    def unset(self, n: int = 1) -> Floats:
+        """Room of this thread for n gradients of the transposed vectors."""
+        return self.pool.buffer("of rows", (n, self.size, self.pitch), self.dtype)
 
     def inner_products(self, rho: Floats) -> Floats:
         """rho . z of every cell, in a buffer."""

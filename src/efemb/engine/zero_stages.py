@@ -174,7 +174,7 @@ class SampledStage(SteppedStage):
         rows = RowVectors(Z, self.pool)
         E = rows.inner_products(self.target)
         value = self.slopes(E, self.intercept, self.weight, row_weight, column)
-        g_rows = rows.unset()
+        (g_rows,) = rows.unset()
         rows.slopes_to_rows(E, self.target, g_rows)
         g_context[:] = g_rows[:, : len(Z)].T
         found = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]

@@ -15,11 +15,11 @@ Array = Any
 
 @kernel
 def strip_of_cells(
-    edges: Array, rho: Array, Z: Array, width: int, hidden: float,
-    places: Any, shares: Any, slope: Array,
+    edges: Array,
+    rho: Array, Z: Array, width: int, hidden: float, places: Any, shares: Any, slope: Array,
     intercept: Array, weight: Array, row_weight: Array, size: float,
-    bag: Array, fresh: bool, E: Array, part: Array,
-    g_rho: Array, g_rows: Array, own_slope: Array, column: Array,
+    bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array,
+    E: Array, part: Array, g_rows: Array,
 ) -> float:  # fmt: skip
     """Value and gradient of consecutive tiles, as `engine.cell_terms` says it step by step."""
     use_wide_vectors()
