@@ -30,7 +30,7 @@ class RowBlock:
     rest : divisor of the bag without the entry
     row : place of each row among the rows asked for
     excluded : entity a row must not predict, or -1 (reverse conditional only)
-    by_entity : edges and order of the stored entries sorted by entity, where a solver wants them
+    by_entity : the stored entries sorted by entity, where a solver wants them
     """
 
     bag_ptr: Ints
@@ -44,7 +44,7 @@ class RowBlock:
     rest: Floats
     row: Ints
     excluded: Ints | None = None
-    by_entity: tuple[Ints, Ints] | None = None
+    by_entity: ByEntity | None = None
 
     @cached_property
     def row_of_entry(self) -> Ints:
@@ -67,6 +67,43 @@ class RowBlock:
     def filled(self) -> Floats:
         """Values, 0 where masked."""
         return np.where(self.seen, self.x, 0).astype(self.x.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class ByEntity:
+    """The stored entries of a block sorted by entity: those of n lie at edges[n]..edges[n + 1].
+
+    order : their places in the block;  row, x : their rows and values
+    ratio : divisor of the whole bag / that without the entry;  share : own / the latter
+    """
+
+    block: RowBlock
+    edges: Ints
+    order: Ints
+
+    @cached_property
+    def row(self) -> Ints:
+        return self.block.row_of_entry.take(self.order)
+
+    @cached_property
+    def x(self) -> Floats:
+        return self.block.filled.take(self.order)
+
+    @cached_property
+    def own(self) -> Floats:
+        return self.block.own.take(self.order)
+
+    @cached_property
+    def _rest(self) -> Floats:
+        return self.block.rest.take(self.order)
+
+    @cached_property
+    def ratio(self) -> Floats:
+        return np.asarray(self.block.total.take(self.row) / self._rest)
+
+    @cached_property
+    def share(self) -> Floats:
+        return np.asarray(self.own / self._rest)
 
 
 class RowBags(BoundContext):

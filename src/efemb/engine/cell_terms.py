@@ -77,13 +77,16 @@ class _Tiles:
         block = entries.block
         self.rows = RowVectors(entries.sums / block.total[:, None], solver.pool)
         self.column, self.own_slope = (np.zeros_like(entries.vectors.intercept) for _ in range(2))
-        self.places = (*entries.by_column, block.row_of_entry)
-        self.shares = (block.own, block.rest, block.total)
+        found = entries.by_entity
+        self.places, self.shares = (found.edges, found.row), (found.ratio, found.share)
+        # Of entries sorted by entity; where they are read from the tiles, u at first.
+        self.slope = np.empty_like(block.x) if dense else entries.slope.take(found.order)
+        self.weight = entries.weight.take(found.order) if dense else None
         self.fused = solver.slopes.size is not None and not dense
         vectors, gradient = entries.vectors, entries.gradient
         self.given: Any = (
             vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
-            self.places, self.shares, entries.slope,
+            self.places, self.shares, self.slope,
             vectors.intercept, column_weight, zero_weight, solver.slopes.size,
             vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
         )  # fmt: skip
@@ -107,7 +110,9 @@ class _Tiles:
         """The same without a return to Python, where threads would wait for each other."""
         from efemb.kernels.cells import strip_of_cells
 
-        return strip_of_cells(edges, *self.given, *self.rows.buffers(edges[1] - edges[0]), g_rows)
+        room = self.rows.buffers(edges[1] - edges[0])
+        arguments: Any = (edges, *self.given, *room, g_rows)
+        return strip_of_cells(*arguments)
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
@@ -117,12 +122,21 @@ class _Tiles:
         places = (tile.start, tile.stop, *self.places)
         value = 0.0
         if self.dense:
-            read_cells(E, *places, *self.shares, entries.itself, intercept, entries.u)
-            value += entries.find_slopes(entries.of_columns(tile))
+            read_cells(E, *places, *self.shares, entries.itself, intercept, self.slope)
+            value += self._slopes_of_entries(tile)
         hide_cells(E, *places, E.dtype.type(HIDDEN))
         weights = (self.column_weight[tile], self.zero_weight)
         value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
-        write_cells(E, *places, *self.shares, entries.slope, self.own_slope, self.column)
+        write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)
+        return value
+
+    def _slopes_of_entries(self, tile: slice) -> float:
+        """Of those whose inner products were read; returns their value."""
+        found = self.entries.by_entity
+        here = slice(found.edges[tile.start], found.edges[tile.stop])
+        assert self.weight is not None
+        given = (found.x[here], self.slope[here], self.weight[here])
+        value, self.slope[here] = self.entries.value_and_slopes(*given)
         return value
 
     def _add_target(self, tile: slice, part: Floats) -> None:

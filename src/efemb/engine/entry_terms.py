@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.contexts.row_bags import RowBlock
+from efemb.contexts.row_bags import ByEntity, RowBlock
 from efemb.engine.blocks import cut
 from efemb.engine.zero_stages import RowWork, ZeroStage
 from efemb.objective import value_and_slope
@@ -83,15 +83,15 @@ class Entries:
         shape = (ptr, block.ids, block.own, block.rest, block.total[rows], self.sums[rows])
         arrays = (vectors.target, self.itself, vectors.intercept, self.as_zero, self.u)
         entry_products(*(shape + arrays))
-        return self.find_slopes(self.of_rows(rows))
+        here = self.of_rows(rows)
+        given = (block.filled[here], self.u[here], self.weight[here])
+        value, self.slope[here] = self.value_and_slopes(*given)
+        return value
 
-    def find_slopes(self, which: slice | Ints) -> float:
-        """Fill `slope` of some entries from `u`; returns their value."""
-        solver = self.solver
-        x, u, weight = self.block.filled[which], self.u[which], self.weight[which]
-        gain, slope = value_and_slope(solver.family, solver.spec.link, x, u)
-        self.slope[which] = weight * slope
-        return float(weight @ gain)
+    def value_and_slopes(self, x: Floats, u: Floats, weight: Floats) -> tuple[float, Floats]:
+        """Weighted log-density of some entries, and the slope of each."""
+        gain, slope = value_and_slope(self.solver.family, self.solver.spec.link, x, u)
+        return float(weight @ gain), weight * slope
 
     def of_rows(self, rows: slice) -> slice:
         """Places of the entries of some rows."""
@@ -100,53 +100,50 @@ class Entries:
     # -- entities -------------------------------------------------------------------------------
 
     @cached_property
-    def by_column(self) -> tuple[Ints, Ints]:
-        """Edges and order of the entries sorted by entity."""
-        return self.block.by_entity or sorted_by_entity(self.block.ids, len(self.vectors.target))
-
-    @cached_property
-    def bags_by_column(self) -> tuple[Ints, Ints]:
-        """The same of the bags."""
-        if self.block.bag_ids is self.block.ids:
-            return self.by_column
-        return sorted_by_entity(self.block.bag_ids, len(self.vectors.bag))
-
-    def of_columns(self, columns: slice) -> Ints:
-        """Places of the entries of some entities."""
-        edges, order = self.by_column
-        return order[edges[columns.start] : edges[columns.stop]]
+    def by_entity(self) -> ByEntity:
+        """The entries sorted by entity."""
+        return self.block.by_entity or sorted_by_entity(self.block, len(self.vectors.target))
 
     def spread_bags(self, own: Floats) -> None:
         """Add g_sums to the gradient of the context vectors; own * rho is what entries left out."""
-        block, row = self.block, self.block.row_of_entry
-        if block.bag_ids is not block.ids:
-            row = np.repeat(np.arange(len(block.total)), np.diff(block.bag_ptr))
-        arrays = (block.bag_values, self.g_sums, own, self.vectors.target)
-        self._add_columns(*self.bags_by_column, row, *arrays, None, self.gradient.bag)
+        block = self.block
+        if block.bag_ids is block.ids:
+            edges, row, values = self.by_entity.edges, self.by_entity.row, self.by_entity.own
+        else:
+            edges, order = _sorted(block.bag_ids, len(self.vectors.bag))
+            row = np.repeat(np.arange(len(block.total)), np.diff(block.bag_ptr)).take(order)
+            values = block.bag_values.take(order)
+        arrays = (values, self.g_sums, own, self.vectors.target)
+        self._add_columns(edges, row, *arrays, None, self.gradient.bag)
 
     def spread_entries(self, factor: Floats, own: Floats, shift: Floats | None) -> None:
         """Add factor * sums - own * alpha + shift to the gradient of the target vectors."""
-        arrays = (factor, self.sums, own, self.vectors.bag)
-        row = self.block.row_of_entry
-        self._add_columns(*self.by_column, row, *arrays, shift, self.gradient.target)
+        found = self.by_entity
+        arrays = (factor.take(found.order), self.sums, own, self.vectors.bag)
+        self._add_columns(found.edges, found.row, *arrays, shift, self.gradient.target)
 
-    def _add_columns(self, edges: Ints, order: Ints, *given: Any) -> None:
+    def _add_columns(self, edges: Ints, row: Ints, *given: Any) -> None:
         from efemb.kernels.sparse import column_sums
 
         *arrays, shift, out = given
         start = np.zeros(self.sums.shape[1], self.sums.dtype) if shift is None else shift
-        arguments: Any = (edges, order, *arrays, start, self.first, out)
+        arguments: Any = (edges, row, *arrays, start, self.first, out)
         n, pool = len(edges) - 1, self.solver.pool
         # Whoever adds up an entity, the bits are the same.
         n_parts = pool.n
-        share = np.arange(1, n_parts) * len(order) // n_parts
-        ends = [0, *np.searchsorted(edges, share), n]
-        size = (n + len(order)) * self.sums.shape[1]
+        shares = np.arange(1, n_parts) * len(row) // n_parts
+        ends = [0, *np.searchsorted(edges, shares), n]
+        size = (n + len(row)) * self.sums.shape[1]
         parts = list(pairwise(ends))
         list(pool.map(lambda ab: column_sums(*ab, *arguments), parts, size))
 
 
-def sorted_by_entity(ids: Ints, n: int) -> tuple[Ints, Ints]:
+def sorted_by_entity(block: RowBlock, n_entities: int) -> ByEntity:
+    """The stored entries of a block sorted by entity."""
+    return ByEntity(block, *_sorted(block.ids, n_entities))
+
+
+def _sorted(ids: Ints, n: int) -> tuple[Ints, Ints]:
     """Edges and order of entries: those of entity i are order[edges[i] : edges[i + 1]]."""
     from efemb.kernels.sparse import sort_by_column
 

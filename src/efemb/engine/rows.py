@@ -111,7 +111,7 @@ class RowsSolver(Solver[RowBags]):
 
     @cached_property
     def _all(self) -> RowBlock:
-        return self._block(np.arange(self.n_rows))
+        return self._prepared(np.arange(self.n_rows))
 
     def expect(self, rows: Ints | None) -> None:
         """These rows come after the next ones."""
@@ -145,11 +145,10 @@ class RowsSolver(Solver[RowBags]):
         whole = len(block.total) <= BLOCK_ROWS  # parts of a block do not keep what it knows
         if not whole or self.samples or isinstance(self.family, Categorical):
             return block
-        by_entity = sorted_by_entity(block.ids, self.bound.n_entities)
-        block = replace(block, by_entity=by_entity)
-        for name in ("row_of_entry", "filled"):  # made when asked for
-            getattr(block, name)
-        return block
+        by_entity = sorted_by_entity(block, self.bound.n_entities)
+        for name in ("row", "own", "ratio", "share"):  # made when asked for
+            getattr(by_entity, name)
+        return replace(block, by_entity=by_entity)
 
     def _compact(
         self, block: RowBlock, columns: Columns, vectors: Vectors

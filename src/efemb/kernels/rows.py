@@ -74,11 +74,9 @@ def read_cells(
     first: int,
     last: int,
     edges: Array,
-    order: Array,
     row: Array,
-    own: Array,
-    rest: Array,
-    total: Array,
+    ratio: Array,
+    share: Array,
     itself: Array,
     intercept: Array,
     u: Array,
@@ -86,19 +84,15 @@ def read_cells(
     """u of the entries of entities first..last, from E: rho . z of the cells, whole bag."""
     for n in range(first, last):
         for i in range(edges[n], edges[n + 1]):
-            p = order[i]
-            whole = E[n - first, row[p]] * total[row[p]]
-            u[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
+            u[i] = E[n - first, row[i]] * ratio[i] - share[i] * itself[n] + intercept[n]
 
 
 @kernel
-def hide_cells(
-    E: Array, first: int, last: int, edges: Array, order: Array, row: Array, hidden: float
-) -> None:
+def hide_cells(E: Array, first: int, last: int, edges: Array, row: Array, hidden: float) -> None:
     """Mark the stored entries of entities first..last: they are no zeros."""
     for n in range(first, last):
         for i in range(edges[n], edges[n + 1]):
-            E[n - first, row[order[i]]] = hidden
+            E[n - first, row[i]] = hidden
 
 
 @elementwise
@@ -107,23 +101,21 @@ def write_cells(
     first: int,
     last: int,
     edges: Array,
-    order: Array,
     row: Array,
-    own: Array,
-    rest: Array,
-    total: Array,
+    ratio: Array,
+    share: Array,
     slope: Array,
     own_slope: Array,
     g_intercept: Array,
 ) -> None:
     """Put the entries' slopes into their cells, scaled to the whole bag, and add up the rest."""
     for n in range(first, last):
+        own, total = own_slope[n], g_intercept[n]
         for i in range(edges[n], edges[n + 1]):
-            p = order[i]
-            part = slope[p] / rest[p]
-            E[n - first, row[p]] = part * total[row[p]]
-            own_slope[n] += part * own[p]
-            g_intercept[n] += slope[p]
+            E[n - first, row[i]] = slope[i] * ratio[i]
+            own += slope[i] * share[i]
+            total += slope[i]
+        own_slope[n], g_intercept[n] = own, total
 
 
 @elementwise

@@ -64,7 +64,6 @@ def column_sums(
     first: int,
     last: int,
     edges: Array,
-    order: Array,
     row: Array,
     values: Array,
     sums: Array,
@@ -76,7 +75,8 @@ def column_sums(
 ) -> None:
     """out[n] += start + value * sums[t] over the entries of column n, - own[n] * others[n].
 
-    Of columns first..last. Where `fresh`, out holds nothing yet.
+    Of columns first..last, whose entries lie at edges[n]..edges[n + 1]. Where `fresh`, out holds
+    nothing yet.
     """
     size = sums.shape[1]
     for n in range(first, last):
@@ -84,8 +84,7 @@ def column_sums(
         for k in range(size):
             total[k] = start[k] if fresh else total[k] + start[k]
         for i in range(edges[n], edges[n + 1]):
-            value = values[order[i]]
-            part = sums[row[order[i]]]
+            value, part = values[i], sums[row[i]]
             for k in range(size):
                 total[k] += value * part[k]
         if n < len(own) and own[n] != 0:
