@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,13 @@ N = 300
 
 @pytest.fixture
 def strips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Lengths of the strips that were done in one kernel."""
+    """Numbers of strips that were done in one kernel."""
     done: list[int] = []
     plainly = cell_terms._Tiles._in_one_kernel
 
-    def counted(self: Any, edges: Any, g_rows: Any) -> Any:
-        done.append(len(edges) - 1)
-        return plainly(self, edges, g_rows)
+    def counted(self: Any, first: int, last: int) -> Any:
+        done.append(last - first)
+        return plainly(self, first, last)
 
     monkeypatch.setattr(cell_terms._Tiles, "_in_one_kernel", counted)
     return done
@@ -111,9 +110,9 @@ def test_no_row_at_all_is_worth_nothing(model: str, dtype: Any) -> None:
 
 def test_strips_cover_all_tiles_and_are_few() -> None:
     for n_entities in (1, 63, 64, 65, 7840, 1_000_000):
-        found = cell_terms._strips(n_entities, 124)
-        assert found[0][0] == 0
-        assert found[-1][-1] == n_entities
-        assert all(a[-1] == b[0] for a, b in pairwise(found))
-        assert all((np.diff(edges) > 0).all() for edges in found)
-        assert len(found) < 100
+        edges, bounds = cell_terms._strips(n_entities, 124)
+        assert (edges[0], edges[-1]) == (0, n_entities)
+        assert (bounds[0], bounds[-1]) == (0, len(edges) - 1)
+        assert (np.diff(edges) > 0).all()
+        assert (np.diff(bounds) > 0).all()
+        assert len(bounds) < 100

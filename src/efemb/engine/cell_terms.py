@@ -35,24 +35,19 @@ def cell_terms(
     cell in E, so that those products carry the entries as well; only the part of an entry's own
     alpha is left, and that is one number an entity.
     """
-    total, n_rows = entries.block.total, len(entries.block.total)
-    n_entities = len(entries.vectors.target)
-    dense = len(entries.block.ids) > DENSE * n_rows * n_entities
+    total, n_entities = entries.block.total, len(entries.vectors.target)
+    dense = len(entries.block.ids) > DENSE * len(total) * n_entities
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
     solver.gather_ahead()
     longest = max(work.rows.pitch, work.rows.size)  # of what is kept for each entity of a tile
-    strips = _strips(n_entities, TILE_BYTES // (longest * total.itemsize))
-    parts = work.rows.unset(len(strips))
-    value += sum(solver.pool.map(work.strip, list(zip(strips, parts, strict=True))))
-
-    def add_up(some: slice) -> None:
-        whole = parts[0, some, :n_rows]  # nothing is set beyond
-        for part in parts[1:, some, :n_rows]:
-            whole += part
-        np.divide(whole.T, total[:, None], out=entries.g_sums[:, some])
-
-    list(solver.pool.map(add_up, cut(work.rows.size, COMPONENTS), parts.size))
+    work.lay_out(*_strips(n_entities, TILE_BYTES // (longest * total.itemsize)))
+    n_strips, pool = len(work.g_rows), solver.pool
+    # A single thread takes all at once: a call costs as much as a small tile.
+    alone = [(0, n_strips)] if pool.n == 1 else list(pairwise(range(n_strips + 1)))
+    value += sum(pool.map(work.strips, alone))
+    pieces = cut(work.rows.size, COMPONENTS)
+    list(pool.map(work.add_up, pieces, work.g_rows.size))
     entries.gradient.intercept += work.column
     entries.spread_bags(work.own_slope)
     return value
@@ -91,28 +86,43 @@ class _Tiles:
             vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
         )  # fmt: skip
 
-    def strip(self, strip: tuple[Ints, Floats]) -> float:
-        """Value of consecutive tiles; the array gets their gradient of the rows' vectors."""
-        return self._in_one_kernel(*strip) if self.fused else self._step_by_step(*strip)
+    def lay_out(self, edges: Ints, bounds: Ints) -> None:
+        """Edges of the tiles, and places of the first of each strip among them."""
+        self.edges, self.bounds = edges, bounds
+        self.g_rows = self.rows.unset(len(bounds) - 1)
 
-    def _step_by_step(self, edges: Ints, g_rows: Floats) -> float:
-        value = 0.0
-        for first, last in pairwise(edges):
-            tile = slice(first, last)
+    def strips(self, some: tuple[int, int]) -> float:
+        """Value of some strips; `g_rows` gets the gradient of the rows' vectors of each."""
+        if self.fused:
+            return self._in_one_kernel(*some)
+        return sum(self._step_by_step(i) for i in range(*some))
+
+    def _step_by_step(self, i: int) -> float:
+        value, first, last = 0.0, self.bounds[i], self.bounds[i + 1]
+        for start, stop in pairwise(self.edges[first : last + 1]):
+            tile = slice(start, stop)
             rho = self.entries.vectors.target[tile]
             E = self.rows.inner_products(rho)
             value += self._slopes(tile, E)
             self._add_target(tile, self.rows.slopes_to_entities(E))
-            self.rows.slopes_to_rows(E, rho, g_rows, fresh=first == edges[0])
+            fresh = start == self.edges[first]
+            self.rows.slopes_to_rows(E, rho, self.g_rows[i], fresh=fresh)
         return value
 
-    def _in_one_kernel(self, edges: Ints, g_rows: Floats) -> float:
+    def _in_one_kernel(self, first: int, last: int) -> float:
         """The same without a return to Python, where threads would wait for each other."""
-        from efemb.kernels.cells import strip_of_cells
+        from efemb.kernels.cells import strips_of_cells
 
-        room = self.rows.buffers(edges[1] - edges[0])
-        arguments: Any = (edges, *self.given, *room, g_rows)
-        return strip_of_cells(*arguments)
+        room = self.rows.buffers(self.edges[1] - self.edges[0])
+        given = (self.edges, self.bounds, self.given, room, self.g_rows)
+        return strips_of_cells(first, last, *given)
+
+    def add_up(self, some: slice) -> None:
+        """Gradient of the bag sums, some of their components, from those of the strips."""
+        from efemb.kernels.cells import add_strips
+
+        total, out = self.entries.block.total, self.entries.g_sums
+        add_strips(some.start, some.stop, self.g_rows, total, out)
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
@@ -149,19 +159,18 @@ class _Tiles:
 
 
 @lru_cache(maxsize=8)
-def _strips(n_entities: int, most: int) -> tuple[Ints, ...]:
+def _strips(n_entities: int, most: int) -> tuple[Ints, Ints]:
     """Entities in tiles of about equal width, at least 64 and at most `most`, and those in strips.
 
-    A strip is the edges of its tiles. Strips get smaller towards the end, so that threads finish
-    together; there are not many, since each has a gradient of the rows' vectors.
+    Strips get smaller towards the end, so that threads finish together; there are not many, since
+    each has a gradient of the rows' vectors. Returns the edges of the tiles and, among them, the
+    places of the first tile of each strip and of the end.
     """
     n_tiles = -(-n_entities // max(64, most))
     width = 12 * -(-n_entities // (12 * n_tiles))  # which products take without a remainder
     edges = np.append(np.arange(0, n_entities, width), n_entities)
     longest = max(STRIP_TILES, n_tiles // MOST_STRIPS)
-    strips, first = [], 0
-    while (left := len(edges) - 1 - first) > 0:
-        size = min(longest, -(-left // TAPER))
-        strips.append(edges[first : first + size + 1])
-        first += size
-    return tuple(strips)
+    bounds = [0]
+    while (left := len(edges) - 1 - bounds[-1]) > 0:
+        bounds.append(bounds[-1] + min(longest, -(-left // TAPER)))
+    return edges, np.array(bounds)
