@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from efemb.baselines.cells import dense, log_shares, sparse, stored_cells
+from efemb.baselines.cells import dense, log_shares, normal_log_density, sparse, stored_cells
 from efemb.data.readers.progress import progress_bar
 from efemb.domains import check_support
 from efemb.errors import DataError, ParameterError
@@ -146,10 +145,12 @@ class Baseline(BaseEstimator, ABC):
 
     def log_densities(self, X: Any) -> Floats:
         """log p(x_tn | the other entries of row t) of every cell, NaN where missing; real data."""
-        data = self._known(X)
-        if self.family_.normalized_score:
-            raise ParameterError("log_densities is for real data; counts have log_means")
-        return self._log_densities(data)
+        return self._log_densities(self._real(X, "log_densities"))
+
+    def moments(self, X: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of every cell given the other entries of its row, (T, N); real data."""
+        mean, variance = self._moments(self._real(X, "moments"))
+        return mean, np.broadcast_to(variance, mean.shape)
 
     # -- for members -------------------------------------------------------------------------------
 
@@ -189,6 +190,12 @@ class Baseline(BaseEstimator, ABC):
     def _known(self, X: Any) -> Dataset:
         check_is_fitted(self, "family_")
         return self._read(X, reset=False)
+
+    def _real(self, X: Any, asked: str) -> Dataset:
+        data = self._known(X)
+        if self.family_.normalized_score:
+            raise ParameterError(f"{asked} is for real data; counts have log_means")
+        return data
 
     def _read(self, X: Any, *, reset: bool) -> Dataset:
         """X as numbers that the family can have produced."""
@@ -249,8 +256,7 @@ class Baseline(BaseEstimator, ABC):
 
     def _log_densities(self, data: Dataset) -> Floats:
         mean, variance = self._moments(data)
-        gap = dense(data) - mean
-        return np.asarray(-0.5 * (gap * gap / variance + np.log(2.0 * math.pi * variance)))
+        return normal_log_density(dense(data) - mean, variance)
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input; NaN where the family has missing values; positive where it needs them."""

@@ -39,6 +39,11 @@ def log_shares(log_means: Floats, entities: Ints) -> Floats:
     return np.asarray(picked - np.log(log_means.sum(axis=1)))
 
 
+def normal_log_density(gap: Floats, variance: Floats) -> Floats:
+    """log-density of Normal(0, variance) at gap."""
+    return np.asarray(-0.5 * (gap * gap / variance + np.log(2.0 * np.pi * variance)))
+
+
 def known_variances(variance: Floats, values: Floats) -> Floats:
     """Variances of entities; those that never vary get the mean of the others.
 

@@ -34,6 +34,7 @@ class Popularity(Baseline):
     variance_ : array (N,), gaussian only
         An entity that never varies has the mean variance of the others.
     family_ : Family
+        Of real numbers, its sigma2 is the mean of the variances.
 
     Examples
     --------
@@ -63,6 +64,7 @@ class Popularity(Baseline):
         values = dense(data)
         self.mean_ = np.nanmean(values, axis=0)
         self.variance_ = known_variances(np.nanvar(values, axis=0), values)
+        self.family_ = Gaussian(max(float(self.variance_.mean()), 1e-12))
 
     def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
         return np.zeros((len(rows), 0))

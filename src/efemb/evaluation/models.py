@@ -80,6 +80,16 @@ class Judged:
             )
         return found
 
+    def moments(self, data: Dataset) -> tuple[Floats, Floats | None]:
+        """Means of all cells, and the variances that a baseline says they have.
+
+        An embedding says them by its family.
+        """
+        if not hasattr(self.model, "moments"):
+            return self.conditional(data), None
+        mean, variance = self.model.moments(data)
+        return mean, variance
+
     def check_values(self, data: Dataset) -> None:
         """Refuse values that the family cannot have produced."""
         from efemb.domains import check_not_negative, check_support

@@ -14,7 +14,7 @@ from efemb.evaluation.context_sizes import context_sizes
 from efemb.evaluation.entries import missing_unless_stored, refuse_overlap, stored_entries
 from efemb.evaluation.models import Judged, as_dataset
 from efemb.evaluation.predictions import Predictions
-from efemb.evaluation.reporting import from_means, from_shares
+from efemb.evaluation.reporting import Expected, from_means, from_shares
 from efemb.types import Ints
 
 
@@ -50,8 +50,7 @@ def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
     """
     judged = Judged.of(model, X)
     if not judged.by_shares:
-        means = judged.conditional(judged.data)[:, judged.codes(_all(judged.given))]
-        return from_means(judged, _dense(judged.given), means, _sizes(judged, judged.data))
+        return from_means(judged, _dense(judged.given), _expected(judged, judged.data))
     stored, row = stored_entries(judged.given)
     alone = (np.diff(stored.indptr) == 1)[row]
     if alone.all():
@@ -86,8 +85,7 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
     if not judged.by_shares:
         wanted = missing_unless_stored(held) if held.is_sparse else held.values
         refuse_overlap(~np.isnan(wanted) & ~np.isnan(_dense(judged.given)))
-        means = judged.conditional(judged.data)[:, judged.codes(_all(judged.given))]
-        return from_means(judged, wanted, means, _sizes(judged, judged.data))
+        return from_means(judged, wanted, _expected(judged, judged.data))
     stored, row = stored_entries(held)
     left, _ = stored_entries(judged.given)
     refuse_overlap(stored.multiply(left))
@@ -127,19 +125,20 @@ def leave_fold_out(
         )
     parts = fold_members(judged.given.n_entities, folds, seed)
     values = _dense(judged.data)
-    means, sizes = np.empty(values.shape), None
+    whole: Expected | None = None
     with progress_bar("predicting folds", len(parts), progress) as advance:
         for part in parts:
             hidden = values.copy()
             hidden[:, judged.codes(part)] = np.nan
             masked = judged.data._replace(hidden)
-            means[:, part] = judged.conditional(masked)[:, judged.codes(part)]
-            found = _sizes(judged, masked)
-            if found is not None:
-                sizes = np.empty_like(found) if sizes is None else sizes
-                sizes[:, part] = found[:, part]
+            found = _expected(judged, masked)
+            whole = found if whole is None else whole
+            for kept, new in zip(whole, found, strict=True):
+                if kept is not None and new is not None:
+                    kept[:, part] = new[:, part]
             advance(1)
-    return from_means(judged, _dense(judged.given), means, sizes)
+    assert whole is not None  # there are at least two folds
+    return from_means(judged, _dense(judged.given), whole)
 
 
 def fold_members(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
@@ -163,14 +162,16 @@ def _held(judged: Judged, entries: Any) -> Dataset:
     return held
 
 
-def _sizes(judged: Judged, data: Dataset) -> Ints | None:
-    """Observed members of every context, columns in the order of the user's X."""
-    found = context_sizes(judged.bound(data))
-    return None if found is None else found[:, judged.codes(_all(data))]
-
-
-def _all(data: Dataset) -> Ints:
-    return np.arange(data.n_entities)
+def _expected(judged: Judged, data: Dataset) -> Expected:
+    """What the model says about data, columns in the order of the user's X."""
+    order = judged.codes(np.arange(data.n_entities))
+    mean, variance = judged.moments(data)
+    size = context_sizes(judged.bound(data))
+    return Expected(
+        mean[:, order],
+        None if variance is None else variance[:, order],
+        None if size is None else size[:, order],
+    )
 
 
 def _dense(data: Dataset) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from efemb.baselines.cells import normal_log_density
 from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError
 from efemb.evaluation.densities import log_density_of_mean
@@ -24,8 +27,17 @@ def from_shares(
     return Predictions(row, entity, units, n_skipped=int(skipped.sum()), **found)
 
 
-def from_means(judged: Judged, x: Floats, mean: Floats, size: Ints | None) -> Predictions:
+class Expected(NamedTuple):
+    """Conditional mean and, where known, variance and size of the context of each cell."""
+
+    mean: Floats
+    variance: Floats | None
+    size: Ints | None
+
+
+def from_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
     """Every cell of x that is not NaN, with its conditional mean."""
+    mean, variance, size = expected
     seen = ~np.isnan(x) if x.ndim == 2 else ~np.isnan(x).any(axis=2)
     row, entity = (np.repeat(index, x[0, 0].size) for index in np.nonzero(seen))
     if len(row) == 0:
@@ -42,7 +54,11 @@ def from_means(judged: Judged, x: Floats, mean: Floats, size: Ints | None) -> Pr
             f"{type(judged.model).__name__}.conditional gave {predicted[bad[0]]} in row "
             f"{row[bad[0]]}, entity {entity[bad[0]]}: has the fit diverged?"
         )
-    density = log_density_of_mean(judged.family, observed, predicted)
+    density = (
+        log_density_of_mean(judged.family, observed, predicted)
+        if variance is None
+        else normal_log_density(observed - predicted, variance[seen].ravel())
+    )
     return Predictions(
         row, entity, observed, log_density=density, mean=predicted, context_size=sizes
     )
