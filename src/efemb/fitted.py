@@ -15,6 +15,7 @@ from efemb.types import Floats
 if TYPE_CHECKING:
     from efemb.contexts.base import BoundContext
     from efemb.contexts.entity_lists import Lists
+    from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
     from efemb.labelled import LabelledVectors
 
@@ -33,6 +34,7 @@ class FittedEmbedding(Queries):
     lists: tuple[Lists, ...] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     model: str = "Embedding"
+    binarize: bool = False  # every non-zero value counts as 1
 
     def __repr__(self) -> str:
         """What it is, without its numbers."""
@@ -78,29 +80,42 @@ class FittedEmbedding(Queries):
         """Context vectors an entity: more than one for `Lagged` contexts."""
         return 1 + max((int(part.slot.max(initial=0)) for part in self.lists or ()), default=0)
 
-    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Any]:
-        from efemb.contexts.entity_lists import EntityLists
+    def _read(self, X: Any) -> Any:
+        """X as the estimator read it: words, or numbers that the model can have produced."""
         from efemb.contexts.window import Window
-        from efemb.data.dataset import Dataset
         from efemb.data.readers.words import recoded
-        from efemb.engine.space import ParameterSpace
-        from efemb.errors import DataError
+        from efemb.domains import binarized, check_not_negative, check_support
 
-        data: Any
         if isinstance(self.spec.context, Window):
             assert self.vocabulary is not None  # text always has its words
-            data = recoded(X, self.vocabulary)
-        else:
-            data = X if isinstance(X, Dataset) else Dataset(X)
+            return recoded(X, self.vocabulary)
+        data = self._labelled_rows(X)
+        if self.binarize:
+            check_not_negative(data)
+            data = binarized(data)
+        # Whether fractions were welcome in the fit is not known here.
+        check_support(data, self.spec.family, allow_real=True, way_out="correct such values")
+        return data
+
+    def _labelled_rows(self, X: Any) -> Dataset:
+        """Rows of numbers over the entities of the model, in its order."""
+        from efemb.data.aligning import check_order
+        from efemb.data.dataset import Dataset
+        from efemb.errors import DataError
+
+        data = X if isinstance(X, Dataset) else Dataset(X)
         if data.n_entities != self.n_entities:
             raise DataError(
-                f"the data have {data.n_entities} entities, the model has {self.n_entities}"
+                f"the data have {data.n_entities:,} entities, the model has {self.n_entities:,}"
             )
-        if self.vocabulary is not None and data.entities not in (None, self.vocabulary):
-            raise DataError(
-                "the entities of the data are not the model's in the same order; "
-                "efemb.data.aligned(data, model.vocabulary) sorts them"
-            )
+        check_order(data, self.vocabulary)
+        return data
+
+    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Any]:
+        from efemb.contexts.entity_lists import EntityLists
+        from efemb.engine.space import ParameterSpace
+
+        data = self._read(X)
         bound: BoundContext = (
             self.spec.context.bind(data) if self.lists is None else EntityLists(data, self.lists)
         )

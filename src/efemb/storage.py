@@ -59,6 +59,7 @@ def _contents(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], 
     parts = {one.name: getattr(fitted.spec, one.name) for one in fields(Spec)}
     body = {
         "model": fitted.model,
+        "binarize": bool(fitted.binarize),
         "ingredients": {name: encode(one, arrays, name) for name, one in parts.items()},
         "lists": [_encode_lists(part, arrays, i) for i, part in enumerate(fitted.lists or ())],
         "fixed": fitted.lists is not None,
@@ -108,6 +109,7 @@ def _fitted(found: Contents) -> FittedEmbedding:
         lists=lists,
         history=decode(manifest["history"], arrays),
         model=manifest["model"],
+        binarize=bool(manifest.get("binarize", False)),  # older files do not say it
     )
     _check_shapes(model)
     return model

@@ -239,10 +239,12 @@ def test_curvature_of_the_families(family: Any, x: float, variance: Any) -> None
 def test_data_are_read_as_the_model_reads_them() -> None:
     X = counts(n_entities=6)
     model = fit(efemb.BernoulliEmbedding(2, binarize=True, random_state=0), X)
-    one, two = (laplace(model, data).covariance(1) for data in (X, np.minimum(X, 1.0)))
-    assert_allclose(one, two)
+    for form in (model, model.fitted()):
+        one, two = (laplace(form, data).covariance(1) for data in (X, np.minimum(X, 1.0)))
+        assert_allclose(one, two)
+    plain = fit(efemb.BernoulliEmbedding(2, random_state=0), np.minimum(X, 1.0))
     with pytest.raises(efemb.DataError, match="bernoulli"):
-        laplace(model.fitted(), X)
+        laplace(plain.fitted(), X)
 
 
 def test_bad_questions() -> None:

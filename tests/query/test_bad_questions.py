@@ -107,7 +107,12 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "data of other labels": (
         lambda m: m.complements("tea", data=efemb.Dataset(baskets(), entities=GOODS[::-1])),
         D,
-        "labels of the data are not those of the model",
+        "entities of the data are not those of the model",
+    ),
+    "data below zero": (
+        lambda m: m.complements("tea", data=-baskets()),
+        D,
+        "Negative values",
     ),
     "data of vectors": (
         lambda m: m.complements("tea", data=np.ones((3, 6, 2))),

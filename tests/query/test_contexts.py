@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -165,8 +166,13 @@ CHANGES: dict[str, tuple[Any, Any, Any, list[float]]] = {
 }
 
 
-@pytest.mark.parametrize("how", CHANGES)
-@pytest.mark.parametrize("name", ["total", "items", "bernoulli"])
+BINARY = ("add to nothing", "remove everything", "exchange")
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [*product(["total", "items"], CHANGES), *product(["bernoulli"], BINARY)],
+)
 def test_changes_are_differences_of_conditional_means(name: str, how: str) -> None:
     fitted = bag(name)
     context, add, remove, after = CHANGES[how]

@@ -87,7 +87,6 @@ class Baseline(BaseEstimator, ABC):
             checking.check_shape(data)
             held = None if validation is None else self._read(validation, reset=False)
             self._fit(data, held)
-            self.vocabulary_ = data.entities
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

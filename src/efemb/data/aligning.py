@@ -60,6 +60,20 @@ def _moved(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
     return matrix
 
 
+def check_order(data: Dataset, known: Vocabulary | None) -> None:
+    """Refuse labelled data whose entities are not the known ones in the same order."""
+    labels = data.entities
+    if known is None or labels is None or labels == known:
+        return
+    for place, (own, label) in enumerate(zip(labels, known, strict=True)):
+        if own not in known or known.index_of(own) != place:
+            raise DataError(
+                f"the entities of the data are not those of the model in the same order: column "
+                f"{place} is {shorten(own)}, the model has {shorten(label)} there; "
+                "efemb.data.aligned(Dataset(X), model.fitted().vocabulary) sorts them"
+            )
+
+
 def in_order(data: Dataset, known: Vocabulary | None) -> tuple[Dataset, Ints | None]:
     """The data with their entities in the order of `known`, and the new code of each entity."""
     labels = data.entities

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from efemb.data.labels import column_labels
 from efemb.data.validation import (
     checked_dense,
     checked_positions,
@@ -27,13 +28,13 @@ class Dataset:
 
     Parameters
     ----------
-    values : array of shape (T, N) or (T, N, D), or scipy sparse of shape (T, N)
+    values : array of shape (T, N) or (T, N, D), scipy sparse of shape (T, N), or data frame
         Dense: NaN is a missing value. Sparse: what is not stored is zero; kept as csr_array,
         sorted, duplicates summed, without stored zeros, with 64-bit indices where 32 are too few.
         float32 and float64 are kept, other numbers become float64. Not copied if already right:
         treat it as read-only.
     entities : Vocabulary or sequence of labels, optional
-        One label per entity.
+        One label per entity; by default the names of a frame's columns.
     positions : array of shape (N, p), optional
         Where the entities are; finite and all different.
     row_labels, users : array of shape (T,), optional
@@ -72,6 +73,7 @@ class Dataset:
     ) -> None:
         if isinstance(values, Dataset):
             raise InputTypeError("values is a Dataset already; use its take_rows, take_entities")
+        entities = column_labels(values) if entities is None else entities
         kept = checked_sparse(values) if is_sparse(values) else checked_dense(values)
         n_rows, n_entities = kept.shape[:2]
         checked = {

@@ -41,6 +41,19 @@ def canonical_label(value: object) -> Label | None:
     return _rare_label(value)
 
 
+def column_labels(values: Any) -> list[Any] | None:
+    """Names of the columns of a data frame; None where it has none, or only 0, 1, ...
+
+    >>> column_labels([[1, 2]]) is None
+    True
+    """
+    columns = getattr(values, "column_names", getattr(values, "columns", None))
+    if columns is None:
+        return None
+    labels = list(columns)
+    return None if labels == list(range(len(labels))) else labels
+
+
 def _rare_label(value: object) -> Label | None:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()

@@ -59,6 +59,7 @@ class Predictions(Queries):
     if TYPE_CHECKING:
 
         def _spec(self) -> Spec: ...
+        def _binarizes(self) -> bool: ...
         def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Any: ...
 
     def _fitted_spec(self) -> Spec:
@@ -177,6 +178,7 @@ class Predictions(Queries):
             lists=self._lists,
             history=self.history_,
             model=type(self).__name__,
+            binarize=self._binarizes(),
         )
 
     def save(self, path: Any) -> None:

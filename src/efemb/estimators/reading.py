@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
+from efemb.data.aligning import check_order
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
+from efemb.data.labels import column_labels
 from efemb.errors import DataError, InputTypeError
 
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     """Return X as a Dataset; with `reset`, remember its number of features and their names."""
+    if not reset and _labelled_otherwise(estimator) and column_labels(X) is not None:
+        X = Dataset(X)
     if isinstance(X, Dataset):
         data = _remember(estimator, X, reset)
     else:
@@ -22,7 +26,15 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
         values = _as_array(estimator, X, reset)
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
         data = Dataset(values, entities=labels, positions=positions)
+    if reset:
+        estimator.vocabulary_ = data.entities
     return data if positions is None else _changed(data, data.values, positions)
+
+
+def _labelled_otherwise(estimator: Any) -> bool:
+    """Whether there are labels that scikit-learn, which compares names, knows nothing of."""
+    named = hasattr(estimator, "feature_names_in_")
+    return not named and getattr(estimator, "vocabulary_", None) is not None
 
 
 def _refuse_text(estimator: Any, X: Any) -> None:
@@ -88,10 +100,6 @@ def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
             f"X has {data.n_entities} features, but {type(estimator).__name__} was fitted with "
             f"{known} features"
         )
-    labels = getattr(estimator, "vocabulary_", None)
-    if not reset and labels is not None and data.entities not in (None, labels):
-        raise DataError(
-            "the entities of X are not those of the fit in the same order; "
-            "efemb.data.aligned(X, model.vocabulary_) sorts them"
-        )
+    if not reset:
+        check_order(data, getattr(estimator, "vocabulary_", None))
     return data

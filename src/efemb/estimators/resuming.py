@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from efemb.errors import ParameterError
 from efemb.fitted import FittedEmbedding
 
 INGREDIENTS = ("context", "family", "link", "zeros", "structure", "combine")
@@ -14,6 +15,13 @@ def resumed(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
     found = kind(n_components=fitted.n_components, warm_start=True)
     spec = fitted.spec
     kept = {name: getattr(spec, name) for name in INGREDIENTS}
+    if fitted.binarize:
+        kept["binarize"] = True
+        if not hasattr(found, "binarize"):
+            raise ParameterError(
+                f"the model counts every non-zero value as 1, and {kind.__name__} has no binarize: "
+                "use BernoulliEmbedding.from_fitted"
+            )
     kept["prior"] = (spec.prior_rho, spec.prior_alpha)
     kept.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
     for name, value in {**kept, **params}.items():

@@ -15,6 +15,7 @@ from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.readers.matrix import read_matrix
 from efemb.data.vocabulary import Vocabulary
+from efemb.domains import binarized, check_not_negative, check_support
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Family
 from efemb.types import Floats, Ints
@@ -42,15 +43,8 @@ class Judged:
             raise ParameterError(
                 "text has no rows x entities: score it with efemb.evaluation.held_out_words"
             )
-        given = as_dataset(X)
-        judged = cls(model, family, given, *in_order(given, vocabulary_of(model)))
-        judged.check_values(given)
-        return judged
-
-    @property
-    def binarizes(self) -> bool:
-        """Whether the model takes every non-zero value for 1."""
-        return bool(getattr(self.model, "binarize", False))
+        given = possible(model, as_dataset(X))
+        return cls(model, family, given, *in_order(given, vocabulary_of(model)))
 
     @property
     def by_shares(self) -> bool:
@@ -90,16 +84,6 @@ class Judged:
         mean, variance = self.model.moments(data)
         return mean, variance
 
-    def check_values(self, data: Dataset) -> None:
-        """Refuse values that the family cannot have produced."""
-        from efemb.domains import check_not_negative, check_support
-
-        if self.binarizes:
-            check_not_negative(data)
-            return
-        # Whether fractions are welcome is the model's to say.
-        check_support(data, self.family, allow_real=True, way_out="remove or correct such values")
-
     def codes(self, entity: Ints) -> Ints:
         """Codes in the model of some entities of `given`."""
         return entity if self.code is None else self.code[entity]
@@ -108,6 +92,16 @@ class Judged:
 def as_dataset(X: Any) -> Dataset:
     """X as it is, or read; the columns of a frame label its entities."""
     return X if isinstance(X, Dataset) else read_matrix(X)
+
+
+def possible(model: Any, data: Dataset) -> Dataset:
+    """Data that the model can have produced: ones where it counts every value as 1, or an error."""
+    if getattr(model, "binarize", False):
+        check_not_negative(data)
+        data = binarized(data)
+    # Whether fractions are welcome is the model's to say.
+    check_support(data, family_of(model), allow_real=True, way_out="remove or correct such values")
+    return data
 
 
 def family_of(model: Any) -> Family:

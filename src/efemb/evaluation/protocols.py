@@ -12,7 +12,7 @@ from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation.context_sizes import context_sizes
 from efemb.evaluation.entries import missing_unless_stored, refuse_overlap, stored_entries
-from efemb.evaluation.models import Judged, as_dataset
+from efemb.evaluation.models import Judged, as_dataset, possible
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.reporting import Expected, from_means, from_shares
 from efemb.types import Ints
@@ -158,8 +158,7 @@ def _held(judged: Judged, entries: Any) -> Dataset:
     held, _ = in_order(as_dataset(entries), given.entities)
     if held.shape != given.shape:
         raise DataError(f"entries has shape {held.shape}, but X has {given.shape}")
-    judged.check_values(held)
-    return held
+    return possible(judged.model, held)
 
 
 def _expected(judged: Judged, data: Dataset) -> Expected:

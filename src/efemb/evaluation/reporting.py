@@ -21,7 +21,7 @@ def from_shares(
 ) -> Predictions:
     """Entries of counts or binary data, scored against all other entities."""
     row, entity, x = row[~skipped], entity[~skipped].astype(np.int64), x[~skipped]
-    units = np.ones(len(x)) if judged.binarizes else x.astype(np.float64)
+    units = x.astype(np.float64)
     with progress_bar("scoring entries", len(row), progress) as advance:
         found = scored_entries(judged, row, judged.codes(entity), units, advance)
     return Predictions(row, entity, units, n_skipped=int(skipped.sum()), **found)

@@ -11,7 +11,6 @@ import numpy as np
 from efemb.contexts.row_bags import RowBags
 from efemb.contexts.window import Window
 from efemb.data.readers.progress import progress_bar
-from efemb.domains import check_support
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Categorical
 from efemb.fitted import FittedEmbedding
@@ -96,9 +95,6 @@ class Laplace:
         self.model: FittedEmbedding = model.fitted()
         self.sandwich, self.refit, self.progress = sandwich, refit, progress
         self._spec, self._bound, self._vectors = model._bind(data)  # as the model reads its data
-        check_support(
-            self._bound.data, self._spec.family, allow_real=True, way_out="correct such values"
-        )
         if self._bound.n_dims > 1:
             raise ParameterError("laplace takes scalar data")
         self._rows: RowConditionals | None = None

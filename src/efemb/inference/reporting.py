@@ -13,7 +13,6 @@ from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import shorten
-from efemb.domains import check_support
 from efemb.fitted import FittedEmbedding
 from efemb.inference.findings import Finding, Report
 from efemb.inference.residuals import residual_findings
@@ -59,7 +58,6 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
     if data is not None and not text:
         bound = model._bind(data)[1]  # as the model reads its data
         data = bound.data
-        check_support(data, fitted.spec.family, allow_real=True, way_out="correct such values")
     counts = _counts(fitted, data)
     if counts is not None:
         findings.append(_rare(fitted, counts))

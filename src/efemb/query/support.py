@@ -10,7 +10,8 @@ import numpy as np
 from efemb.contexts.base import gather_rows
 from efemb.data.dataset import Dataset
 from efemb.data.validation import is_sparse
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.domains import check_not_negative
+from efemb.errors import InputTypeError, ParameterError
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -113,14 +114,5 @@ def _checked(model: FittedEmbedding, data: Any) -> Dataset:
     found = data if isinstance(data, Dataset) else Dataset(data)
     if found.n_dims > 1 or model.spec.family.support.low != 0:
         raise ParameterError("co-occurrence is for counts and binary data: leave data out")
-    if found.n_entities != model.n_entities:
-        raise DataError(
-            f"the data have {found.n_entities:,} entities, the model has {model.n_entities:,}"
-        )
-    labels = found.entities
-    if labels is not None and model.vocabulary is not None and labels != model.vocabulary:
-        raise DataError(
-            "the labels of the data are not those of the model in the same order; "
-            "efemb.data.aligned(data, model.vocabulary) sorts them"
-        )
-    return found
+    check_not_negative(found)
+    return model._labelled_rows(found)

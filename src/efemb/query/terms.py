@@ -95,7 +95,7 @@ def _bag(
     codes, amounts = given.codes[place], given.amounts[place]
     members = bag[codes].astype(np.float64)
     members = members if weight is None else members * weight[place]
-    amounts = np.ones(len(place)) if context.binary else amounts
+    amounts = np.ones(len(place)) if context.binary or model.binarize else amounts
     window, scale = isinstance(context, Window), context.scale
     if window and model.spec.combine.reverse:
         scale = "items"  # a word is predicted by each of the others: the mean of what they say
@@ -136,7 +136,8 @@ def _edges(model: FittedEmbedding, given: Given) -> tuple[Ints, Ints, Floats, Fl
         neighbour = bag[part.slot[edge] * model.n_entities + member].astype(np.float64)
         product = np.einsum("ek,ek->e", target[owner].astype(np.float64), neighbour)
         amount = given.amounts[place]
-        amount = (amount != 0).astype(np.float64) if part.binary else amount
+        binary = part.binary or model.binarize
+        amount = (amount != 0).astype(np.float64) if binary else amount
         share = {"items": np.ones(len(edge)), "total": amount}.get(part.scale, np.zeros(len(edge)))
         divisor = or_one(np.bincount(owner, share, model.n_entities))
         found.append((owner, place, product, product * amount / divisor[owner]))
