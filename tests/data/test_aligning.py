@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import efemb
-from efemb.data.aligning import aligned, in_order
+from efemb.data.aligning import aligned, in_order, places, with_new
 from efemb.errors import DataError
 
 LABELS = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)
@@ -63,3 +63,14 @@ def test_a_number_and_its_text_are_one_label() -> None:
     found, _ = in_order(efemb.Dataset(np.eye(2), entities=["2", "1"]), efemb.Vocabulary([1, 2]))
     np.testing.assert_array_equal(found.values, np.eye(2)[:, [1, 0]])
     assert found.entities.labels.tolist() == [1, 2]
+
+
+def test_growing_takes_a_number_for_its_text() -> None:
+    known = efemb.Vocabulary(["17", "x"])
+    data = efemb.Dataset([[1, 2, 3]], entities=["x", 17, 18])
+    found = with_new(data, known, 2, absent=0.0)
+    assert found.entities.labels.tolist() == ["17", "x", 18]
+    assert found.values.tolist() == [[2, 1, 3]]
+    same = with_new(efemb.Dataset([[1, 2]], entities=[17, "x"]), known, 2, absent=0.0)
+    assert same.entities == known
+    assert places(data, known).tolist() == [1, 0, 2]

@@ -143,13 +143,14 @@ def test_labels_of_numbers_sort_by_value(tmp_path: Path) -> None:
     assert list(read_baskets(frame, basket="trip", item="what").row_labels) == [9, 10, 100]
 
 
-def test_mixed_types_stay_apart() -> None:
-    items = pd.Series(["a", 1, "1", 1.5], dtype="O")
+def test_a_number_and_its_text_are_one_label() -> None:
+    items = pd.Series(["a", 1, "1", "1.5", 1.5], dtype="O")
     data = read_baskets(
-        pd.DataFrame({"trip": [1, "1", 2.0, 2], "what": items}), basket="trip", item="what"
+        pd.DataFrame({"trip": [1, "1", 2.0, 2, "2"], "what": items}), basket="trip", item="what"
     )
-    assert list(data.row_labels) == [1, "1", 2]
-    assert list(data.entities) == [1, 1.5, "1", "a"]
+    assert list(data.row_labels) == [1, 2]
+    assert list(data.entities) == [1, "1.5", "a"]
+    assert as_dict(data) == {("1", "a"): 1, ("1", "1"): 1, ("2", "1"): 1, ("2", "1.5"): 2}
 
 
 def test_dates_categories_and_missing_integers() -> None:

@@ -23,7 +23,7 @@ PRESETS: dict[str, Any] = {
     "categorical": efemb.CategoricalEmbedding,
 }
 RING = np.roll(np.eye(6), 1, axis=0) + np.roll(np.eye(6), -1, axis=0)
-LABELS = ["milk", "17", 17, 2.5, float("inf"), "größer \udcff"]
+LABELS = ["milk", "17", 18, 2.5, float("inf"), "größer \udcff"]
 
 
 def fit(estimator: Any, data: Any) -> Any:

@@ -152,7 +152,7 @@ def test_whitespace_is_refused_or_replaced(label: str, name: str, tmp_path: Path
     ("labels", "options", "error", "words"),
     [
         (["a b", "a_b"], {"replace": "_"}, DataError, "written alike"),
-        ([1, "1"], {}, DataError, "written alike"),
+        ([1, "1"], {}, DataError, "are one label"),
         ([" ", "b"], {"replace": ""}, DataError, "as nothing"),
         (["a", "b"], {"replace": " "}, InputTypeError, "without whitespace"),
         (["a", "\ud800"], {}, DataError, "UTF-8"),

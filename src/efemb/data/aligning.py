@@ -89,8 +89,6 @@ def in_order(data: Dataset, known: Vocabulary | None) -> tuple[Dataset, Ints | N
             "unknown to it); read both with the same labels, then split"
         )
     order = np.array([labels.index_of(label) for label in known], dtype=np.int64)
-    if len(np.unique(order)) < data.n_entities:
-        raise DataError("labels of the data stand for more than one of the model's: rename them")
     sorted_ = data.take_entities(order)
     # A number and its text are one label, so that the labels of the model are the ones to keep.
     return sorted_._replace(sorted_.values, entities=known), np.argsort(order)
@@ -121,7 +119,7 @@ def with_new(data: Dataset, known: Vocabulary | None, n_known: int, *, absent: f
     if data.entities is None:
         raise DataError("the model has labels: data with new entities need them too")
     index, labels = _places(data.entities, known)
-    if len(labels) == len(index) and (index == np.arange(len(index))).all():
+    if labels == data.entities:
         return data
     values = _moved(data, index, len(labels), absent)
     return data._replace(values, entities=labels, positions=None)
@@ -135,8 +133,6 @@ def places(data: Dataset, known: Vocabulary | None) -> Ints:
 
 
 def _places(found: Vocabulary, known: Vocabulary) -> tuple[Ints, Vocabulary]:
-    codes = {label: place for place, label in enumerate(known.labels.tolist())}
-    for label in found.labels.tolist():
-        codes.setdefault(label, len(codes))
-    index = np.array([codes[label] for label in found.labels.tolist()], dtype=np.int64)
-    return index, Vocabulary(codes)
+    new = [label for label in found if label not in known]
+    labels = Vocabulary([*known, *new])
+    return np.array([labels.index_of(label) for label in found], dtype=np.int64), labels

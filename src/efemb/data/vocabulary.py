@@ -21,13 +21,13 @@ class Vocabulary:
     """Immutable, ordered set of labels; the code of a label is its place.
 
     Labels are text or numbers. Whole floats become integers, dates become ISO text.
-    A label that is not found is tried once more in the other guise, so that `17` finds
-    the text `"17"` that a CSV file holds, unless `17` itself is a label.
+    A number and its text are one label: `17` finds the text `"17"` that a CSV file holds, and no
+    vocabulary has both.
 
     Parameters
     ----------
     labels : iterable of str, int, float or date
-        All different.
+        All different, as text too.
     counts : array of shape (n,), optional
         How often each label occurs (for baskets: in how many baskets).
 
@@ -42,14 +42,13 @@ class Vocabulary:
 
     _labels: NDArray[Any]
     _counts: NDArray[np.float64] | None
-    _codes: dict[Label, int]
+    _codes: dict[str, int]  # by text: a number and its text are one label
 
     def __init__(self, labels: Iterable[object], *, counts: object = None) -> None:
         kept = [_required(label, place) for place, label in enumerate(labels)]
-        codes = {label: place for place, label in enumerate(kept)}
+        codes = {str(label): place for place, label in enumerate(kept)}
         if len(codes) != len(kept):
-            twice = next(label for place, label in enumerate(kept) if codes[label] != place)
-            raise DataError(f"label {shorten(twice)} occurs more than once; labels must differ")
+            raise _twice(kept, codes)
         array = np.empty(len(kept), dtype=object)
         array[:] = kept
         array.setflags(write=False)
@@ -113,10 +112,7 @@ class Vocabulary:
             known = canonical_label(label)
         except TypeError:
             return None
-        if known is None:
-            return None
-        code = self._codes.get(known)
-        return self._codes.get(_other_guise(known)) if code is None else code
+        return None if known is None else self._codes.get(str(known))
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -174,15 +170,16 @@ def _required(label: object, place: int) -> Label:
     return known
 
 
-def _other_guise(label: Label) -> Label:
-    """A number as text, text as a number; the label itself if there is no other guise."""
-    if not isinstance(label, str):
-        return str(label)
-    try:
-        number = int(label)
-    except ValueError:
-        return label
-    return number if str(number) == label else label
+def _twice(labels: list[Label], codes: dict[str, int]) -> DataError:
+    """The first label that another one repeats, if only as text."""
+    first = next(label for place, label in enumerate(labels) if codes[str(label)] != place)
+    again = labels[codes[str(first)]]
+    if again == first:
+        return DataError(f"label {shorten(first)} occurs more than once; labels must differ")
+    return DataError(
+        f"labels {shorten(first)} and {shorten(again)}: a number and its text are one label; "
+        "rename one of them, or add up what belongs to both"
+    )
 
 
 def _checked_counts(counts: object, size: int) -> NDArray[np.float64] | None:

@@ -29,7 +29,8 @@ Column = list[Any] | Coded | NDArray[np.float64]
 class LabelTable(dict[Any, int]):
     """Code of every label seen so far; a missing cell has code -1.
 
-    A dictionary that fills itself, so that `map(table.__getitem__, cells)` runs in C.
+    A dictionary that fills itself, so that `map(table.__getitem__, cells)` runs in C. A number and
+    its text are one label, as in `Vocabulary`: the one that comes first.
     """
 
     def __init__(self) -> None:
@@ -40,9 +41,10 @@ class LabelTable(dict[Any, int]):
         label = canonical_label(cell)
         if label is None:
             return MISSING
-        code = self.get(label)
+        text = str(label)
+        code = self.get(text)
         if code is None:
-            code = self[label] = len(self.labels)
+            code = self[text] = len(self.labels)
             self.labels.append(label)
         self[cell] = code
         return code
