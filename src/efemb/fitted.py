@@ -123,7 +123,7 @@ class FittedEmbedding(Queries):
         return self.spec, bound, ParameterSpace(self.spec, *dims).vectors(self.parameters)
 
     def conditional(self, X: Any) -> Floats:
-        """Conditional mean of every entry given its context."""
+        """Conditional mean of every entry given its context; see the estimators."""
         from efemb import prediction
 
         return prediction.conditional_means(*self._bind(X))

@@ -17,6 +17,7 @@ from efemb.objective import expected_value, log_density
 from efemb.scoring import (
     Entries,
     log_expected_value,
+    log_sums,
     normalized_log_likelihood,
     tree_log_likelihood,
 )
@@ -51,7 +52,11 @@ def _row_blocks(bound: BoundContext) -> list[Ints]:
 
 
 def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floats:
-    """E[x_tn | context] of every cell, (T, N) or (T, N, D)."""
+    """E[x_tn | context] of every cell, (T, N) or (T, N, D).
+
+    A categorical family gives probabilities, which sum to 1 over the entities of a row: the softmax
+    of the u_tn, each of which leaves the entity's own units out of its context.
+    """
     check_predictable(spec, bound)
     found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     tree = normalizer_of(spec, bound)
@@ -59,9 +64,8 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
         u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
         if isinstance(tree, Huffman):
             found[rows] = tree.probabilities(u)
-        elif isinstance(spec.family, Categorical) and isinstance(bound, WindowBags):
-            u -= u.max(axis=1, keepdims=True)
-            found[rows] = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
+        elif isinstance(spec.family, Categorical):
+            found[rows] = np.exp(u - log_sums(u)[:, None])
         else:
             found[rows] = expected_value(spec.family, spec.link, u)
         if isinstance(bound, WindowBags) and bound.exposure is not None:

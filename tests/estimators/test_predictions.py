@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
+from scipy.special import softmax
 
 import efemb
 from efemb.parameters import Parameters
@@ -128,6 +129,24 @@ def test_conditional_means_of_baskets_are_those_of_the_loop(family: str, make: A
             s = context(X[t], n, model.context_, "total")
             u = model.embedding_[n] @ s + model.intercept_[n]
             assert found[t, n] == pytest.approx(MEANS[family](u), rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_a_categorical_model_gives_each_row_probabilities(make: Any) -> None:
+    X = baskets()
+    X[3] = 0.0
+    data = efemb.Dataset(X, entities=[f"item {n}" for n in range(8)])
+    model = efemb.CategoricalEmbedding(2, **QUICK).fit(data)
+    for form in (model, model.fitted()):
+        found = form.conditional(make(X[:10]))
+        for t in range(10):
+            s = [context(X[t], n, model.context_, "total") for n in range(8)]
+            u = np.einsum("nk,nk->n", model.embedding_, s) + model.intercept_
+            assert_allclose(found[t], softmax(u), rtol=1e-9)
+        assert_allclose(found.sum(axis=1), 1.0)
+        told = form.predict({f"item {n}": x for n, x in enumerate(X[0]) if x}, top=8)
+        places = [int(label.split()[1]) for label in told["label"]]
+        assert_allclose(told["probability"], found[0, places], rtol=1e-9)
 
 
 def test_additive_means_are_the_inner_products() -> None:

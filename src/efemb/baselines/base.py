@@ -16,9 +16,9 @@ from efemb.domains import check_support
 from efemb.errors import DataError, ParameterError
 from efemb.estimators import checking
 from efemb.estimators.reading import read
-from efemb.families import Family
+from efemb.families import Categorical, Family
 from efemb.prediction import check_entries
-from efemb.scoring import CHUNK_NUMBERS
+from efemb.scoring import CHUNK_NUMBERS, log_sums
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ class Baseline(BaseEstimator, ABC):
     def conditional(self, X: Any) -> Floats:
         """E[x_tn | the other entries of row t] of every cell, (T, N).
 
-        NaN (real data) is missing: neither target nor evidence, but predicted.
+        NaN (real data) is missing: neither target nor evidence, but predicted. Where only shares
+        mean anything (`family_` is Categorical), each row is scaled to a sum of 1.
         """
         data = self._known(X)
         if not self.family_.normalized_score:
@@ -127,9 +128,12 @@ class Baseline(BaseEstimator, ABC):
             for part, theta in self._factor_blocks(data, rows, entities):
                 own = entities[part]
                 u = np.einsum("ik,ik->i", theta, beta[own]) + offset[own]
-                found[part] = np.exp(self._log_mean(u))
+                found[part] = self._log_mean(u)
                 advance(len(own))
-        return found.reshape(data.shape)
+        means = found.reshape(data.shape)
+        if isinstance(self.family_, Categorical):
+            means -= log_sums(means)[:, None]
+        return np.exp(means)
 
     def score(self, X: Any, y: Any = None) -> float:
         """How well the entries of X are predicted from the rest of their rows; higher is better.

@@ -110,7 +110,11 @@ class Predictions(Queries):
         return prediction.context_sums(bound, vectors, rows, entities)
 
     def conditional(self, X: Any) -> Floats:
-        """Conditional mean of every entry given its context, in the shape of X."""
+        """Conditional mean of every entry given its context, in the shape of X.
+
+        A categorical model gives probabilities: each row sums to 1 over the entities, every one of
+        which is predicted without its own units in the context.
+        """
         return prediction.conditional_means(*self._bind(X))
 
     def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
