@@ -154,6 +154,27 @@ def test_filters_are_those_of_the_library(run, model: Path, command: str) -> Non
     assert found or command == "substitutes"
 
 
+@pytest.mark.parametrize("command", ["complements", "substitutes"])
+def test_an_item_bought_alone_is_evidence(run, model: Path, tmp_path: Path, command: str) -> None:
+    alone = [("chips",)] * 40 + [("salsa",)] * 30
+    bought = [*alone, *[("chips", "salsa")] * 3, *[("salsa", "lager beer", "unknown")] * 5]
+    lines = [f"{t},{item}" for t, basket in enumerate(bought) for item in basket]
+    path = tmp_path / "few.csv"
+    path.write_text("\n".join(["basket,item", *lines]), "utf-8")
+    more = ["--apart"] if command == "substitutes" else []
+    done = run(command, model, "chips", "--data", path, "--json", *more, "--where", "a")
+    assert (done.code, "single" in done.err) == (0, False)
+    found = {one["label"]: one for one in json.loads(done.out)}
+    with_chips = sum("chips" in basket for basket in bought)
+    for item in found:
+        count = sum(item in basket for basket in bought)
+        together = sum({"chips", item} <= set(basket) for basket in bought)
+        assert (found[item]["count"], found[item]["together"]) == (count, together)
+        if count:
+            lift = together * len(bought) / (count * with_chips)
+            assert found[item]["lift"] == pytest.approx(lift)
+
+
 def test_vectors_alone_only_suggest_substitutes(run, model: Path, trips: Path) -> None:
     alone = run("substitutes", model, "chips", "--apart")
     assert "--data FILE" in alone.err

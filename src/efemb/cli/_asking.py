@@ -86,4 +86,16 @@ def data_of(path: Path | None, model: FittedEmbedding, **reading: Any) -> Any:
         return None
     from efemb.cli._reading import Reading
 
-    return Reading(**reading, min_count=1, progress=True, say=remark).read_for(path, model)
+    # What is bought alone is counted: it is the evidence for substitutes.
+    options: dict[str, Any] = {"min_count": 1, "min_items": 1, "progress": True, "say": remark}
+    return Reading(**reading, **options).read_for(path, model)
+
+
+def asked_pairs(
+    model: Path, items: list[str], filters: tuple[Any, ...], data: Path | None, **reading: Any
+) -> tuple[FittedEmbedding, Any, dict[str, Any]]:
+    """A saved model, the labels that are asked for, and options of a question about pairs."""
+    found = opened(model)
+    labels = Labels(found)
+    query = labels.query(items)
+    return found, query, {**labels.filters(*filters), "data": data_of(data, found, **reading)}

@@ -31,6 +31,7 @@ class Reading:
     strict: bool = False
     progress: bool = False
     say: Callable[[str], None] = print
+    min_items: int = 2  # in a basket: one item alone has no context
 
     def read(self, path: Path, model: str | None = None) -> Dataset | Corpus:
         """The data in a file."""
@@ -99,7 +100,7 @@ class Reading:
             item=guess.item,
             count=guess.count,
             min_count=self.min_count,
-            min_items_per_basket=2,
+            min_items_per_basket=self.min_items,
             on_bad="error" if self.strict else "drop",
             encoding=self.encoding,
             progress=self.progress,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from efemb.cli import _arguments as of
 
 
@@ -31,16 +29,10 @@ def command(
       efemb complements model milk
       efemb complements model milk --data trips.csv --min-support 5
     """
-    from efemb.cli._asking import Labels, data_of, opened
+    from efemb.cli._asking import asked_pairs
     from efemb.cli._show import show
 
-    found = opened(model)
-    labels = Labels(found)
-    query = labels.query(items)
-    options: dict[str, Any] = {"direction": direction}
-    options |= labels.filters(min_count, where, exclude)
     told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
-    options["data"] = data_of(data, found, **told)
-    if min_support is not None:
-        options["min_support"] = min_support
+    found, query, options = asked_pairs(model, items, (min_count, where, exclude), data, **told)
+    options |= {"direction": direction, "min_support": min_support}
     show(found.complements(query, number, **options), as_json)

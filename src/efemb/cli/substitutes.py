@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -38,18 +38,12 @@ def command(
       efemb substitutes model milk --data trips.csv
       efemb substitutes model milk --data trips.csv --apart
     """
-    from efemb.cli._asking import Labels, data_of, opened
+    from efemb.cli._asking import asked_pairs
     from efemb.cli._show import remark, show
 
-    found = opened(model)
-    labels = Labels(found)
-    query = labels.query(items)
-    options: dict[str, Any] = {"direction": direction, "apart": apart}
-    options |= labels.filters(min_count, where, exclude)
     told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
-    options["data"] = data_of(data, found, **told)
-    if min_support is not None:
-        options["min_support"] = min_support
+    found, query, options = asked_pairs(model, items, (min_count, where, exclude), data, **told)
+    options |= {"direction": direction, "min_support": min_support, "apart": apart}
     none = "nothing suits the same baskets and is surely kept away; --apart shows what may be"
     show(found.substitutes(query, number, **options), as_json, empty="" if apart else none)
     if data is None and not as_json:
