@@ -190,3 +190,42 @@ def test_means_of_the_loop_are_those_of_the_model() -> None:
     """The plain definition itself, against `conditional` on rows that lack the entry."""
     row = np.array([0.0, 2.0, 0.0, 1.0, 0.0])
     assert_allclose(means_given(MODEL, row)[[0, 2, 4]], MODEL.conditional(row[None])[0, [0, 2, 4]])
+
+
+def clustered(values: list[float], weight: list[float], row: list[int]) -> float:
+    """Standard error of a weighted mean if only rows are independent, by its definition."""
+    mean = sum(v * w for v, w in zip(values, weight, strict=True)) / sum(weight)
+    squares = 0.0
+    for one in set(row):
+        mine = [i for i, t in enumerate(row) if t == one]
+        squares += sum(weight[i] * (values[i] - mean) for i in mine) ** 2
+    return math.sqrt(squares) / sum(weight)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-9, 0), st.integers(1, 4), st.integers(0, 5)), min_size=2, max_size=20
+    )
+)
+def test_the_error_over_rows_is_that_of_its_definition(entries: list[Any]) -> None:
+    values, x, row = (list(column) for column in zip(*entries, strict=True))
+    arrays: Any = {"x": np.array(x, dtype=float), "row": np.array(row)}
+    for by, weight in (("unit", x), ("entry", [1.0] * len(x))):
+        found = averaged(np.array(values), by, **arrays).row_error
+        if len(set(row)) == 1:
+            assert math.isnan(found)
+        else:
+            assert found == pytest.approx(clustered(values, weight, row), rel=1e-9, abs=1e-12)
+    rows = averaged(np.array(values), "row", **arrays)
+    if len(set(row)) > 1:
+        assert rows.row_error == pytest.approx(rows.standard_error, rel=1e-9, abs=1e-12)
+
+
+def test_repeated_entries_of_a_row_teach_nothing_new() -> None:
+    values, row = np.array([-1.0, -2.0, -4.0]), np.arange(3)
+    once, often = (
+        averaged(np.repeat(values, n), "entry", x=np.ones(3 * n), row=np.repeat(row, n))
+        for n in (1, 25)
+    )
+    assert often.standard_error == pytest.approx(once.standard_error / 5)
+    assert often.row_error == pytest.approx(once.row_error) == pytest.approx(once.standard_error)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from efemb.table import Table
 
 SIZES = (5, 20, 50)
-COLUMNS = ("model", "components", "score", "standard_error", "difference", "verdict", "seconds")
+COLUMNS = (
+    *("model", "components", "score", "standard_error", "row_error"),
+    *("difference", "verdict", "seconds"),
+)
 
 
 def command(

@@ -97,7 +97,7 @@ def _each_by_itself(table: Table) -> Table:
     from efemb.table import Table
 
     columns = {name: table[name] for name in table.columns}
-    for name in ("score", "standard_error", "popularity"):
+    for name in ("score", "standard_error", "row_error", "popularity"):
         if name in columns:
             texts = [f"{value:.4g}" for value in columns[name].tolist()]
             columns[name] = ["" if text == "nan" else text for text in texts]

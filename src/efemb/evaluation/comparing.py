@@ -65,9 +65,10 @@ def compare(
     Returns
     -------
     Table
-        The best model first: model, score, standard_error, difference (to the reference),
-        difference_error and the 95% interval low, high (both over rows), verdict ("best";
-        "better" or "worse" where the interval excludes 0, else "not told apart"), n, skipped.
+        The best model first: model, score, standard_error and row_error (see `Score`),
+        difference (to the reference), difference_error and the 95% interval low, high (both over
+        rows), verdict ("best"; "better" or "worse" where the interval excludes 0, else "not told
+        apart"), n, skipped.
 
     Examples
     --------
@@ -160,6 +161,7 @@ def _table(
             "model": names,
             "score": [each[name].value for name in names],
             "standard_error": [each[name].standard_error for name in names],
+            "row_error": [each[name].row_error for name in names],
             "difference": [gaps[name].value for name in names],
             "difference_error": [gaps[name].standard_error for name in names],
             "low": [gaps[name].low for name in names],

@@ -10,7 +10,7 @@ import numpy as np
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.metrics import Metric
 from efemb.evaluation.predictions import Predictions
-from efemb.evaluation.scores import By, Score, averaged, per_row, weights
+from efemb.evaluation.scores import By, Score, averaged, per_row, row_errors, weights
 from efemb.types import Floats
 
 LEVEL = 0.95
@@ -85,10 +85,10 @@ def differences(
     with np.errstate(invalid="ignore"):  # -inf less -inf: not a number, and said so
         table = table - table[:, [list(found).index(reference)]]
         values = table.sum(axis=0) / total.sum()
-        spread = np.sqrt(((table - values * total[:, None]) ** 2).sum(axis=0)) / total.sum()
+        spread = row_errors(table, total, values)
     low, high = _interval(table, total, bootstrap, seed)
-    if len(total) == 1:  # a single row says nothing about other rows
-        spread = low = high = np.full(len(values), np.nan)
+    if len(total) == 1:
+        low = high = spread
     each = zip(found, values.tolist(), spread.tolist(), low.tolist(), high.tolist(), strict=True)
     return {name: Difference(*numbers) for name, *numbers in each}
 

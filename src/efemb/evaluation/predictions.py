@@ -133,7 +133,7 @@ class Predictions:
         return Table({"size": size, "n": n, "share": n / n.sum()})
 
     def summary(self) -> Table:
-        """Every score that exists: metric, by, score, standard_error, n."""
+        """Every score that exists: metric, by, score, standard_error, row_error (`Score`), n."""
         wanted: list[tuple[str, By]] = []
         if self.log_share is not None:
             wanted += [
@@ -152,11 +152,12 @@ class Predictions:
             "by": [by for _, by in wanted],
             "score": [one.value for one in found],
             "standard_error": [one.standard_error for one in found],
+            "row_error": [one.row_error for one in found],
             "n": [one.n for one in found],
         }
         for name, count in (("skipped", self.n_skipped), ("empty context", self.n_empty)):
             if count:
-                extra = (name, "entry", float("nan"), float("nan"), float(count))
+                extra = (name, "entry", *[float("nan")] * 3, float(count))
                 for column, cell in zip(columns.values(), extra, strict=True):
                     column.append(cell)
         return Table(columns)

@@ -16,11 +16,14 @@ BY = ("unit", "entry", "row")
 
 @dataclass(frozen=True)
 class Score:
-    """A mean and its standard error.
+    """A mean and its standard errors.
 
     value : the mean
-    standard_error : standard deviation / sqrt(n), of what the mean is over
+    standard_error : standard deviation / sqrt(n), of what the mean is over, as if its units or
+        entries were independent: the figure that the paper gives
     n : units, entries or rows that it is over
+    row_error : standard error if only rows are independent; entries of a row are alike, so that
+        it is often the larger one, and the one to believe. NaN for a single row
 
     Examples
     --------
@@ -31,6 +34,7 @@ class Score:
     value: float
     standard_error: float
     n: float
+    row_error: float = float("nan")
 
     def __float__(self) -> float:
         return self.value
@@ -51,11 +55,14 @@ def averaged(values: Floats, by: By, *, x: Floats, row: Ints) -> Score:
     if by == "row":
         row_sums = per_row(values, weight, row)
         values, weight = row_sums[0] / row_sums[1], np.ones(len(row_sums[1]))
+        row = np.arange(len(weight))
     n = float(weight.sum())
     with np.errstate(invalid="ignore"):  # the score of an impossible entry is -inf
         mean = float(weight @ values / n)
         variance = float(weight @ (values - mean) ** 2 / n)
-    return Score(mean, float(np.sqrt(variance / n)), n)
+        sums, totals = per_row(values, weight, row)
+        clustered = row_errors(sums[:, None], totals, np.array([mean]))
+    return Score(mean, float(np.sqrt(variance / n)), n, float(clustered[0]))
 
 
 def weights(by: Any, *, x: Floats) -> Floats:
@@ -70,6 +77,16 @@ def weights(by: Any, *, x: Floats) -> Floats:
             'use by="entry" or by="row"'
         )
     return x.astype(np.float64)
+
+
+def row_errors(sums: Floats, totals: Floats, means: Floats) -> Floats:
+    """Standard errors of means = sum(sums) / sum(totals), rows being independent draws.
+
+    sums : (rows, scores);  totals : (rows,);  sqrt(sum_t (sums_t - means totals_t)^2) / sum(totals)
+    """
+    if len(totals) == 1:  # a single row says nothing about other rows
+        return np.full(len(means), np.nan)
+    return np.asarray(np.sqrt(((sums - means * totals[:, None]) ** 2).sum(axis=0)) / totals.sum())
 
 
 def per_row(values: Floats, weight: Floats, row: Ints) -> tuple[Floats, Floats]:
