@@ -20,6 +20,12 @@ from efemb.baselines import (
     ItemSkipGram,
     Popularity,
     WeightedMF,
+    base,
+    cells,
+    ef_pca,
+    hpf,
+    item2vec,
+    weighted_mf,
 )
 from efemb.baselines.base import CountModel, Model
 from efemb.evaluation import leave_one_out
@@ -88,6 +94,24 @@ def test_conditional_is_the_own_mean(name: str, fitted: dict[str, Any]) -> None:
     if isinstance(model.family_, efemb.Categorical):  # only shares mean anything
         own /= own.sum(axis=1, keepdims=True)
     assert_allclose(model.conditional(some), own, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_dense_data_become_sparse_once_for_all_blocks(
+    name: str, fitted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, calls = fitted[name], []
+
+    def counted(data: Any) -> Any:
+        calls.append(data)
+        return cells.sparse(data)
+
+    for module in (base, ef_pca, hpf, item2vec, weighted_mf):
+        monkeypatch.setattr(module, "sparse", counted, raising=False)
+    monkeypatch.setattr(base, "CHUNK_NUMBERS", 1)  # the smallest blocks: 64 cells
+    assert X.size > 2 * 64
+    assert_allclose(model.conditional(X), model.conditional(csr_array(X)), rtol=1e-12)
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("name", COUNTS)

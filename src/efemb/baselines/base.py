@@ -168,8 +168,11 @@ class Baseline(BaseEstimator, ABC):
     def _check(self) -> None:
         """Raise a typed error that names the first bad option."""
 
-    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
-        """theta of each cell's row, given all cells of the row but that one, (cells, K)."""
+    def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
+        """theta of each cell's row, given all cells of the row but that one, (cells, K).
+
+        X : csr_array of float64 (T, N)
+        """
         raise NotImplementedError
 
     def _columns(self) -> tuple[Floats, Floats]:
@@ -215,10 +218,11 @@ class Baseline(BaseEstimator, ABC):
     def _factor_blocks(
         self, data: Dataset, rows: Ints, entities: Ints
     ) -> Iterator[tuple[slice, Floats]]:
+        X = sparse(data).astype(np.float64, copy=False)
         size = max(64, CHUNK_NUMBERS // self._numbers_of_a_cell(data.n_entities))
         for start in range(0, len(rows), size):
             part = slice(start, min(start + size, len(rows)))
-            yield part, self._factors(data, rows[part], entities[part])
+            yield part, self._factors(X, rows[part], entities[part])
 
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints

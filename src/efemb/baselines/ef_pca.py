@@ -201,9 +201,9 @@ class ExponentialFamilyPCA(Baseline):
 
     # -- prediction of counts ----------------------------------------------------------------------
 
-    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+    def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         needed, place = np.unique(rows, return_inverse=True)
-        x = sparse(data)[needed].toarray().astype(np.float64)
+        x = X[needed].toarray()
         start = np.tile(self.theta_.mean(axis=0), (len(needed), 1))
         return self._row_fits().left_out(start, x, place, entities)
 

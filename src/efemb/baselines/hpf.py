@@ -137,10 +137,9 @@ class HPF(Baseline):
         best = watched(self, ascent.step, score, ascent.state, every=BETWEEN_CHECKS)
         self.theta_, self.beta_, self.geometric_beta_ = best
 
-    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
-        X = sparse(data)
+    def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         theta = np.empty((len(rows), self.beta_.shape[1]))
-        arrays = (X.indptr, X.indices, X.data.astype(np.float64), rows, entities)
+        arrays = (X.indptr, X.indices, X.data, rows, entities)
         means = (self.beta_, self.geometric_beta_, self.beta_.sum(axis=0))
         top_shape = self.a_prime + theta.shape[1] * self.a
         prior = (self.a, top_shape, self.a_prime / self.b_prime)

@@ -120,10 +120,10 @@ class ItemSkipGram(Baseline):
         self.beta_ = model.context_.astype(np.float64)
         self.log_noise_ = np.log(np.maximum(probabilities(NOISE, counts), 1e-30))
 
-    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+    def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """Mean of the row's other vectors; 0 where there are none."""
         needed, place = np.unique(rows, return_inverse=True)
-        present = (sparse(data)[needed] != 0).astype(np.float64)
+        present = (X[needed] != 0).astype(np.float64)
         own = np.asarray(present[place, entities]).ravel()
         sums = (present @ self.embedding_)[place] - own[:, None] * self.embedding_[entities]
         others = np.diff(present.indptr)[place] - own

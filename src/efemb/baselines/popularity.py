@@ -66,7 +66,7 @@ class Popularity(Baseline):
         self.variance_ = known_variances(np.nanvar(values, axis=0), values)
         self.family_ = Gaussian(max(float(self.variance_.mean()), 1e-12))
 
-    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+    def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         return np.zeros((len(rows), 0))
 
     def _columns(self) -> tuple[Floats, Floats]:

@@ -147,18 +147,18 @@ class WeightedMF(Baseline):
         stored = float(np.sum((weight + X.data) * (1.0 - u) ** 2 - weight * u**2))
         return zeros + stored + float(self.penalty) * float(np.sum(theta**2) + np.sum(beta**2))
 
-    def _factors(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+    def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """theta - S b c (p - b . theta) / (1 - c b'S b), S the inverse of the row's matrix."""
         from scipy.sparse import csr_array
 
         needed, place = np.unique(rows, return_inverse=True)
-        X = sparse(data)[needed].astype(np.float64)
-        fits = _Regressions.of(X, csr_array(X.shape), self)
+        mine = X[needed]
+        fits = _Regressions.of(mine, csr_array(mine.shape), self)
         matrix, response = fits.equations(np.arange(len(needed)), self.beta_)
         inverse = np.linalg.inv(matrix)
         theta = np.matmul(inverse, response[..., None])[place, :, 0]
         b = self.beta_[entities]
-        x = np.asarray(X[place, entities]).ravel()
+        x = np.asarray(mine[place, entities]).ravel()
         weight = float(self.zero_weight) + x
         gap = weight * ((x > 0) - np.einsum("ik,ik->i", b, theta))
         pull = np.matmul(inverse[place], b[..., None])[..., 0]
