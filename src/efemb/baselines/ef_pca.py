@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.baselines.base import Baseline
 from efemb.baselines.cells import Holdout, dense, sparse
 from efemb.baselines.factor_search import FactorSearch
+from efemb.baselines.iterated import Iterated
 from efemb.baselines.left_out import gaussian_left_out
 from efemb.baselines.row_fits import RowFits
 from efemb.baselines.watching import watched
 from efemb.data.readers.progress import progress_bar
-from efemb.engine.options import number, whole
 from efemb.errors import InputTypeError, ParameterError
-from efemb.estimators.checking import check_components, check_variation, generator
+from efemb.estimators.checking import check_variation, generator
 from efemb.families import Bernoulli, Family, Gaussian, Poisson
-from efemb.ingredient import positive_number
 from efemb.links import Identity
 from efemb.scoring import log_expected_value
 from efemb.types import Floats, Ints
@@ -30,7 +29,8 @@ BETWEEN_LOOKS = 5
 LOOK = 2e10
 
 
-class ExponentialFamilyPCA(Baseline):
+@dataclass(eq=False, repr=False)
+class ExponentialFamilyPCA(Iterated):
     """x_tn ~ family with natural parameter u = theta_t . beta_n (Collins et al. 2001).
 
     Maximises the sum of x u - a(u) over all cells, less penalty / 2 times the sum of all theta^2
@@ -84,60 +84,30 @@ class ExponentialFamilyPCA(Baseline):
     (6, 2)
     """
 
-    beta_: Floats
-    intercept_: Floats
-    theta_: Floats
-    history_: list[dict[str, float]]
-    n_iter_: int
-    best_iter_: int
-    converged_: bool
+    family: str = field(default="poisson", kw_only=True)
+    penalty: float = field(default=8.0, kw_only=True)
+    positive: bool = field(default=False, kw_only=True)
+    intercept: bool = field(default=False, kw_only=True)
+    dtype: str = field(default="float32", kw_only=True)
 
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        family: str = "poisson",
-        penalty: float = 8.0,
-        positive: bool = False,
-        intercept: bool = False,
-        max_iter: int = 500,
-        tol: float = 1e-4,
-        n_iter_no_change: int = 10,
-        dtype: str = "float32",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.penalty = penalty
-        self.positive = positive
-        self.intercept = intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.dtype = dtype
-        self.random_state = random_state
-        self.verbose = verbose
+    intercept_: Floats = field(init=False)
+
+    _positive = ("penalty",)
 
     def _family(self) -> Family:
         return Family.resolve(self.family)
 
     def _check(self) -> None:
-        check_components(self.n_components)
+        super()._check()
         if not isinstance(self._family(), (Poisson, Bernoulli, Gaussian)):
             raise ParameterError(
                 f"family must be poisson, bernoulli or gaussian, got {self.family!r}"
             )
-        owner: Any = self
-        positive_number(owner, "penalty")
         for name in ("positive", "intercept"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.positive and isinstance(self._family(), Gaussian):
             raise ParameterError("positive vectors are for counts and binary data, not gaussian")
-        number("tol", self.tol)
-        whole("max_iter", self.max_iter)
-        whole("n_iter_no_change", self.n_iter_no_change)
         if str(self.dtype) not in ("float32", "float64"):
             raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
 

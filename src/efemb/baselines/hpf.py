@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from efemb.baselines.base import Baseline
 from efemb.baselines.cells import Holdout, sparse
+from efemb.baselines.iterated import Iterated
 from efemb.baselines.watching import watched
-from efemb.engine.options import number, whole
-from efemb.estimators.checking import check_components, generator
+from efemb.estimators.checking import generator
 from efemb.families import Family, Poisson
-from efemb.ingredient import positive_number
 from efemb.kernels.poisson_factors import fold_in, gamma_posterior, log_products, share_counts
 from efemb.types import Floats, Ints
 
@@ -26,7 +25,8 @@ SETTLED, ROUNDS = 1e-7, 100_000
 BETWEEN_CHECKS = 10
 
 
-class HPF(Baseline):
+@dataclass(eq=False, repr=False)
+class HPF(Iterated):
     """x_tn ~ Poisson(theta_t . beta_n) with gamma factors (Gopalan, Hofman and Blei 2015).
 
     theta_tk ~ Gamma(a, xi_t), xi_t ~ Gamma(a', a' / b'); beta_nk ~ Gamma(c, eta_n),
@@ -72,54 +72,20 @@ class HPF(Baseline):
     (6, 2)
     """
 
-    beta_: Floats
-    geometric_beta_: Floats
-    theta_: Floats
-    history_: list[dict[str, float]]
-    n_iter_: int
-    best_iter_: int
-    converged_: bool
+    a: float = field(default=0.3, kw_only=True)
+    a_prime: float = field(default=0.3, kw_only=True)
+    b_prime: float = field(default=1.0, kw_only=True)
+    c: float = field(default=0.3, kw_only=True)
+    c_prime: float = field(default=0.3, kw_only=True)
+    d_prime: float = field(default=1.0, kw_only=True)
+    max_iter: int = field(default=1000, kw_only=True)
 
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        a: float = 0.3,
-        a_prime: float = 0.3,
-        b_prime: float = 1.0,
-        c: float = 0.3,
-        c_prime: float = 0.3,
-        d_prime: float = 1.0,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        n_iter_no_change: int = 10,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.a = a
-        self.a_prime = a_prime
-        self.b_prime = b_prime
-        self.c = c
-        self.c_prime = c_prime
-        self.d_prime = d_prime
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.verbose = verbose
+    geometric_beta_: Floats = field(init=False)
+
+    _positive = ("a", "a_prime", "b_prime", "c", "c_prime", "d_prime")
 
     def _family(self) -> Family:
         return Poisson()
-
-    def _check(self) -> None:
-        check_components(self.n_components)
-        owner: Any = self
-        for name in ("a", "a_prime", "b_prime", "c", "c_prime", "d_prime"):
-            positive_number(owner, name)
-        number("tol", self.tol)
-        whole("max_iter", self.max_iter)
-        whole("n_iter_no_change", self.n_iter_no_change)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         held = Holdout.of(data, validation, missing=False)

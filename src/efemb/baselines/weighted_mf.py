@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.baselines.base import Baseline
 from efemb.baselines.cells import Holdout, sparse
+from efemb.baselines.iterated import Iterated
 from efemb.baselines.watching import watched
-from efemb.engine.options import number, whole
-from efemb.estimators.checking import check_components, generator
+from efemb.estimators.checking import generator
 from efemb.families import Categorical, Family
-from efemb.ingredient import positive_number
 from efemb.scoring import CHUNK_NUMBERS
 from efemb.types import Floats, Ints
 
@@ -21,7 +19,8 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 
-class WeightedMF(Baseline):
+@dataclass(eq=False, repr=False)
+class WeightedMF(Iterated):
     """Least squares on presence, weighted by the counts (Hu, Koren and Volinsky 2008).
 
     Minimises sum over all cells of c_tn (1[x_tn > 0] - theta_t . beta_n)^2, c_tn = zero_weight +
@@ -71,47 +70,16 @@ class WeightedMF(Baseline):
     (6, 2)
     """
 
-    beta_: Floats
-    theta_: Floats
-    history_: list[dict[str, float]]
-    n_iter_: int
-    best_iter_: int
-    converged_: bool
+    zero_weight: float = field(default=0.1, kw_only=True)
+    penalty: float = field(default=1.0, kw_only=True)
+    floor: float = field(default=0.01, kw_only=True)
+    max_iter: int = field(default=50, kw_only=True)
+    n_iter_no_change: int = field(default=3, kw_only=True)
 
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        zero_weight: float = 0.1,
-        penalty: float = 1.0,
-        floor: float = 0.01,
-        max_iter: int = 50,
-        tol: float = 1e-4,
-        n_iter_no_change: int = 3,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.zero_weight = zero_weight
-        self.penalty = penalty
-        self.floor = floor
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.verbose = verbose
+    _positive = ("zero_weight", "penalty", "floor")
 
     def _family(self) -> Family:
         return Categorical()
-
-    def _check(self) -> None:
-        check_components(self.n_components)
-        owner: Any = self
-        for name in ("zero_weight", "penalty", "floor"):
-            positive_number(owner, name)
-        number("tol", self.tol)
-        whole("max_iter", self.max_iter)
-        whole("n_iter_no_change", self.n_iter_no_change)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         held = Holdout.of(data, validation, missing=False)
