@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from sklearn.linear_model import PoissonRegressor, Ridge
 
 import efemb
 from efemb.inference import fold_in
+from efemb.inference.context_conditionals import ContextConditionals
+from efemb.inference.posterior import EntityPosterior
+from efemb.inference.row_conditionals import RowConditionals
 from inference.samples import (
     LABELS,
     N_KNOWN,
@@ -248,11 +253,56 @@ def test_many_entities_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efemb.inference.grown.AT_ONCE", 2)
     found = fold_in(model, data, context_too=False, **EXACT)
     assert_allclose(found.parameters.rho, whole.parameters.rho, atol=1e-7)
-    together = fold_in(model, data, sweeps=40, **EXACT)
-    monkeypatch.setattr("efemb.inference.grown.CELLS_AT_ONCE", 1)
+
+
+@pytest.mark.parametrize("name", ["poisson", "bernoulli", "gaussian", "additive"])
+def test_how_much_memory_there_is_does_not_matter(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One member at a time, and no sums of rows kept: the same after every sweep."""
+    model, data = case(name)
+    together = fold_in(model, data, sweeps=2, **EXACT)
+    turns: list[int] = []
+
+    class Counted(ContextConditionals):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            turns.append(self.n)
+
+    monkeypatch.setattr("efemb.inference.grown.ContextConditionals", Counted)
+    monkeypatch.setattr("efemb.inference.context_conditionals.BYTES_AT_ONCE", 1)
     monkeypatch.setattr("efemb.inference.context_conditionals.BLOCK_NUMBERS", 1)
-    apart = fold_in(model, data, sweeps=40, **EXACT)
-    assert_allclose(apart.parameters.alpha, together.parameters.alpha, atol=1e-4)
+    apart = fold_in(model, data, sweeps=2, **EXACT)
+    assert set(turns) == {1}
+    for one, other in zip(together.parameters.arrays(), apart.parameters.arrays(), strict=True):
+        assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = labelled(signals(), positions=positions())
+    options: dict[str, Any] = {"max_iter": 30, "dtype": "float64", "random_state": 0}
+    context = efemb.Neighbors(3, scale="items")
+    model = fit(efemb.GaussianEmbedding(2, context=context, **options), known(data))
+    whole = fold_in(model, data, **EXACT)
+    monkeypatch.setattr("efemb.inference.grown.SUMS_AT_ONCE", 1)
+    found = fold_in(model, data, **EXACT)
+    assert_allclose(found.parameters.rho, whole.parameters.rho, rtol=1e-9)
+
+
+def test_a_solved_problem_leaves_nothing_behind() -> None:
+    """No cycle keeps its arrays until the garbage collector comes round."""
+    model, data = case("poisson")
+    spec, bound, vectors = model._bind(known(data))
+    given = RowConditionals(spec, bound, vectors.bag, np.arange(2))
+    gc.disable()
+    try:
+        posterior = EntityPosterior(given, spec.prior_rho)
+        posterior.begin(posterior.theta(np.ones((2, 3)))).run(1.0)
+        kept = weakref.ref(posterior)
+        del posterior
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("n_known", [25, 28])

@@ -12,6 +12,7 @@ from scipy import sparse, stats
 import efemb
 from efemb.inference import laplace
 from efemb.inference.design import curvature
+from efemb.inference.own_conditionals import OwnConditionals
 from inference.samples import LABELS, basket_model, counts, fit, labelled, positions, signals
 
 CASES: dict[str, dict[str, Any]] = {
@@ -245,6 +246,23 @@ def test_data_are_read_as_the_model_reads_them() -> None:
     plain = fit(efemb.BernoulliEmbedding(2, random_state=0), np.minimum(X, 1.0))
     with pytest.raises(efemb.DataError, match="bernoulli"):
         laplace(plain.fitted(), X)
+
+
+def test_designs_are_the_contexts_of_their_own_cells() -> None:
+    """Only some columns are looked at, whatever the kinds of lists; all cells by the model."""
+    X = signals()
+    X[3, 2] = X[7, 5] = np.nan
+    lagged = efemb.Lagged((-1, 1), of=efemb.Neighbors(2), include_self=True)
+    context = efemb.Neighbors(3, scale="items") + lagged
+    model = efemb.GaussianEmbedding(2, context=context, max_iter=3, dtype="float64", random_state=0)
+    spec, bound, vectors = fit(model, X)._bind(X)
+    entities = np.array([5, 2, 7])
+    found = OwnConditionals(spec, bound, vectors.bag, entities)
+    for place, n in enumerate(entities.tolist()):
+        rows = np.flatnonzero(~np.isnan(X[:, n]))
+        expected = model.context_sums(X, (rows, np.full(len(rows), n)))
+        assert_allclose(found.design(place).contexts, expected, rtol=1e-12, atol=1e-15)
+        assert_allclose(found.design(place).x, X[rows, n])
 
 
 def test_bad_questions() -> None:

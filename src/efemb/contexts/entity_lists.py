@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.contexts.base import BoundContext, check_scale, dense_rows, or_one
+from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.contexts.terms import Bags, Terms, stacked, with_components
 from efemb.types import Bools, Floats, Ints
 
@@ -85,6 +85,20 @@ class EntityLists(BoundContext):
         """The same lists with their slots moved up."""
         moved = tuple(replace(part, slot=part.slot + by) for part in self.lists)
         return EntityLists(self.data, moved, private=self.private)
+
+    def around(self, entities: Ints) -> tuple[EntityLists, Ints]:
+        """The lists of some entities on their own and their members' columns, and these columns.
+
+        The entities come first, in their order; other entities have empty lists.
+        """
+        lists = [_chosen(part, entities) for part in self.lists]
+        members = np.concatenate([part.members for part in lists])
+        columns = np.concatenate([entities, np.setdiff1d(members, entities)])
+        place = np.full(self.n_entities, -1, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        found = [_padded(part, len(columns), place) for part in lists]
+        data, targets = (one.take_entities(columns) for one in (self.data, self.targets))
+        return EntityLists(data, tuple(found), private=self.private, targets=targets), columns
 
     def cost_of_row(self) -> int:
         """Every member of every observation."""
@@ -207,6 +221,19 @@ class EntityLists(BoundContext):
             entity=with_components(member, n_dims),
             parts=(Bags(matrix, bag, np.repeat(scale, n_dims)),),
         )
+
+
+def _chosen(part: Lists, entities: Ints) -> Lists:
+    """The lists of some entities, in their order."""
+    ptr, edges = gather_rows(part.ptr, entities)
+    members, offset, slot = (array[edges] for array in (part.members, part.offset, part.slot))
+    return replace(part, ptr=ptr, members=members, offset=offset, slot=slot)
+
+
+def _padded(part: Lists, n_entities: int, place: Ints) -> Lists:
+    """Members by their new places; entities without a list of their own have an empty one."""
+    empty = np.full(n_entities + 1 - len(part.ptr), part.ptr[-1])
+    return replace(part, ptr=np.concatenate([part.ptr, empty]), members=place[part.members])
 
 
 def sum_by_owner(share: Floats, ptr: Ints) -> Floats:

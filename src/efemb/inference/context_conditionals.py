@@ -18,6 +18,8 @@ from efemb.vectors import Vectors
 from efemb.zeros import NegativeSampling, probabilities
 
 BLOCK_NUMBERS = 1 << 18
+BYTES_AT_ONCE = 1 << 27
+BYTES_OF_ENTRY = 160  # of `_Entries`, and of what is made on the way
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,28 @@ class _Mass:
     total: Floats
 
 
+def _adds_up(spec: Spec) -> bool:
+    """Whether means of zeros are products, so that rows can be added up beforehand."""
+    return type(spec.family) is Poisson and type(spec.link) is Identity
+
+
+def member_blocks(
+    spec: Spec, bound: RowBags, members: Ints, dtype: np.dtype[np.floating]
+) -> list[Ints]:
+    """The members, some at a time: each needs all entries of its rows, and perhaps all cells."""
+    stored, size = bound.stored, bound.n_entities
+    lengths = np.diff(stored.ptr)
+    row = np.repeat(np.arange(bound.n_rows), lengths)
+    mine = stored.own != 0
+    ids = stored.ids[mine]
+    need = BYTES_OF_ENTRY * np.bincount(ids, lengths[row[mine]], size)[members]
+    if _adds_up(spec):
+        cells = np.bincount(ids, minlength=size)[members] * size * dtype.itemsize
+        need += np.minimum(cells, BYTES_AT_ONCE)
+    turn = np.cumsum(need) // BYTES_AT_ONCE
+    return [members[turn == which] for which in np.unique(turn)]
+
+
 class ContextConditionals(Conditionals):
     """alpha_m of some entities, given all embeddings and all other context vectors.
 
@@ -67,9 +91,8 @@ class ContextConditionals(Conditionals):
         self._find_pairs(stored, bound)
         self._find_entries(stored)
         self._weigh_zeros(stored)
-        self.mass: list[_Mass] | None = None
-        if type(spec.family) is Poisson and type(spec.link) is Identity:
-            self.mass = [self._mass_of(m) for m in range(self.n)]
+        massed = _adds_up(spec)
+        self.mass = [self._mass_of(m) if massed else None for m in range(self.n)]
 
     def _find_pairs(self, stored: Stored, bound: RowBags) -> None:
         """(row, member) sorted by member: what the row is without it, and how much it adds."""
@@ -135,10 +158,15 @@ class ContextConditionals(Conditionals):
         stored = np.stack([row, self.stored_ids[ptr[0] : ptr[-1]]])
         return Z @ self.vectors.target.T + self.vectors.intercept, stored
 
-    def _mass_of(self, m: int) -> _Mass:
-        """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share are one."""
+    def _mass_of(self, m: int) -> _Mass | None:
+        """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share are one.
+
+        None where so many shares differ that nothing is gained.
+        """
         mine = slice(int(self.starts[m]), int(self.starts[m + 1]))
         share, group = np.unique(self.share[mine], return_inverse=True)
+        if len(share) * len(self.vectors.target) * self.dtype.itemsize > BYTES_AT_ONCE:
+            return None
         total = np.zeros((len(share), len(self.vectors.target)), dtype=self.dtype)
         for pairs in self._blocks(m):
             means, (row, column) = self._products(pairs)
@@ -185,8 +213,8 @@ class ContextConditionals(Conditionals):
     def _add_zeros(
         self, m: int, alpha: Floats, inner: Floats, value: Floats, slopes: Floats
     ) -> None:
-        if self.mass is not None:
-            mass = self.mass[m]
+        mass = self.mass[m]
+        if mass is not None:
             means = np.exp(mass.share[:, None] * inner)
             means *= mass.total
             plain, shared = np.stack([np.ones_like(mass.share), mass.share]) @ means

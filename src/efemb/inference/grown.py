@@ -22,7 +22,7 @@ from efemb.engine.space import ParameterSpace
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Categorical
 from efemb.fitted import FittedEmbedding
-from efemb.inference.context_conditionals import ContextConditionals
+from efemb.inference.context_conditionals import ContextConditionals, member_blocks
 from efemb.inference.design import Conditionals
 from efemb.inference.neighbors import grown_lists, grown_positions
 from efemb.inference.own_conditionals import OwnConditionals
@@ -37,7 +37,8 @@ from efemb.vectors import Vectors
 
 AT_ONCE = 512  # entities solved side by side
 MANY_ROWS, THINNING = 20_000, 8
-CELLS_AT_ONCE = 1 << 27
+# Context sums of entities with lists of their own, of which three copies live for a moment.
+SUMS_AT_ONCE = 1 << 23
 
 
 @dataclass
@@ -87,8 +88,11 @@ class Grown:
         if isinstance(self.spec.family, Categorical):
             self._solve_softmax(self.new, tol, context=False)
             return
-        for start in range(0, len(self.new), AT_ONCE):
-            self._solve_embeddings(self.new[start : start + AT_ONCE], tol)
+        step = AT_ONCE
+        if not isinstance(self.bound, RowBags):
+            step = max(1, min(step, SUMS_AT_ONCE // (self.bound.n_rows * self.space.k)))
+        for start in range(0, len(self.new), step):
+            self._solve_embeddings(self.new[start : start + step], tol)
 
     def _solve_embeddings(self, new: Ints, tol: float) -> None:
         p, given = self.parameters, self._conditionals(new)
@@ -121,21 +125,20 @@ class Grown:
         """Context vectors of the new entities, given all embeddings."""
         assert isinstance(self.bound, RowBags)
         stored = self.bound.stored
-        mine = stored.ids[(stored.ids >= self.new[0]) & (stored.own != 0)]
-        used, sizes = np.unique(mine, return_counts=True)
+        used = np.unique(stored.ids[(stored.ids >= self.new[0]) & (stored.own != 0)])
         if isinstance(self.spec.family, Categorical):
             self._solve_softmax(used, tol, context=True)
             return
-        # Every row of a member is a row of all entities: some members at a time.
-        turn = np.cumsum(sizes) * self.bound.n_entities // CELLS_AT_ONCE
-        for which in np.unique(turn):
-            some = used[turn == which]
-            given = ContextConditionals(self.spec, self.bound, self.vectors, some)
+        # All are solved with the others as they were, however few at a time.
+        vectors, solved = self.vectors, self.parameters.alpha.copy()
+        for some in member_blocks(self.spec, self.bound, used, solved.dtype):
+            given = ContextConditionals(self.spec, self.bound, vectors, some)
             posterior = EntityPosterior(given, self.spec.prior_alpha)
-            begin = posterior.theta(self.parameters.alpha[some])
+            begin = posterior.theta(solved[some])
             found = posterior.begin(begin).run(0.5 * tol * begin.shape[1])
             self.exhausted += int(found.exhausted.sum())
-            self.parameters.alpha[some] = posterior.vectors(found.theta)
+            solved[some] = posterior.vectors(found.theta)
+        self.parameters.alpha[:] = solved
 
     def _solve_softmax(self, which: Ints, tol: float, *, context: bool) -> None:
         assert isinstance(self.bound, RowBags)

@@ -7,11 +7,12 @@ from itertools import pairwise
 import numpy as np
 
 from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
 from efemb.inference.design import Conditionals, Design, Inverse
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
 
-BLOCK_NUMBERS = 1 << 22
+BLOCK_NUMBERS = 1 << 20
 
 
 class OwnConditionals(Conditionals):
@@ -59,6 +60,12 @@ def _definite(matrix: Floats) -> Floats:
 
 
 def _designs(spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> list[Design]:
+    if isinstance(bound, EntityLists) and bound.n_dims == 1:
+        # Columns that nothing here depends on would only take time and memory.
+        k, n_all = bag.shape[1], bound.n_entities
+        bound, columns = bound.around(entities)
+        bag = bag.reshape(-1, n_all, k)[:, columns].reshape(-1, k)
+        entities = np.arange(len(entities))
     wanted = np.full(bound.n_entities * bound.n_dims, -1, dtype=np.int64)
     wanted[entities] = np.arange(len(entities))
     size = max(1, BLOCK_NUMBERS // max(bound.cost_of_row(), 1))

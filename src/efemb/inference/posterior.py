@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -12,26 +12,25 @@ from efemb.inference.solving import Problems
 from efemb.priors import Prior
 from efemb.types import Bools, Floats, Ints
 
-# (vectors (m, p), which (m,)) -> log-likelihoods (m,), gradients (m, p) in the vectors
-Likelihood = Callable[[Floats, Ints], tuple[Floats, Floats]]
 NOISE = {"float32": 1e-6, "float64": 1e-13}  # relative error of a sum over many rows
 
 
-class Posterior:
+class Posterior(ABC):
     """log p(v | all else) of n problems in p numbers each; theta = log v where v is positive.
 
     Parameters
     ----------
-    likelihood : of the numbers v themselves
     positive : (p,) whether a number is positive
     priors : (prior, the numbers it is about)
     """
 
-    def __init__(
-        self, likelihood: Likelihood, positive: Bools, priors: list[tuple[Prior | None, slice]]
-    ) -> None:
-        self.likelihood, self.positive = likelihood, positive
+    def __init__(self, positive: Bools, priors: list[tuple[Prior | None, slice]]) -> None:
+        self.positive = positive
         self.priors = [(prior, part) for prior, part in priors if prior is not None]
+
+    @abstractmethod
+    def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
+        """Log-likelihoods (m,) of numbers v (m, p) of some problems, and gradients (m, p) in v."""
 
     def theta(self, vectors: Floats) -> Floats:
         """Unconstrained numbers of given ones."""
@@ -111,7 +110,7 @@ class EntityPosterior(Posterior):
         parts = [(prior, slice(0, k))]
         if spec.intercept:
             parts.append((spec.intercept_prior, slice(k, k + 1)))
-        super().__init__(self._likelihood, positive, parts)
+        super().__init__(positive, parts)
 
     def joined(self, rho: Floats, intercept: Floats | None) -> Floats:
         """Vectors and intercepts side by side."""
@@ -121,7 +120,8 @@ class EntityPosterior(Posterior):
         """Undo `joined`; intercepts are 0 where the model has none."""
         return (v[:, :-1], v[:, -1]) if self.intercept else (v, np.zeros(len(v)))
 
-    def _likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
+    def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
+        """Of the conditionals that are given."""
         value, rho, intercept = self.given.evaluate(*self.split(v), which)
         return value, self.joined(rho, intercept if self.intercept else None)
 

@@ -24,7 +24,7 @@ class SoftmaxPosterior(Posterior):
         if self.intercept:
             positive = np.append(positive, np.full(len(new), spec.positive_intercept))
             priors.append((spec.intercept_prior, slice(size, size + len(new))))
-        super().__init__(self._likelihood, positive, priors)
+        super().__init__(positive, priors)
 
     def block(self, vectors: Vectors) -> Floats:
         """The numbers in question, (1, p)."""
@@ -44,6 +44,7 @@ class SoftmaxPosterior(Posterior):
             found.intercept[self.new] = v[0, size:]
         return found
 
-    def _likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
+    def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
+        """Of the whole data."""
         value, slopes = self.solver.value_and_gradient(self.filled(v))
         return np.array([value]), self.block(slopes).astype(np.float64)
