@@ -185,3 +185,27 @@ def test_a_fitted_model_predicts_like_its_estimator_and_can_be_resumed(preset: A
     before = model.objective(X, model.parameters_)[0]
     resumed.set_params(max_iter=5, early_stopping=False).fit(X)
     assert resumed.objective(X, resumed.parameters_)[0] > before
+
+
+def test_numbers_that_new_rows_lack_are_missing_not_zero() -> None:
+    """A pass over rows without some entities teaches nothing about these."""
+    X = 5.0 + neurons()[:, :4]
+    options: dict[str, Any] = {"context": efemb.Basket("none"), "dtype": "float64"}
+    model = efemb.GaussianEmbedding(2, random_state=0, **options)
+    model.partial_fit(efemb.Dataset(X, entities=list("abcd")))
+    other = clone(model).partial_fit(efemb.Dataset(X, entities=list("abcd")))
+    model.partial_fit(efemb.Dataset(X[:, :2], entities=list("ba")))
+    missing = np.full(X.shape, np.nan)
+    missing[:, [1, 0]] = X[:, :2]
+    other.partial_fit(efemb.Dataset(missing, entities=list("abcd")))
+    for one, two in zip(model.parameters_.arrays(), other.parameters_.arrays(), strict=True):
+        assert_array_equal(one, two)
+
+
+def test_entities_with_fixed_neighbours_do_not_grow_here() -> None:
+    X = neurons()[:, :5]
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0)
+    model.partial_fit(efemb.Dataset(X, entities=list("abcde")))
+    with pytest.raises(efemb.DataError, match=r"Neighbors.*'f'.*fold_in"):
+        model.partial_fit(efemb.Dataset(X, entities=list("abcdf")))
+    assert model.vocabulary_.labels.tolist() == list("abcde")

@@ -237,7 +237,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
         if spec.context.name() == "basket":
             data, weight, held = checking.drop_empty_rows(data, weight, held, report)
             checking.check_row_contexts(data, report)
-        if isinstance(spec.family, Gaussian):
+        if reset and isinstance(spec.family, Gaussian):  # later rows may lack what is known
             checking.check_variation(data, report)
         return data, weight, held, report
 

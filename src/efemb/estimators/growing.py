@@ -8,6 +8,7 @@ import numpy as np
 
 from efemb.data.aligning import with_new
 from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import shorten
 from efemb.engine.optimizers import OptimizerState
 from efemb.errors import DataError
 from efemb.parameters import Parameters
@@ -31,11 +32,17 @@ def grown(
         return X, parameters, state
     if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):
         raise DataError("only models with one vector pair an entity can grow their vocabulary")
-    data = with_new(X, known, len(known), absent=0.0)
+    absent = np.nan if estimator.family_.missing else 0.0
+    data = with_new(X, known, len(known), absent=absent)
     assert data.entities is not None
+    n_new = data.n_entities - len(known)
+    if n_new and estimator._lists is not None:
+        raise DataError(
+            f"{estimator._spec().context!r} has no context for {shorten(data.entities[len(known)])}"
+            ", which was not in the fit: fold_in(data) finds its neighbours"
+        )
     estimator.vocabulary_ = data.entities
     estimator.n_features_in_ = data.n_entities
-    n_new = data.n_entities - len(known)
     return data, _more_rows(parameters, n_new, rng), _more(state, n_new)
 
 
