@@ -43,6 +43,23 @@ def test_evaluate_leaves_out_what_the_model_does_not_know(run, model, trips, tmp
     assert "none of the 2 entities" in run("evaluate", model, strange).err
 
 
+def test_popularity_sees_what_the_model_sees(run, trips: Path, tmp_path: Path) -> None:
+    """b-emb takes every count for 1: beside it, popularity does so as well."""
+    ones = tmp_path / "ones.csv"
+    lines = [line.rpartition(",")[0] + ",1" for line in trips.read_text("utf-8").splitlines()[1:-3]]
+    ones.write_text("\n".join(["InvoiceNo,Description,Quantity", *lines]), "utf-8")
+    told = {}
+    for path in (trips, ones):
+        folder = tmp_path / f"{path.stem}-model"
+        options = ("--model", "b-emb", "-k", "2", "--json", *QUICK)
+        fitted = json.loads(run("fit", path, "--out", folder, "--test", "0.2", *options).out)
+        compared = json.loads(run("compare", path, "--test", "0.2", *options).out)
+        judged = json.loads(run("evaluate", folder, path, "--train", path, "--json").out)
+        beside = [row["popularity"] for row in judged]
+        told[path.stem] = [fitted["popularity"], compared["popularity"], *beside]
+    assert told["trips"] == pytest.approx(told["ones"], nan_ok=True)
+
+
 def test_evaluate_arrays(run, tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(40, 8))
     np.save(tmp_path / "x.npy", X)

@@ -85,3 +85,31 @@ def test_held_out_numbers_are_judged_by_the_variance_given_the_others() -> None:
         others = np.flatnonzero(np.isnan(held[t]))
         expected = conditional_density(model, new[t], n, others)
         assert density == pytest.approx(expected, rel=1e-8)
+
+
+# -- popularity beside a model ------------------------------------------------------------------
+
+
+def whole_numbers(n_rows: int, seed: int) -> Any:
+    return np.random.default_rng(seed).poisson([0.4, 0.8, 1.0, 2.0, 3.0], (n_rows, 5)).astype(float)
+
+
+def test_popularity_beside_a_model_of_real_numbers_is_one_of_real_numbers() -> None:
+    """Even where all of them are whole, as counts of spikes are."""
+    train, test = whole_numbers(60, 0), whole_numbers(20, 1)
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0).fit(train)
+    for made in (model, model.fitted()):
+        table = efemb.evaluation.compare({"g-emb": made}, test, train=train, bootstrap=1)
+        found = dict(zip(table["model"], table["score"], strict=True))
+        error = np.mean((test - train.mean(axis=0)) ** 2)
+        assert found["popularity"] == pytest.approx(error, rel=1e-12)
+
+
+def test_popularity_beside_a_model_of_ones_sees_ones() -> None:
+    train, test = whole_numbers(60, 0), whole_numbers(20, 1)
+    model = efemb.BernoulliEmbedding(2, binarize=True, max_iter=5, random_state=0).fit(train)
+    table = efemb.evaluation.compare({"b-emb": model}, test, train=train, bootstrap=1)
+    found = dict(zip(table["model"], table["score"], strict=True))
+    share = np.log((train > 0).sum(axis=0) / (train > 0).sum())
+    bought = (test > 0) & ((test > 0).sum(axis=1, keepdims=True) > 1)
+    assert found["popularity"] == pytest.approx(share[np.nonzero(bought)[1]].mean(), rel=1e-12)

@@ -100,7 +100,8 @@ def held_out_scores(model: Any, train: Any, test: Any) -> dict[str, float]:
 
     found = {"score": float(model.score(test))}
     if not isinstance(train, Corpus):
-        from efemb.baselines import Popularity
+        from efemb.evaluation.comparing import popularity_beside
 
-        found["popularity"] = float(Popularity().fit(train).score(test))
+        rival, seen = popularity_beside(model, train, test)
+        found["popularity"] = float(rival.score(seen))
     return found

@@ -119,9 +119,9 @@ def _scored(
     say: Any,
     progress: bool,
 ) -> tuple[Table, float]:
-    from efemb.baselines import Popularity
     from efemb.cli._models import made, without_warnings
     from efemb.evaluation import compare, score_grid
+    from efemb.evaluation.comparing import POPULARITY, popularity_beside
 
     train, held = parts
     models = {name: made(name, lengths[0], train, **options) for name in names}
@@ -135,8 +135,9 @@ def _scored(
             progress=progress,
         )
         # On the same entries, by the same measure as the models.
-        rival = compare({"popularity": Popularity().fit(train)}, held, bootstrap=1)
-    return table, float(rival["score"][0])
+        rival, seen = popularity_beside(models[names[0]], train, held)
+        judged = compare({POPULARITY: rival}, seen, bootstrap=1)
+    return table, float(judged["score"][0])
 
 
 def _readable(table: Table) -> Table:

@@ -76,7 +76,7 @@ def _words(model: Any, test: Any, progress: bool) -> Table:
 
 
 def _entries(model: Any, test: Any, train: Any, protocol: str, seed: int, progress: bool) -> Table:
-    from efemb.evaluation.comparing import protocol_of
+    from efemb.evaluation.comparing import popularity_beside, protocol_of
     from efemb.table import Table
 
     chosen: Any = protocol_of(protocol, seed)
@@ -84,9 +84,7 @@ def _entries(model: Any, test: Any, train: Any, protocol: str, seed: int, progre
     table: Table = judge(model, test).summary()
     if train is None:
         return table
-    from efemb.baselines import Popularity
-
-    rival = judge(Popularity().fit(train), test).summary()
+    rival = judge(*popularity_beside(model, train, test)).summary()
     scores = {(line["metric"], line["by"]): line["score"] for line in rival}
     beside = [scores.get((line["metric"], line["by"]), float("nan")) for line in table]
     return Table({**{name: table[name] for name in table.columns}, "popularity": beside})

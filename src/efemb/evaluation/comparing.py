@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from efemb.data.aligning import in_order
+from efemb.data.dataset import Dataset
 from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.evaluation.metrics import metric_of
-from efemb.evaluation.models import as_dataset
+from efemb.evaluation.models import as_dataset, family_of, possible
 from efemb.evaluation.pairing import Difference, check_same_entries, differences, scores
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
@@ -85,12 +86,14 @@ def compare(
     made_before = all(isinstance(model, Predictions) for model in named.values())
     if X is None and (train is not None or not made_before):
         raise ParameterError("X is missing: which data are the models to be judged on?")
+    seen = dict.fromkeys(named, X)
     if train is not None and POPULARITY not in named:
-        named[POPULARITY] = _popularity(train, X)
+        first = next((one for one in named.values() if not isinstance(one, Predictions)), None)
+        named[POPULARITY], seen[POPULARITY] = popularity_beside(first, train, X)
     found = {}
     with progress_bar("judging models", len(named), progress) as advance:
         for name, model in named.items():
-            found[name] = model if isinstance(model, Predictions) else judge(model, X)
+            found[name] = model if isinstance(model, Predictions) else judge(model, seen[name])
             advance(1)
     return side_by_side(found, metric, by, reference, bootstrap, seed)
 
@@ -195,9 +198,19 @@ def named_models(models: Any) -> dict[str, Any]:
     return named
 
 
-def _popularity(train: Any, X: Any) -> Any:
-    """Popularity of the entities of X."""
+def popularity_beside(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
+    """Popularity of the entities of X and X itself, both as the model takes its data.
+
+    Real numbers that happen to be whole stay real, and counts that count as 1 are ones: otherwise
+    the scores of the two would not be of the same thing.
+    """
     from efemb.baselines import Popularity
 
-    ordered, _ = in_order(as_dataset(train), as_dataset(X).entities)
-    return Popularity().fit(ordered)
+    data = as_dataset(X)
+    ordered, _ = in_order(as_dataset(train), data.entities)
+    if model is None:
+        return Popularity().fit(ordered), data
+    # `efemb compare` asks before the fit.
+    family = model._spec().family if hasattr(model, "_spec") else family_of(model)
+    rival = Popularity("auto" if family.normalized_score else "gaussian")
+    return rival.fit(possible(model, ordered, family)), possible(model, data, family)

@@ -43,7 +43,7 @@ class Judged:
             raise ParameterError(
                 "text has no rows x entities: score it with efemb.evaluation.held_out_words"
             )
-        given = possible(model, as_dataset(X))
+        given = possible(model, as_dataset(X), family)
         return cls(model, family, given, *in_order(given, vocabulary_of(model)))
 
     @property
@@ -94,13 +94,13 @@ def as_dataset(X: Any) -> Dataset:
     return X if isinstance(X, Dataset) else read_matrix(X)
 
 
-def possible(model: Any, data: Dataset) -> Dataset:
+def possible(model: Any, data: Dataset, family: Family) -> Dataset:
     """Data that the model can have produced: ones where it counts every value as 1, or an error."""
     if getattr(model, "binarize", False):
         check_not_negative(data)
         data = binarized(data)
     # Whether fractions are welcome is the model's to say.
-    check_support(data, family_of(model), allow_real=True, way_out="remove or correct such values")
+    check_support(data, family, allow_real=True, way_out="remove or correct such values")
     return data
 
 

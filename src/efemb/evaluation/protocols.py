@@ -158,7 +158,7 @@ def _held(judged: Judged, entries: Any) -> Dataset:
     held, _ = in_order(as_dataset(entries), given.entities)
     if held.shape != given.shape:
         raise DataError(f"entries has shape {held.shape}, but X has {given.shape}")
-    return possible(judged.model, held)
+    return possible(judged.model, held, judged.family)
 
 
 def _expected(judged: Judged, data: Dataset) -> Expected:
