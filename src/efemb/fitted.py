@@ -122,6 +122,25 @@ class FittedEmbedding(Queries):
         dims = (bound.n_entities, bound.n_slots, bound.n_dims, self.n_components)
         return self.spec, bound, ParameterSpace(self.spec, *dims).vectors(self.parameters)
 
+    def _embedded(self, data: Any) -> Floats:
+        """Context sums of whole rows, or of documents."""
+        from efemb import prediction
+        from efemb.data.corpus import Corpus
+        from efemb.engine.space import ParameterSpace
+
+        spec, reverse = self.spec, self.spec.combine.reverse
+        if isinstance(data, Corpus):
+            alpha = self.parameters.rho if reverse else self.parameters.alpha
+            return prediction.document_embedding(data, alpha, spec.context.scale)
+        dims = (data.n_entities, self.n_slots, data.n_dims, self.n_components)
+        vectors = ParameterSpace(spec, *dims).vectors(self.parameters)
+        alpha = vectors.target if reverse else vectors.bag
+        return prediction.row_embedding(spec, data, alpha.astype(data.values.dtype))
+
+    def transform(self, X: Any) -> Floats:
+        """Embed rows as the estimators do: each row's whole context sum X alpha / d, (rows, K)."""
+        return self._embedded(self._read(X))
+
     def conditional(self, X: Any) -> Floats:
         """Conditional mean of every entry given its context; see the estimators."""
         from efemb import prediction

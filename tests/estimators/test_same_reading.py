@@ -53,7 +53,8 @@ def test_columns_in_another_order_are_never_taken_by_their_place(
     model, frame, mixed = known[form], make(X, NAMES), make(X[:, ::-1], NAMES[::-1])
     assert model.score(frame) == pytest.approx(known["estimator"].score(X), rel=1e-12)
     assert_array_equal(model.conditional(frame), known["estimator"].conditional(X))
-    for ask in (model.score, model.conditional):
+    assert_array_equal(model.transform(frame), known["estimator"].transform(X))
+    for ask in (model.score, model.conditional, model.transform):
         with pytest.raises(efemb.DataError, match=r"'e'.*'a'.*aligned"):
             ask(mixed)
     right = efemb.data.aligned(efemb.Dataset(mixed), model.fitted().vocabulary)
@@ -70,16 +71,31 @@ def test_a_fit_to_a_frame_is_as_strict(form: str, tmp_path: Path) -> None:
             model.score(wrong)
 
 
-def test_transform_and_questions_about_pairs_match_names_too() -> None:
+def test_questions_about_pairs_match_names_too() -> None:
     X = counts()
     model = fitted_to(efemb.Dataset(X, entities=NAMES))
     frame = pd.DataFrame(X, columns=NAMES)
-    assert_array_equal(model.transform(frame), model.transform(X))
-    for ask in (model.transform, lambda some: model.complements("a", data=some)):
-        with pytest.raises(efemb.DataError, match="aligned"):
-            ask(frame[NAMES[::-1]])
+    with pytest.raises(efemb.DataError, match="aligned"):
+        model.complements("a", data=frame[NAMES[::-1]])
     told = model.complements("a", data=frame)
     assert told["count"].tolist() == model.complements("a", data=X)["count"].tolist()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        efemb.PoissonEmbedding(2, combine="reverse", **QUICK),
+        efemb.PoissonEmbedding(2, structure="tied", **QUICK),
+        efemb.GaussianEmbedding(2, context=efemb.Lagged((-1, 1), of=efemb.Neighbors(2)), **QUICK),
+        efemb.BernoulliEmbedding(2, binarize=True, **QUICK),
+    ],
+    ids=["reverse", "tied", "lagged", "binarize"],
+)
+def test_rows_are_embedded_alike(model: Any, tmp_path: Path) -> None:
+    X = counts()
+    known = forms(model.fit(X), tmp_path)
+    for one in known.values():
+        assert_array_equal(one.transform(X), model.transform(X))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -14,7 +14,6 @@ from efemb import prediction
 from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.contexts.window import WindowBags
-from efemb.data.corpus import Corpus
 from efemb.engine.blocks import workers
 from efemb.engine.solvers import choose_solver, make_solver
 from efemb.engine.space import ParameterSpace
@@ -82,16 +81,8 @@ class Predictions(Queries):
 
     def transform(self, X: Any) -> Floats:
         """Embed rows: each row's whole context sum X alpha / d, (rows, K)."""
-        check_is_fitted(self, "parameters_")
-        data = self._read(X, reset=False)
-        spec = self._fitted_spec()
-        if isinstance(data, Corpus):
-            alpha = self.embedding_ if spec.combine.reverse else self.context_
-            return prediction.document_embedding(data, alpha, spec.context.scale)
-        dims = (data.n_entities, self._n_slots, data.n_dims, self._k())
-        vectors = ParameterSpace(spec, *dims).vectors(self.parameters_)
-        alpha = vectors.target if spec.combine.reverse else vectors.bag
-        return prediction.row_embedding(spec, data, alpha.astype(data.values.dtype))
+        fitted = self.fitted()
+        return fitted._embedded(self._read(X, reset=False))
 
     def context_sums(self, X: Any, entries: Any) -> Floats:
         """s_tn / d_tn of some cells.
