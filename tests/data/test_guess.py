@@ -31,6 +31,22 @@ RETAIL = "InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,Custome
         ("household_id,basket_id,product_id,quantity", "1,2,3,4", (1, 2, 3)),
         ("sku,basket,qty", "a,1,2", ("basket", "sku", "qty")),
         ("userId,movieTitle", "1,Heat", ("userId", "movieTitle", None)),
+        ("order_date,order_id,item", "2020,1,a", ("order_id", "item", None)),
+        ("orderdate,orderid,productid", "2020,1,7", ("orderid", "productid", None)),
+        ("basket,item,country_code", "1,a,44", ("basket", "item", None)),
+        ("order_id,product_id,add_to_cart_order", "1,7,3", ("order_id", "product_id", None)),
+        ("order_id,order_dow,order_number,sku", "1,2,1,x", ("order_id", "sku", None)),
+        ("transaction_date,customer,item", "2020,c,x", ("customer", "item", None)),
+        ("ticket_price,receipt,customer_name,article", "2,1,Bo,x", ("receipt", "article", None)),
+        ("trip,item_price,item_category,product_id", "1,2,x,7", ("trip", "product_id", None)),
+        ("trip,name,product_id", "1,Bo,7", ("trip", "name", None)),
+        ("trip,item,amount", "1,a,2", ("trip", "item", "amount")),
+        ("trip,item,amount", "1,a,2.5", ("trip", "item", None)),
+        ("trip,item,amount,quantity", "1,a,2,3", ("trip", "item", "quantity")),
+        ("number_of_items,trip,item", "2,1,a", ("trip", "item", "number_of_items")),
+        ("trip,item,account,units_sold,number_of_orders", "1,a,2,3,4", ("trip", "item", 3)),
+        ("Member_number,Date,itemDescription", "1,2,a", ("Member_number", "itemDescription", None)),
+        ("BASKET_ID,DAY,PRODUCT_ID,QUANTITY", "1,2,3,4", ("BASKET_ID", "PRODUCT_ID", "QUANTITY")),
     ],
 )
 def test_columns(tmp_path: Path, header: str, line: str, found: tuple) -> None:
@@ -40,6 +56,35 @@ def test_columns(tmp_path: Path, header: str, line: str, found: tuple) -> None:
     assert guess.kind == "baskets"
     assert (guess.basket, guess.item, guess.count) == expected
     assert all(f"'{name}'" in guess.why for name in expected if name is not None)
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "asked"),
+    [
+        ("order,session,item", ["1,1,a", "2,1,b", "3,2,a"], "is 'order' or 'session' the basket"),
+        ("item1,item2,trip", ["a,b,1", "b,a,2", "b,c,1"], "is 'item1' or 'item2' the item"),
+        ("trip,item,units,qty", ["1,a,1,2", "2,b,2,3"], "is 'qty' or 'units' the count"),
+        ("user,product,days_since_order", ["1,a,3"], "is 'days_since_order' the basket"),
+    ],
+)
+def test_what_is_not_clear_is_asked(
+    tmp_path: Path, header: str, lines: list[str], asked: str
+) -> None:
+    path = table(tmp_path, header, *lines)
+    with pytest.raises(DataError, match=rf"{asked}\? .* there are {header.replace(',', ', ')}"):
+        guess_contents(path)
+    role, name = asked.rsplit(maxsplit=1)[-1], asked.split("'")[1]
+    assert getattr(guess_contents(path, **{role: name}), role) == name
+
+
+def test_two_columns_that_sort_the_lines_alike_are_no_question(tmp_path: Path) -> None:
+    path = table(tmp_path, "session,order,item", "x,1,a", "x,1,b", "y,2,a")
+    assert guess_contents(path).basket == "order"
+
+
+def test_a_matrix_whose_entities_sound_like_roles(tmp_path: Path) -> None:
+    path = table(tmp_path, "mint trip,gift item,loaf", "0,1,2", "1,0,2")
+    assert guess_contents(path).kind == "matrix"
 
 
 def test_a_column_of_one_value_is_no_basket_if_there_is_another(tmp_path: Path) -> None:

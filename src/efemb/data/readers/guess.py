@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,21 +13,25 @@ import numpy as np
 
 from efemb.data.dataset import Dataset
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.roles import (
+    BASKET,
+    COUNT,
+    ITEM,
+    USER,
+    Role,
+    Sample,
+    candidates,
+    is_number,
+    rivals,
+)
 from efemb.data.readers.source import existing_file
 from efemb.data.readers.text import CsvSource
 from efemb.errors import DataError, suggest
 
 Kind = Literal["baskets", "matrix", "text"]
 SAMPLE = 2000
-CLEAN = 0.9  # part of a column that must be numbers for it to hold counts
 ARRAYS, TABLES = {".npy", ".npz"}, {".csv", ".tsv", ".tab", ".parquet", ".pq"}
 PACKED = {".gz", ".bz2", ".xz"}
-# Words that columns of transactions are called by, the most telling first.
-BASKET = ("basket", "invoice", "order", "transaction", "trip", "receipt", "session", "ticket")
-ITEM = ("description", "title", "product", "item", "article", "movie", "sku", "stock", "name")
-COUNT = ("quantity", "qty", "count", "units", "amount", "number", "rating")
-USER = ("customer", "user", "household", "client", "member")
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 @dataclass(frozen=True)
@@ -73,15 +76,21 @@ def guess_contents(
     for name in told.values():
         if name is not None and name not in (*sample, "none"):
             raise DataError(f"{file} has no column {name!r}; {suggest(name, sample)}")
-    found = _transactions(sample, **told)
+    found = _transactions(sample, told, file)
     if found is not None:
-        return found
-    if not any(told.values()) and all(_is_number(values) for values in sample.values()):
+        return _described(*found)
+    if not any(told.values()) and _all_numbers(sample):
         return Guess("matrix", "every column holds numbers")
     raise DataError(
         f"{file}: which columns are basket and item? Name them with basket= and item= "
         f"(--basket and --item); there are {', '.join(sample)}"
     )
+
+
+def _described(basket: str, item: str, count: str | None) -> Guess:
+    why = f"baskets in {basket!r}, items in {item!r}, "
+    why += "each line counts 1" if count is None else f"counts in {count!r}"
+    return Guess("baskets", why, basket, item, count)
 
 
 def guess_family(data: Dataset) -> tuple[str, str]:
@@ -119,55 +128,51 @@ def _sample(path: Path, encoding: str) -> dict[str, list[Any]]:
 
 
 def _transactions(
-    sample: Mapping[str, list[Any]], basket: str | None, item: str | None, count: str | None
-) -> Guess | None:
-    """Transactions, if there are columns for baskets and items."""
-    basket = basket or _named(sample, BASKET, _differs, but=(item, count))
-    basket = basket or _named(sample, BASKET, but=(item, count))
-    item = item or _named(sample, ITEM, lambda values: not _is_number(values), but=(basket, count))
-    item = item or _named(sample, ITEM, but=(basket, count))
-    if basket is None and item is not None:
-        basket = _named(sample, USER, but=(item, count))
-    if basket is None or item is None:
+    sample: Sample, told: Mapping[str, str | None], file: Path
+) -> tuple[str, str, str | None] | None:
+    """Columns of baskets, items and counts; None where there are none for baskets and items.
+
+    A table of numbers may be a matrix: there only names that leave no doubt are a question.
+    """
+    basket, item, count = (told[role] for role in ("basket", "item", "count"))
+    in_doubt = any(told.values()) or not _all_numbers(sample)
+    baskets = _choices(sample, BASKET, basket, (item, count), in_doubt)
+    items = _choices(sample, ITEM, item, (basket, count, *baskets[:1]), in_doubt)
+    if not baskets and items:
+        baskets = _choices(sample, USER, None, (item, count, *items[:1]), in_doubt)
+    if not baskets or not items:
         return None
+    if len(baskets) > 1 or len(items) > 1:
+        raise _unclear(file, sample, {"basket": baskets, "item": items})
     if count is None:
-        count = _named(sample, COUNT, _holds_numbers, but=(basket, item))
-    elif count == "none":
-        count = None
-    why = f"baskets in {basket!r}, items in {item!r}, "
-    why += "each line counts 1" if count is None else f"counts in {count!r}"
-    return Guess("baskets", why, basket, item, count)
+        counts = _choices(sample, COUNT, None, (*baskets, *items), in_doubt)
+        if len(counts) > 1:
+            raise _unclear(file, sample, {"count": counts})
+        return baskets[0], items[0], counts[0] if counts else None
+    return baskets[0], items[0], None if count == "none" else count
 
 
-def _named(
-    sample: Mapping[str, list[Any]],
-    words: Sequence[str],
-    suits: Any = lambda values: True,
-    but: tuple[str | None, ...] = (),
-) -> str | None:
-    """The column whose name holds the most telling word."""
-    for word in words:
-        for name, values in sample.items():
-            parts = [part.lower() for part in _WORDS.findall(name)]
-            if name not in but and any(part.startswith(word) for part in parts) and suits(values):
-                return name
-    return None
+def _choices(
+    sample: Sample, role: Role, told: str | None, but: Sequence[str | None], in_doubt: bool
+) -> list[str]:
+    """The column for a role; several, or one twice, where it takes a person to choose."""
+    if told is not None:
+        return [told]
+    found = candidates(sample, role, but)
+    if found["sure"]:
+        return [found["sure"][0], *rivals(found["sure"], sample, role)]
+    return found["perhaps"] * 2 if in_doubt else []
 
 
-def _differs(values: Sequence[Any]) -> bool:
-    return len(set(values)) > 1
+def _unclear(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
+    asked = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
+    told = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
+    options = " and ".join(f"{role}= (--{role})" for role in asked)
+    none = '; "none" counts each line as 1' if "count" in asked else ""
+    return DataError(
+        f"{file}: {' '.join(told)} Name it with {options}{none}; there are {', '.join(sample)}"
+    )
 
 
-def _is_number(values: Sequence[Any]) -> bool:
-    """Whether the values that are there are numbers."""
-    there = [value for value in values if value not in ("", None)]
-    try:
-        return bool(np.isfinite(np.array(there, dtype=np.float64)).any())
-    except (TypeError, ValueError):
-        return False
-
-
-def _holds_numbers(values: Sequence[Any]) -> bool:
-    """Whether nearly all values that are there are numbers: real files have some dirt."""
-    there = [value for value in values if value not in ("", None)]
-    return bool(there) and sum(_is_number([one]) for one in there) > CLEAN * len(there)
+def _all_numbers(sample: Sample) -> bool:
+    return all(is_number(values) for values in sample.values())

@@ -1,0 +1,137 @@
+"""Which columns of transactions are baskets, items and counts, told by the words in their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Sample: TypeAlias = Mapping[str, list[Any]]
+Fit: TypeAlias = Literal["sure", "perhaps"]
+
+CLEAN = 0.9  # part of a column that must be numbers for it to hold counts
+# The last word of a name says what the column is (an order date is a date), unless it only says
+# by what the thing goes (an order number is an order).
+_IDENTIFIERS = ("id", "no", "nr", "num", "number", "code", "key", "ref", "identifier", "uuid")
+_NAMES = ("description", "title", "name")
+_NUMBER_OF = ("n", "num", "no", "number", "count", "total")
+_SOLD = ("sold", "bought", "ordered", "purchased")
+# What columns of transactions are called, the most telling first.
+_BASKETS = ("basket", "invoice", "order", "transaction", "trip", "receipt", "session", "ticket")
+_ITEMS = ("product", "item", "article", "movie", "sku", "stock")
+_COUNTS = ("quantity", "qty", "count", "units", "amount", "number", "rating")
+_USERS = ("customer", "user", "household", "client", "member")
+_WHOLE = ("amount", "number")  # with fractions these are money or measures
+_CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])")
+_WORDS = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a column is called (`nouns`), and the words that may stand `before` and `after`."""
+
+    nouns: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+BASKET = Role(_BASKETS, before=_BASKETS + _USERS, after=_IDENTIFIERS)
+ITEM = Role(_ITEMS, before=_ITEMS + _BASKETS, after=_IDENTIFIERS + _NAMES)
+USER = Role(_USERS, after=(*_IDENTIFIERS, "name"))
+COUNT = Role(_COUNTS, before=(*_NUMBER_OF, "of", *_ITEMS), after=_SOLD)
+
+
+def candidates(sample: Sample, role: Role, but: Sequence[str | None]) -> dict[Fit, list[str]]:
+    """Columns that by their names play `role`, the best first, and those that perhaps do."""
+    found: dict[Fit, list[str]] = {"sure": [], "perhaps": []}
+    for name, values in sample.items():
+        fit = None if name in but else _fit(words(name), role)
+        if fit is not None and (role is not COUNT or _counts(name, values)):
+            found[fit].append(name)
+    found["sure"].sort(key=lambda name: _rank(name, sample[name], role))
+    return found
+
+
+def rivals(columns: Sequence[str], sample: Sample, role: Role) -> list[str]:
+    """Columns as good as the best one that say something else of the lines."""
+    if not columns:
+        return []
+    best = _rank(columns[0], sample[columns[0]], role)[:2]
+    equal = [name for name in columns[1:] if _rank(name, sample[name], role)[:2] == best]
+    alike = list.__eq__ if role is COUNT else _one_to_one
+    return [name for name in equal if not alike(sample[columns[0]], sample[name])]
+
+
+def words(name: str) -> list[str]:
+    """The words of a name in lower case; nouns without plural, `orderid` taken apart.
+
+    >>> words("InvoiceNo"), words("orderid"), words("orderdate"), words("SKUs of 2")
+    (['invoice', 'no'], ['order', 'id'], ['orderdate'], ['sku', 'of'])
+    """
+    parts = [part.lower() for part in _WORDS.findall(_CAMEL.sub(" ", name))]
+    return [word for part in parts for word in _taken_apart(part)]
+
+
+def _taken_apart(part: str) -> list[str]:
+    for noun in (*_BASKETS, *_ITEMS, *_COUNTS, *_USERS):
+        tail = part.removeprefix(noun)
+        if tail in ("", "s"):
+            return [noun]
+        if tail != part and tail in _IDENTIFIERS + _NAMES:
+            return [noun, tail]
+    return [part]
+
+
+def _fit(parts: list[str], role: Role) -> Fit | None:
+    """Whether a column of such a name plays `role`."""
+    if role is ITEM and len(parts) == 1 and parts[0] in _NAMES:
+        return "sure"
+    number_of = len(parts) > 1 and parts[0] in _NUMBER_OF
+    if role is COUNT and number_of and parts[-1] in _ITEMS:
+        return "sure"
+    rest = list(parts)
+    while len(rest) > 1 and rest[-1] in role.after:
+        rest.pop()
+    if not rest or rest[-1] not in role.nouns or (number_of and role is not COUNT):
+        return None
+    # Stock alone is what is left in the shop; an order number is not a number of orders.
+    if parts == ["stock"] or (rest[-1] == "number" and len(parts) > 1):
+        return None
+    return "sure" if set(rest[:-1]) <= set(role.before) else "perhaps"
+
+
+def _rank(name: str, values: list[Any], role: Role) -> tuple[int, int, int]:
+    """The smaller, the better: columns with more than one value; of items names before codes."""
+    parts = words(name)
+    noun = next((i for i, noun in enumerate(role.nouns) if noun in parts), len(role.nouns))
+    if role is ITEM:
+        # A name of what? Of the item only if nothing else is.
+        named = [i for i, one in enumerate(_NAMES) if parts[-1] == one and parts != ["name"]]
+        return int(is_number(values)), min(named, default=len(_NAMES)), noun
+    doubtful = "basket" not in parts if role is BASKET else parts[-1] in (*_WHOLE, "rating")
+    return int(len(set(values)) < 2), int(doubtful), noun
+
+
+def _one_to_one(one: list[Any], two: list[Any]) -> bool:
+    pairs = set(zip(one, two, strict=True))
+    return len(pairs) == len(set(one)) == len(set(two))
+
+
+def _counts(name: str, values: list[Any]) -> bool:
+    """Whether nearly all values that are there are numbers: real files have some dirt."""
+    there = [value for value in values if value not in ("", None)]
+    numbers = [float(one) for one in there if is_number([one])]
+    whole = words(name)[-1] not in _WHOLE or all(number.is_integer() for number in numbers)
+    return bool(there) and len(numbers) > CLEAN * len(there) and whole
+
+
+def is_number(values: Sequence[Any]) -> bool:
+    """Whether the values that are there are numbers."""
+    there = [value for value in values if value not in ("", None)]
+    try:
+        return bool(np.isfinite(np.array(there, dtype=np.float64)).any())
+    except (TypeError, ValueError):
+        return False
