@@ -13,6 +13,7 @@ import numpy as np
 
 from efemb.data.dataset import Dataset
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.index import index_names
 from efemb.data.readers.roles import (
     BASKET,
     COUNT,
@@ -73,6 +74,8 @@ def guess_contents(
     if suffix not in TABLES and not any(told.values()):
         return Guess("text", "each line is a document")
     sample = _sample(file, encoding)
+    for index in index_names(list(sample), [name for name in told.values() if name is not None]):
+        del sample[index]
     for name in told.values():
         if name is not None and name not in (*sample, "none"):
             raise DataError(f"{file} has no column {name!r}; {suggest(name, sample)}")

@@ -42,7 +42,8 @@ def read_matrix(
     key : str, optional
         Name of the array in an .npz file of several.
     row_labels, recordings : str or array, optional
-        Of tables the name of a column, which is then no entity; or one value per row.
+        Of tables the name of a column, which is then no entity; or one value per row. An index
+        that pandas wrote (``Unnamed: 0``, a column without name, ...) gives the row labels.
     entities : labels, optional
         One label per entity, in place of the header.
     positions : array or path, optional
@@ -75,6 +76,8 @@ def read_matrix(
         names = {role: name for role, name in aside.items() if isinstance(name, str)}
         table = read_numeric_table(source, list(names.values()), separator, encoding)
         values, entities = table.values, table.header if entities is None else entities
+        if table.index is not None and row_labels is None:
+            names["row_labels"] = table.index
         found = aside | {role: _aside_column(table, name) for role, name in names.items()}
     return Dataset(values, entities=entities, positions=positions, **found)
 

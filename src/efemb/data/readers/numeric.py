@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.frames import eager_frame, number_column
+from efemb.data.readers.index import COUNTERS, index_names, noted_index
 from efemb.data.readers.interning import CountTable
 from efemb.data.readers.source import column_places, existing_file
 from efemb.data.readers.text import CsvSource
@@ -19,17 +20,21 @@ from efemb.errors import DataError
 
 
 class NumericTable(NamedTuple):
-    """The numbers, the labels of their columns, and the columns set aside."""
+    """The numbers, the labels of their columns, the columns set aside, and the name of an index."""
 
     values: NDArray[np.float64]
-    header: list[str]
-    aside: dict[str, list[Any]]
+    header: list[Any]
+    aside: dict[Any, list[Any]]
+    index: str | None = None
 
 
 def read_numeric_table(
     source: Any, aside: Sequence[str], separator: str | None, encoding: str
 ) -> NumericTable:
-    """All columns but those set aside as float64; an empty or null cell is NaN."""
+    """All columns but those set aside as float64; an empty or null cell is NaN.
+
+    What pandas wrote of its index is no entity: it is set aside, and named as the index.
+    """
     if not isinstance(source, str | os.PathLike):
         return _from_frame(source, "the table", aside)
     path = existing_file(source)
@@ -42,18 +47,22 @@ def read_numeric_table(
 
 def _from_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
     frame = eager_frame(source)
-    names = list(frame.columns)
-    column_places(aside, names, name)
-    header = [column for column in names if column not in aside]
-    wrong = [column for column in header if not _is_numeric(frame[column].dtype)]
+    # By place: the names of pandas' columns may be numbers.
+    columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))
+    column_places(aside, list(columns), name)
+    index = index_names(list(columns), aside) + noted_index(source, list(columns), aside)
+    apart = {*aside, *index}
+    kept = {label: column for label, column in columns.items() if label not in apart}
+    wrong = [label for label, column in kept.items() if not _is_numeric(column.dtype)]
     if wrong:
         raise DataError(
-            f"{name}: column {wrong[0]!r} ({frame[wrong[0]].dtype}) holds no numbers; drop it, or "
+            f"{name}: column {wrong[0]!r} ({kept[wrong[0]].dtype}) holds no numbers; drop it, or "
             f"name it as row_labels= or recordings= ({len(wrong)} such columns)"
         )
-    columns = [number_column(frame[column]) for column in header]
-    values = np.stack(columns, axis=1) if columns else np.empty((len(frame), 0))
-    return NumericTable(values, header, {column: frame[column].to_list() for column in aside})
+    numbers = [number_column(column) for column in kept.values()]
+    values = np.stack(numbers, axis=1) if numbers else np.empty((len(frame), 0))
+    cells = {label: columns[label].to_list() for label in apart}
+    return _without_counter(NumericTable(values, list(kept), cells, next(iter(index), None)))
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -61,19 +70,32 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 def _from_text(source: CsvSource, aside: Sequence[str]) -> NumericTable:
-    apart = column_places(aside, source.header, source.name)
-    kept = [place for place in range(len(source.header)) if place not in apart]
-    header = [source.header[place] for place in kept]
+    index = index_names(source.header, aside)
+    apart = dict(zip(aside, column_places(aside, source.header, source.name), strict=True))
+    apart |= {name: source.header.index(name) for name in index}
+    kept = [place for place in range(len(source.header)) if place not in apart.values()]
     bad = BadLines(source.name, source.unit)
-    cells: dict[str, list[Any]] = {name: [] for name in aside}
-    parts = []
+    cells: dict[Any, list[Any]] = {name: [] for name in apart}
+    parts = [np.empty((0, len(kept)))]
     for lines, rows in source.records(bad, lambda _: None):
         parts.append(_numbers(lines, rows, kept, source))
-        for name, place in zip(aside, apart, strict=True):
+        for name, place in apart.items():
             cells[name] += [row[place] for row in rows]
     if bad:
         raise bad.error("Correct them: each line needs a value or an empty cell for every column")
-    return NumericTable(np.concatenate([np.empty((0, len(kept))), *parts]), header, cells)
+    header = [source.header[place] for place in kept]
+    table = NumericTable(np.concatenate(parts), header, cells, next(iter(index), None))
+    return _without_counter(table)
+
+
+def _without_counter(table: NumericTable) -> NumericTable:
+    """A first column that reset_index() named and that counts the rows is an index."""
+    first = table.values[:, :1].ravel()
+    counts = len(first) > 1 and first[0] in (0, 1) and bool((np.diff(first) == 1).all())
+    if table.index is not None or table.header[:1] not in COUNTERS or not counts:
+        return table
+    name, aside = table.header[0], {**table.aside, table.header[0]: first.astype(int).tolist()}
+    return NumericTable(table.values[:, 1:], table.header[1:], aside, name)
 
 
 def _numbers(
