@@ -64,7 +64,6 @@ CSV_ERRORS = {
     "header only, no line end": ("trip,what,n", "a header but nothing below it"),
     "empty": ("", "is empty"),
     "blank": ("\n\n\n", "not even a header"),
-    "wrong separator": ("trip;what;n\n1;a;1\n", "separator=';'"),
     "open quote": ('trip,what,n\n1,a,1\n1,b,"2\n1,c,1\n', "quote opened in line 3 or below"),
     "open quote early": ('trip,what,n\n1,"a,1\n1,b,2\n', "quote opened in line 2 or below"),
     "open quote in the header": ('trip,"what,n\n1,b,2\n', "quote opened in line 1 or below"),
@@ -83,6 +82,36 @@ def test_csv(name: str, way: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"(?s){message}") as caught:
         read_baskets(file(tmp_path, content), **COLUMNS)
     assert "lines.csv" in str(caught.value)
+
+
+def test_a_separator_that_separates_nothing(tmp_path: Path) -> None:
+    path = file(tmp_path, "trip;what;n\n1;a;1\n")
+    with pytest.raises(DataError, match="Then pass separator=';'"):
+        read_baskets(path, **COLUMNS, separator=",")
+
+
+STRAY_QUOTES = {
+    "closed by the next one": '1,"pizza 12,2\n2,beer,1\n3,"x",1\n',
+    "closed at a cell's end": '1,"pizza 12,2\n2,beer,1\n3,pizza 12",1\n',
+    "closed in the next line": '1,"pizza,2\n2,beer",1\n3,milk,1\n',
+    "closed amid a cell in quotes": '1,"pizza 12,2\n2,beer,1\n3,"x, y",1\n',
+    "behind one that is harmless": '1,12" "pizza,1\n1,"pizza 12,2\n2,beer,1\n3,"x",1\n',
+}
+
+
+@pytest.mark.parametrize("on_bad", ["error", "drop"])
+@pytest.mark.parametrize("name", STRAY_QUOTES)
+def test_a_stray_quote_merges_no_lines(name: str, on_bad: Any, way: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "trip,what,n\n" + STRAY_QUOTES[name])
+    line = 3 if "behind" in name else 2
+    with pytest.raises(DataError, match=f"a quote opened in line {line} takes in .* written twice"):
+        read_baskets(path, **COLUMNS, on_bad=on_bad)
+
+
+def test_quotes_within_a_line_and_labels_of_several_lines(way: str, tmp_path: Path) -> None:
+    path = file(tmp_path, 'trip,what,n\n1,12" pizza,1\n1,"12"" pie",1\n1,"milk,\n1 l, fresh",2\n')
+    found = read_baskets(path, **COLUMNS).entities
+    assert list(found) == ['12" pie', '12" pizza', "milk,\n1 l, fresh"]
 
 
 def test_the_encoding_error_is_found_in_a_long_file(way: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from efemb.data import Dataset, read_baskets
@@ -25,6 +25,7 @@ from efemb.data.readers import baskets as baskets_module
 from efemb.data.readers import sums as sums_module
 from efemb.data.readers import text as text_module
 from efemb.data.readers.source import table_sources
+from efemb.errors import DataError
 
 COLUMNS = {"basket": "trip", "item": "what", "count": "n"}
 
@@ -222,7 +223,12 @@ def test_any_text_makes_the_round_trip(
     for trip, item, n in lines:
         expected[trip, item] += n
     with pytest.MonkeyPatch.context() as patch:
-        fast = read_baskets(path, **COLUMNS)
+        try:
+            fast = read_baskets(path, **COLUMNS)
+        except DataError as error:
+            if "takes in" not in str(error):
+                raise
+            reject()  # by chance each line of a label looks like a record
         plain_only(patch)
         same(fast, read_baskets(path, **COLUMNS))
     assert as_dict(fast) == expected

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,11 +18,13 @@ import pyarrow.csv as pc
 
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.encoding import UNREADABLE, open_bytes
+from efemb.data.readers.interning import Coded, Column
 from efemb.data.readers.parquet import coded
 from efemb.data.readers.source import Advance, Batch, NeedsTextReaderError, column_places
-from efemb.data.readers.text import END, CsvSource
+from efemb.data.readers.text import END, Change, CsvSource
 
 _BLOCK = 4 << 20
+_BLANK = re.compile("\n(?=\n)")
 
 
 class ArrowCsvSource:
@@ -43,26 +46,35 @@ class ArrowCsvSource:
         if self._plain.header_line != 1:
             raise NeedsTextReaderError("lines before the header")
         try:
-            yield from self._batches(places, advance)
+            yield from self._batches(places, self._plain.changes(places, numeric), advance)
         except (pa.ArrowException, UnicodeError, *UNREADABLE) as error:
             raise NeedsTextReaderError(str(error)) from error
 
-    def _batches(self, places: list[int], advance: Advance) -> Iterator[Batch]:
+    def _batches(
+        self, places: list[int], changes: list[Change], advance: Advance
+    ) -> Iterator[Batch]:
         names = [f"c{place}" for place in range(len(self._plain.header))]
         include = [names[place] for place in places]
         last = names[-1]
-        ended = False
+        ended, n_records = False, 1  # the header
         with open_bytes(self._plain.path) as raw:
             stream = _Utf8(raw, self._plain, advance)
             for batch in _open(stream, names, dict.fromkeys([*include, last]), self._plain):
                 end = batch.column(last)
                 ended = bool(len(end)) and end[-1].as_py() == END
                 kept = batch.slice(0, len(batch) - 1) if ended else batch
+                n_records += len(kept)
                 if len(kept):
-                    columns = [coded(kept.column(name)) for name in include]
-                    yield Batch(list(columns), np.full(len(kept), -1, np.int64))
+                    found = [coded(kept.column(name)) for name in include]
+                    columns: list[Column] = [
+                        Coded(change(list(cells)), codes)
+                        for (cells, codes), change in zip(found, changes, strict=True)
+                    ]
+                    yield Batch(columns, np.full(len(kept), -1, np.int64))
         if not ended:
             raise NeedsTextReaderError("a quote is not closed")
+        if n_records != stream.lines.n_filled:
+            raise NeedsTextReaderError("a record of several lines: is its quote meant?")
 
 
 def _open(stream: Any, names: list[str], include: dict[str, None], plain: CsvSource) -> Any:
@@ -89,6 +101,7 @@ class _Utf8(io.RawIOBase):
         self._decoder: Any = codecs.getincrementaldecoder(plain.encoding)()
         self._end = "\n" + plain.separator.join([END] * len(plain.header)) + "\n"
         self._advance = advance
+        self.lines = _FilledLines()
         self._ready = b""
         self._done = False
 
@@ -101,8 +114,32 @@ class _Utf8(io.RawIOBase):
             chunk = self._raw.read(_BLOCK)
             self._advance(len(chunk))
             text = self._decoder.decode(chunk, final=not chunk)
+            self.lines.add(text)
             self._done = not chunk
             self._ready = (text + self._end if self._done else text).encode()
         size = len(self._ready) if size < 0 else size
         given, self._ready = self._ready[:size], self._ready[size:]
         return given
+
+
+class _FilledLines:
+    """The number of lines of a text that are not blank."""
+
+    def __init__(self) -> None:
+        self._ended = 0
+        self._begun = False
+
+    @property
+    def n_filled(self) -> int:
+        return self._ended + self._begun
+
+    def add(self, text: str) -> None:
+        """Read on."""
+        if not text:
+            return
+        if "\r" in text:  # the other half of a cut line end is a blank line, which is not counted
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        blank = int(text[0] == "\n" and not self._begun)
+        blank += len(_BLANK.findall(text)) if "\n\n" in text else 0
+        self._ended += text.count("\n") - blank
+        self._begun = text[-1] != "\n"

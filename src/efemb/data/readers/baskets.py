@@ -61,7 +61,8 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         Then drop baskets of fewer different items. Filters run once, in this order, so an item
         may end up in fewer baskets than `min_count`, or in none.
     separator : str, optional
-        Of the fields; a tab for .tsv and .tab, else a comma.
+        Of the fields; else the first lines tell: comma, semicolon, tab or vertical bar. Where it
+        is no comma, numbers may have decimal commas.
     encoding : str
         Of the text.
     on_bad : {"error", "drop"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.index import index_names
 from efemb.data.readers.roles import (
     BASKET,
@@ -26,11 +24,10 @@ from efemb.data.readers.roles import (
     rivals,
 )
 from efemb.data.readers.source import existing_file
-from efemb.data.readers.text import CsvSource
+from efemb.data.readers.text import SAMPLE, CsvSource
 from efemb.errors import DataError, suggest
 
 Kind = Literal["baskets", "matrix", "text"]
-SAMPLE = 2000
 ARRAYS, TABLES = {".npy", ".npz"}, {".csv", ".tsv", ".tab", ".parquet", ".pq"}
 PACKED = {".gz", ".bz2", ".xz"}
 
@@ -124,10 +121,10 @@ def _sample(path: Path, encoding: str) -> dict[str, list[Any]]:
         batch = next(parquet.iter_batches(batch_size=SAMPLE), None)
         return {name: [] for name in header} if batch is None else dict(batch.to_pydict())
     plain = CsvSource(path, None, encoding)
-    records: Any = plain.records(BadLines(plain.name, plain.unit), lambda _: None)
-    with closing(records):
-        lines: list[list[str]] = next(records, ([], []))[1][:SAMPLE]
-    return {name: [row[place] for row in lines] for place, name in enumerate(plain.header)}
+    return {
+        name: plain.change([place])([row[place] for row in plain.sample])
+        for place, name in enumerate(plain.header)
+    }
 
 
 def _transactions(

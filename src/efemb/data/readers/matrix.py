@@ -50,7 +50,8 @@ def read_matrix(
         Entities x coordinates: an array, .npy, .npz of one array, CSV or TSV (with or without
         header).
     separator : str, optional
-        Of the fields; a tab for .tsv and .tab, else a comma.
+        Of the fields; else the first lines tell: comma, semicolon, tab or vertical bar. Where it
+        is no comma, numbers may have decimal commas.
     encoding : str
         Of the text.
 
@@ -76,8 +77,8 @@ def read_matrix(
         names = {role: name for role, name in aside.items() if isinstance(name, str)}
         table = read_numeric_table(source, list(names.values()), separator, encoding)
         values, entities = table.values, table.header if entities is None else entities
-        if table.index is not None and row_labels is None:
-            names["row_labels"] = table.index
+        if table.index_name is not None and row_labels is None:
+            names["row_labels"] = table.index_name
         found = aside | {role: _aside_column(table, name) for role, name in names.items()}
     return Dataset(values, entities=entities, positions=positions, **found)
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.dialect import MISSING
 from efemb.data.readers.frames import eager_frame, number_column
 from efemb.data.readers.index import COUNTERS, index_names, noted_index
 from efemb.data.readers.interning import CountTable
 from efemb.data.readers.source import column_places, existing_file
-from efemb.data.readers.text import CsvSource
+from efemb.data.readers.text import Change, CsvSource
 from efemb.errors import DataError
 
 
@@ -25,7 +26,7 @@ class NumericTable(NamedTuple):
     values: NDArray[np.float64]
     header: list[Any]
     aside: dict[Any, list[Any]]
-    index: str | None = None
+    index_name: str | None = None
 
 
 def read_numeric_table(
@@ -75,10 +76,11 @@ def _from_text(source: CsvSource, aside: Sequence[str]) -> NumericTable:
     apart |= {name: source.header.index(name) for name in index}
     kept = [place for place in range(len(source.header)) if place not in apart.values()]
     bad = BadLines(source.name, source.unit)
+    changed = source.change(kept)
     cells: dict[Any, list[Any]] = {name: [] for name in apart}
     parts = [np.empty((0, len(kept)))]
     for lines, rows in source.records(bad, lambda _: None):
-        parts.append(_numbers(lines, rows, kept, source))
+        parts.append(_numbers(lines, rows, kept, source, changed))
         for name, place in apart.items():
             cells[name] += [row[place] for row in rows]
     if bad:
@@ -92,23 +94,23 @@ def _without_counter(table: NumericTable) -> NumericTable:
     """A first column that reset_index() named and that counts the rows is an index."""
     first = table.values[:, :1].ravel()
     counts = len(first) > 1 and first[0] in (0, 1) and bool((np.diff(first) == 1).all())
-    if table.index is not None or table.header[:1] not in COUNTERS or not counts:
+    if table.index_name is not None or table.header[:1] not in COUNTERS or not counts:
         return table
     name, aside = table.header[0], {**table.aside, table.header[0]: first.astype(int).tolist()}
     return NumericTable(table.values[:, 1:], table.header[1:], aside, name)
 
 
 def _numbers(
-    lines: list[int], rows: list[list[str]], kept: list[int], source: CsvSource
+    lines: list[int], rows: list[list[str]], kept: list[int], source: CsvSource, changed: Change
 ) -> NDArray[np.float64]:
     """Numbers of the kept fields; text that is none is an error with its line."""
     table = CountTable({"": np.nan})
     values = np.empty((len(rows), len(kept)))
     for i, row in enumerate(rows):
-        values[i] = [table[row[place]] for place in kept]
+        values[i] = [table[cell] for cell in changed([row[place] for place in kept])]
     for i, j in np.argwhere(np.isnan(values)):
         cell = rows[i][kept[j]]
-        if cell.strip().lower() not in {"", "nan", "na", "null"}:
+        if cell.strip().lower() not in MISSING:
             raise DataError(
                 f"{source.name}: column {source.header[kept[j]]!r} holds {cell[:40]!r}, no number, "
                 f"in line {lines[i]}; correct it, or name the column as row_labels= or recordings="

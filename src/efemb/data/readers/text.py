@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, chain, islice
 from pathlib import Path
@@ -14,18 +15,28 @@ from typing import IO, TypeAlias
 import numpy as np
 
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.dialect import (
+    SEPARATORS,
+    checked_separator,
+    has_decimal_commas,
+    huge_fields,
+    likely_separator,
+    told_separator,
+    with_decimal_points,
+)
 from efemb.data.readers.encoding import checked_encoding, compressed, line_ends, open_bytes, told
 from efemb.data.readers.interning import Column
 from efemb.data.readers.source import Advance, Batch, column_places
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError
 
 # More records at a time would fall out of the processor's cache.
 ROWS = 1 << 12
-_TABS = {".tsv", ".tab"}
+SAMPLE, _CELLS, _LEAST = 2000, 200_000, 20  # records to look at, their cells, but so many
 # A last record of our own: if it does not come back alone, a quote was never closed.
 END = "\x00the end\x00"
-_HUGE = 2**31 - 1
 
+_LINE_END = re.compile("\r\n|\r|\n")
+Change: TypeAlias = Callable[[list[str]], list[str]]
 _Chunk: TypeAlias = tuple[list[int], list[list[str]]]
 
 
@@ -40,22 +51,58 @@ class CsvSource:
         self.name = str(path)
         self.size = 0 if compressed(path) else path.stat().st_size
         self.encoding = checked_encoding(encoding)
-        self.separator = _checked_separator(path, separator)
-        with told(path, self.encoding), self._chunks(1) as (chunks, _):
-            self.header_line, self.header = next((n[0], rows[0]) for n, rows in chunks if rows[0])
+        self.header: list[str] = []
+        with told(path, self.encoding):
+            self.separator, above = self._separator(separator)
+            sentence = r"(?=\S)" if self.separator in ",;" else ""
+            self._parting = re.compile(re.escape(self.separator) + sentence)
+            with self._chunks(1) as (chunks, _):
+                records = ((n[0], rows[0]) for n, rows in chunks if rows[0])
+                self.header_line, self.header = next(islice(records, above, None))
+                rows = (row for _, row in islice(records, SAMPLE))
+                self.sample = _sample(rows, len(self.header))
         if self.header == [END]:
             raise DataError(f"{path} holds no text, not even a header")
         if self.header[-1].endswith(END):
             raise self._unclosed(self.header_line)
-        self._check_separator()
+        if separator is not None:
+            self._check_separator()
+
+    def _separator(self, asked: str | None) -> tuple[str, int]:
+        """What separates fields, and the number of lines above the header."""
+        with open_bytes(self.path) as raw:
+            text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
+            lines = (line for line in text if line.strip("\r\n"))
+            first = next(lines, "")
+            named = told_separator(first)
+            if asked is not None:
+                return checked_separator(asked), int(named is not None)
+            if named is not None:
+                return named, 1
+            return likely_separator(self.path, chain([first], lines)), 0
+
+    def change(self, places: Sequence[int]) -> Change:
+        """What to do with the numbers of columns at `places`: decimal commas become points."""
+        cells = (row[place] for row in self.sample for place in places)
+        commas = self.separator != "," and has_decimal_commas(cells)
+        return with_decimal_points if commas else list
+
+    def changes(self, places: Sequence[int], numeric: Sequence[bool]) -> list[Change]:
+        """What to do with the cells of each column."""
+        pairs = zip(places, numeric, strict=True)
+        return [self.change([place]) if is_number else list for place, is_number in pairs]
 
     def batches(
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
         """Yield the wanted columns; ragged lines are left out and noted."""
         places = column_places(wanted, self.header, self.name)
+        changes = self.changes(places, numeric)
         for lines, rows in self.records(bad, advance):
-            columns: list[Column] = [[row[place] for row in rows] for place in places]
+            columns: list[Column] = [
+                change([row[place] for row in rows])
+                for place, change in zip(places, changes, strict=True)
+            ]
             yield Batch(columns, np.array(lines, np.int64))
 
     def records(
@@ -94,18 +141,44 @@ class CsvSource:
             start = reader.line_num + 1
             rows: list[list[str]] = []
             try:
-                with _huge_fields():
+                with huge_fields():
                     rows.extend(islice(reader, size))
             except csv.Error as error:
                 raise DataError(f"{self.path}, line {reader.line_num}: {error}") from error
             if not rows:
                 return
-            yield _starts(start, reader.line_num, rows), rows
+            lines = _starts(start, reader.line_num, rows)
+            if reader.line_num - start + 1 != len(rows):
+                self._check_quotes(lines, rows)
+            yield lines, rows
+
+    def _check_quotes(self, lines: list[int], rows: list[list[str]]) -> None:
+        """Refuse records that go over lines which look like records of their own."""
+        for line, row in zip(lines, rows, strict=True):
+            n_lines = 1 + sum(map(line_ends, row))
+            if n_lines > 1 and END not in row[-1] and self._swallows(row):
+                raise DataError(
+                    f"{self.path}: a quote opened in line {line} takes in {n_lines - 1:,} more "
+                    'line(s); a quote that belongs to a cell is written twice, as in "12"" pizza"'
+                )
+
+    def _swallows(self, row: list[str]) -> bool:
+        width = len(self.header) or len(row)  # the header itself is the measure
+        if len(row) != width:
+            return True
+        for place, cell in enumerate(row):
+            # A comma before a space or at the end of a line is one of a sentence.
+            sizes = [len(self._parting.findall(part)) + 1 for part in _LINE_END.split(cell)]
+            sizes[0] += place
+            sizes[-1] += width - place - 1
+            if len(sizes) > 1 and set(sizes) == {width}:
+                return True
+        return False
 
     def _check_separator(self) -> None:
         """A header of one field that holds another separator was meant to be split there."""
         if len(self.header) == 1:
-            for other in ",;\t|":
+            for other in SEPARATORS:
                 if other != self.separator and other in self.header[0]:
                     raise DataError(
                         f"{self.path}: the header has one field, {self.header[0][:80]!r}; "
@@ -135,19 +208,7 @@ def _regular(
     return kept_lines, kept_rows
 
 
-@contextmanager
-def _huge_fields() -> Iterator[None]:
-    """Lift the csv module's limit of 131,072 characters a field; it is global, so put it back."""
-    limit = csv.field_size_limit(_HUGE)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _checked_separator(path: Path, separator: str | None) -> str:
-    if separator is None:
-        return "\t" if _TABS & {suffix.lower() for suffix in path.suffixes} else ","
-    if len(separator) != 1 or separator in '"\r\n':
-        raise ParameterError(f"separator={separator!r} must be one character, no quote or line end")
-    return separator
+def _sample(rows: Iterable[list[str]], width: int) -> list[list[str]]:
+    """The first records of the right width, fewer of wide ones."""
+    most = max(_LEAST, _CELLS // width)
+    return [row for row in islice(rows, most) if len(row) == width and row != [END]]

@@ -1,0 +1,107 @@
+"""How a table is written: what separates its fields, and whether a comma marks decimals."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+from efemb.errors import ParameterError
+
+SEPARATORS = ",;\t|"
+# Cells that mean: nothing is known.
+MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "null", "none"})
+_TABS = {".tsv", ".tab"}
+_LOOKED_AT = 50
+_HUGE = 2**31 - 1
+# Excel writes the separator above the header where it is not the one of the reader's country.
+_TOLD = re.compile(r"\"?sep=(.)\"?\r?\n?", re.IGNORECASE)
+_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
+# 1,234 is either 1.234 or 1234.
+_EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
+_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", re.ASCII)
+
+
+def checked_separator(separator: str) -> str:
+    """A separator that was asked for."""
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
+        raise ParameterError(f"separator={separator!r} must be one character, no quote or line end")
+    return separator
+
+
+def told_separator(first: str) -> str | None:
+    """The separator that Excel's line `sep=;` tells."""
+    found = _TOLD.fullmatch(first)
+    return found[1] if found else None
+
+
+def likely_separator(path: Path, lines: Iterable[str]) -> str:
+    """The separator that cuts the first lines into the same number of fields, the most of them.
+
+    >>> likely_separator(Path("a.csv"), ["trip;item;weight", "1;milk;1,5"])
+    ';'
+    """
+    usual = "\t" if _TABS & {suffix.lower() for suffix in path.suffixes} else ","
+    looked_at = list(islice(lines, _LOOKED_AT))
+    choices = [usual, *(other for other in SEPARATORS if other != usual)]
+    widths = {choice: _widths(looked_at, choice) for choice in choices}
+    even = {choice: found[0] for choice, found in widths.items() if len(set(found)) == 1}
+    best = max(even, key=even.__getitem__, default=usual)  # of equals the usual one
+    if even.get(best, 0) > 1:
+        return best
+    if widths[usual][:1] > [1]:
+        return usual
+    return max(choices, key=lambda choice: widths[choice][:1])
+
+
+def _widths(lines: list[str], separator: str) -> list[int]:
+    """Numbers of fields of the records, blank lines left out."""
+    with huge_fields():
+        try:
+            rows = [len(row) for row in csv.reader(lines, delimiter=separator) if row]
+        except csv.Error:
+            return [0]
+    # The last record may go on below.
+    return rows[:-1] if len(lines) == _LOOKED_AT and len(rows) > 1 else rows
+
+
+@contextmanager
+def huge_fields() -> Iterator[None]:
+    """Lift the csv module's limit of 131,072 characters a field; it is global, so put it back."""
+    limit = csv.field_size_limit(_HUGE)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def has_decimal_commas(cells: Iterable[str]) -> bool:
+    """Whether a comma marks decimals: some cells can mean nothing else, and none has a point.
+
+    >>> has_decimal_commas(["1,5", "1,234"]), has_decimal_commas(["1,234"])
+    (True, False)
+    """
+    found = False
+    for cell in cells:
+        if _POINT.fullmatch(cell.strip()):
+            return False
+        found = found or bool(_COMMA.fullmatch(cell.strip()) and not _EITHER.fullmatch(cell))
+    return found
+
+
+def with_decimal_points(cells: Sequence[str]) -> list[str]:
+    """Numbers with decimal commas as Python writes them; a point that is left is no number.
+
+    >>> with_decimal_points(["1,5", "1.234,5", "7", "1.5"])
+    ['1.5', '1234.5', '7', 'decimal point: 1.5']
+    """
+    return [_with_point(cell) for cell in cells]
+
+
+def _with_point(cell: str) -> str:
+    if _COMMA.fullmatch(cell.strip()):
+        return cell.replace(".", "").replace(",", ".")
+    return f"decimal point: {cell}" if "." in cell else cell
