@@ -119,6 +119,12 @@ def test_tables_of_numbers_are_matrices(tmp_path: Path, name: str) -> None:
     assert guess_contents(tmp_path / name).kind == "matrix"
 
 
+def test_a_matrix_with_gaps(tmp_path: Path) -> None:
+    assert guess_contents(table(tmp_path, "a,b,c", "1,NA,", "n/a,2,", "nan,1.5,")).kind == "matrix"
+    with pytest.raises(DataError, match="which columns"):
+        guess_contents(table(tmp_path, "a,b", "NA,", ","))
+
+
 def test_other_tables_are_asked_about(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"which columns .* there are colour, size"):
         guess_contents(table(tmp_path, "colour,size", "red,large"))

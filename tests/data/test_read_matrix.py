@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from efemb.data import read_matrix
+from efemb.data import read_matrix, read_traces
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 X = np.array([[1.5, 0.0, np.nan], [-2.0, 3.25, 4.0]])
@@ -89,6 +89,40 @@ def test_positions_from_files(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.positions, places)
     with pytest.raises(DataError, match="positions has 3 rows, but there are 2 entities"):
         read_matrix(X[:, :2], positions=path)
+
+
+FIRST_LINES = {
+    "nan": "nan,1.5,2",
+    "NA": "NA,7,NA",
+    "blank": ",1.5,2",
+    "blank before whole numbers": ",3,5",
+    "blank within": "3,,5",
+    "blanks": ",,",
+    "decimals": "2.5,1.5,3",
+    "negative": "-1,3,2",
+    "twice": "1,1,0",
+}
+
+
+@pytest.mark.parametrize("name", FIRST_LINES)
+def test_a_first_line_of_data_is_no_header(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(f"{FIRST_LINES[name]}\n9,5,6\n1,7,8.5\n")
+    expected = np.genfromtxt(path, delimiter=",")
+    for data in (read_matrix(path), read_traces(path, np.eye(3), neurons_first=False)):
+        np.testing.assert_array_equal(data.values, expected)
+    assert read_matrix(path).entities is None
+    if not np.isnan(expected).any():
+        np.testing.assert_array_equal(read_matrix(X, positions=path).positions, expected)
+
+
+@pytest.mark.parametrize("header", ["4,17,3", "0.5,1.5,2.5", ",0,1", "a,1,2"])
+def test_numbers_that_are_labels(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(f"{header}\n0,5,6\n1,7,8.5\n")
+    data = read_matrix(path)
+    assert list(data.entities) == header.lstrip(",").split(",")
+    assert data.n_rows == 2
 
 
 @pytest.mark.parametrize(

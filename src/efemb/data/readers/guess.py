@@ -21,6 +21,7 @@ from efemb.data.readers.roles import (
     Sample,
     candidates,
     is_number,
+    known,
     rivals,
 )
 from efemb.data.readers.source import existing_file
@@ -175,4 +176,5 @@ def _unclear(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> 
 
 
 def _all_numbers(sample: Sample) -> bool:
-    return all(is_number(values) for values in sample.values())
+    filled = [values for values in sample.values() if known(values)]
+    return bool(filled) and all(is_number(values) for values in filled)

@@ -37,8 +37,9 @@ def read_matrix(
     ----------
     source : path, array, sparse matrix or table
         .npy; .npz (a scipy sparse matrix or a named array); CSV or TSV of numbers whose header
-        holds the labels of the entities, where an empty cell is missing; Parquet, or a pandas,
-        polars or pyarrow table of numbers; a NumPy array or a scipy sparse matrix.
+        holds the labels of the entities, where an empty cell is missing (a first line of numbers
+        is a header if they are whole and different, or rise); Parquet, or a pandas, polars or
+        pyarrow table of numbers; a NumPy array or a scipy sparse matrix.
     key : str, optional
         Name of the array in an .npz file of several.
     row_labels, recordings : str or array, optional

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ class NumericTable(NamedTuple):
     """The numbers, the labels of their columns, the columns set aside, and the name of an index."""
 
     values: NDArray[np.float64]
-    header: list[Any]
+    header: list[Any] | None
     aside: dict[Any, list[Any]]
     index_name: str | None = None
 
@@ -70,8 +71,11 @@ def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_integer() or dtype.is_float() or dtype == "Boolean")
 
 
-def _from_text(source: CsvSource, aside: Sequence[str]) -> NumericTable:
-    index = index_names(source.header, aside)
+def _from_text(
+    source: CsvSource, aside: Sequence[str], numbers_are_labels: bool = True
+) -> NumericTable:
+    headless = not aside and _is_data(source, numbers_are_labels)
+    index = [] if headless else index_names(source.header, aside)
     apart = dict(zip(aside, column_places(aside, source.header, source.name), strict=True))
     apart |= {name: source.header.index(name) for name in index}
     kept = [place for place in range(len(source.header)) if place not in apart.values()]
@@ -79,13 +83,14 @@ def _from_text(source: CsvSource, aside: Sequence[str]) -> NumericTable:
     changed = source.change(kept)
     cells: dict[Any, list[Any]] = {name: [] for name in apart}
     parts = [np.empty((0, len(kept)))]
-    for lines, rows in source.records(bad, lambda _: None):
+    first = [([source.header_line], [source.header])] if headless else []
+    for lines, rows in chain(first, source.records(bad, lambda _: None)):
         parts.append(_numbers(lines, rows, kept, source, changed))
         for name, place in apart.items():
             cells[name] += [row[place] for row in rows]
     if bad:
         raise bad.error("Correct them: each line needs a value or an empty cell for every column")
-    header = [source.header[place] for place in kept]
+    header = None if headless else [source.header[place] for place in kept]
     table = NumericTable(np.concatenate(parts), header, cells, next(iter(index), None))
     return _without_counter(table)
 
@@ -94,10 +99,38 @@ def _without_counter(table: NumericTable) -> NumericTable:
     """A first column that reset_index() named and that counts the rows is an index."""
     first = table.values[:, :1].ravel()
     counts = len(first) > 1 and first[0] in (0, 1) and bool((np.diff(first) == 1).all())
-    if table.index_name is not None or table.header[:1] not in COUNTERS or not counts:
+    header = table.header or []
+    if table.index_name is not None or header[:1] not in COUNTERS or not counts:
         return table
-    name, aside = table.header[0], {**table.aside, table.header[0]: first.astype(int).tolist()}
-    return NumericTable(table.values[:, 1:], table.header[1:], aside, name)
+    aside = {**table.aside, header[0]: first.astype(int).tolist()}
+    return NumericTable(table.values[:, 1:], header[1:], aside, header[0])
+
+
+def _is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
+    """Whether the first line is no header: it holds numbers, or nothing, where labels should be."""
+    above_index = source.header[0] == ""
+    cells = [cell.strip() for cell in source.header[above_index:]]
+    numbers = np.array([CountTable()[cell] for cell in source.change(range(len(cells)))(cells)])
+    if any(cell.lower() not in MISSING for cell in np.array(cells, object)[np.isnan(numbers)]):
+        return False
+    may_be_labels = len(cells) > 0 and _are_labels(numbers)
+    if above_index:
+        return not (may_be_labels and _is_index([row[0] for row in source.sample]))
+    return not (may_be_labels and numbers_are_labels)
+
+
+def _are_labels(numbers: NDArray[np.float64]) -> bool:
+    """Different whole numbers are labels as often as data, rising ones (frequencies) more often."""
+    whole = (numbers >= 0) & (numbers == np.round(numbers))
+    if whole.all():
+        return len(np.unique(numbers)) == len(numbers)
+    return len(numbers) > 2 and bool((np.diff(numbers) > 0).all())
+
+
+def _is_index(cells: list[str]) -> bool:
+    """Whether cells count from 0 or 1, or are labels."""
+    counts = cells in ([str(i + start) for i in range(len(cells))] for start in (0, 1))
+    return counts or any(np.isnan(CountTable()[cell]) for cell in cells)
 
 
 def _numbers(
@@ -121,8 +154,4 @@ def _numbers(
 def read_positions(path: Path, separator: str | None, encoding: str) -> NDArray[np.float64]:
     """Coordinates in a text file, one entity a line; a first line of numbers is data."""
     source = CsvSource(path, separator, encoding)
-    table = _from_text(source, [])
-    first = [CountTable()[cell] for cell in source.header]
-    if np.isnan(first).any():
-        return table.values
-    return np.vstack([first, table.values])
+    return _from_text(source, [], numbers_are_labels=False).values

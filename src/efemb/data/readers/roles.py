@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from efemb.data.readers.dialect import MISSING
+
 Sample: TypeAlias = Mapping[str, list[Any]]
 Fit: TypeAlias = Literal["sure", "perhaps"]
 
@@ -122,16 +124,20 @@ def _one_to_one(one: list[Any], two: list[Any]) -> bool:
 
 def _counts(name: str, values: list[Any]) -> bool:
     """Whether nearly all values that are there are numbers: real files have some dirt."""
-    there = [value for value in values if value not in ("", None)]
+    there = known(values)
     numbers = [float(one) for one in there if is_number([one])]
     whole = words(name)[-1] not in _WHOLE or all(number.is_integer() for number in numbers)
     return bool(there) and len(numbers) > CLEAN * len(there) and whole
 
 
+def known(values: Sequence[Any]) -> list[Any]:
+    """The values that are there."""
+    return [one for one in values if one is not None and str(one).strip().lower() not in MISSING]
+
+
 def is_number(values: Sequence[Any]) -> bool:
     """Whether the values that are there are numbers."""
-    there = [value for value in values if value not in ("", None)]
     try:
-        return bool(np.isfinite(np.array(there, dtype=np.float64)).any())
+        return bool(np.isfinite(np.array(known(values), dtype=np.float64)).any())
     except (TypeError, ValueError):
         return False
