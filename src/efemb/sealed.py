@@ -16,6 +16,7 @@ from typing import Any
 from efemb.errors import DataError, InputTypeError
 
 MANIFEST = "manifest.json"
+ATTEMPTS = 5  # to read a folder that is replaced again and again
 STALE_SECONDS = 3600.0  # a save that is still going on is younger than this
 
 
@@ -115,7 +116,29 @@ class SealedKind:
 
     def read(self, path: str | os.PathLike[str]) -> Contents:
         """Read the folder; anything that changed since it was written is an error."""
-        from safetensors.numpy import load_file
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._read(path)
+            except DataError:
+                continue  # it may have been replaced meanwhile
+        before = self._stamp(path)
+        try:
+            return self._read(path)
+        except DataError as error:
+            if self._stamp(path) != before:
+                raise DataError(f"{path} is being replaced again and again: {error}") from error
+            raise
+
+    def _stamp(self, path: str | os.PathLike[str]) -> tuple[int, int] | None:
+        """Another one for each folder that is put in place."""
+        try:
+            found = (self.checked_path(path) / MANIFEST).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def _read(self, path: str | os.PathLike[str]) -> Contents:
+        from safetensors.numpy import load
 
         folder = self.checked_path(path)
         if not folder.exists() and _previous(folder).exists():
@@ -124,12 +147,12 @@ class SealedKind:
             what = f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
             raise DataError(f"{folder} {what}; a {self.noun} is written as a folder")
         body = self._manifest(folder)
-        present = [name for name in self.texts if name in body["sha256"]]
-        for name in (self.tensors, *present):
-            self._check_file(folder / name, body)
+        names = (self.tensors, *(name for name in self.texts if name in body["sha256"]))
+        # Each file is read once: what is checked is what is used, whoever replaces it meanwhile.
+        found = {name: self._checked_content(folder / name, body) for name in names}
         try:
-            texts = {name: json.loads((folder / name).read_bytes()) for name in present}
-            return Contents(folder, body, load_file(folder / self.tensors), texts)
+            arrays = load(found.pop(self.tensors))
+            return Contents(folder, body, arrays, {name: json.loads(found[name]) for name in found})
         except Exception as error:
             # The checksums hold, so the file was written like this: by other software.
             raise DataError(
@@ -140,40 +163,62 @@ class SealedKind:
         path = folder / MANIFEST
         try:
             content = path.read_bytes()
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise DataError(f"{folder} is not a {self.noun}: it has no {MANIFEST}") from error
         _refuse_pickle(path, content[:4])
         try:
             found = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(path) from error
         if not isinstance(found, dict) or found.get("format") != self.format:
             raise DataError(f"{folder} is not a {self.noun}: its {MANIFEST} is of another program")
         version = found.get("version")
-        if isinstance(version, int) and version > self.version:
+        if type(version) is int and version > self.version:
             raise DataError(
                 f"{folder} was written by a newer efemb (format {version}; this one reads up to "
                 f"{self.version}): upgrade efemb"
             )
         claimed = found.pop("checksum", None)
-        if claimed != checksum(found) or content != render({**found, "checksum": claimed}):
+        if not _is_sealed(found, claimed, content):
             raise _damaged(path)
+        if type(version) is not int or version < 1 or not _lists_files(found):
+            raise DataError(
+                f"{path} does not say which format and files it is of: it was not written by efemb"
+            )
         return found
 
-    def _check_file(self, path: Path, body: dict[str, Any]) -> None:
+    def _checked_content(self, path: Path, body: dict[str, Any]) -> bytes:
         try:
-            with path.open("rb") as file:
-                _refuse_pickle(path, file.read(4))
-            size, wanted = path.stat().st_size, body.get("bytes", {}).get(path.name, 0)
-            if size < wanted:
-                raise DataError(
-                    f"{path} is cut short: it has {size:,} of {wanted:,} bytes; restore it from a "
-                    "copy"
-                )
-            if sha256(path) != body["sha256"].get(path.name):
-                raise _damaged(path)
-        except FileNotFoundError as error:
+            content = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise DataError(f"{path} is missing: the {self.noun} is incomplete") from error
+        _refuse_pickle(path, content[:4])
+        wanted = body.get("bytes", {}).get(path.name, 0)
+        if len(content) < wanted:
+            raise DataError(
+                f"{path} is cut short: it has {len(content):,} of {wanted:,} bytes; restore it "
+                "from a copy"
+            )
+        if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):
+            raise _damaged(path)
+        return content
+
+
+def _is_sealed(body: dict[str, Any], claimed: Any, content: bytes) -> bool:
+    """Whether a manifest has its own checksum and is written as we write it."""
+    try:
+        return bool(claimed == checksum(body) and content == render({**body, "checksum": claimed}))
+    except (ValueError, RecursionError):  # NaN, which is no JSON; or too deep
+        return False
+
+
+def _lists_files(body: dict[str, Any]) -> bool:
+    sums, sizes = body.get("sha256"), body.get("bytes", {})
+    return (
+        isinstance(sums, dict)
+        and isinstance(sizes, dict)
+        and all(type(size) is int for size in sizes.values())
+    )
 
 
 def render(value: Any) -> bytes:
