@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from efemb.contexts.base import SCALES
 from efemb.contexts.entity_lists import Lists
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.space import ParameterSpace
 from efemb.errors import DataError, EfembError
 from efemb.fitted import FittedEmbedding
 from efemb.manifest import decode, encode, register
@@ -88,8 +90,7 @@ def _check_parameters(parameters: Parameters) -> None:
 
 def _fitted(found: Contents) -> FittedEmbedding:
     manifest, arrays = found.body, found.arrays
-    spec = Spec(**{key: decode(one, arrays) for key, one in manifest["ingredients"].items()})
-    spec.check()
+    spec = _spec({key: decode(one, arrays) for key, one in manifest["ingredients"].items()})
     parameters = Parameters(
         arrays["rho"], arrays["alpha"], arrays.get("intercept"), arrays.get("position")
     )
@@ -97,6 +98,8 @@ def _fitted(found: Contents) -> FittedEmbedding:
     vocabulary = None
     if LABELS in found.texts:
         labels = decode(found.texts[LABELS], {})
+        if not isinstance(labels, list):
+            raise DataError(f"{LABELS} holds no list of labels")
         vocabulary = Vocabulary(labels, counts=arrays.get("counts"))
     lists = None
     if manifest["fixed"]:
@@ -115,25 +118,73 @@ def _fitted(found: Contents) -> FittedEmbedding:
     return model
 
 
+def _spec(parts: dict[str, Any]) -> Spec:
+    """The ingredients, each checked to be of its kind."""
+    strange = set(parts) ^ {one.name for one in fields(Spec)}
+    if strange:
+        raise DataError(f"{min(strange)!r} is missing among the ingredients, or unknown")
+    priors = parts.pop("prior_rho"), parts.pop("prior_alpha")
+    return Spec.resolve(prior=priors, **parts)
+
+
 def _decode_lists(options: dict[str, Any], arrays: dict[str, Any], number: int) -> Lists:
     ptr, members, offset, slot = (arrays[f"lists.{number}.{name}"] for name in _LISTS)
     return Lists(ptr, members, offset, slot, **options)
 
 
 def _check_shapes(found: FittedEmbedding) -> None:
-    rho, alpha = found.parameters.rho, found.parameters.alpha
     size = found.n_entities
     checks: dict[str, Callable[[], bool]] = {
-        "rho and alpha": lambda: rho.ndim in (2, 3) and rho.shape[1:] == alpha.shape[1:],
-        "positions": lambda: found.positions is None or len(found.positions) == size,
+        "rho and alpha": lambda: _vectors_fit(found),
+        "positions": lambda: found.positions is None or _rows_fit(found.positions, size),
         "labels": lambda: found.vocabulary is None or len(found.vocabulary) == size,
-        "lists": lambda: all(_fits(part, size) for part in found.lists or ()),
+        "lists": lambda: all(_lists_fit(part, size) for part in found.lists or ()),
     }
     for name, holds in checks.items():
         if not holds():
             raise DataError(f"{name} do not fit a model of {size} entities")
+    records = found.history if isinstance(found.history, list) else [found.history]
+    if not isinstance(found.model, str) or not all(isinstance(one, dict) for one in records):
+        raise DataError("the name or the history of the model is not what a fit leaves")
 
 
-def _fits(part: Lists, size: int) -> bool:
-    inside = len(part.members) == 0 or (part.members.min() >= 0 and part.members.max() < size)
-    return len(part.ptr) == size + 1 and bool(part.ptr[-1] == len(part.members)) and bool(inside)
+def _vectors_fit(found: FittedEmbedding) -> bool:
+    """Whether all arrays are of numbers and have the shapes of a model of these ingredients."""
+    given = found.parameters
+    rho, alpha, intercept = given.rho, given.alpha, given.intercept
+    if any(array.dtype.kind != "f" for array in given.arrays()) or rho.ndim not in (2, 3):
+        return False
+    n_dims = 1 if rho.ndim == 2 else rho.shape[2]
+    dims = (found.n_entities, found.n_slots, n_dims, found.n_components)
+    space = ParameterSpace(found.spec, *dims)
+    shape, _, of_intercept = space.shapes()
+    if found.spec.zeros.name() == "hierarchical":
+        shape = (len(rho), *shape[1:])  # one vector a node
+    return (
+        rho.shape == shape
+        and alpha.shape[1:] == shape[1:]
+        and len(alpha) % space.n_alpha == 0
+        and len(alpha) >= space.n_alpha * (1 if space.positional else found.n_slots)
+        and (None if intercept is None else intercept.shape) == of_intercept
+        and (given.position is not None) == space.positional
+    )
+
+
+def _rows_fit(positions: Any, size: int) -> bool:
+    return positions.ndim == 2 and len(positions) == size and bool(np.isfinite(positions).all())
+
+
+def _lists_fit(part: Lists, size: int) -> bool:
+    arrays = (part.ptr, part.members, part.offset, part.slot)
+    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in arrays):
+        return False
+    n_edges = len(part.members)
+    inside = (part.members >= 0) & (part.members < size) & (part.slot >= 0)
+    return (
+        len(part.ptr) == size + 1
+        and bool(part.ptr[0] == 0 and part.ptr[-1] == n_edges and (np.diff(part.ptr) >= 0).all())
+        and len(part.offset) == len(part.slot) == n_edges
+        and bool(inside.all())
+        and part.scale in SCALES
+        and isinstance(part.binary, bool)
+    )

@@ -39,10 +39,14 @@ class Context(Ingredient, ABC):
 
     def check(self) -> None:
         """Raise if an option is out of range."""
-        if self.scale not in SCALES:
+        if not isinstance(self.scale, str) or self.scale not in SCALES:
             raise ParameterError(
                 f"unknown scale {self.scale!r} of {type(self).__name__}; "
                 f"{suggest(self.scale, SCALES)}"
+            )
+        if not isinstance(self.binary, bool | np.bool_):
+            raise InputTypeError(
+                f"binary of {type(self).__name__} must be True or False, got {self.binary!r}"
             )
 
     def __add__(self, other: object) -> ContextSum:
