@@ -1,0 +1,97 @@
+"""Compiled kernels that are kept on disk are those of the files as they are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core import caching
+
+from efemb.kernels.keeping import KernelFiles, folder_digest, keeping
+
+INNER = "from numba import njit\n@njit(inline='always')\ndef inner(x):\n    return x + {}\n"
+OUTER = """
+from efemb.kernels.keeping import keeping
+from inner import inner
+
+@keeping(nogil=True)
+def outer(x):
+    return inner(x)
+
+print(outer(40), sum(outer.stats.cache_hits.values()))
+"""
+
+
+def run(folder: Path) -> list[int]:
+    """What the kernel gives, and how often it was not compiled but read."""
+    places = os.pathsep.join([str(folder), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", "import outer"],
+        env={**os.environ, "PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [int(number) for number in done.stdout.split()]
+
+
+def test_a_change_of_another_file_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "outer.py").write_text(OUTER)
+    (tmp_path / "inner.py").write_text(INNER.format(1))
+    assert run(tmp_path) == [41, 0]
+    assert run(tmp_path) == [41, 1]
+    (tmp_path / "inner.py").write_text(INNER.format(2))  # as long as before
+    assert run(tmp_path) == [42, 0]
+    assert run(tmp_path) == [42, 1]
+
+
+def test_digests_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    digests = {folder_digest(tmp_path)}
+    for name, text in [("a.py", "2"), ("b.py", ""), ("b.py", "2"), ("a.py", "")]:
+        (tmp_path / name).write_text(text)
+        folder_digest.cache_clear()
+        digests.add(folder_digest(tmp_path))
+    (tmp_path / "notes.txt").write_text("x")
+    folder_digest.cache_clear()
+    digests.add(folder_digest(tmp_path))
+    assert len(digests) == 5
+
+
+@pytest.mark.parametrize("moment", ["_load_index", "_save_index", "_save_data"])
+@pytest.mark.parametrize("same_key", [True, False])
+def test_two_processes_at_once(
+    moment: str, same_key: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever one writes while the other does, no key leads to the code of another."""
+    one, two = (KernelFiles(str(tmp_path), "kernel-1.py311", "stamp") for _ in range(2))
+    keys = ("float32", "float32" if same_key else "float64")
+    original = getattr(one, moment)
+
+    def interrupted(*args: Any) -> Any:
+        monkeypatch.undo()
+        two.save(keys[1], f"code of {keys[1]}")
+        return original(*args)
+
+    monkeypatch.setattr(one, moment, interrupted)
+    one.save(keys[0], f"code of {keys[0]}")
+    found = {key: KernelFiles(str(tmp_path), "kernel-1.py311", "stamp").load(key) for key in keys}
+    assert found[keys[0]] == f"code of {keys[0]}"
+    assert found[keys[1]] in (None, f"code of {keys[1]}")
+    assert KernelFiles(str(tmp_path), "kernel-1.py311", "other stamp").load(keys[0]) is None
+
+
+def test_without_a_place_to_keep_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+
+    @keeping()
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    assert double(np.float32(4)) == 8
+    assert double.stats.cache_path is None
