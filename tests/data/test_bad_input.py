@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from efemb.data import read_baskets
@@ -72,6 +73,8 @@ CSV_ERRORS = {
         "trip,what,n,z\n1,a,1,\r\n1,b,1,é\n".encode("cp1252"),
         "line 3 .* byte 0xe9",
     ),
+    "utf-16": ("trip,what,n\n1,a,1\n".encode("utf-16"), 'encoding="utf-16"'),
+    "packed": (gzip.compress(b"trip,what,n\n1,a,1\n"), r"is packed; .* must end in \.gz"),
     "cut character": ("trip,what,n\n1,a,1\n1,Kä".encode()[:-1], "line 3 .* byte 0xc3"),
 }
 
@@ -194,6 +197,14 @@ def test_labels_and_columns_of_tables(kind: str) -> None:
         read_baskets(make({"trip": [[1]], "what": ["a"]}), basket="trip", item="what")
     with pytest.raises(DataError, match=r"'what' is missing in 2 rows"):
         read_baskets(make({"trip": [1, 2], "what": [None, None]}), basket="trip", item="what")
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    table = pa.table({"trip": [1], "what": pa.array([b"\xff"], pa.binary())})
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    for source in (table, tmp_path / "x.parquet"):
+        with pytest.raises(InputTypeError, match="column 'what' holds binary, not text"):
+            read_baskets(source, basket="trip", item="what")
 
 
 def test_other_sources() -> None:

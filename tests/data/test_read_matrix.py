@@ -74,6 +74,25 @@ def test_tables(kind: str, tmp_path: Path) -> None:
         read_matrix(source, key="x")
 
 
+def test_kinds_of_numbers_in_tables() -> None:
+    from decimal import Decimal
+
+    flags = [True, False, None]
+    amounts = [Decimal("1.5"), Decimal("0.25"), None]
+    expected = np.array([[1.0, 1.5, 3.0], [0.0, 0.25, np.nan], [np.nan, np.nan, 4.0]])
+    counts = [3, None, 4]
+    columns = {"a": flags, "b": amounts, "c": counts}
+    arrow = pa.table(columns)
+    nullable = pd.DataFrame(
+        {"a": pd.array(flags, "boolean"), "b": [1.5, 0.25, None], "c": pd.array(counts, "Int32")}
+    )
+    of_arrow = arrow.to_pandas(types_mapper=pd.ArrowDtype)
+    for table in (arrow, of_arrow, pl.DataFrame(columns), nullable):
+        np.testing.assert_array_equal(read_matrix(table).values, expected)
+    frame = pd.DataFrame({"a": [True, False], "b": [1, 2]})
+    assert read_matrix(frame).values.tolist() == [[1.0, 1.0], [0.0, 2.0]]
+
+
 @pytest.mark.parametrize("name", ["p.npy", "p.csv", "header.csv", "p.tsv"])
 def test_positions_from_files(name: str, tmp_path: Path) -> None:
     places = np.array([[0.0, 1.0], [2.0, 3.5], [4.0, 5.0]])

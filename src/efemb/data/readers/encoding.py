@@ -15,6 +15,7 @@ from efemb.errors import DataError, ParameterError
 # What reading a damaged or forbidden file raises.
 UNREADABLE = (EOFError, zlib.error, lzma.LZMAError, OSError)
 _CHUNK = 1 << 20
+PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\0": ".xz", b"BZh": ".bz2"}
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 
 
@@ -86,9 +87,15 @@ def line_ends(text: str) -> int:
 def _told_error(
     path: Path, encoding: str, line: int, byte: int, error: UnicodeDecodeError
 ) -> DataError:
+    with open_bytes(path) as stream:
+        start = stream.read(8)
+    for magic, suffix in PACKED.items():
+        if start.startswith(magic):
+            return DataError(f"{path} is packed; to be unpacked its name must end in {suffix}")
+    likely = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "cp1252"
     bad = error.object[error.start : error.start + 1].hex()
     asked = "utf-8" if encoding == "utf-8-sig" else encoding
     return DataError(
         f"{path} is not {asked}: line {line} has the byte 0x{bad} at byte {byte} of the file; "
-        'give the right encoding, for instance encoding="cp1252"'
+        f'give the right encoding, for instance encoding="{likely}"'
     )

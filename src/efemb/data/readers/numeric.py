@@ -68,7 +68,9 @@ def _from_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
 
 
 def _is_numeric(dtype: Any) -> bool:
-    return bool(dtype.is_integer() or dtype.is_float() or dtype == "Boolean")
+    import narwhals as nw
+
+    return bool(dtype.is_numeric() or dtype == nw.Boolean)
 
 
 def _from_text(

@@ -115,7 +115,10 @@ def _labels(array: Any, name: str) -> Column:
         return [None] * len(array)
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         # Old writers store text without saying that it is text.
-        array = array.cast(pa.large_string())
+        try:
+            array = array.cast(pa.large_string())
+        except pa.ArrowInvalid as error:
+            raise InputTypeError(f"column {name!r} holds {array.type}, not text") from error
     return coded(array)
 
 

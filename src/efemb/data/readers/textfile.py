@@ -8,14 +8,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from efemb.data.readers.encoding import checked_encoding, compressed, open_bytes, told
+from efemb.data.readers.encoding import PACKED, checked_encoding, compressed, open_bytes, told
 from efemb.data.readers.source import Advance, existing_file
 from efemb.data.readers.wordstreams import BLOCK, whole_words
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 _AS_TEXT = "a str is a path: of a text itself pass [text], or text.splitlines()"
-_PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\0": ".xz", b"BZh": ".bz2"}
 
 
 class TextFile:
@@ -62,7 +61,7 @@ class TextFile:
 
     def _check_kind(self, start: bytes) -> None:
         """Refuse what is no text from the first bytes on, whatever the encoding makes of it."""
-        for magic, suffix in _PACKED.items():
+        for magic, suffix in PACKED.items():
             if start.startswith(magic):
                 raise DataError(
                     f"{self.path} is packed; to be unpacked its name must end in {suffix}"
