@@ -32,8 +32,8 @@ def is_sparse(values: object) -> bool:
 
 
 def float_array(values: object, name: str) -> NDArray[Any]:
-    """`values` as float32 or float64, copied only if the type must change."""
-    array = np.asarray(values)
+    """`values` as float32 or float64, NaN where masked; copied only if the type must change."""
+    array = unmasked(values)
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind not in "biufO":
@@ -43,6 +43,14 @@ def float_array(values: object, name: str) -> NDArray[Any]:
         return array.astype(target)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{name} must be numbers: {error}") from error
+
+
+def unmasked(values: object) -> NDArray[Any]:
+    """`values` as an array, with NaN for what a masked array hides."""
+    if not isinstance(values, np.ma.MaskedArray) or not np.ma.is_masked(values):
+        return np.asarray(values)
+    kept = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
+    return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kept)
 
 
 def checked_dense(values: object) -> NDArray[Any]:

@@ -12,7 +12,10 @@ from efemb.data.aligning import check_order
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.labels import column_labels
+from efemb.data.validation import unmasked
 from efemb.errors import DataError, InputTypeError
+
+_LONGEST = 500  # characters of a message
 
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
@@ -23,6 +26,7 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
         data = _remember(estimator, X, reset)
     else:
         _refuse_text(estimator, X)
+        _refuse_tables_without_data(X)
         values = _as_array(estimator, X, reset)
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
         data = Dataset(values, entities=labels, positions=positions)
@@ -49,6 +53,13 @@ def _refuse_text(estimator: Any, X: Any) -> None:
         )
 
 
+def _refuse_tables_without_data(X: Any) -> None:
+    if type(X).__name__ == "LazyFrame":
+        raise InputTypeError("the table is lazy; call .collect() first")
+    if hasattr(X, "columns") and not len(X.columns):
+        raise DataError("the table has no columns, so there are no entities (0 feature(s))")
+
+
 def _changed(data: Dataset, values: Any, positions: Any) -> Dataset:
     return Dataset(
         values,
@@ -69,13 +80,32 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "ensure_all_finite": False,
         "allow_nd": getattr(X, "ndim", 2) == 3,
     }
+    X = unmasked(X) if isinstance(X, np.ma.MaskedArray) else X
+    _refuse_dates(X)
     try:
         if not reset and not known:  # objective() of an unfitted estimator
             return check_array(X, **options)
         return validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
         _explain_text(X, error)
-        raise
+        raise DataError(_short(error)) from error
+    except TypeError as error:
+        raise InputTypeError(_short(error)) from error
+
+
+def _refuse_dates(X: Any) -> None:
+    """NumPy makes numbers of dates and durations: nanoseconds, days, whatever their unit is."""
+    kinds = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
+    for kind in kinds:
+        temporal = getattr(kind, "is_temporal", lambda: False)()
+        if temporal or getattr(kind, "kind", "") in ("m", "M"):
+            raise InputTypeError(f"X must be numbers, not {kind}")
+
+
+def _short(error: Exception) -> str:
+    """The message of scikit-learn or NumPy without the whole array, which some of them print."""
+    text = str(error)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _explain_text(X: Any, error: ValueError) -> None:
