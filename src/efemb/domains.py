@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 LARGEST = 1e12  # squares of gradients must stay finite in single precision
 
 
-def check_support(data: Dataset, family: Family, *, allow_real: bool, way_out: str) -> None:
-    """Raise `DataError` naming the first bad value if the family cannot have produced the data."""
+def check_support(
+    data: Dataset, family: Family, *, allow_real: bool, way_out: str, as_context: bool = False
+) -> None:
+    """Raise `DataError` naming the first bad value if the family cannot have produced the data.
+
+    With `as_context` the data are only predicted from: there, values may be any number of times
+    as large (two of an item, where the model is one of presence).
+    """
     support = family.support
     if allow_real:
-        support = Interval(low=support.low, high=support.high)
+        support = Interval(low=support.low, high=np.inf if as_context else support.high)
     stored = data.values.data if data.is_sparse else data.values
     missing = np.isnan(stored)
     if missing.any() and not family.missing:

@@ -80,7 +80,7 @@ class FittedEmbedding(Queries):
         """Context vectors an entity: more than one for `Lagged` contexts."""
         return 1 + max((int(part.slot.max(initial=0)) for part in self.lists or ()), default=0)
 
-    def _read(self, X: Any) -> Any:
+    def _read(self, X: Any, as_context: bool = True) -> Any:
         """X as the estimator read it: words, or numbers that the model can have produced."""
         from efemb.contexts.window import Window
         from efemb.data.readers.words import recoded
@@ -94,7 +94,9 @@ class FittedEmbedding(Queries):
             check_not_negative(data)
             data = binarized(data)
         # Whether fractions were welcome in the fit is not known here.
-        check_support(data, self.spec.family, allow_real=True, way_out="correct such values")
+        way_out = "correct such values, or pass 0 and 1 where only presence matters"
+        rules: dict[str, Any] = {"allow_real": True, "way_out": way_out}
+        check_support(data, self.spec.family, **rules, as_context=as_context)
         return data
 
     def _labelled_rows(self, X: Any) -> Dataset:
@@ -111,11 +113,11 @@ class FittedEmbedding(Queries):
         check_order(data, self.vocabulary)
         return data
 
-    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Any]:
+    def _bind(self, X: Any, as_context: bool = True) -> tuple[Spec, BoundContext, Any]:
         from efemb.contexts.entity_lists import EntityLists
         from efemb.engine.space import ParameterSpace
 
-        data = self._read(X)
+        data = self._read(X, as_context)
         bound: BoundContext = (
             self.spec.context.bind(data) if self.lists is None else EntityLists(data, self.lists)
         )
@@ -157,7 +159,7 @@ class FittedEmbedding(Queries):
         """Score of data as in the estimators."""
         from efemb import prediction
 
-        return prediction.score(*self._bind(X))
+        return prediction.score(*self._bind(X, as_context=False))
 
     def save(self, path: Any) -> None:
         """Write the model to a folder, atomically, without pickle."""

@@ -123,3 +123,11 @@ def test_a_loaded_model_takes_tables_by_their_names_and_checks_its_data(tmp_path
         for ask in (found.score, found.conditional):
             with pytest.raises(efemb.DataError, match=rule):
                 ask(bad)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_amounts_are_contexts_of_a_model_of_presence_but_not_its_observations() -> None:
+    found = quick(efemb.BernoulliEmbedding).fit(np.minimum(X, 1)).fitted()
+    assert np.isfinite(found.conditional(X)).all()
+    with pytest.raises(efemb.DataError, match=r"numbers >= 0 and <= 1; .* 0 and 1 where only"):
+        found.score(X)

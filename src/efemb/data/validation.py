@@ -45,12 +45,17 @@ def float_array(values: object, name: str) -> NDArray[Any]:
         raise InputTypeError(f"{name} must be numbers: {error}") from error
 
 
-def unmasked(values: object) -> NDArray[Any]:
+def is_masked(values: object) -> bool:
+    """Whether `values` is a masked array; does not import numpy.ma."""
+    return hasattr(values, "filled") and hasattr(values, "mask")
+
+
+def unmasked(values: Any) -> NDArray[Any]:
     """`values` as an array, with NaN for what a masked array hides."""
-    if not isinstance(values, np.ma.MaskedArray) or not np.ma.is_masked(values):
+    if not is_masked(values) or not np.any(values.mask):
         return np.asarray(values)
     kept = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
-    return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kept)
+    return np.where(np.asarray(values.mask), np.nan, np.asarray(values)).astype(kept)
 
 
 def checked_dense(values: object) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from efemb.data.aligning import check_order
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.labels import column_labels
-from efemb.data.validation import unmasked
+from efemb.data.validation import is_masked, unmasked
 from efemb.errors import DataError, InputTypeError
 
 _LONGEST = 500  # characters of a message
@@ -80,7 +80,7 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "ensure_all_finite": False,
         "allow_nd": getattr(X, "ndim", 2) == 3,
     }
-    X = unmasked(X) if isinstance(X, np.ma.MaskedArray) else X
+    X = unmasked(X) if is_masked(X) else X
     _refuse_dates(X)
     try:
         if not reset and not known:  # objective() of an unfitted estimator

@@ -35,7 +35,7 @@ class Interval:
             return "0 or 1"
         kind = "whole numbers" if self.integer else "numbers"
         low = "" if self.low == -np.inf else f" >= {self.low:g}"
-        high = "" if self.high == np.inf else f" <= {self.high:g}"
+        high = "" if self.high == np.inf else f"{' and' if low else ''} <= {self.high:g}"
         return f"{kind}{low}{high}"
 
 
