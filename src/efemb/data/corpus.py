@@ -14,6 +14,7 @@ from efemb.data.corpus_checks import checked_starts, checked_tokens, checked_wor
 from efemb.data.dataset import Dataset, _places
 from efemb.data.splits import split
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, count_codes
+from efemb.data.validation import generator
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, ParameterError
 
@@ -171,7 +172,7 @@ class Corpus:
         """
         if not (isinstance(threshold, numbers.Real) and 0 < threshold < np.inf):
             raise ParameterError(f"threshold={threshold!r} must be a number above 0, such as 1e-3")
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         with np.errstate(divide="ignore"):
             ratio = threshold * self.n_tokens / self.counts()
         chance = np.sqrt(ratio) + ratio

@@ -209,6 +209,8 @@ def _vocabulary(
         return None
     if isinstance(entities, str):
         raise InputTypeError("entities must be a sequence of labels, not one text")
+    if not isinstance(entities, Iterable | Vocabulary):
+        raise InputTypeError(f"entities must be a sequence of labels, not {entities!r:.60}")
     known = entities if isinstance(entities, Vocabulary) else Vocabulary(entities)
     if len(known) != n_entities:
         raise DataError(f"there are {len(known)} labels, but {n_entities} entities")

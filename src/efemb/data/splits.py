@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb.data.dataset import Dataset
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.data.validation import generator
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 
 def split(
@@ -55,7 +56,7 @@ def split(
             f"{total - n_test - n_validation:,} for training, {n_validation:,} for validation and "
             f"{n_test:,} for test; every part needs one"
         )
-    order = np.random.default_rng(seed).permutation(total)
+    order = generator(seed).permutation(total)
     bounds = np.cumsum([n_test, n_validation]) if validation else np.array([n_test])
     pieces = [np.sort(piece) for piece in np.split(order, bounds)]
     # np.split gives test (, validation), training; callers read training first, test last.
@@ -65,6 +66,8 @@ def split(
 
 
 def _size(share: float, total: int, name: str) -> int:
+    if isinstance(share, bool) or not isinstance(share, int | float | np.number):
+        raise InputTypeError(f"{name}={share!r} must be a number")
     if isinstance(share, int | np.integer) and share >= 1:
         return int(share)
     if not 0 <= share < 1:

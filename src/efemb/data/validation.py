@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -33,7 +33,10 @@ def is_sparse(values: object) -> bool:
 
 def float_array(values: object, name: str) -> NDArray[Any]:
     """`values` as float32 or float64, NaN where masked; copied only if the type must change."""
-    array = unmasked(values)
+    try:
+        array = unmasked(values)
+    except ValueError as error:  # rows of different lengths
+        raise DataError(f"{name} must be an array of numbers: {error}") from error
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind not in "biufO":
@@ -43,6 +46,14 @@ def float_array(values: object, name: str) -> NDArray[Any]:
         return array.astype(target)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{name} must be numbers: {error}") from error
+
+
+def generator(seed: object) -> np.random.Generator:
+    """The random numbers of a seed."""
+    try:
+        return np.random.default_rng(seed)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"seed={seed!r} must be a whole number >= 0") from error
 
 
 def is_masked(values: object) -> bool:
@@ -156,8 +167,9 @@ def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
     first_seen: dict[Any, int] = {}
     for start in starts:
         label = array[start].item() if isinstance(array[start], np.generic) else array[start]
-        if isinstance(label, float) and np.isnan(label):
-            raise DataError(f"recordings is missing (NaN) in row {start}")
+        if label is None or label != label:  # NaN and NaT differ from themselves
+            shown = "NaN" if isinstance(label, float) else label
+            raise DataError(f"recordings is missing ({shown}) in row {start}")
         if label in first_seen:
             raise DataError(
                 f"the rows of recording {label!r} are not next to each other: it starts in row "

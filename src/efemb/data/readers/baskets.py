@@ -94,6 +94,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     """
     _check_options(min_count, top_n, min_items_per_basket, on_bad)
     columns = Columns(basket, item, count, user)
+    _check_columns(columns)
     collected = _collect(table_sources(source, separator, encoding), columns, on_bad, progress)
     return _filtered(collected, min_count, top_n, min_items_per_basket)
 
@@ -208,6 +209,13 @@ def _object_array(labels: list[Label]) -> NDArray[Any]:
     array = np.empty(len(labels), dtype=object)
     array[:] = labels
     return array
+
+
+def _check_columns(columns: Columns) -> None:
+    named = [columns.basket, columns.item, columns.count]
+    twice = [name for name in named if named.count(name) > 1]
+    if twice:
+        raise ParameterError(f"the column {twice[0]!r} can be only one of basket, item and count")
 
 
 def _check_options(min_count: int, top_n: int | None, min_items: int, on_bad: str) -> None:

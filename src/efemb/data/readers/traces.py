@@ -13,7 +13,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.readers.matrix import load_array
 from efemb.data.readers.numeric import read_positions
 from efemb.data.readers.source import existing_file
-from efemb.data.validation import float_array
+from efemb.data.validation import float_array, generator, unmasked
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 
@@ -53,9 +53,11 @@ def read_traces(
     >>> data.shape, list(data.entities), data.values[0].tolist()
     ((3, 2), [2, 3], [6.0, 9.0])
     """
-    array, places = (_array(source) for source in (traces, positions))
+    array, places = _array(traces, "traces"), _array(positions, "positions")
     if array.ndim != 2:
         raise DataError(f"traces must be neurons x frames, not {array.ndim}-dimensional")
+    if places.ndim == 0:
+        raise InputTypeError(f"positions must be an array of neurons x coordinates, not {places}")
     by_neuron = array if neurons_first else array.T
     if len(places) != len(by_neuron):
         fits = len(places) == by_neuron.shape[1]
@@ -78,7 +80,7 @@ def drawn(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
         raise InputTypeError(f"neurons must be a whole number, got {size!r}")
     if not 1 <= size <= total:
         raise ParameterError(f"neurons={size} must lie between 1 and the {total:,} there are")
-    return np.sort(np.random.default_rng(seed).choice(total, int(size), replace=False))
+    return np.sort(generator(seed).choice(total, int(size), replace=False))
 
 
 def frames_of(by_neuron: NDArray[Any], kept: NDArray[np.int64]) -> NDArray[Any]:
@@ -95,9 +97,12 @@ def open_array(path: Path) -> NDArray[Any]:
     return array
 
 
-def _array(source: Any) -> NDArray[Any]:
+def _array(source: Any, name: str) -> NDArray[Any]:
     if not isinstance(source, str | os.PathLike):
-        return np.asarray(source)
+        try:
+            return unmasked(source)
+        except ValueError as error:  # rows of different lengths
+            raise DataError(f"{name} must be an array of numbers: {error}") from error
     path = existing_file(source)
     kind = path.suffix.lower()
     if kind == ".npy":
