@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import efemb
 
 RUN = "from efemb.cli import main; main()"
 HEAVY = {"numba", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "rich"}
@@ -42,6 +45,32 @@ def test_a_broken_pipe_is_quiet(model: Path) -> None:
     os.close(write)
     assert done.stderr == ""
     assert done.returncode in (0, 1)
+
+
+LETTERS = ["日本", "Käse", "\U0001f600", "half \ud83d"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "latin-1"])
+def test_letters_that_a_terminal_cannot_show(encoding: str, tmp_path: Path) -> None:
+    truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, sweeps=1)
+    words = efemb.Vocabulary(LETTERS)
+    efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=words).save(tmp_path / "model")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+
+    def printed(*asked: str) -> str:
+        done = subprocess.run(
+            command(RUN, asked[0], tmp_path / "model", *asked[1:]),
+            capture_output=True,
+            env=environment,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode(encoding)
+
+    for asked in (["topics"], ["info"], ["similar", "Käse"]):
+        assert "\\ud83d" in printed(*asked)
+    found = {row["label"] for row in json.loads(printed("similar", "Käse", "--json"))}
+    assert found == set(LETTERS) - {"Käse"}
 
 
 def test_no_colours_in_a_pipe(model: Path) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import efemb
-from efemb.data import read_baskets, read_text, read_traces
+from efemb.data import read_baskets, read_suite2p, read_text, read_traces
 
 T, P = np.arange(12.0).reshape(4, 3), np.eye(4)
 DATA = efemb.Dataset(np.ones((30, 3)))
@@ -24,6 +24,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "ragged traces": (lambda: read_traces([[1, 2], [3]], P), "traces must be an array"),
     "a negative seed": (lambda: read_traces(T, P, neurons=2, seed=-1), "seed=-1 must be"),
     "text as a seed": (lambda: read_traces(T, P, neurons=2, seed="x"), "seed='x' must be"),
+    "no folder": (lambda: read_suite2p(None), "folder must be a path, not None"),
+    "text as a share of light": (
+        lambda: read_suite2p(".", neuropil="x"),
+        "neuropil must be a number, got 'x'",
+    ),
     "a seed of a split": (lambda: DATA.split(test=0.5, seed=1.5), "seed=1.5 must be"),
     "a seed of subsampling": (lambda: TEXT.subsampled(0.1, seed=-1), "seed=-1 must be"),
     "text as a share": (lambda: DATA.split(test="x"), "test='x' must be a number"),

@@ -93,3 +93,14 @@ def test_endings(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"\.csv"):
         write_vectors(vectors(), tmp_path / "v.xlsx")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["v.csv", "v.tsv.gz", "v.parquet", "projector"])
+def test_half_a_character_is_told(tmp_path: Path, name: str) -> None:
+    given = vectors(["milk", "half \ud83d"])
+    write = write_projector if name == "projector" else write_vectors
+    with pytest.raises(DataError, match=r"'half \\ud83d' cannot be written as UTF-8"):
+        write(given, tmp_path / name)
+    write_vectors(given, tmp_path / "v.npz")
+    with np.load(tmp_path / "v.npz") as found:
+        assert found["labels"].tolist() == ["milk", "half \ud83d"]

@@ -69,6 +69,10 @@ def build(asked: str | None = None) -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input; errors are one line."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # Labels may have letters that a terminal or a file of this system cannot show.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     # The system takes back what is left at the end; collecting it would take a tenth of a second.
     atexit.register(gc.freeze)
     try:

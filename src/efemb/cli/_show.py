@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,14 @@ def show(table: Table, as_json: bool, *, empty: str = "") -> None:
 
 def show_json(value: Any) -> None:
     """Print JSON; what is not a finite number is null."""
-    typer.echo(json.dumps(_plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+    plain = _plain(value)
+    style: dict[str, Any] = {"indent": 2, "allow_nan": False}
+    text = json.dumps(plain, ensure_ascii=False, **style)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # letters that cannot be shown are written as JSON writes them
+        text = json.dumps(plain, ensure_ascii=True, **style)
+    typer.echo(text)
 
 
 def show_list(told: Mapping[str, Any]) -> None:

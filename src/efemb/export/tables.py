@@ -97,6 +97,18 @@ def _check_characters(labels: Sequence[str]) -> None:
             f"the label {bad!r} holds a NUL character, which text files cannot: rename it, or "
             "write .parquet or .npz"
         )
+    _check_encodable(labels)
+
+
+def _check_encodable(labels: Sequence[str]) -> None:
+    """Half a character, as broken text may hold, is none that UTF-8 knows."""
+    for label in labels:
+        try:
+            label.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"the label {label!r} cannot be written as UTF-8: rename it, or write .npz"
+            ) from None
 
 
 def _text(labels: Sequence[str], vectors: Any, stream: Any, separator: str) -> None:
@@ -117,5 +129,6 @@ def _parquet(labels: Sequence[str], vectors: Any, stream: Any) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtraError('Parquet files need pyarrow: pip install "efemb[io]"') from error
+    _check_encodable(labels)
     columns = {"label": labels, **{str(k): vectors[:, k] for k in range(vectors.shape[1])}}
     parquet.write_table(pyarrow.table(columns), stream)

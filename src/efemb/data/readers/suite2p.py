@@ -15,7 +15,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.readers.pickled import load_objects
 from efemb.data.readers.progress import progress_bar
 from efemb.data.readers.traces import drawn, frames_of, open_array
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError
 
 _PLANE = re.compile(r"plane(\d+)")
 
@@ -67,6 +67,11 @@ def read_suite2p(
     DataError
         Names the file that is missing or damaged, or does not fit the others.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise InputTypeError(f"folder must be a path, not {folder!r}")
+    for name, value in {"neuropil": neuropil, "plane_distance": plane_distance}.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise InputTypeError(f"{name} must be a number, got {value!r}")
     if not (0 <= neuropil < np.inf and 0 < plane_distance < np.inf):
         raise ParameterError("neuropil must be >= 0 and plane_distance > 0, both finite")
     folders = _folders(Path(folder))
