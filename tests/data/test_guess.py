@@ -46,6 +46,8 @@ RETAIL = "InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,Custome
         ("number_of_items,trip,item", "2,1,a", ("trip", "item", "number_of_items")),
         ("trip,item,account,units_sold,number_of_orders", "1,a,2,3,4", ("trip", "item", 3)),
         ("Member_number,Date,itemDescription", "1,2,a", ("Member_number", "itemDescription", None)),
+        ("BillNo,Itemname,CustomerID,Price", "1,a,7,2", ("BillNo", "Itemname", None)),
+        ("cart_id,sku,price", "1,x,2", ("cart_id", "sku", None)),
         ("BASKET_ID,DAY,PRODUCT_ID,QUANTITY", "1,2,3,4", ("BASKET_ID", "PRODUCT_ID", "QUANTITY")),
     ],
 )

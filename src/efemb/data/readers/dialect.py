@@ -85,10 +85,11 @@ def has_decimal_commas(cells: Iterable[str]) -> bool:
     (True, False)
     """
     found = False
-    for cell in cells:
-        if _POINT.fullmatch(cell.strip()):
+    for cell in map(str.strip, cells):
+        if "." in cell and _POINT.fullmatch(cell):
             return False
-        found = found or bool(_COMMA.fullmatch(cell.strip()) and not _EITHER.fullmatch(cell))
+        if "," in cell and not found:
+            found = bool(_COMMA.fullmatch(cell)) and not _EITHER.fullmatch(cell)
     return found
 
 

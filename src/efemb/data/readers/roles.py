@@ -22,7 +22,10 @@ _NAMES = ("description", "title", "name")
 _NUMBER_OF = ("n", "num", "no", "number", "count", "total")
 _SOLD = ("sold", "bought", "ordered", "purchased")
 # What columns of transactions are called, the most telling first.
-_BASKETS = ("basket", "invoice", "order", "transaction", "trip", "receipt", "session", "ticket")
+_BASKETS = (
+    *("basket", "cart", "invoice", "order", "transaction", "trip", "receipt", "bill", "session"),
+    "ticket",
+)
 _ITEMS = ("product", "item", "article", "movie", "sku", "stock")
 _COUNTS = ("quantity", "qty", "count", "units", "amount", "number", "rating")
 _USERS = ("customer", "user", "household", "client", "member")
