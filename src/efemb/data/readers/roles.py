@@ -30,7 +30,8 @@ _ITEMS = ("product", "item", "article", "movie", "sku", "stock")
 _COUNTS = ("quantity", "qty", "count", "units", "amount", "number", "rating")
 _USERS = ("customer", "user", "household", "client", "member")
 _WHOLE = ("amount", "number")  # with fractions these are money or measures
-_CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])")
+# At orderId and at SKUCode, but not within SKUs.
+_CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])(?![A-Z]s(?![a-z]))")
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
