@@ -83,7 +83,7 @@ bench-compare: $(READY)
 # Examples run while the site is built; what they need is installed first.
 docs: $(READY)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[dev,docs]"
-	@$(BIN)/python -m sphinx -q -b html docs docs/build
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/build
 	@echo "open docs/build/index.html"
 
 fmt: $(READY)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import warnings
 
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
 import efemb
+import efemb.cli
 
 project = "efemb"
 author = "The efemb developers"
@@ -21,7 +25,7 @@ extensions = [
 ]
 exclude_patterns = ["build", "examples", "templates", "gallery/*.ipynb"]
 templates_path = ["templates"]
-suppress_warnings = ["config.cache", "myst.xref_missing"]
+suppress_warnings = ["config.cache"]
 myst_enable_extensions = ["dollarmath"]
 
 html_theme = "pydata_sphinx_theme"
@@ -35,6 +39,9 @@ _ALONE = ("index", "start", "text", "neurons", "glossary", "reproduction", "figu
 html_sidebars: dict[str, list[str]] = {page: [] for page in _ALONE}
 
 autosummary_generate = True
+# A class and a function that differ in case only would be one file on some disks.
+_TWINS = ("Laplace", "Report", "Stability")
+autosummary_filename_map = {f"efemb.inference.{one}": f"efemb.inference.{one}_" for one in _TWINS}
 autodoc_typehints = "none"  # numpydoc says them in words
 numpydoc_show_class_members = False
 
@@ -77,6 +84,26 @@ def _skip_inherited(app, what, name, member, skip, options):
     return True if foreign or name.endswith("_request") else None
 
 
+class HelpOfCommands(SphinxDirective):
+    """A section for each command with what its `--help` says."""
+
+    def run(self):
+        """In the order of `efemb --help`."""
+        from typer.main import get_command
+
+        program = get_command(efemb.cli.build())
+        return [self._section(*one) for one in sorted(program.commands.items())]
+
+    def _section(self, name, command):
+        title = f"efemb {name}"
+        context = command.context_class(command, info_name=title, terminal_width=80)
+        section = nodes.section(ids=[nodes.make_id(title)])
+        section += nodes.title("", title)
+        section += nodes.literal_block("", command.get_help(context), language="text")
+        return section
+
+
 def setup(app):
     """Sphinx calls this."""
+    app.add_directive("help-of-commands", HelpOfCommands)
     app.connect("autodoc-skip-member", _skip_inherited)

@@ -127,17 +127,28 @@ def test_every_block_is_of_a_kind_that_runs() -> None:
         for path in DOCUMENTS
         for kind in re.findall(r"^```(\S+)", path.read_text(), re.MULTILINE)
     }
-    assert kinds <= {"python", "text", "{toctree}"}
+    assert kinds <= {"python", "text", "{toctree}", "{help-of-commands}"}
 
 
-@pytest.mark.parametrize("name", ["index.md", "start.md"])
+# These need the data of the paper's studies; tests of their own run them.
+NEED_DATA = ("efemb demo", "efemb reproduce movies --quick")
+
+
+def commands_of(name: str) -> list[str]:
+    """Commands of a page in their order: lines of text blocks, last cells of a table."""
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    blocks = "".join(re.findall(r"```text\n(.*?)```", text, re.DOTALL)).splitlines()
+    cells = re.findall(r"\| `(efemb [^`]*)` \|$", text, re.MULTILINE)
+    return [line for line in [*blocks, *cells] if line not in NEED_DATA]
+
+
+@pytest.mark.parametrize("name", ["index.md", "start.md", "commands.md"])
 def test_commands_run_one_after_the_other(name: str, tmp_path: Path) -> None:
     """The blocks of text are commands, with remarks after two spaces."""
     from efemb.cli import main
 
     write_shop(tmp_path / "trips.csv")
-    text = (ROOT / "docs" / name).read_text("utf-8")
-    lines = "".join(re.findall(r"```text\n(.*?)```", text, re.DOTALL)).splitlines()
+    lines = commands_of(name)
     assert lines
     for line in lines:
         program, *arguments = shlex.split(line.partition("  ")[0])
