@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 
@@ -34,7 +35,6 @@ WORDS = ["king", "woman", "man", "terrible", "once", "upon", "time", "film", "go
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working folder with the files that the documents speak of; pictures without a screen."""
-    matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     write_trips(tmp_path / "trips.csv")
     write_reviews(tmp_path / "reviews.txt.gz")

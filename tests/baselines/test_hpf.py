@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -223,11 +224,10 @@ def test_same_seed_same_bits_and_warning() -> None:
 def test_agrees_with_hpfrec() -> None:
     """Where it is installed: as likely a fit of the training data, up to the maximum found."""
     hpfrec = pytest.importorskip("hpfrec")
-    pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     X = rng.poisson(rng.gamma(0.5, 1.0, (200, 3)) @ rng.gamma(0.5, 1.0, (3, 40))).astype(float)
     rows, columns = np.nonzero(X)
-    table = pandas.DataFrame({"UserId": rows, "ItemId": columns, "Count": X[rows, columns]})
+    table = pd.DataFrame({"UserId": rows, "ItemId": columns, "Count": X[rows, columns]})
     options = {"maxiter": 300, "stop_crit": "maxiter", "check_every": None, "verbose": False}
     theirs = hpfrec.HPF(k=3, ncores=1, random_seed=1, use_float=False, reindex=True, **options)
     theirs.fit(table)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 
@@ -142,10 +144,8 @@ def test_arrays_and_text(tmp_path: Path) -> None:
 
 
 def test_parquet(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     columns = {"basket_id": [1, 1, 2], "product_id": [7, 8, 7], "quantity": [1, 2, 1]}
-    parquet.write_table(pyarrow.table(columns), tmp_path / "x.parquet")
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     guess = guess_contents(tmp_path / "x.parquet")
     assert (guess.basket, guess.item, guess.count) == ("basket_id", "product_id", "quantity")
     (tmp_path / "y.parquet").write_text("not Parquet")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import efemb
@@ -27,14 +29,12 @@ def lines() -> list[tuple[int, int, int, int]]:
 
 
 def written(folder: Path) -> Path:
-    pa = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     columns = dict(zip(complete_journey._LINE_COLUMNS, zip(*lines(), strict=True), strict=True))
     home = folder / "complete-journey"
     home.mkdir()
     ordered = {name: list(column) for name, column in columns.items()}
-    parquet.write_table(pa.table(ordered), home / "transactions.parquet")
-    parquet.write_table(pa.table(PRODUCTS), home / "products.parquet")
+    pq.write_table(pa.table(ordered), home / "transactions.parquet")
+    pq.write_table(pa.table(PRODUCTS), home / "products.parquet")
     return folder
 
 

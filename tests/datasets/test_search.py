@@ -122,7 +122,6 @@ def test_nowhere_but_an_extra_installs_it() -> None:
 def test_download_is_cached_and_terms_are_told_once(
     server: Any, content: bytes, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("pooch")
     names = ("a.bin", "b.bin")
     server.contents.update(dict.fromkeys(names, GOOD))
     data = data_set(urls={name: f"{server.address}/good/{name}" for name in names})
@@ -137,7 +136,6 @@ def test_download_is_cached_and_terms_are_told_once(
 
 
 def test_a_damaged_cache_is_renewed(server: Any, cache: Path) -> None:
-    pytest.importorskip("pooch")
     names = ("a.bin", "b.bin")
     server.contents.update(dict.fromkeys(names, GOOD))
     put(cache / "the-letters", "a.bin")

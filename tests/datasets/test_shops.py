@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import efemb
@@ -29,8 +31,6 @@ from efemb.datasets.sources import Copy
 
 def write_instacart(folder: Path) -> None:
     """Product 3 is bought twelve times, 1 ten times, 2 nine times; order 20 has one product."""
-    pa = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     lines = [(order, 3) for order in range(12)] + [(order, 1) for order in range(2, 12)]
     lines += [(order, 2) for order in range(9)]
     orders, products = zip(*lines, strict=True)
@@ -48,7 +48,7 @@ def write_instacart(folder: Path) -> None:
     folder.mkdir(parents=True)
     for name, columns in tables.items():
         table = pa.table({key: list(values) for key, values in columns.items()})
-        parquet.write_table(table, folder / f"{name}.parquet")
+        pq.write_table(table, folder / f"{name}.parquet")
 
 
 def test_instacart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: Any) -> None:

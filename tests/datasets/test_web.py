@@ -18,8 +18,6 @@ from efemb.datasets import web
 from efemb.datasets.files import find_files
 from efemb.datasets.sources import Archive, Copy, DataSet
 
-pytest.importorskip("pooch")
-
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -7,6 +7,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from efemb import LabelledVectors
@@ -71,10 +72,9 @@ def test_numpy(tmp_path: Path) -> None:
 
 
 def test_parquet(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
     given = vectors()
     write_vectors(given, tmp_path / "v.parquet")
-    found = parquet.read_table(tmp_path / "v.parquet").to_pydict()
+    found = pq.read_table(tmp_path / "v.parquet").to_pydict()
     assert found.pop("label") == NAMES
     np.testing.assert_array_equal(np.column_stack(list(found.values())), given.vectors)
 

@@ -18,7 +18,6 @@ from efemb.reproduce.text import TextStudy, by_word_lists, estimator, unigram
 from efemb.reproduce.text_data import Texts
 from efemb.reproduce.text_settings import FULL, MODELS, QUICK, TextPlan
 
-pytest.importorskip("matplotlib")
 PLAN = TextPlan("lee", 4, passes=1, exact_passes=2, n_words=200, n_pairs=50, exact=True)
 OPTIONS = Options(quick=True, n_jobs=1)
 

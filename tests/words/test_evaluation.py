@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,20 +82,18 @@ def test_formats_of_files(content: str, tmp_path: Path) -> None:
 
 
 def test_lists_frames_and_columns(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    polars = pytest.importorskip("polars")
     first, second, score = (list(side) for side in zip(*PAIRS, strict=True))
     columns = {"a": first, "b": second, "noise": [1.0, 1.0, 2.0, 3.0], "mean": score}
     value = pytest.approx(expected(PAIRS))
     assert word_similarity(OWN, PAIRS).spearman == value
     assert word_similarity(OWN, iter(PAIRS)).spearman == value
-    for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
         assert word_similarity(OWN, frame, column="mean").spearman == value
         assert word_similarity(OWN, frame, column=3).spearman == value
         assert word_similarity(OWN, frame).spearman != value
-    pandas.DataFrame(columns).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame(columns).to_csv(tmp_path / "p.csv", index=False)
     assert word_similarity(OWN, tmp_path / "p.csv", column="mean").spearman == value
-    simlex = pandas.DataFrame(columns).rename(columns={"mean": "SimLex999"})
+    simlex = pd.DataFrame(columns).rename(columns={"mean": "SimLex999"})
     assert word_similarity(OWN, simlex).spearman == value
 
 

@@ -6,6 +6,8 @@ import pickle
 import sys
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from efemb.errors import DataError, InputTypeError, MissingExtraError
@@ -97,16 +99,14 @@ def test_immutable_and_picklable() -> None:
 
 
 def test_to_pandas_and_polars() -> None:
-    pandas = pytest.importorskip("pandas")
-    polars = pytest.importorskip("polars")
     mixed = Table({"label": ["a", 1], "v": [0.5, 1.5]})
     frame = mixed.to_pandas()
-    assert isinstance(frame, pandas.DataFrame)
+    assert isinstance(frame, pd.DataFrame)
     assert frame.to_dict("list") == {"label": ["a", 1], "v": [0.5, 1.5]}
     frame.loc[0, "v"] = 7.0
     assert mixed["v"][0] == 0.5
     other = mixed.to_polars()
-    assert isinstance(other, polars.DataFrame)
+    assert isinstance(other, pl.DataFrame)
     assert other.to_dict(as_series=False) == {"label": ["a", "1"], "v": [0.5, 1.5]}
 
 

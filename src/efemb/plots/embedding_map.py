@@ -43,8 +43,8 @@ def embedding_map(
     model : fitted estimator, FittedEmbedding or LabelledVectors
     method : {"pca", "tsne", "umap"}
         Principal components (exact, the same in every run), or a map that keeps near what is near:
-        t-SNE of scikit-learn, UMAP of the package umap-learn; both take about a minute for 8,000
-        entities, where principal components take a second.
+        t-SNE of scikit-learn, UMAP of the extra `umap` (umap-learn); both take about a
+        minute for 8,000 entities, where principal components take a second.
     which : {"auto", "rho", "alpha", "both"}
         Embeddings, context vectors, or one after the other.
     labels : int or list of labels
@@ -151,7 +151,7 @@ def _umap(vectors: Floats, seed: int) -> Any:
         umap = import_module("umap")
     except ImportError as error:
         raise MissingExtraError(
-            "method='umap' needs umap-learn: pip install umap-learn; 'pca' and 'tsne' need nothing"
+            "method='umap' needs umap-learn: pip install 'efemb[umap]'; 'pca' and 'tsne' do not"
         ) from error
     size = min(15, len(vectors) - 1)
     return umap.UMAP(n_neighbors=size, random_state=seed, n_jobs=1).fit_transform(vectors)
