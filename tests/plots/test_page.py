@@ -72,6 +72,14 @@ def test_everything_is_escaped() -> None:
     assert found.values("img", "alt") == [NASTY]
 
 
+@pytest.mark.parametrize("rows", [1, 3, 150])
+def test_tables_show_as_many_rows_as_asked_for(rows: int) -> None:
+    html = Page("Long").table(Table({"n": np.arange(150)}), rows=rows).html()
+    assert html.count("<td>") == rows
+    rest = re.findall(r"\.\.\. (\d+) more rows", html)
+    assert rest == ([] if rows == 150 else [str(150 - rows)])
+
+
 def test_nothing_is_loaded_from_elsewhere() -> None:
     html = full_page().html()
     sources = re.findall(r'(?:src|href)="([^"]{0,30})', html)

@@ -74,7 +74,7 @@ class Page:
             raise InputTypeError(f"expected a Table, not {type(table).__name__}")
         numeric = [place for place, name in enumerate(table.columns, 1) if _is_number(table[name])]
         names = " ".join(["table", *(f"right-{place}" for place in numeric)])
-        inside = _valid(table._repr_html_())
+        inside = _valid(table.to_html(rows))
         return self._add(_block(f'<div class="{names}">{inside}</div>', caption))
 
     def figure(
