@@ -10,7 +10,7 @@ CSS = """
     --link: #79b8ff; } }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
-main { max-width: 56rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
+main { max-width: 66rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 0.5rem; }
 h2 { font-size: 1.3rem; line-height: 1.3; margin: 2.5rem 0 0.75rem; padding-bottom: 0.25rem;
   border-bottom: 1px solid var(--line); }
@@ -24,8 +24,8 @@ figure { margin: 1.25rem 0; }
 figcaption { margin-top: 0.4rem; color: var(--soft); font-size: 0.9rem; max-width: 44rem; }
 img { display: block; max-width: 100%; height: auto; background: #ffffff; }
 .table { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.3rem 0.8rem; border-bottom: 1px solid var(--line); text-align: left;
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; }
 th { border-bottom-width: 2px; white-space: nowrap; }
 @media (prefers-color-scheme: dark) {
