@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -19,29 +20,27 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["build", "examples", "templates", "gallery/*.ipynb"]
 templates_path = ["templates"]
 suppress_warnings = ["config.cache"]
-myst_enable_extensions = ["dollarmath"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "efemb"
-html_theme_options = {"header_links_before_dropdown": 8, "navigation_with_keys": False}
+html_theme_options = {"header_links_before_dropdown": 7, "navigation_with_keys": False}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-# Pages without pages below them need no empty column on the left.
-_ALONE = ("index", "start", "text", "neurons", "glossary", "reproduction", "figures")
-html_sidebars: dict[str, list[str]] = {page: [] for page in _ALONE}
+# These have no pages below them, and need no empty column on the left.
+html_sidebars: dict[str, list[str]] = {page.stem: [] for page in Path(__file__).parent.glob("*.md")}
 
 autosummary_generate = True
 # A class and a function that differ in case only would be one file on some disks.
 _TWINS = ("Laplace", "Report", "Stability")
 autosummary_filename_map = {f"efemb.inference.{one}": f"efemb.inference.{one}_" for one in _TWINS}
+default_role = "autolink"  # what docstrings have in single quotes are names, where there are such
 autodoc_typehints = "none"  # numpydoc says them in words
 numpydoc_show_class_members = False
 
