@@ -81,6 +81,14 @@ def test_long_names_end_before_their_numbers() -> None:
     assert texts_of(panel)[2] == "i"
 
 
+def test_numbers_stand_beside_their_bars() -> None:
+    table = Table({"topic": [0] * 3, "label": list("abc"), "value": [-123.0, 110.0, 99.9]})
+    (panel,) = (ax := topics(table)).child_axes
+    ax.figure.draw_without_rendering()
+    for bar, number in zip(panel.patches, panel.texts[1::2], strict=True):
+        assert bar.get_window_extent().x1 < number.get_window_extent().x0
+
+
 def test_bad_topics_are_refused() -> None:
     with pytest.raises(DataError, match="numbered from 0 to 3"):
         topics(baskets(), 4)

@@ -62,14 +62,13 @@ def topics(
     bars = max(len(places) for places in rows)
     across = min(3, len(numbers))
     down = -(-len(numbers) // across)
-    ax = new_axes(ax, (2.8 * across, down * (0.35 + 0.2 * bars)))
+    ax = new_axes(ax, (2.8 * across, down * (0.28 + 0.2 * bars)))
     ax.set_axis_off()
     settle(ax)
     values = table["value"].astype(np.float64)
-    largest = float(np.abs(values).max()) or 1.0
     for place, (number, mine) in enumerate(zip(numbers, rows, strict=True)):
         panel = ax.inset_axes(_corner(place, across, down, bars))
-        panel.set(xlim=(0.0, largest), ylim=(bars - 0.5, -0.5))
+        panel.set(xlim=(0.0, _scale(panel, values)), ylim=(bars - 0.5, -0.5))
         panel.set_title(f"topic {number}", fontsize=9, loc="left", pad=2)
         panel.set_axis_off()
         colours = [positive if value >= 0 else negative for value in values[mine]]
@@ -93,19 +92,36 @@ def _corner(place: int, across: int, down: int, bars: int) -> tuple[float, float
     """Left, bottom, width and height of a panel, parts of the whole; a title has room above."""
     row, column = divmod(place, across)
     width, height = 1.0 / across, 1.0 / down
-    title = 1.7 / (bars + 1.7)
+    title = 1.4 / (bars + 1.4)
     gap = 0.05 if across > 1 else 0.0
     bottom = 1.0 - (row + 1) * height
     return column * width, bottom, width * (1.0 - gap), height * (1.0 - title)
 
 
+def _scale(panel: Axes, values: Floats) -> float:
+    """Upper limit at which the longest bar ends before the widest number."""
+    widest = max(ruler(SIZE)(_number(value))[0] for value in values)
+    whole = _points(panel)
+    largest = float(np.abs(values).max()) or 1.0
+    return largest * whole / max(whole - widest - 5.0, 0.5 * whole)
+
+
+def _points(panel: Axes) -> float:
+    """Width in points."""
+    return float(panel.get_window_extent().width * 72.0 / figure_of(panel).dpi)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
 def _write(panel: Axes, labels: Any, values: Floats) -> None:
     """Names over the bars, from the left; numbers at the right."""
     measure = ruler(SIZE)
-    whole = panel.get_window_extent().width * 72.0 / figure_of(panel).dpi
+    whole = _points(panel)
     look: dict[str, Any] = {"fontsize": SIZE, "color": INK, "va": "center"}
     for place, (label, value) in enumerate(zip(labels, values.tolist(), strict=True)):
-        number = f"{value:.2f}".replace("-", "−")
+        number = _number(value)
         room = whole - measure(number)[0] - 8.0
         name = fitting(label_text(label, 60), room, measure)
         x = panel.get_xlim()[1]
