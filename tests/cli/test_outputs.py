@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 
@@ -39,6 +41,20 @@ def test_picture_of_neurons(run, tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "w.svg").read_text("utf-8")
 
 
+def test_neurons_that_are_asked_for(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X, places = rng.normal(size=(40, 20)), rng.normal(size=(20, 2))
+    data = efemb.Dataset(X, entities=[f"cell {n}" for n in range(20)], positions=places)
+    estimator = efemb.GaussianEmbedding(2, context=efemb.Neighbors(4), random_state=0)
+    estimator.fit(data).save(tmp_path / "m")
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text stays text
+    out = tmp_path / "w.svg"
+    for asked, shown in ((["--item", "cell 7"], ["A: cell 7"]), (["-n", "2"], ["A: ", "B: "])):
+        assert run("plot", tmp_path / "m", "weights", *asked, "-o", out).code == 0
+        found = re.findall(r">([A-L]: [^<]*)<", out.read_text("utf-8"))
+        assert [one[: len(two)] for one, two in zip(found, shown, strict=True)] == shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -46,6 +62,9 @@ def test_picture_of_neurons(run, tmp_path: Path) -> None:
         (["map", "-o", "map.gif"], ".png, .svg, .pdf"),
         (["relations"], "--item"),
         (["relations", "--item", "lantren"], "lantern"),
+        (["history", "--item", "chips"], "--item belongs to map, relations, similarity, weights"),
+        (["history", "--number", "3"], "--number belongs to map, relations, similarity, topics"),
+        (["topics", "--item", "chips"], "--item belongs to map, relations, similarity, weights"),
     ],
 )
 def test_plot_refuses(run, model: Path, tmp_path, monkeypatch, arguments, words: str) -> None:

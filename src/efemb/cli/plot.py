@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".svg", ".pdf")
 METHODS = ("pca", "tsne", "umap")
+OPTIONS = {  # and the pictures that they are options of
+    "--method": ("map",),
+    "--data": ("relations",),
+    "--item": ("map", "relations", "similarity", "weights"),
+    "--number": ("map", "relations", "similarity", "topics", "weights"),
+}
 
 
 def command(
@@ -53,7 +59,7 @@ def command(
       efemb plot model relations --item milk --data trips.csv
       efemb plot model similarity --item milk --item beer --item chips
       efemb plot model topics --number 6
-      efemb plot model weights --out neurons.pdf
+      efemb plot model weights --number 6 --out neurons.pdf
 
     \b
     map          all vectors, the most frequent labelled; tsne and umap show
@@ -67,7 +73,8 @@ def command(
     from efemb.cli._asking import Labels, data_of, opened
     from efemb.cli._show import show_json
 
-    _check_options(kind, method, data)
+    given = {"--method": method != "pca", "--data": data is not None}
+    _check_options(kind, method, {**given, "--item": bool(items), "--number": number is not None})
     check_picture(out)
     found = opened(model)
     labels = Labels(found)
@@ -83,15 +90,14 @@ def command(
         typer.echo(f"{kind} drawn to {out}")
 
 
-def _check_options(kind: str, method: str, data: Path | None) -> None:
+def _check_options(kind: str, method: str, given: dict[str, bool]) -> None:
     if kind not in PICTURES:
         raise ParameterError(f"there is no picture {kind!r}; {suggest(kind, PICTURES)}")
     if method not in METHODS:
         raise ParameterError(f"--method {method}: {suggest(method, METHODS)}")
-    owners = (("--method", method != "pca", "map"), ("--data", data is not None, "relations"))
-    for option, given, owner in owners:
-        if given and kind != owner:
-            raise ParameterError(f"{option} belongs to {owner}, not to {kind}")
+    for option, owners in OPTIONS.items():
+        if given[option] and kind not in owners:
+            raise ParameterError(f"{option} belongs to {', '.join(owners)}, not to {kind}")
 
 
 def check_picture(path: Path) -> None:
@@ -165,7 +171,7 @@ def _similarity(model: FittedEmbedding, items: list[Any], number: int | None) ->
 def _weights(model: FittedEmbedding, items: list[Any], number: int | None) -> Any:
     from efemb.plots import spatial_weights
 
-    return spatial_weights(model)
+    return spatial_weights(model, items or number or 3)
 
 
 PICTURES: dict[str, Callable[..., Any]] = {
