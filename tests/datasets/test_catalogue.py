@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import efemb
@@ -139,6 +140,64 @@ def test_command_fetches(
     assert run("lee", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["documents"], told["tokens"], told["words"]) == (1, 3, 2)
+
+
+def test_command_shows_places_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    shown = "".join(capsys.readouterr().out.split())
+    for data, _ in ALL.values():
+        assert "".join("; ".join(data.carriers).split()) in shown
+
+
+@pytest.mark.parametrize("name", ["trips.csv", "trips.TSV", "trips.csv.gz"])
+def test_command_writes_baskets_that_can_be_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scipy.sparse import csr_array
+
+    counts = np.random.default_rng(0).poisson(1.0, (30, 4)).astype(np.float32)
+    counts[0, 0] = 2.0**24 - 1.0  # every digit counts
+    labels = ["whole milk", 'a "b", c', "é;ü", "=x"]
+
+    def small(**options: Any) -> efemb.Dataset:
+        report = {"source": "here", "terms": "free"}
+        return efemb.Dataset(csr_array(counts), entities=labels, report=report)
+
+    monkeypatch.setattr(movielens_100k, "ENTRIES", ((movielens_100k.DATA, small),))
+    assert run("movielens_100k", "--out", str(tmp_path / name)) == 0
+    columns = {"basket": "basket", "item": "item", "count": "count"}
+    found = efemb.read_baskets(tmp_path / name, **columns)
+    assert found.entities is not None
+    assert found.row_labels is not None
+    order = [found.entities.index_of(label) for label in labels]
+    rows = np.array(found.row_labels, dtype=int)
+    assert set(rows) == set(np.flatnonzero(counts.any(axis=1)))
+    np.testing.assert_array_equal(found.values.toarray()[:, order], counts[rows])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("lee", "--out", "x.csv"), "--out writes baskets, and lee has none"),
+        (("lee", "--out", "x.doc"), "ends in .csv or .tsv"),
+        (("--out", "x.csv"), "efemb datasets NAME --out FILE"),
+    ],
+)
+def test_command_refuses_to_write(
+    arguments: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def text(**options: Any) -> efemb.Corpus:
+        return efemb.Corpus([0, 1, 0], [0, 3], ["a", "b"], report={"source": "", "terms": ""})
+
+    monkeypatch.setattr(efemb.datasets.lee, "ENTRIES", ((efemb.datasets.lee.DATA, text),))
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 2
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_command_offline_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from efemb.cli import _arguments as of
+from efemb.errors import ParameterError
+
 if TYPE_CHECKING:
     from efemb.table import Table
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def command(
@@ -22,11 +29,23 @@ def command(
     download: Annotated[
         bool, typer.Option(help="Fetch what is not on this machine, into the cache.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write baskets as a CSV or TSV file.", metavar="FILE"),
+    ] = None,
+    as_json: of.Json = False,
 ) -> None:
-    """List the public data sets, or fetch one of them."""
+    """List the public data sets, or fetch one of them.
+
+    \b
+      efemb datasets
+      efemb datasets groceries
+      efemb datasets groceries --out trips.csv    a file for efemb fit
+    """
     from efemb.datasets.catalogue import fetch, list_datasets
 
+    if out is not None:
+        _check_target(out, name)
     if name is None:
         table = list_datasets(data_home)
         if as_json:
@@ -36,12 +55,16 @@ def command(
         return
     found = fetch(name, data_home, download=download)
     told = described(name, found)
+    if out is not None:
+        _write_baskets(found, name, out)
+        told["written"] = str(out)
     if as_json:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
         return
     typer.echo(repr(found))
-    for key in ("source", "terms"):
-        typer.echo(f"{key}: {told[key]}")
+    for key in ("source", "terms", "written"):
+        if key in told:
+            typer.echo(f"{key}: {told[key]}")
 
 
 def described(name: str, data: Any) -> dict[str, Any]:
@@ -58,6 +81,38 @@ def described(name: str, data: Any) -> dict[str, Any]:
     return {"name": name, **sizes, **plain}
 
 
+def _check_target(out: Path, name: str | None) -> None:
+    """Refuse what cannot be written, before the work."""
+    from efemb.files import check_writable, file_target
+
+    if name is None:
+        raise ParameterError("--out writes one data set: efemb datasets NAME --out FILE")
+    if not any(suffix.lower() in SEPARATORS for suffix in out.suffixes):
+        raise ParameterError(f"{out}: the file ends in {' or '.join(SEPARATORS)}, packed or not")
+    check_writable(file_target(out).parent)
+
+
+def _write_baskets(data: Any, name: str, out: Path) -> None:
+    """One line for each item of each basket, as `efemb fit` reads them."""
+    from efemb.files import complete_or_absent, file_target
+
+    if not getattr(data, "is_sparse", False) or data.entities is None:
+        raise ParameterError(
+            f"--out writes baskets, and {name} has none; in Python: efemb.datasets"
+        )
+    separator = next(SEPARATORS[one] for one in map(str.lower, out.suffixes) if one in SEPARATORS)
+    cells = data.values.tocoo()
+    baskets = range(data.n_rows) if data.row_labels is None else data.row_labels.tolist()
+    labels = data.entities.labels
+    lines = zip(cells.row.tolist(), cells.col.tolist(), cells.data.tolist(), strict=True)
+    with complete_or_absent(file_target(out)) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+        writer.writerow(("basket", "item", "count"))
+        writer.writerows((baskets[t], labels[n], f"{x:.17g}") for t, n, x in lines)
+        text.detach()
+
+
 def _print_list(table: Table) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
@@ -67,7 +122,7 @@ def _print_list(table: Table) -> None:
 
     grid = Grid(box=None, padding=(0, 2, 1, 0), show_header=False)
     grid.add_column(no_wrap=True, style="bold")
-    grid.add_column()
+    grid.add_column(overflow="fold")  # a path or an address is there to be copied
     for row in table:
         found = f"on this machine: {row['where']}" if row["here"] else row["where"]
         text = f"{row['shape']} ({row['megabytes']:g} MB)\n{found}\nterms: {row['terms']}"

@@ -10,7 +10,12 @@ SHOWN = 5
 
 
 def command(model: of.Model, as_json: of.Json = False) -> None:
-    """Show what a saved model is made of."""
+    """Show what a saved model is made of.
+
+    \b
+      efemb info model
+      efemb info model --json
+    """
     from efemb.cli._asking import opened
     from efemb.cli._show import show_json, show_list
 
