@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import efemb
 import efemb.datasets
@@ -29,6 +30,8 @@ BLOCKS = {
     )
 }
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
+GOODS = ["yogurt", "whole milk", "soda", "pastry", "bottled beer", "salty snack", "rolls/buns"]
+GOODS += ["coffee", "butter", "curd", "ham", "rice"]
 WORDS = ["king", "woman", "man", "terrible", "once", "upon", "time", "film", "good", "the"]
 
 
@@ -36,7 +39,7 @@ WORDS = ["king", "woman", "man", "terrible", "once", "upon", "time", "film", "go
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working folder with the files that the documents speak of; pictures without a screen."""
     matplotlib.use("Agg")
-    write_trips(tmp_path / "trips.csv")
+    write_shop(tmp_path / "trips.csv")
     write_reviews(tmp_path / "reviews.txt.gz")
     monkeypatch.setitem(sys.modules, "pynwb", stand_in_for_pynwb())
     monkeypatch.chdir(tmp_path)
@@ -56,6 +59,23 @@ def write_trips(path: Path) -> None:
     rows, products = np.nonzero(dense)
     lines = [f"{t},product {n},{dense[t, n]:g}" for t, n in zip(rows, products, strict=True)]
     path.write_text("\n".join(["trip,product,quantity", *lines]), encoding="utf-8")
+
+
+def shop(**_: Any) -> efemb.Dataset:
+    """Trips to a small shop, in place of Groceries."""
+    rng = np.random.default_rng(0)
+    bought = [rng.choice(len(GOODS), rng.integers(2, 5), replace=False) for _ in range(150)]
+    counts = np.zeros((150, len(GOODS)))
+    for row, items in zip(counts, bought, strict=True):
+        row[items] = rng.integers(1, 4, len(items))
+    return efemb.Dataset(csr_array(counts), entities=GOODS)
+
+
+def write_shop(path: Path) -> None:
+    """As `efemb datasets groceries --out` does."""
+    from efemb.cli.datasets import write_baskets
+
+    write_baskets(shop(), "groceries", path)
 
 
 def documents() -> list[str]:
@@ -117,7 +137,9 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("name", BLOCKS)
 @pytest.mark.filterwarnings("ignore:.*was still improving")
-def test_block_runs(name: str) -> None:
+def test_block_runs(name: str, tmp_path: Path) -> None:
+    if name.startswith("README"):
+        write_trips(tmp_path / "trips.csv")
     exec(compile(BLOCKS[name], name, "exec"), {"__name__": "__main__"})
 
 
@@ -152,29 +174,23 @@ def commands_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["index.md", "start.md", "commands.md"])
-def test_commands_run_one_after_the_other(name: str, tmp_path: Path) -> None:
+def test_commands_run_one_after_the_other(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The blocks of text are commands, with remarks after two spaces."""
     from efemb.cli import main
 
-    write_shop(tmp_path / "trips.csv")
+    groceries = efemb.datasets.groceries
+    monkeypatch.setattr(groceries, "ENTRIES", ((groceries.DATA, shop),))
+    (tmp_path / "trips.csv").unlink()
     lines = commands_of(name)
-    assert lines
+    assert lines[0].partition("  ")[0] == "efemb datasets groceries --out trips.csv"
     for line in lines:
         program, *arguments = shlex.split(line.partition("  ")[0])
         assert program == "efemb"
         with pytest.raises(SystemExit) as done:
             main(arguments)
         assert not done.value.code, line
-
-
-def write_shop(path: Path) -> None:
-    names = ["greek yogurt", "whole milk", "rye bread", "lager beer", "chips", "salsa", "tea"]
-    rng = np.random.default_rng(0)
-    lines = ["trip,product,quantity"]
-    for trip in range(150):
-        bought = rng.choice(names, rng.integers(2, 5), replace=False)
-        lines += [f"{trip},{name},{rng.integers(1, 4)}" for name in bought]
-    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def commands() -> set[tuple[str, ...]]:

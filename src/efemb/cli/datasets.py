@@ -56,7 +56,7 @@ def command(
     found = fetch(name, data_home, download=download)
     told = described(name, found)
     if out is not None:
-        _write_baskets(found, name, out)
+        write_baskets(found, name, out)
         told["written"] = str(out)
     if as_json:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
@@ -92,7 +92,7 @@ def _check_target(out: Path, name: str | None) -> None:
     check_writable(file_target(out).parent)
 
 
-def _write_baskets(data: Any, name: str, out: Path) -> None:
+def write_baskets(data: Any, name: str, out: Path) -> None:
     """One line for each item of each basket, as `efemb fit` reads them."""
     from efemb.files import complete_or_absent, file_target
 
