@@ -77,13 +77,23 @@ def laplace(
 
 @dataclass(frozen=True)
 class Interval:
-    """An inner product rho_n . alpha_m with its standard error and limits."""
+    """An inner product rho_n . alpha_m with its standard error and limits.
+
+    Examples
+    --------
+    >>> Interval(value=-1.62689, standard_error=0.129397, low=-1.8805, high=-1.37327, level=0.95)
+    Interval(-1.627 +- 0.1294, 95% from -1.88 to -1.373)
+    """
 
     value: float
     standard_error: float
     low: float
     high: float
     level: float
+
+    def __repr__(self) -> str:
+        about = f"{self.value:.4g} +- {self.standard_error:.4g}"
+        return f"Interval({about}, {100 * self.level:g}% from {self.low:.4g} to {self.high:.4g})"
 
 
 class Laplace:
