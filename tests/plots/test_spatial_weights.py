@@ -172,6 +172,18 @@ def test_letters_are_on_map_and_panels() -> None:
     assert any(text.endswith(" µm") for text in texts)
 
 
+def test_every_zoomed_neuron_is_marked_where_it_is() -> None:
+    model = neurons(400, p=2)
+    places = model.positions[:, :2]
+    corners = [places[:, 0].argmin(), places[:, 0].argmax(), places[:, 1].argmax()]
+    ax = spatial_weights(model, [*map(int, corners), 7])
+    zoomed = places[zoomed_of(ax)]
+    letters = [text for text in ax.texts if text.get_text() in ("A", "B", "C", "D")]
+    np.testing.assert_array_equal([letter.xy for letter in letters], zoomed)
+    marked = [np.asarray(part.get_offsets()) for part in ax.collections[1:]]
+    np.testing.assert_array_equal(np.concatenate([one for one in marked if len(one)]), zoomed)
+
+
 @pytest.mark.parametrize(("most", "wanted"), [(99, 50), (20, 20), (19.9, 10), (0.07, 0.05), (1, 1)])
 def test_scale_bars_have_round_lengths(most: float, wanted: float) -> None:
     assert round_number(most) == pytest.approx(wanted)

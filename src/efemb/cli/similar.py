@@ -17,7 +17,8 @@ def command(
 ) -> None:
     """Show what is most like an item.
 
-    The measure is the cosine of the vectors. Part of a label is enough where it fits only one.
+    The measure is the cosine of the vectors. Part of a label is enough where one label begins with
+    it or only one holds it.
 
     \b
       efemb similar model "greek yogurt"

@@ -92,22 +92,21 @@ class Panels:
         return sorted(zoomed, key=lambda n: -points[n, 1])
 
     def zoom(self, ax: Axes, number: int, centre: Floats, reach: float, letter: str) -> Axes:
-        """A square Axes around `centre`, whose letter, and frame if it is small, is on the map."""
+        """A square Axes around `centre`, which is marked on the map, with a frame where one fits."""
         half = 1.15 * reach if reach > 0 else 0.05 * max(self.width, self.height)
         panel = ax.inset_axes((*self.corners[number], self.side, self.side), transform=ax.transData)
         panel.set(xlim=(centre[0] - half, centre[0] + half), xticks=[])
         panel.set(ylim=(centre[1] - half, centre[1] + half), yticks=[])
         for spine in panel.spines.values():
             spine.set_color(FRAME)
-        if half < LARGEST_FRAME * max(self.width, self.height):
+        size = np.array([self.width, self.height])
+        fits = (centre - half >= self.low).all() and (centre + half <= self.low + size).all()
+        if fits and half < LARGEST_FRAME * max(size):
             found: Any = ax.indicate_inset_zoom(panel, edgecolor=FRAME, linewidth=0.7, alpha=0.9)
             if self.lines > 1:  # connecting lines would run below other panels
                 hide_connectors(found)
-            corner = (centre[0] - half, centre[1] + half)
-        else:
-            corner = (centre[0], centre[1])
-            dots(ax, centre[None], s=24, color=INK, zorder=3)
-        _letter(ax, letter, corner)
+        dots(ax, centre[None], s=24, color=INK, zorder=3)
+        _letter(ax, letter, (centre[0], centre[1]))
         return panel
 
     def key(self, ax: Axes, largest: float, colours: tuple[str, str]) -> None:
@@ -140,13 +139,17 @@ def hide_connectors(indicator: Any) -> None:
         line.set_visible(False)
 
 
-def _letter(ax: Axes, letter: str, point: tuple[float, float]) -> None:
+def halo() -> list[Any]:
+    """A white edge: text stays readable where lines cross it."""
     from matplotlib.patheffects import withStroke
 
-    halo = [withStroke(linewidth=3, foreground="white")]
+    return [withStroke(linewidth=3, foreground="white")]
+
+
+def _letter(ax: Axes, letter: str, point: tuple[float, float]) -> None:
     look: dict[str, Any] = {"fontsize": 10, "color": INK, "ha": "right", "va": "bottom"}
     away: dict[str, Any] = {"xytext": (-2, 0), "textcoords": "offset points"}
-    ax.annotate(letter, point, **away, **look, path_effects=halo, zorder=6)
+    ax.annotate(letter, point, **away, **look, path_effects=halo(), zorder=6)
 
 
 def round_number(most: float) -> float:

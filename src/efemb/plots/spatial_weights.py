@@ -10,7 +10,7 @@ from efemb.errors import DataError, ParameterError
 from efemb.plots.canvas import INK, dots, label_text, new_axes, palette_of
 from efemb.plots.edges import Edges
 from efemb.plots.inputs import codes_of, fitted_model, is_number
-from efemb.plots.panels import Panels
+from efemb.plots.panels import Panels, halo
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -175,4 +175,4 @@ def _name(fitted: FittedEmbedding, n: int) -> str:
 def _title(panel: Axes, text: str) -> None:
     """Above the panel: inside, it would hide neighbours."""
     where: dict[str, Any] = {"transform": panel.transAxes, "ha": "left", "va": "bottom"}
-    panel.text(0.0, 1.015, text, fontsize=8, color=INK, **where)
+    panel.text(0.0, 1.015, text, fontsize=8, color=INK, path_effects=halo(), **where)
