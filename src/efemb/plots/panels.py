@@ -92,7 +92,7 @@ class Panels:
         return sorted(zoomed, key=lambda n: -points[n, 1])
 
     def zoom(self, ax: Axes, number: int, centre: Floats, reach: float, letter: str) -> Axes:
-        """A square Axes around `centre`, which is marked on the map, with a frame where one fits."""
+        """A square Axes around `centre`, which is marked on the map: with a frame if one fits."""
         half = 1.15 * reach if reach > 0 else 0.05 * max(self.width, self.height)
         panel = ax.inset_axes((*self.corners[number], self.side, self.side), transform=ax.transData)
         panel.set(xlim=(centre[0] - half, centre[0] + half), xticks=[])
