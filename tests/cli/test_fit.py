@@ -20,7 +20,7 @@ def test_guesses_are_said(run, trips: Path, tmp_path: Path) -> None:
     for part in ("model: p-emb", "components: 2", "x 10 items", "left out 1 of", "is not positive"):
         assert part in done.err
     assert "p-emb with 2 components" in done.out
-    assert "popularity" in done.out
+    assert "without context" in done.out
     assert efemb.load(tmp_path / "m").n_entities == 10
 
 

@@ -99,7 +99,7 @@ def test_compare(run, trips: Path, tmp_path: Path) -> None:
     assert curve.read_bytes().startswith(b"\x89PNG")
     shown = run("compare", trips, "-k", "1", *QUICK, "-q")
     assert shown.out.splitlines()[0].split()[:3] == ["model", "components", "score"]
-    assert "popularity" in shown.out
+    assert "without context" in shown.out
     assert shown.err == ""
 
 
@@ -117,3 +117,58 @@ def test_models_of_other_values_are_refused_before_the_fits(run, trips: Path) ->
     assert done.code == 2
     assert "b-emb takes every count for 1" in done.err
     assert "p-emb" in done.err
+
+
+# -- beside a model that knows no context -------------------------------------------------------
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    """An array of counts, which any of the models takes."""
+    np.save(tmp_path / "counts.npy", np.random.default_rng(0).poisson(1.5, (80, 6)).astype(float))
+    return tmp_path / "counts.npy"
+
+
+def parts(path: Path, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train on and rows that are held out."""
+    train, held = efemb.Dataset(np.load(path)).split(test=share, seed=0)
+    return np.asarray(train.values), np.asarray(held.values)
+
+
+def share_of_units(train: np.ndarray, held: np.ndarray) -> float:
+    """Mean log-share of a held-out unit, by the means of the columns."""
+    log_share = np.log(train.mean(axis=0) / train.mean(axis=0).sum())
+    return float((held * log_share).sum() / held.sum())
+
+
+def test_fit_is_beside_a_rival_of_the_same_measure(run, counts: Path, tmp_path: Path) -> None:
+    from scipy.stats import norm
+
+    train, held = parts(counts, 0.2)
+    density = norm.logpdf(held, train.mean(axis=0), train.std(axis=0)).mean()
+    binary = share_of_units((train > 0).astype(float), (held > 0).astype(float))
+    wanted = {"p-emb": share_of_units(train, held), "b-emb": binary, "g-emb": density}
+    for name, value in wanted.items():
+        out = ("-o", tmp_path / "m", "-k", "2", "--test", "0.2", "--json")
+        told = json.loads(run("fit", counts, "--model", name, *out, *QUICK).out)
+        assert told["popularity"] == pytest.approx(value, rel=1e-5), name
+
+
+def test_compare_is_beside_a_rival_of_the_same_measure(run, counts: Path) -> None:
+    train, held = parts(counts, 0.2)
+    squared = ((held - train.mean(axis=0)) ** 2).mean()
+    binary = share_of_units((train > 0).astype(float), (held > 0).astype(float))
+    for name, value in {"b-emb": binary, "g-emb": squared}.items():
+        options = ("--model", name, "-k", "2", "--test", "0.2", "--json", *QUICK)
+        told = json.loads(run("compare", counts, *options).out)
+        assert told["popularity"] == pytest.approx(value, rel=1e-5), name
+
+
+def test_evaluate_is_beside_a_rival_of_the_same_measure(run, counts: Path, tmp_path: Path) -> None:
+    X = np.load(counts)
+    efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), random_state=0).fit(X).save(
+        tmp_path / "m"
+    )
+    done = run("evaluate", tmp_path / "m", counts, "--train", counts, "--json")
+    found = {(row["metric"], row["by"]): row["popularity"] for row in json.loads(done.out)}
+    assert found["mean_squared_error", "entry"] == pytest.approx(X.var(axis=0).mean(), rel=1e-5)

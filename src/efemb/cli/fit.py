@@ -127,5 +127,5 @@ def _tell(told: dict[str, Any], as_json: bool) -> None:
         f"{told['seconds']:.1f} s, saved in {told['saved']}"
     )
     if "score" in told:
-        beside = f" (popularity {told['popularity']:.4f})" if "popularity" in told else ""
+        beside = f" (without context {told['popularity']:.4f})" if "popularity" in told else ""
         typer.echo(f"held-out score {told['score']:.4f}{beside}")
