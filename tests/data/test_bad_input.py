@@ -310,3 +310,14 @@ def test_the_fast_reader_leaves_the_telling_to_the_plain_one(
     path = file(tmp_path, "trip,what,n\n1,a,-1\n")
     with pytest.raises(AssertionError):
         read_baskets(path, **COLUMNS)
+
+
+def test_a_missing_file_is_told_with_the_nearest_names_only(tmp_path: Path) -> None:
+    for name in (*(f"a{number}.bin" for number in range(30)), "trips.csv"):
+        (tmp_path / name).touch()
+    (tmp_path / "trips").mkdir()
+    with pytest.raises(DataError) as caught:
+        read_baskets(tmp_path / "trips.cvs", basket="a", item="b")
+    assert str(caught.value).endswith("trips.cvs; did you mean 'trips.csv'?")
+    with pytest.raises(DataError, match="its folder does not exist"):
+        read_baskets(tmp_path / "nowhere" / "trips.csv", basket="a", item="b")

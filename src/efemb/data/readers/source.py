@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,8 +64,11 @@ def existing_file(source: str | os.PathLike[str]) -> Path:
     if path.is_dir():
         raise DataError(f"{path} is a directory; give one file")
     if not path.exists():
-        near = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
-        hint = f"; {suggest(path.name, near[:20])}" if near else "; its folder does not exist"
+        if not path.parent.is_dir():
+            raise DataError(f"there is no file {path}; its folder does not exist")
+        names = sorted(one.name for one in path.parent.iterdir() if one.is_file())
+        near = difflib.get_close_matches(path.name, names, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise DataError(f"there is no file {path}{hint}")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty (0 bytes)")
