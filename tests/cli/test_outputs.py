@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
+from typing import Any
 
-import matplotlib
 import numpy as np
 import pytest
 
@@ -47,12 +46,14 @@ def test_neurons_that_are_asked_for(run, tmp_path: Path, monkeypatch: pytest.Mon
     data = efemb.Dataset(X, entities=[f"cell {n}" for n in range(20)], positions=places)
     estimator = efemb.GaussianEmbedding(2, context=efemb.Neighbors(4), random_state=0)
     estimator.fit(data).save(tmp_path / "m")
-    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text stays text
-    out = tmp_path / "w.svg"
+    drawn: list[Any] = []
+    monkeypatch.setattr("efemb.cli.plot.write_picture", lambda ax, *_: drawn.append(ax))
     for asked, shown in ((["--item", "cell 7"], ["A: cell 7"]), (["-n", "2"], ["A: ", "B: "])):
+        out = tmp_path / "w.svg"
         assert run("plot", tmp_path / "m", "weights", *asked, "-o", out).code == 0
-        found = re.findall(r">([A-L]: [^<]*)<", out.read_text("utf-8"))
-        assert [one[: len(two)] for one, two in zip(found, shown, strict=True)] == shown
+        *panels, _ = drawn.pop().child_axes  # the last is the key of the colours
+        titles = [panel.texts[0].get_text() for panel in panels]
+        assert [one[: len(two)] for one, two in zip(titles, shown, strict=True)] == shown
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,12 @@ def test_export_refuses(run, model: Path, tmp_path: Path, blocked: Path) -> None
         assert (done.code, done.out) == (2, "")
     assert "table" in run("export", model, tmp_path / "v.csv", "--format", "tabel").err
     assert run("export", tmp_path / "nowhere", tmp_path / "v.csv").code == 2
+    for name in ("v.xlsx", "v.json", "v.gz", "vectors"):
+        done = run("export", model, tmp_path / name)
+        assert (done.code, done.out) == (2, "")
+        assert "--format word2vec, table, projector" in done.err
+        assert not (tmp_path / name).exists()
+    assert run("export", model, tmp_path / "vectors", "--format", "word2vec").code == 0
 
 
 def test_info(run, model: Path) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FORMATS = ("word2vec", "table", "projector")
+WORD2VEC = (".txt", ".vec", ".bin", ".w2v")
 
 
 def command(
@@ -61,11 +62,18 @@ def command(
 def _format(form: str | None, out: Path) -> str:
     from efemb.export.tables import ENDINGS
 
-    if form is None:
-        return "table" if set(ENDINGS) & {one.lower() for one in out.suffixes[-2:]} else "word2vec"
-    if form not in FORMATS:
-        raise ParameterError(f"--format {form}: {suggest(form, FORMATS)}")
-    return form
+    if form is not None:
+        if form not in FORMATS:
+            raise ParameterError(f"--format {form}: {suggest(form, FORMATS)}")
+        return form
+    endings = {one.lower() for one in out.suffixes[-2:]}
+    for kind, known in (("table", ENDINGS), ("word2vec", WORD2VEC)):
+        if endings & set(known):
+            return kind
+    raise ParameterError(
+        f"{out}: a table ends in {', '.join(ENDINGS)}, a word2vec file in {', '.join(WORD2VEC)}; "
+        f"or name it: --format {', '.join(FORMATS)}"
+    )
 
 
 def _writer(kind: str, space: str, progress: bool) -> Callable[[Any, Path], None]:
