@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pkgutil
+import shlex
 
 import pytest
+from typer.main import get_command
 
 import efemb
 import efemb.cli
@@ -76,3 +78,15 @@ def test_usage_errors(run, arguments: list[str], word: str) -> None:
     assert (done.code, done.out) == (2, "")
     assert word in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_of_the_help_are_understood(run, command: str) -> None:
+    """Every example parses: its options exist, and their values are of the right kind."""
+    program = get_command(efemb.cli.build())
+    lines = run(command, "--help").out.splitlines()
+    examples = [line.split("  ")[0] for line in map(str.strip, lines) if line.startswith("efemb ")]
+    assert examples
+    for example in examples:
+        _, name, *arguments = shlex.split(example)
+        program.commands[name].make_context(name, arguments)  # type: ignore[attr-defined]
