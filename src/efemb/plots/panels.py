@@ -105,7 +105,7 @@ class Panels:
             found: Any = ax.indicate_inset_zoom(panel, edgecolor=FRAME, linewidth=0.7, alpha=0.9)
             if self.lines > 1:  # connecting lines would run below other panels
                 hide_connectors(found)
-        dots(ax, centre[None], s=24, color=INK, zorder=3)
+        dots(ax, centre[None], s=24, color=INK, zorder=7)  # above the halo of its letter
         _letter(ax, letter, (centre[0], centre[1]))
         return panel
 
