@@ -70,8 +70,9 @@ def command(
     say(
         f"PoissonEmbedding({components}): {model.n_iter_} passes in {took:.0f} s, "
         f"solver {model.solver_}, {model.gradient_} gradients\n"
+        "scoring the held-out trips, then asking and drawing (less than a minute)\n"
     )
-    tables = answers(model, train, test)
+    tables = answers(model, train, test, progress=not quiet)
     _write_report(model, tables, train, out)
     if as_json:
         show_json({**{title: list(table) for title, table in tables.items()}, "report": out})
@@ -99,7 +100,9 @@ def _fitted(
     return model, time.perf_counter() - start
 
 
-def answers(model: Any, train: Dataset, test: Dataset) -> dict[str, Table]:
+def answers(
+    model: Any, train: Dataset, test: Dataset, *, progress: bool = False
+) -> dict[str, Table]:
     """The tables of the demonstration by their titles."""
     from efemb.evaluation import compare
 
@@ -108,7 +111,7 @@ def answers(model: Any, train: Dataset, test: Dataset) -> dict[str, Table]:
     bought = {**often, "data": train}
     return {
         "Held-out trips: mean log-probability of a unit": compare(
-            {f"p-emb, K = {model.n_components}": model}, test, train=train
+            {f"p-emb, K = {model.n_components}": model}, test, train=train, progress=progress
         ),
         "Similar items: cosine of rho": model.similar(items, SHOWN, **often),
         "Complements: largest rho . alpha, bought together at least 5 times": model.complements(
