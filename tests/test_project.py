@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import types
 import zipfile
@@ -81,3 +82,29 @@ def test_wheel_is_pure_python(tmp_path: Path) -> None:
     assert f"efemb-{VERSION}.dist-info/licenses/LICENSE" in names
     assert {name.partition("/")[0] for name in names} == {"efemb", f"efemb-{VERSION}.dist-info"}
     assert not [name for name in names if name.endswith((".so", ".pyd", ".dylib", ".nbc", ".pkl"))]
+
+
+def test_make_lists_what_it_can_do() -> None:
+    text = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.search(r"^\.PHONY: (.*)$", text, re.M)[1].split())
+    told = set(re.findall(r'^\t@echo "make (\S+) ', text, re.M))
+    assert told == targets - {"help", "venv"}
+    assert re.search(r"^\t.* -m sphinx .*-W ", text, re.M), "a warning must stop the site"
+
+
+def test_source_archive_is_the_whole_project(tmp_path: Path) -> None:
+    """Whoever unpacks it can run what the documents say: tests, benchmarks, the site."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist"]
+    command += ["--directory", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    folders = ("src/efemb", "tests", "benchmarks", "docs")
+    wanted = {
+        path.relative_to(ROOT).as_posix() for one in folders for path in (ROOT / one).glob("*.py")
+    }
+    assert wanted | {"Makefile", "README.md", "LICENSE", "docs/index.md", "docs/api.rst"} <= names
+    assert not [
+        name for name in names if re.search(r"__pycache__|\.so$|docs/(build|gallery|api/)", name)
+    ]
