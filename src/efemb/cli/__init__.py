@@ -43,9 +43,10 @@ def _options(
     """Exponential family embeddings: word embeddings for any data.
 
     \b
-      efemb fit trips.csv --out model   from a file to a saved model
-      efemb similar model milk          and complements, predict, topics, ...
-      efemb demo                        real shopping trips, with a report
+      efemb datasets groceries --out trips.csv    trips to begin with
+      efemb fit trips.csv --out model             from a file to a saved model
+      efemb similar model yogurt                  and complements, predict, ...
+      efemb demo                                  all of it, with a report
 
     Each command teaches by example: efemb COMMAND --help
     """
