@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.contexts.base import BoundContext
+from efemb.contexts.base import BoundContext, Context
 from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.contexts.kept import kept
 from efemb.engine.blocks import workers
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
@@ -42,6 +43,7 @@ class Fit:
     solver: str
     gradient: str
     lists: tuple[Lists, ...] | None
+    context: Context  # that of the model, with the lists that were found in it
     n_slots: int
     held_out: bool  # whether a held-out score, not the objective, told when to stop
     optimizer: Optimizer
@@ -90,6 +92,7 @@ def fit_model(
         bound = spec.context.bind_weighted(data, sample_weight)
     else:
         bound = EntityLists(data, lists)
+    written, spec = spec, replace(spec, context=kept(spec.context, bound))
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
     if planned and options.batch_size not in ("auto", None):
@@ -105,7 +108,7 @@ def fit_model(
     keeper = Keeper.of(
         options.callbacks,
         rng,
-        lambda: identity(spec, options, data, validation, planned=planned, **more),
+        lambda: identity(written, options, data, validation, planned=planned, **more),
         seeded=options.seeded,
     )
     with workers(options.n_jobs) as pool:
@@ -121,7 +124,7 @@ def fit_model(
     lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
-    return Fit(result, name, gradient, lists, bound.n_slots, held, optimizer)
+    return Fit(result, name, gradient, lists, spec.context, bound.n_slots, held, optimizer)
 
 
 def _split(

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb.combine import Combine
-from efemb.contexts.base import Context
+from efemb.contexts.base import Context, ContextSum
 from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.readers.words import recoded
@@ -159,7 +159,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             options = self._options(max_iter=1, early_stopping=False)
             if not first and self._auto_optimizer():  # the state of another one would be lost
                 options = replace(options, optimizer=self._optimizer)
-            spec = self._spec()
+            spec = self._spec() if first else self._with_kept(self._spec())
             lists = None if first else self._lists
             extra: dict[str, Any] = {
                 "start": start,
@@ -257,6 +257,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.vocabulary_ = data.entities
         self.positions_ = getattr(data, "positions", None)
         self._lists, self._n_slots = fit.lists, fit.n_slots
+        self._kept_context = fit.context if isinstance(fit.context, ContextSum) else None
         self._optimizer_state, self._optimizer = result.state, fit.optimizer
         self._n_features_out = int(self.embedding_.shape[1])
 
