@@ -14,6 +14,7 @@ from efemb.engine.blocks import workers
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
 from efemb.engine.memory import check_memory
+from efemb.engine.moments import precision
 from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
 from efemb.engine.resuming import Keeper, identity
@@ -103,7 +104,8 @@ def fit_model(
     )
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     space = ParameterSpace(spec, *dims)
-    check_memory(bound, space, name, options.dtype)
+    dtype = precision(data, options.dtype) if name == "moments" else np.dtype(options.dtype)
+    check_memory(bound, space, name, dtype)
     more = {"sample_weight": sample_weight, "start": start, "state": state, "lists": lists}
     keeper = Keeper.of(
         options.callbacks,
@@ -112,7 +114,7 @@ def fit_model(
         seeded=options.seeded,
     )
     with workers(options.n_jobs) as pool:
-        setup = Setup(name, spec, pool, np.dtype(options.dtype), int(rng.integers(2**62)))
+        setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
         split = _split(bound, validation, sample_weight, setup, options, rng)
         begin = initial_parameters(space, split.bound, split.solver.row_weight, rng)
         if start is not None:
@@ -120,7 +122,9 @@ def fit_model(
         trainer = _trainer(space, split, optimizer, options, rng)
         trainer.keeper = keeper
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
-            result = trainer.run(begin.astype(options.dtype), state)
+            result = trainer.run(begin.astype(dtype), state)
+    if dtype != options.dtype:
+        result.parameters = result.parameters.astype(options.dtype)
     lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
