@@ -217,7 +217,7 @@ class WindowBags(RowBags):
         block = self.block(rows, reverse=reverse)
         n_rows, n_entities = len(block.total), self.n_entities
         x = np.zeros((n_rows, n_entities))
-        x[np.arange(n_rows), block.ids] = 1.0
+        x[np.arange(n_rows), block.ids] = block.x
         each = np.repeat(np.arange(n_rows), n_entities)
         entity = np.tile(np.arange(n_entities), n_rows)
         shape = (n_rows, self.n_context_vectors)
