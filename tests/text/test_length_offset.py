@@ -63,3 +63,22 @@ def test_only_poisson_means_have_a_length() -> None:
         efemb.CBOW(2, context=Window(2, length_offset=True)).fit(TEXT)
     with pytest.raises(efemb.InputTypeError, match="length_offset"):
         efemb.CBOW(2, context=Window(2, length_offset="yes")).fit(TEXT)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("combine", ["linear", "reverse"])
+def test_every_word_counts_once_in_the_score(combine: str) -> None:
+    """Shares do not depend on the length, and neither does the weight of a word."""
+    rng = np.random.default_rng(0)
+    p = Parameters(*(rng.normal(0.0, 0.3, (4, 3)) for _ in range(2)), rng.normal(size=4))
+    options = {"link": "identity", "combine": combine}
+    scores = []
+    for length_offset in (True, False):
+        context = Window(2, length_offset=length_offset)
+        model = efemb.PoissonTextEmbedding(3, context=context, **options)
+        fitted = efemb.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
+        scores.append(fitted.score(TEXT))
+    assert_allclose(scores[0], scores[1], rtol=1e-12)
+    if combine == "linear":
+        every = means("identity", p)
+        own = every[np.arange(len(every)), TEXT.tokens]
+        assert_allclose(scores[0], np.log(own / every.sum(axis=1)).mean(), rtol=1e-6)
