@@ -41,7 +41,7 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
     numbers = sum(int(np.prod(shape)) for shape in (rho, alpha, intercept) if shape is not None)
     if space.position_shape is not None:  # a product with every word for each place
         numbers += space.n_slots * space.k * (1 + space.n_entities)
-    size = np.dtype(dtype).itemsize
+    size = int(np.dtype(dtype).itemsize)
     need = numbers * size * COPIES[solver]
     if solver == "moments" and isinstance(bound, EntityLists):
         degree = sum(np.diff(part.ptr) for part in bound.lists) + 1
