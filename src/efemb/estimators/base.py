@@ -21,7 +21,7 @@ from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
 from efemb.errors import EfembError, InputTypeError
 from efemb.estimators import checking
-from efemb.estimators.growing import grown
+from efemb.estimators.growing import grown, leave_absent
 from efemb.estimators.predicting import Predictions
 from efemb.estimators.reading import read
 from efemb.estimators.resuming import resumed
@@ -168,7 +168,11 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 "lists": lists,
             }
             fit = fit_model(spec, data, options, rng, **extra)
+            if start is not None and spec.family.missing:
+                report["absent_entities"] = leave_absent(fit, start, data, spec.structure)
             self._keep(fit, spec, data, report)
+            if self.positions_ is None:
+                self.positions_ = before.get("positions_")
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -238,7 +242,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             data, weight, held = checking.drop_empty_rows(data, weight, held, report)
             checking.check_row_contexts(data, report)
         if isinstance(spec.family, Gaussian):
-            checking.check_variation(data, report)
+            checking.check_variation(data, report, complete=reset)
         return data, weight, held, report
 
     def _keep(self, fit: Fit, spec: Spec, data: Any, report: dict[str, Any]) -> None:

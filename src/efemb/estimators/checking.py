@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.types import Floats
+from efemb.types import Bools, Floats
 
 MOST_COMPONENTS = 65_536
 
@@ -34,8 +34,19 @@ def check_shape(data: Dataset) -> None:
         )
 
 
-def check_variation(data: Dataset, report: dict[str, Any]) -> None:
-    """Entities that never vary are kept, at their mean, and reported; all of them is an error."""
+def never_observed(data: Dataset) -> Bools:
+    """Entities of which no value is observed."""
+    if data.is_sparse:
+        return np.zeros(data.n_entities, dtype=bool)
+    flat = data.values.reshape(data.n_rows, data.n_entities, -1)
+    return np.asarray(np.isnan(np.fmax.reduce(flat, axis=0)).any(axis=1))
+
+
+def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = True) -> None:
+    """Entities that never vary are kept, at their mean, and reported; all of them is an error.
+
+    Unless the data must be `complete`, some entities may be absent.
+    """
     if data.is_sparse:
         return
     flat = data.values.reshape(data.n_rows, data.n_entities, -1)
@@ -45,7 +56,7 @@ def check_variation(data: Dataset, report: dict[str, Any]) -> None:
         raise DataError("every entity is constant over the rows: there is nothing to predict")
     report["constant_entities"] = constant.tolist()
     never = np.flatnonzero(np.isnan(low).any(axis=1))
-    if len(never):
+    if len(never) and complete:
         raise DataError(
             f"{len(never):,} entities have no observed value (first: {never[0]}); drop them"
         )

@@ -6,9 +6,9 @@ import numpy as np
 
 from efemb.contexts.entity_lists import Lists
 from efemb.contexts.neighbors import Neighbors
-from efemb.data.aligning import places
+from efemb.data.aligning import positions_with_new
 from efemb.data.dataset import Dataset
-from efemb.errors import DataError, ParameterError
+from efemb.errors import ParameterError
 from efemb.fitted import FittedEmbedding
 from efemb.types import Floats, Ints
 
@@ -53,9 +53,4 @@ def grown_positions(fitted: FittedEmbedding, data: Dataset, moved: Dataset) -> F
     known = fitted.positions if known is None else np.asarray(known)
     if known is None:
         return None
-    if data.positions is None:
-        raise DataError("the model finds neighbours by position: the data need positions too")
-    found = np.empty((moved.n_entities, known.shape[1]))
-    found[places(data, fitted.vocabulary)] = data.positions
-    found[: len(known)] = known
-    return found
+    return positions_with_new(data, moved, fitted.vocabulary, known)
