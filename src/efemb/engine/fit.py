@@ -14,9 +14,9 @@ from efemb.engine.blocks import workers
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
 from efemb.engine.memory import check_memory
-from efemb.engine.moments import precision
 from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
+from efemb.engine.precision import working_precision
 from efemb.engine.resuming import Keeper, identity
 from efemb.engine.solver import Solver
 from efemb.engine.solvers import Setup, choose_solver
@@ -104,7 +104,7 @@ def fit_model(
     )
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     space = ParameterSpace(spec, *dims)
-    dtype = precision(data, options.dtype) if name == "moments" else np.dtype(options.dtype)
+    dtype = working_precision(data, spec, name, options.dtype)
     check_memory(bound, space, name, dtype)
     more = {"sample_weight": sample_weight, "start": start, "state": state, "lists": lists}
     keeper = Keeper.of(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from efemb.contexts.base import BoundContext, dense_rows
+from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.engine.blocks import Workers, cut
 from efemb.engine.solver import Solver
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 BLOCK_ENTITIES, BLOCK_ROWS = 256, 64
-FAR_MEAN = 30.0  # deviations between zero and a mean that need double precision
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
@@ -36,24 +35,6 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
         and not spec.combine.reverse
         and spec.zeros.gradient == "exact"
     )
-
-
-def precision(data: Dataset, dtype: Any) -> Any:
-    """`dtype`, or double where moments about zero of single precision would hide the deviations.
-
-    A Gram matrix holds squares of the mean beside squares of the deviation, of which rounding
-    leaves nothing once the mean is some hundred deviations away from zero.
-    """
-    total, squares, seen = np.zeros((3, data.n_entities))
-    for rows in cut(data.n_rows, BLOCK_ROWS):
-        block = dense_rows(data, np.arange(rows.start, rows.stop))[:, :, 0]
-        known = ~np.isnan(block)
-        values = np.where(known, block, 0.0)
-        total += values.sum(axis=0)
-        squares += (values**2).sum(axis=0)
-        seen += known.sum(axis=0)
-    far = 1.0 + FAR_MEAN**-2.0  # mean^2 > FAR_MEAN^2 (squares / seen - mean^2)
-    return np.dtype(np.float64 if (far * total**2 > seen * squares).any() else dtype)
 
 
 class MomentsSolver(Solver[EntityLists]):
