@@ -15,7 +15,7 @@ from efemb.contexts.base import Context, ContextSum
 from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.readers.words import recoded
-from efemb.domains import binarized, check_not_negative, check_support
+from efemb.domains import binarized, check_not_negative, check_sample_weight, check_support
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
@@ -234,7 +234,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             words = None if validation is None else recoded(validation, data.vocabulary)
             return data, None, words, dict(data.report)
         held = None if validation is None else self._read(validation, reset=False)
-        weight = checking.check_sample_weight(sample_weight, data.n_rows)
+        weight = check_sample_weight(sample_weight, data.n_rows)
         checking.check_shape(data)
         report: dict[str, Any] = dict(data.report)
         spec = self._spec()

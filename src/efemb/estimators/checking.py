@@ -105,23 +105,6 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
     report["unused_entities"] = np.flatnonzero(~seen).tolist()
 
 
-def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
-    """One finite weight >= 0 a row."""
-    if weight is None:
-        return None
-    try:
-        found = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError("sample_weight must hold numbers") from error
-    if found.ndim == 0:
-        found = np.full(n_rows, float(found))
-    if found.shape != (n_rows,):
-        raise DataError(f"sample_weight must have one number for each of {n_rows} rows")
-    if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
-        raise DataError("sample_weight must be finite, >= 0 and not all zero")
-    return found
-
-
 def no_weights(weight: Any, positions: Any) -> None:
     """Text has no rows to weigh, and its words have no place."""
     if positions is not None:

@@ -15,6 +15,7 @@ from efemb.contexts.base import BoundContext, ContextSum
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.contexts.window import WindowBags
 from efemb.data.corpus import Corpus
+from efemb.domains import check_sample_weight
 from efemb.engine.blocks import workers
 from efemb.engine.solvers import choose_solver, make_solver
 from efemb.engine.space import ParameterSpace
@@ -141,7 +142,7 @@ class Predictions(Queries):
         spec, bound, vectors = self._bind(X)
         if isinstance(bound, WindowBags):
             checking.no_weights(sample_weight, None)
-        weight = checking.check_sample_weight(sample_weight, bound.n_rows)
+        weight = check_sample_weight(sample_weight, bound.n_rows)
         return prediction.score(spec, bound, vectors, weight)
 
     def objective(

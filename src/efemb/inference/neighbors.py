@@ -14,11 +14,12 @@ from efemb.types import Floats, Ints
 
 
 def grown_lists(
-    fitted: FittedEmbedding, data: Dataset, new: Ints, positions: Floats | None
+    fitted: FittedEmbedding, data: Dataset, new: Ints, positions: Floats | None, weight: Floats
 ) -> tuple[Lists, ...]:
     """The lists of the model, and for each new entity its nearest known ones.
 
     data : with known entities first;  new : the others;  positions : of all, or None
+    weight : of the rows
     """
     context, lists = fitted.spec.context, fitted.lists
     assert lists is not None
@@ -31,7 +32,7 @@ def grown_lists(
     k = int(np.diff(known.ptr).max(initial=0))
     # Among so many neighbours at least k are known.
     wide = min(k + len(new) - 1, data.n_entities - 1)
-    found = Neighbors(max(wide, 1), positions).bind(data).lists[0]
+    found = Neighbors(max(wide, 1), positions).bind_weighted(data, weight).lists[0]
     members = [known.members]
     for n in new.tolist():
         near = found.members[found.ptr[n] : found.ptr[n + 1]]

@@ -22,11 +22,14 @@ class OwnConditionals(Conditionals):
     spec, bound : the model and the context of every observation
     bag : context vectors
     entities : numbers to predict, rows of the flat target vectors
+    row_weight : (rows,)
     """
 
-    def __init__(self, spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> None:
+    def __init__(
+        self, spec: Spec, bound: BoundContext, bag: Floats, entities: Ints, row_weight: Floats
+    ) -> None:
         self.spec, self.n, self.k, self.dtype = spec, len(entities), bag.shape[1], bag.dtype
-        self.designs = _designs(spec, bound, bag, entities)
+        self.designs = _designs(spec, bound, bag, entities, row_weight)
 
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
@@ -58,17 +61,19 @@ def _definite(matrix: Floats) -> Floats:
     return np.asarray(matrix + 1e-10 * max(float(np.trace(matrix)), 1e-300) * np.eye(len(matrix)))
 
 
-def _designs(spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> list[Design]:
+def _designs(
+    spec: Spec, bound: BoundContext, bag: Floats, entities: Ints, row_weight: Floats
+) -> list[Design]:
     wanted = np.full(bound.n_entities * bound.n_dims, -1, dtype=np.int64)
     wanted[entities] = np.arange(len(entities))
     size = max(1, BLOCK_NUMBERS // max(bound.cost_of_row(), 1))
-    parts: list[tuple[Ints, Floats, Floats]] = []
+    parts: list[tuple[Ints, Floats, Floats, Floats]] = []
     for start in range(0, bound.n_rows, size):
         terms = bound.terms(np.arange(start, min(start + size, bound.n_rows)))
         mine = terms.take(wanted[terms.vector] >= 0)
-        parts.append((wanted[mine.vector], mine.x, mine.contexts(bag)))
-    place, x, contexts = (np.concatenate(column) for column in zip(*parts, strict=True))
-    weight = np.where(x == 0, spec.zeros.weight, 1.0)
+        weight = row_weight[start + mine.row] * np.where(mine.x == 0, spec.zeros.weight, 1.0)
+        parts.append((wanted[mine.vector], mine.x, mine.contexts(bag), weight))
+    place, x, contexts, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(place, kind="stable")
     edges = np.searchsorted(place[order], np.arange(len(entities) + 1))
     arrays = [array[order].astype(bag.dtype) for array in (contexts, x, weight)]
