@@ -12,6 +12,7 @@ from efemb.spec import Spec
 from efemb.types import Floats, Ints
 
 BLOCK_NUMBERS = 1 << 22
+ROUNDING = 1e-14  # of a sum over many rows
 
 
 class OwnConditionals(Conditionals):
@@ -52,13 +53,19 @@ class OwnConditionals(Conditionals):
         found = np.empty((self.n, p, p))
         for place, (one, b) in enumerate(zip(rho, intercept, strict=True)):
             information = self.designs[place].information(self.spec, one, float(b))[:p, :p]
-            found[place] = np.linalg.inv(_definite(information + np.diag(prior[place])))
+            found[place] = _inverse(information + np.diag(prior[place]))
         return lambda gradient, which: np.matmul(found[which], gradient[:, :, None])[:, :, 0]
 
 
-def _definite(matrix: Floats) -> Floats:
-    """The matrix, raised a little where it is singular."""
-    return np.asarray(matrix + 1e-10 * max(float(np.trace(matrix)), 1e-300) * np.eye(len(matrix)))
+def _inverse(matrix: Floats) -> Floats:
+    """The inverse of a matrix that is positive, or would be without rounding.
+
+    Contexts far from zero are almost collinear with the intercept: what little of the spectrum
+    tells them apart is above rounding, and must stay as it is.
+    """
+    spread, basis = np.linalg.eigh(matrix)
+    least = max(ROUNDING * float(spread[-1]), 1e-300)
+    return np.asarray((basis / np.maximum(spread, least)) @ basis.T)
 
 
 def _designs(
