@@ -95,6 +95,19 @@ def test_rows_without_weight_are_not_asked_when_to_stop(make: Any) -> None:
     assert best_score(one) == best_score(two)
 
 
+@pytest.mark.parametrize("context", [efemb.Neighbors(2), efemb.Lagged((-1,))], ids=repr)
+def test_a_share_of_the_rows_with_weight_is_held_out(context: Any) -> None:
+    X = neurons(n_rows=200)
+    weight = np.zeros(len(X))
+    weight[:20] = 1.0
+    for seed in range(8):
+        model = efemb.GaussianEmbedding(2, context=context, random_state=seed, max_iter=2)
+        assert model.fit(X, sample_weight=weight).report_["held_out"]
+    weight[9:] = 0.0
+    few = efemb.GaussianEmbedding(2, context=context, random_state=0, max_iter=2)
+    assert not few.fit(X, sample_weight=weight).report_["held_out"]
+
+
 def test_validation_entries_of_rows_without_weight_say_nothing() -> None:
     train, entries = held_out(baskets())
     weight = (entries.sum(axis=1) == 0).astype(float)

@@ -62,8 +62,9 @@ def hold_out(
         if held is None:
             return no_split(bound, weight, setup)
         return _masked(bound, held, weight, setup)
-    rows = np.sort(rng.permutation(bound.n_rows)[: max(1, round(share * bound.n_rows))])
-    if bound.n_rows < 10:
+    asked = np.arange(bound.n_rows) if weight is None else np.flatnonzero(weight > 0)
+    rows = np.sort(rng.permutation(asked)[: max(1, round(share * len(asked)))])
+    if len(asked) < 10:
         return no_split(bound, weight, setup)
     return _without_rows(bound, rows, weight, setup)
 
