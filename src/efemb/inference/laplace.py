@@ -84,7 +84,7 @@ def laplace(
             raise InputTypeError(f"{name} must be True or False, got {value!r}")
     _check_model(fitted)
     options = {"sandwich": bool(sandwich), "refit": bool(refit), "progress": progress}
-    return Laplace(model, data, sample_weight=sample_weight, **options)
+    return Laplace(model, data, weight=sample_weight, **options)
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,7 @@ class Laplace:
     """Covariances of embeddings given alpha; make one with `laplace`."""
 
     def __init__(
-        self,
-        model: Any,
-        data: Any,
-        *,
-        sandwich: bool,
-        refit: bool,
-        progress: bool,
-        sample_weight: Any = None,
+        self, model: Any, data: Any, *, sandwich: bool, refit: bool, progress: bool, weight: Any
     ) -> None:
         self.model: FittedEmbedding = model.fitted()
         self.sandwich, self.refit, self.progress = sandwich, refit, progress
@@ -119,7 +112,7 @@ class Laplace:
         )
         if self._bound.n_dims > 1:
             raise ParameterError("laplace takes scalar data")
-        self._weight = row_weights(sample_weight, self._bound.n_rows)
+        self._weight = row_weights(weight, self._bound.n_rows)
         self._rows: RowConditionals | None = None
         self._known: dict[int, tuple[Floats, Floats]] = {}
 
