@@ -46,17 +46,10 @@ def _row_step(table: Array, row: int, K: int, square: Any, step: Any, gain: Any)
     """Size of a row's step, after its gradient's mean square came to its sum.
 
     The prior is taken at the end of the step, not at its beginning, which makes the step shorter:
-    however strong it is, a row comes nearer to zero and never passes it.
+    however strong it is, a row comes nearer to zero and never passes it (but for rounding).
     """
     table[row, K + SQUARES] += gain * square
     return step / (np.sqrt(table[row, K + SQUARES]) + step * table[row, K + SHRINK])
-
-
-@njit(inline="always")
-def _kept(table: Array, row: int, K: int, length: Any) -> Any:
-    """What the prior leaves of a row; rounding must not make it negative."""
-    real = table.dtype.type
-    return max(real(1.0) - length * table[row, K + SHRINK], real(0.0))
 
 
 @njit(inline="always")
@@ -145,7 +138,7 @@ def cbow(
                 for i in range(n_outputs):
                     row, g = rows[first + i], slope[i]
                     length = _row_step(target, row, K, g * g * square, step, gain)
-                    keep = _kept(target, row, K, length)
+                    keep = max(one - length * target[row, K + SHRINK], real(0.0))
                     update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
                     if bias_step > 0:
                         target[row, K + BIAS_SQUARES] += gain * g * g
@@ -156,7 +149,7 @@ def cbow(
                 word, j = tokens[begin + t - window], (t - window) % n
                 square = scaled_difference(work, SLOPES, errors, j, work, CONTEXT, one, K)
                 length = _row_step(bag, word, K, square * part, step, gain)
-                keep = _kept(bag, word, K, length)
+                keep = max(one - length * bag[word, K + SHRINK], real(0.0))
                 mix(bag, word, work, CONTEXT, keep, length, K)
     return float(value + np.log(likely))
 
@@ -221,7 +214,8 @@ def skipgram(
                     total += g
                 square = dot(moved, 0, moved, 0, K) * part
                 length = _row_step(target, row, K, square, step, gain)
-                mix(target, row, moved, 0, _kept(target, row, K, length), length, K)
+                keep = max(one - length * target[row, K + SHRINK], real(0.0))
+                mix(target, row, moved, 0, keep, length, K)
                 if bias_step > 0:
                     target[row, K + BIAS_SQUARES] += gain * total * total
                     root = np.sqrt(target[row, K + BIAS_SQUARES])
@@ -230,5 +224,6 @@ def skipgram(
                 word = around[i]
                 square = dot(errors, i, errors, i, K) * part
                 length = _row_step(bag, word, K, square, step, gain)
-                mix(bag, word, errors, i, _kept(bag, word, K, length), length, K)
+                keep = max(one - length * bag[word, K + SHRINK], real(0.0))
+                mix(bag, word, errors, i, keep, length, K)
     return value
