@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError
+from efemb.errors import DataError, InputTypeError
 from efemb.families.base import Family, Interval
-from efemb.types import Bools
+from efemb.types import Bools, Floats
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -68,6 +68,23 @@ def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
     others = f", and {more:,} more" if more else ""
     shown = "NaN" if np.isnan(value) else f"{value:g}"
     raise DataError(f"{rule}; {name} has {shown} (first in row {row}{others}); {way_out}")
+
+
+def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
+    """One finite weight >= 0 a row."""
+    if weight is None:
+        return None
+    try:
+        found = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("sample_weight must hold numbers") from error
+    if found.ndim == 0:
+        found = np.full(n_rows, float(found))
+    if found.shape != (n_rows,):
+        raise DataError(f"sample_weight must have one number for each of {n_rows} rows")
+    if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
+        raise DataError("sample_weight must be finite, >= 0 and not all zero")
+    return found
 
 
 def binarized(data: Dataset) -> Dataset:

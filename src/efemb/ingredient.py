@@ -123,6 +123,8 @@ def _same(left: Any, right: Any) -> bool:
         return bool(left.shape == right.shape and (left.tocsr() != right.tocsr()).nnz == 0)
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return np.array_equal(left, right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
     try:
         return bool(left == right)
     except (TypeError, ValueError):

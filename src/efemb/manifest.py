@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb.combine import Combine
 from efemb.contexts import Context, ContextSum
+from efemb.contexts.kept import Kept
 from efemb.data.validation import is_sparse
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Family
@@ -43,8 +44,8 @@ def _own_name(cls: type) -> str:
 
 def _known() -> dict[str, type[Ingredient]]:
     shipped = {c.__name__: c for kind in KINDS for c in kind.choices().values()}
-    # A sum is written with a plus sign, so it is none of the named choices.
-    return {**shipped, "ContextSum": ContextSum, **_registered}
+    # A sum is written with a plus sign and lists are kept by a fit: none of the named choices.
+    return {**shipped, "ContextSum": ContextSum, "Kept": Kept, **_registered}
 
 
 def encode(value: Any, arrays: dict[str, Any], place: str) -> Any:

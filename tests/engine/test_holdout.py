@@ -59,21 +59,78 @@ def test_an_emptied_training_row_keeps_its_entries_masked() -> None:
     assert_allclose(whole.embedding_, without.embedding_, rtol=1e-10)
 
 
-def test_entries_of_fixed_contexts_are_predicted_from_the_training_rows() -> None:
+def best_score(model: Any) -> float:
+    return max(one["validation"] for one in model.history_ if one["validation"] is not None)
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_held_out_entries_weigh_as_much_as_their_rows(make: Any) -> None:
+    train, entries = held_out(baskets())
+    weight = np.random.default_rng(2).integers(0, 4, len(train)).astype(float)
+    model = efemb.PoissonEmbedding(2, random_state=0, dtype="float64", max_iter=10)
+    model.fit(make(train), validation=make(entries), sample_weight=weight)
+    total = units = 0.0
+    for t, n in np.argwhere(entries > 0):
+        if train[t].sum() == 0:
+            continue
+        u = model.embedding_ @ (train[t] @ model.context_) / train[t].sum() + model.intercept_
+        amount = weight[t] * entries[t, n]
+        total += amount * (u[n] - np.log(np.exp(u).sum()))
+        units += amount
+    assert best_score(model) == pytest.approx(total / units, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_rows_without_weight_are_not_asked_when_to_stop(make: Any) -> None:
+    """Their values change nothing at all."""
+    X, weight = baskets(), np.ones(len(baskets()))
+    weight[20:] = 0.0
+    other = X.copy()
+    other[20:, 2:] = np.where(X[20:, 2:] > 0, X[20:, 2:] + 5, 0.0)
+    options: dict[str, Any] = {"random_state": 0, "dtype": "float64", "max_iter": 10}
+    one = efemb.PoissonEmbedding(2, **options).fit(make(X), sample_weight=weight)
+    two = efemb.PoissonEmbedding(2, **options).fit(make(other), sample_weight=weight)
+    assert one.report_["held_out"]
+    np.testing.assert_array_equal(one.embedding_, two.embedding_)
+    assert best_score(one) == best_score(two)
+
+
+@pytest.mark.parametrize("context", [efemb.Neighbors(2), efemb.Lagged((-1,))], ids=repr)
+def test_a_share_of_the_rows_with_weight_is_held_out(context: Any) -> None:
+    X = neurons(n_rows=200)
+    weight = np.zeros(len(X))
+    weight[:20] = 1.0
+    for seed in range(8):
+        model = efemb.GaussianEmbedding(2, context=context, random_state=seed, max_iter=2)
+        assert model.fit(X, sample_weight=weight).report_["held_out"]
+    weight[9:] = 0.0
+    few = efemb.GaussianEmbedding(2, context=context, random_state=0, max_iter=2)
+    assert not few.fit(X, sample_weight=weight).report_["held_out"]
+
+
+def test_validation_entries_of_rows_without_weight_say_nothing() -> None:
+    train, entries = held_out(baskets())
+    weight = (entries.sum(axis=1) == 0).astype(float)
+    with pytest.raises(efemb.DataError, match="sample_weight"):
+        efemb.PoissonEmbedding(2).fit(train, validation=entries, sample_weight=weight)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_entries_of_fixed_contexts_are_predicted_from_the_training_rows(weighted: bool) -> None:
     X = neurons()
+    weight = np.random.default_rng(2).integers(0, 4, len(X)) if weighted else np.ones(len(X))
     cells = np.random.default_rng(1).random(X.shape) < 0.1
     train, entries = np.where(cells, np.nan, X), np.where(cells, X, np.nan)
     model = efemb.GaussianEmbedding(
         2, context=efemb.Graph(1 - np.eye(6)), random_state=0, dtype="float64", max_iter=10
-    ).fit(train, validation=entries)
-    total, count = 0.0, 0
+    ).fit(train, validation=entries, sample_weight=weight)
+    total = count = 0.0
     for t, n in np.argwhere(cells):
         s = sum(train[t, m] * model.context_[m] for m in range(6) if m != n and not cells[t, m])
         u = model.embedding_[n] @ (s + np.zeros(2)) + model.intercept_[n]
-        total += -0.5 * (X[t, n] - u) ** 2 - 0.5 * np.log(2 * np.pi)
-        count += 1
-    best = max(one["validation"] for one in model.history_ if one["validation"] is not None)
-    assert best == pytest.approx(total / count, rel=1e-9)
+        total += weight[t] * (-0.5 * (X[t, n] - u) ** 2 - 0.5 * np.log(2 * np.pi))
+        count += weight[t]
+    assert best_score(model) == pytest.approx(total / count, rel=1e-9)
 
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])

@@ -10,6 +10,9 @@ from numpy.testing import assert_allclose
 
 import efemb
 from efemb.engine.draws import Draws
+from efemb.engine.passes import Passes
+from efemb.engine.space import ParameterSpace
+from efemb.parameters import Parameters
 from efemb.zeros import probabilities
 from engine import models, plain
 
@@ -144,3 +147,21 @@ def test_the_same_seed_gives_the_same_draws() -> None:
         runs = [Draws(zeros, popularity, seed, np.float64) for seed in (4, 4, 5)]
         drawn = [[run(5).index.tolist() for _ in range(20)] for run in runs]
         assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize("prior", ["half-normal", "log-normal", None])
+@pytest.mark.parametrize("optimizer", [efemb.Adagrad(), efemb.Adam(0.1), efemb.SGD(0.1)])
+def test_positive_vectors_follow_their_logarithms(optimizer: Any, prior: str | None) -> None:
+    """Also those of entities that a step did not draw: moments move them all the same."""
+    spec = models.spec("ap-emb", zeros=efemb.Sampled(2, "uniform"), prior=prior)
+    bound = models.bind(models.counts("ap-emb", 9, 8), spec)
+    solver = models.solver("rows", bound, spec)
+    space = ParameterSpace(spec, 8, 1, 1, models.K)
+    start = models.vectors(8)
+    theta = space.unconstrained(Parameters(start.target, start.bag, start.intercept))
+    passes = Passes(solver, space, theta, optimizer, 1, None)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        passes.one_pass(rng, lambda done: False)
+    for vectors, logarithms in zip(passes.parameters.arrays(), theta.arrays(), strict=True):
+        assert_allclose(vectors, np.exp(logarithms), rtol=1e-12)

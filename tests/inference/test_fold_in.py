@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -503,3 +504,20 @@ def test_models_that_cannot() -> None:
     text = fit(efemb.CBOW(2, context=efemb.Window(2), max_iter=1), [list("abcd") * 5] * 5)
     with pytest.raises(efemb.ParameterError, match=r"text.*fit again"):
         fold_in(text, labelled(X))
+
+
+@pytest.mark.parametrize("mean", [30.0, 1000.0, -3000.0])
+def test_new_neurons_do_not_depend_on_where_zero_is(mean: float) -> None:
+    """A free intercept takes up what is added to every value: the embeddings stay."""
+    X = signals()
+    options: dict[str, Any] = {"dtype": "float64", "random_state": 0, "max_iter": 20}
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), **options)
+    fitted = fit(model, known(labelled(X))).fitted()
+    p, (part,) = fitted.parameters, fitted.lists
+    near = part.members.reshape(N_KNOWN, 3)
+    through = np.einsum("nk,nmk->n", p.rho, p.alpha[near])
+    moved = replace(p, intercept=p.intercept + mean * (1.0 - through))
+    one = fold_in(fitted, labelled(X))
+    other = fold_in(replace(fitted, parameters=moved), labelled(X + mean))
+    assert_array_equal(other.lists[0].members, one.lists[0].members)
+    assert_allclose(other.parameters.rho, one.parameters.rho, atol=2e-3)

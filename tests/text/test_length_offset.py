@@ -24,11 +24,13 @@ def means(link: str, p: Parameters) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.parametrize("solver", ["rows", "generic"])
 @pytest.mark.parametrize("link", ["log", "identity"])
-def test_objective_and_conditional_are_those_of_the_longer_mean(link: str) -> None:
+def test_objective_and_conditional_are_those_of_the_longer_mean(link: str, solver: str) -> None:
     rng = np.random.default_rng(0)
     p = Parameters(*(rng.gamma(2.0, 0.1, (4, 3)) for _ in range(2)), rng.gamma(2.0, 0.1, 4))
-    model = efemb.PoissonTextEmbedding(3, link=link, context=Window(2, length_offset=True))
+    context = Window(2, length_offset=True)
+    model = efemb.PoissonTextEmbedding(3, link=link, context=context, solver=solver)
     value, gradient = model.objective(TEXT, p)
     seen = np.eye(4)[TEXT.tokens]
     assert_allclose(value, stats.poisson.logpmf(seen, means(link, p)).sum(), rtol=1e-8)
@@ -40,8 +42,43 @@ def test_objective_and_conditional_are_those_of_the_longer_mean(link: str) -> No
     assert_allclose(fitted.conditional(TEXT), means(link, p), rtol=1e-8)
 
 
+@pytest.mark.parametrize("scale", ["none", "items"])
+def test_the_reverse_conditional_is_one_model_for_both_solvers(scale: str) -> None:
+    rng = np.random.default_rng(0)
+    p = Parameters(*(rng.normal(0.0, 0.3, (4, 3)) for _ in range(2)), rng.normal(size=4))
+    found = []
+    for solver in ("rows", "generic"):
+        context = Window(2, scale=scale, length_offset=True)
+        options = {"combine": "reverse", "zeros": efemb.All(0.3), "link": "identity"}
+        model = efemb.PoissonTextEmbedding(3, context=context, solver=solver, **options)
+        found.append(model.objective(TEXT, p))
+    (value, gradient), (other, slopes) = found
+    assert_allclose(other, value, rtol=1e-10)
+    for one, two in zip(gradient.arrays(), slopes.arrays(), strict=True):
+        assert_allclose(two, one, rtol=1e-8, atol=1e-10)
+
+
 def test_only_poisson_means_have_a_length() -> None:
     with pytest.raises(efemb.ParameterError, match="Poisson"):
         efemb.CBOW(2, context=Window(2, length_offset=True)).fit(TEXT)
     with pytest.raises(efemb.InputTypeError, match="length_offset"):
         efemb.CBOW(2, context=Window(2, length_offset="yes")).fit(TEXT)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("combine", ["linear", "reverse"])
+def test_every_word_counts_once_in_the_score(combine: str) -> None:
+    """Shares do not depend on the length, and neither does the weight of a word."""
+    rng = np.random.default_rng(0)
+    p = Parameters(*(rng.normal(0.0, 0.3, (4, 3)) for _ in range(2)), rng.normal(size=4))
+    options = {"link": "identity", "combine": combine}
+    scores = []
+    for length_offset in (True, False):
+        context = Window(2, length_offset=length_offset)
+        model = efemb.PoissonTextEmbedding(3, context=context, **options)
+        fitted = efemb.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
+        scores.append(fitted.score(TEXT))
+    assert_allclose(scores[0], scores[1], rtol=1e-12)
+    if combine == "linear":
+        every = means("identity", p)
+        own = every[np.arange(len(every)), TEXT.tokens]
+        assert_allclose(scores[0], np.log(own / every.sum(axis=1)).mean(), rtol=1e-6)

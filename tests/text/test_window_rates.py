@@ -153,3 +153,30 @@ def test_tied_vectors_are_shrunk_once() -> None:
         gap = (ends[1] - ends[0]) / TINY
         found.append((gap * start.rho).sum() / (start.rho**2).sum())
     assert_allclose(np.mean(found), 2.0, rtol=0.05)
+
+
+@pytest.mark.parametrize("optimizer", [efemb.SGD(0.5), efemb.Adagrad(0.3, epsilon=1e-4)])
+@pytest.mark.parametrize("precision", [1.0, 30.0, 1e3, 1e6])
+@pytest.mark.parametrize("how", DIRECTIONS)
+def test_no_prior_throws_a_vector_beyond_zero(how: str, precision: float, optimizer: Any) -> None:
+    """Documents of one word have no context, so that a pass is the prior's work alone."""
+    text = samples.corpus((1,) * 12, n_words=4)
+    spec = model("negative-sampling", how, prior=efemb.Normal(precision), intercept=False)
+    start = samples.parameters(4, 5, False)
+    run = samples.passes(spec, text, start.copy(), optimizer)
+    samples.go(run, SEED)
+    moved = run.parameters.alpha if how == "reverse" else run.parameters.rho
+    before = start.alpha if how == "reverse" else start.rho
+    assert (moved * before >= 0).all()
+    assert (np.abs(moved) < np.abs(before)).all()
+
+
+@pytest.mark.parametrize("how", DIRECTIONS)
+def test_the_strongest_prior_leaves_nothing(how: str) -> None:
+    spec = model("negative-sampling", how, prior=efemb.Normal(1e9), intercept=False)
+    start = samples.parameters(4, 5, False)
+    text = samples.corpus((60, 60), n_words=4)
+    run = samples.passes(spec, text, start.copy(), efemb.Adagrad(0.3, epsilon=1e-4))
+    samples.go(run, SEED)
+    for vectors in run.parameters.arrays():
+        assert np.abs(vectors).max() < 1e-6

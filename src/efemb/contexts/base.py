@@ -105,6 +105,7 @@ class BoundContext(ABC):
     n_entities: int
     n_dims: int
     n_slots: int = 1
+    exposure: Floats | None = None  # factor of the mean of each row, if there is one
 
     @property
     def n_context_vectors(self) -> int:

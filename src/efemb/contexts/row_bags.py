@@ -121,8 +121,6 @@ class RowBags(BoundContext):
         Stored entries are neither zero, target nor context.
     """
 
-    exposure: Floats | None = None  # factor of the mean of each row, if there is one
-
     def __init__(
         self,
         data: Dataset,

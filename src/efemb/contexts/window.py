@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -170,8 +170,12 @@ class WindowBags(RowBags):
         )
 
     def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
-        """`block`, with the pairs of a token in one row where they share their context."""
+        """`block`, with the pairs of a token in one row where they share their context.
+
+        A word is one unit of the score, however long its document is.
+        """
         block = self.block(rows, reverse=reverse)
+        block = replace(block, x=np.ones(len(block.x), np.float32))
         if not reverse or self.window.positional:
             return block
         sizes = np.bincount(block.row, minlength=len(rows))
@@ -217,7 +221,7 @@ class WindowBags(RowBags):
         block = self.block(rows, reverse=reverse)
         n_rows, n_entities = len(block.total), self.n_entities
         x = np.zeros((n_rows, n_entities))
-        x[np.arange(n_rows), block.ids] = 1.0
+        x[np.arange(n_rows), block.ids] = block.x
         each = np.repeat(np.arange(n_rows), n_entities)
         entity = np.tile(np.arange(n_entities), n_rows)
         shape = (n_rows, self.n_context_vectors)

@@ -132,6 +132,27 @@ def places(data: Dataset, known: Vocabulary | None) -> Ints:
     return _places(data.entities, known)[0]
 
 
+def positions_with_new(data: Dataset, moved: Dataset, known: Vocabulary | None, at: Any) -> Floats:
+    """Positions of all entities: the known ones stay where they are.
+
+    data : as given;  moved : the same with known entities first;  at : of the known entities
+    """
+    if data.positions is None and moved.n_entities > len(at):
+        raise DataError(
+            "the model has positions of its entities: data with new entities need them too"
+        )
+    if data.positions is not None and data.positions.shape[1] != at.shape[1]:
+        raise DataError(
+            f"the data have positions of {data.positions.shape[1]} numbers, the model of "
+            f"{at.shape[1]}"
+        )
+    found = np.empty((moved.n_entities, at.shape[1]))
+    if data.positions is not None:
+        found[places(data, known)] = data.positions
+    found[: len(at)] = at
+    return found
+
+
 def _places(found: Vocabulary, known: Vocabulary) -> tuple[Ints, Vocabulary]:
     new = [label for label in found if label not in known]
     labels = Vocabulary([*known, *new])

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.contexts.base import BoundContext
+from efemb.contexts.base import BoundContext, Context
 from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.contexts.kept import kept
 from efemb.engine.blocks import workers
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
 from efemb.engine.memory import check_memory
 from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
+from efemb.engine.precision import working_precision
 from efemb.engine.resuming import Keeper, identity
 from efemb.engine.solver import Solver
 from efemb.engine.solvers import Setup, choose_solver
@@ -42,6 +44,7 @@ class Fit:
     solver: str
     gradient: str
     lists: tuple[Lists, ...] | None
+    context: Context  # that of the model, with the lists that were found in it
     n_slots: int
     held_out: bool  # whether a held-out score, not the objective, told when to stop
     optimizer: Optimizer
@@ -90,6 +93,7 @@ def fit_model(
         bound = spec.context.bind_weighted(data, sample_weight)
     else:
         bound = EntityLists(data, lists)
+    written, spec = spec, replace(spec, context=kept(spec.context, bound))
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
     if planned and options.batch_size not in ("auto", None):
@@ -100,16 +104,17 @@ def fit_model(
     )
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     space = ParameterSpace(spec, *dims)
-    check_memory(bound, space, name, options.dtype)
+    dtype = working_precision(data, spec, name, options.dtype)
+    check_memory(bound, space, name, dtype)
     more = {"sample_weight": sample_weight, "start": start, "state": state, "lists": lists}
     keeper = Keeper.of(
         options.callbacks,
         rng,
-        lambda: identity(spec, options, data, validation, planned=planned, **more),
+        lambda: identity(written, options, data, validation, planned=planned, **more),
         seeded=options.seeded,
     )
     with workers(options.n_jobs) as pool:
-        setup = Setup(name, spec, pool, np.dtype(options.dtype), int(rng.integers(2**62)))
+        setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
         split = _split(bound, validation, sample_weight, setup, options, rng)
         begin = initial_parameters(space, split.bound, split.solver.row_weight, rng)
         if start is not None:
@@ -117,11 +122,13 @@ def fit_model(
         trainer = _trainer(space, split, optimizer, options, rng)
         trainer.keeper = keeper
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
-            result = trainer.run(begin.astype(options.dtype), state)
+            result = trainer.run(begin.astype(dtype), state)
+    if dtype != options.dtype:
+        result.parameters = result.parameters.astype(options.dtype)
     lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
-    return Fit(result, name, gradient, lists, bound.n_slots, held, optimizer)
+    return Fit(result, name, gradient, lists, spec.context, bound.n_slots, held, optimizer)
 
 
 def _split(

@@ -73,6 +73,8 @@ class GenericSolver(Solver[BoundContext]):
         u += vectors.intercept[terms.entity]
         x = terms.x.astype(u.dtype)
         value = float(weight @ log_density(self.family, self.spec.link, x, u))
+        if self.bound.exposure is not None:
+            value += self._base_of_exposed(terms.x, weight)
         slope = (weight * residual(self.family, self.spec.link, x, u)).astype(u.dtype)
         gradient = Vectors.zeros_like(vectors)
         np.add.at(gradient.intercept, terms.entity, slope)
@@ -80,6 +82,12 @@ class GenericSolver(Solver[BoundContext]):
         for part in terms.parts:
             _scatter_part(part, slope, terms.vector, vectors.target, gradient.bag)
         return value, gradient
+
+    def _base_of_exposed(self, x: Floats, weight: Floats) -> float:
+        """What log h(1) + log L of a word, over its weight L, is more than log h(x), x = 1 / L."""
+        seen = x > 0
+        base = -x[seen] * np.log(x[seen]) - self.family.log_base_measure(x[seen])
+        return float(weight[seen] @ base)
 
 
 def _scatter_part(part: Bags, slope: Floats, vector: Ints, target: Floats, out: Floats) -> None:

@@ -58,12 +58,13 @@ def hold_out(
     if isinstance(bound, WindowBags):
         return _without_documents(bound, share, fraction is None, setup, rng)
     if isinstance(bound, RowBags) and bound.n_dims == 1:
-        held = _some_entries(bound, share, fraction is None, rng)
+        held = _some_entries(bound, share, fraction is None, weight, rng)
         if held is None:
             return no_split(bound, weight, setup)
         return _masked(bound, held, weight, setup)
-    rows = np.sort(rng.permutation(bound.n_rows)[: max(1, round(share * bound.n_rows))])
-    if bound.n_rows < 10:
+    asked = np.arange(bound.n_rows) if weight is None else np.flatnonzero(weight > 0)
+    rows = np.sort(rng.permutation(asked)[: max(1, round(share * len(asked)))])
+    if len(asked) < 10:
         return no_split(bound, weight, setup)
     return _without_rows(bound, rows, weight, setup)
 
@@ -94,9 +95,10 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
         raise ParameterError("validation= needs a Basket, Neighbors, Graph or Lagged context")
     if _only_missing(bound.data, validation):
         lists = EntityLists(bound.data, bound.lists, private=bound.private, targets=validation)
+        solver = setup(lists, weight)
     else:
-        lists = bound.rebind(validation)
-    solver = setup(lists, None)
+        solver = setup(bound.rebind(validation), None)
+    _check_weighed(solver.total_weight)
     return Split(bound, setup(bound, weight), SolverValidation(solver, None, solver.total_weight))
 
 
@@ -138,14 +140,18 @@ def _overlap(left: Any, right: Any) -> bool:
 
 
 def _some_entries(
-    bound: RowBags, share: float, capped: bool, rng: np.random.Generator
+    bound: RowBags, share: float, capped: bool, weight: Floats | None, rng: np.random.Generator
 ) -> Any | None:
-    """A random sparse matrix of entries, or None where there are too few to spare."""
+    """A random sparse matrix of entries, or None where there are too few to spare.
+
+    Rows without weight are not asked: what they say is to change nothing.
+    """
     from scipy.sparse import csr_array
 
     stored = _stored(bound.data)
     sizes = np.diff(stored.indptr)
-    candidates = np.flatnonzero(np.repeat(sizes >= 2, sizes))
+    asked = sizes >= 2 if weight is None else (sizes >= 2) & (weight > 0)
+    candidates = np.flatnonzero(np.repeat(asked, sizes))
     n = round(share * len(candidates))
     if capped:
         n = min(n, MOST_ENTRIES)
@@ -172,7 +178,18 @@ def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> S
         Dataset(train), scale=bound.scale, binary=bound.binary, members=bound.members, masked=masked
     )
     entries = entries_given_rows(rest, held)
-    return Split(rest, setup(rest, weight), EntryValidation(entries, setup.spec, setup.pool))
+    of_rows = None if weight is None else weight[np.diff(held.indptr) > 0]
+    score = EntryValidation(entries, setup.spec, setup.pool, row_weight=of_rows)
+    _check_weighed(float(score.weight.sum()))
+    return Split(rest, setup(rest, weight), score)
+
+
+def _check_weighed(total: float) -> None:
+    if not total > 0:
+        raise DataError(
+            "validation has no entry with a context in a row whose sample_weight is not 0, so it "
+            "cannot tell when to stop: pass other entries, or none and early_stopping=False"
+        )
 
 
 def _missing(data: Dataset) -> Any:

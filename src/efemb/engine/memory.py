@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -34,13 +35,13 @@ def available_memory() -> int | None:
         return None
 
 
-def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: str) -> int:
+def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:
     """Bytes a fit needs beyond the data."""
     rho, alpha, intercept = space.shapes()
     numbers = sum(int(np.prod(shape)) for shape in (rho, alpha, intercept) if shape is not None)
     if space.position_shape is not None:  # a product with every word for each place
         numbers += space.n_slots * space.k * (1 + space.n_entities)
-    size = np.dtype(dtype).itemsize
+    size = int(np.dtype(dtype).itemsize)
     need = numbers * size * COPIES[solver]
     if solver == "moments" and isinstance(bound, EntityLists):
         degree = sum(np.diff(part.ptr) for part in bound.lists) + 1
@@ -48,7 +49,7 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: str
     return need
 
 
-def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype: str) -> None:
+def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> None:
     """Raise `MemoryEstimateError` if the fit cannot fit."""
     free = available_memory()
     need = estimate(bound, space, solver, dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class Stepper(ABC):
     """State of a first-order optimiser over several arrays."""
 
     count: int = 0
+    moves_all: ClassVar[bool] = False  # also rows that `step_rows` is given no gradient of
 
     @abstractmethod
     def step(self, move: Move, pool: Workers) -> None:
@@ -199,6 +200,8 @@ class _AdagradStepper(Stepper):
 
 
 class _AdamStepper(Stepper):
+    moves_all = True  # along their moments
+
     def __init__(self, options: Adam, arrays: list[Floats]) -> None:
         self.options = options
         self.mean = [np.zeros_like(array) for array in arrays]

@@ -114,11 +114,12 @@ class Passes:
                 waits = waited.reshape(-1, *[1] * (array.ndim - 1))
                 move.gradients[place] += prior.gradient(array[rows]) * waits / scale
         self.stepper.step_rows(move, rows, waited, self.solver.pool)
+        moved = slice(None) if self.stepper.moves_all else rows
         for (_, value, positive), raw in zip(
             self.space.signed(self.parameters), self.theta.arrays(), strict=True
         ):
             if positive:
-                value[rows] = positive_exp(raw[rows])
+                value[moved] = positive_exp(raw[moved])
 
 
 def _spread(slopes: Vectors, like: Vectors) -> Vectors:

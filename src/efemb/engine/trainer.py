@@ -181,6 +181,8 @@ class Trainer:
         for number in range(self.iteration + 1, self.max_iter + 1):
             self.iteration = number
             moved = search.step()
+            if not moved:
+                self._check_gradient(search.gradient)
             parameters = view.parameters(search.x)
             last = not moved or self.iteration == self.max_iter or self.flag.raised
             done = self._after(search.value, parameters, self.iteration % view.every == 0 or last)
@@ -195,6 +197,14 @@ class Trainer:
             if self.flag.raised:
                 break
         return parameters, False
+
+    def _check_gradient(self, gradient: Floats) -> None:
+        """A search also ends where it cannot compute the length of the gradient."""
+        if not np.isfinite(float(gradient @ gradient)):
+            raise DivergenceError(
+                f"the squares of the gradient are too large for {gradient.dtype} in iteration "
+                f"{self.iteration}: scale the data, or use dtype='float64'"
+            )
 
     def _after(self, objective: float, parameters: Parameters, scored: bool) -> bool:
         """Record the iteration; True ends the fit."""

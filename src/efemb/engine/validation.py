@@ -31,7 +31,10 @@ class Validation(ABC):
 
 
 class EntryValidation(Validation):
-    """Held-out entries of row contexts: normalised log-likelihood per unit, or log-density."""
+    """Held-out entries of row contexts: normalised log-likelihood per unit, or log-density.
+
+    `row_weight` is that of the rows of the entries, by default 1.
+    """
 
     def __init__(
         self,
@@ -39,9 +42,12 @@ class EntryValidation(Validation):
         spec: Spec,
         pool: Workers,
         normalizer: Huffman | Floats | None = None,
+        row_weight: Floats | None = None,
     ) -> None:
         self.entries, self.spec, self.pool = entries.known(), spec, pool
         self.normalizer = normalizer
+        row = self.entries.row
+        self.weight = np.ones(len(row)) if row_weight is None else row_weight[row]
         pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
         self.pieces = [_some(self.entries, piece) for piece in pieces]
 
@@ -57,7 +63,7 @@ class EntryValidation(Validation):
 
         found = self.pool.map(score, self.pieces)
         each = np.concatenate(list(found))
-        weight = self.entries.x if family.normalized_score else np.ones(len(each))
+        weight = self.weight * self.entries.x if family.normalized_score else self.weight
         return float(weight @ each / weight.sum())
 
 

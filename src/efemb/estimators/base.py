@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb.combine import Combine
-from efemb.contexts.base import Context
+from efemb.contexts.base import Context, ContextSum
 from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.readers.words import recoded
-from efemb.domains import binarized, check_not_negative, check_support
+from efemb.domains import binarized, check_not_negative, check_sample_weight, check_support
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
 from efemb.errors import EfembError, InputTypeError
 from efemb.estimators import checking
-from efemb.estimators.growing import grown
+from efemb.estimators.growing import grown, leave_absent
 from efemb.estimators.predicting import Predictions
 from efemb.estimators.reading import read
 from efemb.estimators.resuming import resumed
@@ -159,7 +159,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             options = self._options(max_iter=1, early_stopping=False)
             if not first and self._auto_optimizer():  # the state of another one would be lost
                 options = replace(options, optimizer=self._optimizer)
-            spec = self._spec()
+            spec = self._spec() if first else self._with_kept(self._spec())
             lists = None if first else self._lists
             extra: dict[str, Any] = {
                 "start": start,
@@ -168,7 +168,11 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 "lists": lists,
             }
             fit = fit_model(spec, data, options, rng, **extra)
+            if start is not None and spec.family.missing:
+                report["absent_entities"] = leave_absent(fit, start, data, spec.structure)
             self._keep(fit, spec, data, report)
+            if self.positions_ is None:
+                self.positions_ = before.get("positions_")
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -230,15 +234,15 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             words = None if validation is None else recoded(validation, data.vocabulary)
             return data, None, words, dict(data.report)
         held = None if validation is None else self._read(validation, reset=False)
-        weight = checking.check_sample_weight(sample_weight, data.n_rows)
+        weight = check_sample_weight(sample_weight, data.n_rows)
         checking.check_shape(data)
         report: dict[str, Any] = dict(data.report)
         spec = self._spec()
         if spec.context.name() == "basket":
             data, weight, held = checking.drop_empty_rows(data, weight, held, report)
             checking.check_row_contexts(data, report)
-        if reset and isinstance(spec.family, Gaussian):  # later rows may lack what is known
-            checking.check_variation(data, report)
+        if isinstance(spec.family, Gaussian):
+            checking.check_variation(data, report, complete=reset)
         return data, weight, held, report
 
     def _keep(self, fit: Fit, spec: Spec, data: Any, report: dict[str, Any]) -> None:
@@ -257,6 +261,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.vocabulary_ = data.entities
         self.positions_ = getattr(data, "positions", None)
         self._lists, self._n_slots = fit.lists, fit.n_slots
+        self._kept_context = fit.context if isinstance(fit.context, ContextSum) else None
         self._optimizer_state, self._optimizer = result.state, fit.optimizer
         self._n_features_out = int(self.embedding_.shape[1])
 

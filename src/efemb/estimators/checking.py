@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.types import Floats
+from efemb.types import Bools, Floats
 
 MOST_COMPONENTS = 65_536
 
@@ -34,8 +34,19 @@ def check_shape(data: Dataset) -> None:
         )
 
 
-def check_variation(data: Dataset, report: dict[str, Any]) -> None:
-    """Entities that never vary are kept, at their mean, and reported; all of them is an error."""
+def never_observed(data: Dataset) -> Bools:
+    """Entities of which no value is observed."""
+    if data.is_sparse:
+        return np.zeros(data.n_entities, dtype=bool)
+    flat = data.values.reshape(data.n_rows, data.n_entities, -1)
+    return np.asarray(np.isnan(np.fmax.reduce(flat, axis=0)).any(axis=1))
+
+
+def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = True) -> None:
+    """Entities that never vary are kept, at their mean, and reported; all of them is an error.
+
+    Unless the data must be `complete`, some entities may be absent.
+    """
     if data.is_sparse:
         return
     flat = data.values.reshape(data.n_rows, data.n_entities, -1)
@@ -45,7 +56,7 @@ def check_variation(data: Dataset, report: dict[str, Any]) -> None:
         raise DataError("every entity is constant over the rows: there is nothing to predict")
     report["constant_entities"] = constant.tolist()
     never = np.flatnonzero(np.isnan(low).any(axis=1))
-    if len(never):
+    if len(never) and complete:
         raise DataError(
             f"{len(never):,} entities have no observed value (first: {never[0]}); drop them"
         )
@@ -92,23 +103,6 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
             "group the data into larger rows (trips, users, sessions)"
         )
     report["unused_entities"] = np.flatnonzero(~seen).tolist()
-
-
-def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
-    """One finite weight >= 0 a row."""
-    if weight is None:
-        return None
-    try:
-        found = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError("sample_weight must hold numbers") from error
-    if found.ndim == 0:
-        found = np.full(n_rows, float(found))
-    if found.shape != (n_rows,):
-        raise DataError(f"sample_weight must have one number for each of {n_rows} rows")
-    if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
-        raise DataError("sample_weight must be finite, >= 0 and not all zero")
-    return found
 
 
 def no_weights(weight: Any, positions: Any) -> None:

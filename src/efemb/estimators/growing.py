@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.data.aligning import with_new
+from efemb.data.aligning import positions_with_new, with_new
 from efemb.data.dataset import Dataset
-from efemb.data.vocabulary import shorten
+from efemb.engine.fit import Fit
 from efemb.engine.optimizers import OptimizerState
 from efemb.errors import DataError
+from efemb.estimators.checking import never_observed
 from efemb.parameters import Parameters
+from efemb.structures import Structure
 from efemb.types import Floats
 
 if TYPE_CHECKING:
@@ -32,18 +34,33 @@ def grown(
         return X, parameters, state
     if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):
         raise DataError("only models with one vector pair an entity can grow their vocabulary")
-    absent = np.nan if estimator.family_.missing else 0.0
+    absent = np.nan if estimator._spec().family.missing else 0.0
     data = with_new(X, known, len(known), absent=absent)
-    assert data.entities is not None
     n_new = data.n_entities - len(known)
-    if n_new and estimator._lists is not None:
+    if n_new and (estimator._lists is not None or estimator._kept_context is not None):
         raise DataError(
-            f"{estimator._spec().context!r} has no context for {shorten(data.entities[len(known)])}"
-            ", which was not in the fit: fold_in(data) finds its neighbours"
+            f"the data have {n_new:,} new entities, which are in no list of neighbours of this "
+            "model: use efemb.inference.fold_in, or fit again"
         )
+    if estimator.positions_ is not None:
+        places = positions_with_new(X, data, known, estimator.positions_)
+        data = data._replace(data.values, positions=places)
+    assert data.entities is not None
     estimator.vocabulary_ = data.entities
     estimator.n_features_in_ = data.n_entities
     return data, _more_rows(parameters, n_new, rng), _more(state, n_new)
+
+
+def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structure) -> list[int]:
+    """Entities that the data say nothing about stay as they were: a prior alone is no news."""
+    after, n_entities = fit.result.parameters, data.n_entities
+    absent = np.flatnonzero(never_observed(data))
+    maps = (*structure.maps(n_entities), None)
+    for new, old, shared in zip(after.arrays(), before.arrays(), maps, strict=False):
+        if shared is None:
+            shape = (-1, n_entities, *new.shape[1:])  # an entity may have several slots
+            new.reshape(shape)[:, absent] = old.reshape(shape)[:, absent]
+    return absent.tolist()
 
 
 def _more_rows(parameters: Parameters, n: int, rng: np.random.Generator) -> Parameters:

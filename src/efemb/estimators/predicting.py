@@ -11,9 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from efemb import prediction
-from efemb.contexts.base import BoundContext
+from efemb.contexts.base import BoundContext, ContextSum
 from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.contexts.window import WindowBags
+from efemb.domains import check_sample_weight
 from efemb.engine.blocks import workers
 from efemb.engine.solvers import choose_solver, make_solver
 from efemb.engine.space import ParameterSpace
@@ -50,6 +51,7 @@ class Predictions(Queries):
     positions_: Floats | None
     n_features_in_: int
     _lists: tuple[Lists, ...] | None
+    _kept_context: ContextSum | None
     _n_slots: int
     _n_features_out: int
     _optimizer_state: Any
@@ -62,8 +64,12 @@ class Predictions(Queries):
         def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Any: ...
 
     def _fitted_spec(self) -> Spec:
+        return self._with_kept(replace(self._spec(), family=self.family_))
 
-        return replace(self._spec(), family=self.family_)
+    def _with_kept(self, spec: Spec) -> Spec:
+        """The model with the lists that its fit found in a sum of contexts."""
+        kept = self._kept_context
+        return spec if kept is None else replace(spec, context=kept)
 
     def _bind(self, X: Any) -> tuple[Spec, BoundContext, Vectors]:
         check_is_fitted(self, "parameters_")
@@ -132,7 +138,7 @@ class Predictions(Queries):
         spec, bound, vectors = self._bind(X)
         if isinstance(bound, WindowBags):
             checking.no_weights(sample_weight, None)
-        weight = checking.check_sample_weight(sample_weight, bound.n_rows)
+        weight = check_sample_weight(sample_weight, bound.n_rows)
         return prediction.score(spec, bound, vectors, weight)
 
     def objective(

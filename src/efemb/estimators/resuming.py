@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from efemb.contexts.base import ContextSum
+from efemb.contexts.kept import as_written
 from efemb.errors import ParameterError
 from efemb.fitted import FittedEmbedding
 
@@ -22,6 +24,7 @@ def resumed(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
                 f"the model counts every non-zero value as 1, and {kind.__name__} has no binarize: "
                 "use BernoulliEmbedding.from_fitted"
             )
+    kept["context"] = as_written(spec.context)
     kept["prior"] = (spec.prior_rho, spec.prior_alpha)
     kept.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
     for name, value in {**kept, **params}.items():
@@ -34,6 +37,7 @@ def resumed(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
     found.vocabulary_, found.positions_ = fitted.vocabulary, fitted.positions
     found._lists, found._optimizer_state, found._optimizer = fitted.lists, None, None
     found._n_slots = fitted.n_slots
+    found._kept_context = spec.context if isinstance(spec.context, ContextSum) else None
     found.n_features_in_ = fitted.n_entities
     found._n_features_out = fitted.n_components
     return found

@@ -80,15 +80,19 @@ class ContextConditionals(Conditionals):
     ----------
     spec, bound, vectors : the model, the data and all vectors
     entities : the members; each is in at least one row
+    row_weight : (rows,)
     """
 
-    def __init__(self, spec: Spec, bound: RowBags, vectors: Vectors, entities: Ints) -> None:
+    def __init__(
+        self, spec: Spec, bound: RowBags, vectors: Vectors, entities: Ints, row_weight: Floats
+    ) -> None:
         # To the posterior the vectors in question are embeddings, without intercepts.
         self.spec = replace(spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None)
         self.n, self.k, self.dtype = len(entities), vectors.bag.shape[1], vectors.bag.dtype
         self.vectors, self.entities = vectors, entities
         stored = bound.stored
         self._find_pairs(stored, bound)
+        self.weight = row_weight[self.row].astype(self.dtype)  # of a pair
         self._find_entries(stored)
         self._weigh_zeros(stored)
         massed = _adds_up(spec)
@@ -141,6 +145,7 @@ class ContextConditionals(Conditionals):
             counts = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=size)
             column = probabilities(zeros.distribution, counts.astype(np.float64))
             row = row * zeros.n * self.positives
+        row = row * self.weight
         self.row_weight, self.column_weight = row.astype(self.dtype), column.astype(self.dtype)
 
     def _blocks(self, m: int) -> list[slice]:
@@ -206,6 +211,8 @@ class ContextConditionals(Conditionals):
         member, ids = member[mine], e.ids[mine]
         u = e.fixed[mine] + e.share[mine] * inner[member, ids]
         gain, slope = value_and_slope(self.spec.family, self.spec.link, e.x[mine], u)
+        weight = self.weight[e.pair[mine]]
+        gain, slope = gain * weight, slope * weight
         value += np.bincount(member, gain, self.n)
         place, size = member * slopes.shape[1] + ids, slopes.size
         slopes += np.bincount(place, slope * e.share[mine], size).reshape(slopes.shape)

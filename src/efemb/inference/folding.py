@@ -30,6 +30,7 @@ def fold_in(
     prior: Prior | str = "fitted",
     sweeps: int = 1,
     tol: float = 0.05,
+    sample_weight: Any = None,
     progress: bool = False,
 ) -> FittedEmbedding:
     """A model that also knows the new entities of `data`, without fitting it again.
@@ -59,6 +60,8 @@ def fold_in(
     tol : float, default=0.05
         A problem of p numbers ends when it is within tol p / 2 of the largest log-posterior; p / 2
         is what the posterior itself leaves open.
+    sample_weight : array (rows,), optional
+        Weights of the rows, as in `fit`.
     progress : bool, default=False
 
     Returns
@@ -81,7 +84,7 @@ def fold_in(
     _check_model(fitted)
     if getattr(model, "binarize", False) and isinstance(data, Dataset):
         data = binarized(data)
-    grown = Grown.of(fitted, data, prior)
+    grown = Grown.of(fitted, data, prior, sample_weight)
     turns = sweeps if context_too and isinstance(grown.bound, RowBags) else 0
     with progress_bar("fold in", 1 + 2 * turns, progress) as advance:
         grown.solve_rho(tol)

@@ -15,6 +15,7 @@ from efemb.contexts.window import WindowBags
 from efemb.data.aligning import with_new
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
+from efemb.domains import check_sample_weight
 from efemb.engine.blocks import workers
 from efemb.engine.initial import initial_parameters
 from efemb.engine.rows import RowsSolver
@@ -51,14 +52,18 @@ class Grown:
     space: ParameterSpace
     parameters: Parameters
     new: Ints
+    weight: Floats  # of the rows
     positions: Floats | None = None
     exhausted: int = 0  # problems that were given up
 
     @classmethod
-    def of(cls, fitted: FittedEmbedding, data: Any, prior: Prior | str) -> Grown:
+    def of(
+        cls, fitted: FittedEmbedding, data: Any, prior: Prior | str, sample_weight: Any
+    ) -> Grown:
         """Make room for what is new in the data, or say why there is nothing to solve."""
         if not isinstance(data, Dataset):
             raise InputTypeError(f"fold_in needs a Dataset, got {type(data).__name__}")
+        weight = row_weights(sample_weight, data.n_rows)
         n_known, spec = fitted.n_entities, fitted.spec
         absent = np.nan if spec.family.missing else 0.0
         moved = with_new(data, fitted.vocabulary, n_known, absent=absent)
@@ -71,12 +76,12 @@ class Grown:
             bound = spec.context.bind(moved)
         else:
             positions = grown_positions(fitted, data, moved)
-            bound = EntityLists(moved, grown_lists(fitted, moved, new, positions))
+            bound = EntityLists(moved, grown_lists(fitted, moved, new, positions, weight))
         _check_bound(bound)
         space = ParameterSpace(spec, bound.n_entities, bound.n_slots, 1, fitted.n_components)
-        parameters = _with_room(fitted.parameters, space, bound, new)
+        parameters = _with_room(fitted.parameters, space, bound, new, weight)
         changed = _with_prior(spec, prior, fitted.parameters)
-        return cls(changed, moved, bound, space, parameters, new, positions)
+        return cls(changed, moved, bound, space, parameters, new, weight, positions)
 
     @property
     def vectors(self) -> Vectors:
@@ -118,8 +123,8 @@ class Grown:
     def _conditionals(self, new: Ints) -> Conditionals:
         bag = self.vectors.bag
         if isinstance(self.bound, RowBags):
-            return RowConditionals(self.spec, self.bound, bag, new)
-        return OwnConditionals(self.spec, self.bound, bag, new)
+            return RowConditionals(self.spec, self.bound, bag, new, self.weight)
+        return OwnConditionals(self.spec, self.bound, bag, new, self.weight)
 
     def solve_alpha(self, tol: float) -> None:
         """Context vectors of the new entities, given all embeddings."""
@@ -132,7 +137,7 @@ class Grown:
         # All are solved with the others as they were, however few at a time.
         vectors, solved = self.vectors, self.parameters.alpha.copy()
         for some in member_blocks(self.spec, self.bound, used, solved.dtype):
-            given = ContextConditionals(self.spec, self.bound, vectors, some)
+            given = ContextConditionals(self.spec, self.bound, vectors, some, self.weight)
             posterior = EntityPosterior(given, self.spec.prior_alpha)
             begin = posterior.theta(solved[some])
             found = posterior.begin(begin).run(0.5 * tol * begin.shape[1])
@@ -144,7 +149,8 @@ class Grown:
         assert isinstance(self.bound, RowBags)
         p = self.parameters
         with workers(1) as pool, np.errstate(over="ignore", invalid="ignore"):
-            solver = RowsSolver(self.bound, self.spec, pool, dtype=p.rho.dtype)
+            options: dict[str, Any] = {"dtype": p.rho.dtype, "row_weight": self.weight}
+            solver = RowsSolver(self.bound, self.spec, pool, **options)
             posterior = SoftmaxPosterior(solver, self.vectors, which, context=context)
             start = posterior.theta(posterior.block(self.vectors))
             found = posterior.problems(start, None, p.rho.dtype).run(0.5 * tol * start.shape[1])
@@ -187,14 +193,20 @@ def _check_values(data: Dataset, spec: Spec) -> None:
     check_support(data, spec.family, allow_real=True, way_out="correct such values")
 
 
+def row_weights(sample_weight: Any, n_rows: int) -> Floats:
+    """Weights of the rows, 1 unless given."""
+    found = check_sample_weight(sample_weight, n_rows)
+    return np.ones(n_rows) if found is None else found
+
+
 def _with_room(
-    known: Parameters, space: ParameterSpace, bound: BoundContext, new: Ints
+    known: Parameters, space: ParameterSpace, bound: BoundContext, new: Ints, weight: Floats
 ) -> Parameters:
     """Rows for new entities: zeros (positive vectors: small numbers) and the usual intercept."""
     spec, k = space.spec, space.k
     signed = not (spec.positive_rho or spec.positive_alpha)
     small = ParameterSpace(spec, space.n_entities, space.n_slots, 1, 1) if signed else space
-    first = initial_parameters(small, bound, np.ones(bound.n_rows), np.random.default_rng(0))
+    first = initial_parameters(small, bound, weight, np.random.default_rng(0))
     none = np.zeros((len(new), k))
     rho = first.rho[new] if spec.positive_rho else none
     alpha = first.alpha[new] if spec.positive_alpha else none

@@ -15,6 +15,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Categorical
 from efemb.fitted import FittedEmbedding
 from efemb.inference.design import Conditionals
+from efemb.inference.grown import row_weights
 from efemb.inference.own_conditionals import OwnConditionals
 from efemb.inference.posterior import EntityPosterior
 from efemb.inference.row_conditionals import RowConditionals
@@ -25,7 +26,13 @@ AT_ONCE = 64  # entities
 
 
 def laplace(
-    model: Any, data: Any, *, sandwich: bool = False, refit: bool = False, progress: bool = False
+    model: Any,
+    data: Any,
+    *,
+    sandwich: bool = False,
+    refit: bool = False,
+    sample_weight: Any = None,
+    progress: bool = False,
 ) -> Laplace:
     """Normal approximation of every embedding, given all context vectors.
 
@@ -49,6 +56,9 @@ def laplace(
     refit : bool, default=False
         First bring each asked embedding to its best value given alpha. A model that was stopped
         early is not quite there, and an interval around it is then about where it stopped.
+    sample_weight : array (rows,), optional
+        Weights of the rows, as in `fit`: of how many rows each tells. The sandwich squares them
+        with the scores, as for rows that were drawn with unequal probabilities.
     progress : bool, default=False
         Show a bar when many entities are asked for.
 
@@ -72,7 +82,8 @@ def laplace(
         if not isinstance(value, (bool, np.bool_)):
             raise InputTypeError(f"{name} must be True or False, got {value!r}")
     _check_model(fitted)
-    return Laplace(model, data, sandwich=bool(sandwich), refit=bool(refit), progress=progress)
+    options = {"sandwich": bool(sandwich), "refit": bool(refit), "progress": progress}
+    return Laplace(model, data, weight=sample_weight, **options)
 
 
 @dataclass(frozen=True)
@@ -100,13 +111,14 @@ class Laplace:
     """Covariances of embeddings given alpha; make one with `laplace`."""
 
     def __init__(
-        self, model: Any, data: Any, *, sandwich: bool, refit: bool, progress: bool
+        self, model: Any, data: Any, *, sandwich: bool, refit: bool, progress: bool, weight: Any
     ) -> None:
         self.model: FittedEmbedding = model.fitted()
         self.sandwich, self.refit, self.progress = sandwich, refit, progress
         self._spec, self._bound, self._vectors = model._bind(data)  # as the model reads its data
         if self._bound.n_dims > 1:
             raise ParameterError("laplace takes scalar data")
+        self._weight = row_weights(weight, self._bound.n_rows)
         self._rows: RowConditionals | None = None
         self._known: dict[int, tuple[Floats, Floats]] = {}
 
@@ -247,10 +259,10 @@ class Laplace:
     def _conditionals(self, codes: Ints) -> Conditionals:
         bag = self._vectors.bag.astype(np.float64)
         if not isinstance(self._bound, RowBags):
-            return OwnConditionals(self._spec, self._bound, bag, codes)
+            return OwnConditionals(self._spec, self._bound, bag, codes, self._weight)
         if self._rows is None:
             every = np.arange(self._bound.n_entities)
-            self._rows = RowConditionals(self._spec, self._bound, bag, every)
+            self._rows = RowConditionals(self._spec, self._bound, bag, every, self._weight)
         return self._rows.subset(codes)
 
 

@@ -6,19 +6,20 @@ import numpy as np
 
 from efemb.contexts.entity_lists import Lists
 from efemb.contexts.neighbors import Neighbors
-from efemb.data.aligning import places
+from efemb.data.aligning import positions_with_new
 from efemb.data.dataset import Dataset
-from efemb.errors import DataError, ParameterError
+from efemb.errors import ParameterError
 from efemb.fitted import FittedEmbedding
 from efemb.types import Floats, Ints
 
 
 def grown_lists(
-    fitted: FittedEmbedding, data: Dataset, new: Ints, positions: Floats | None
+    fitted: FittedEmbedding, data: Dataset, new: Ints, positions: Floats | None, weight: Floats
 ) -> tuple[Lists, ...]:
     """The lists of the model, and for each new entity its nearest known ones.
 
     data : with known entities first;  new : the others;  positions : of all, or None
+    weight : of the rows
     """
     context, lists = fitted.spec.context, fitted.lists
     assert lists is not None
@@ -31,7 +32,7 @@ def grown_lists(
     k = int(np.diff(known.ptr).max(initial=0))
     # Among so many neighbours at least k are known.
     wide = min(k + len(new) - 1, data.n_entities - 1)
-    found = Neighbors(max(wide, 1), positions).bind(data).lists[0]
+    found = Neighbors(max(wide, 1), positions).bind_weighted(data, weight).lists[0]
     members = [known.members]
     for n in new.tolist():
         near = found.members[found.ptr[n] : found.ptr[n + 1]]
@@ -53,9 +54,4 @@ def grown_positions(fitted: FittedEmbedding, data: Dataset, moved: Dataset) -> F
     known = fitted.positions if known is None else np.asarray(known)
     if known is None:
         return None
-    if data.positions is None:
-        raise DataError("the model finds neighbours by position: the data need positions too")
-    found = np.empty((moved.n_entities, known.shape[1]))
-    found[places(data, fitted.vocabulary)] = data.positions
-    found[: len(known)] = known
-    return found
+    return positions_with_new(data, moved, fitted.vocabulary, known)

@@ -13,6 +13,7 @@ from efemb.spec import Spec
 from efemb.types import Floats, Ints
 
 BLOCK_NUMBERS = 1 << 20
+ROUNDING = 1e-14  # of a sum over many rows
 
 
 class OwnConditionals(Conditionals):
@@ -23,11 +24,14 @@ class OwnConditionals(Conditionals):
     spec, bound : the model and the context of every observation
     bag : context vectors
     entities : numbers to predict, rows of the flat target vectors
+    row_weight : (rows,)
     """
 
-    def __init__(self, spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> None:
+    def __init__(
+        self, spec: Spec, bound: BoundContext, bag: Floats, entities: Ints, row_weight: Floats
+    ) -> None:
         self.spec, self.n, self.k, self.dtype = spec, len(entities), bag.shape[1], bag.dtype
-        self.designs = _designs(spec, bound, bag, entities)
+        self.designs = _designs(spec, bound, bag, entities, row_weight)
 
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
@@ -50,16 +54,24 @@ class OwnConditionals(Conditionals):
         found = np.empty((self.n, p, p))
         for place, (one, b) in enumerate(zip(rho, intercept, strict=True)):
             information = self.designs[place].information(self.spec, one, float(b))[:p, :p]
-            found[place] = np.linalg.inv(_definite(information + np.diag(prior[place])))
+            found[place] = _inverse(information + np.diag(prior[place]))
         return lambda gradient, which: np.matmul(found[which], gradient[:, :, None])[:, :, 0]
 
 
-def _definite(matrix: Floats) -> Floats:
-    """The matrix, raised a little where it is singular."""
-    return np.asarray(matrix + 1e-10 * max(float(np.trace(matrix)), 1e-300) * np.eye(len(matrix)))
+def _inverse(matrix: Floats) -> Floats:
+    """The inverse of a matrix that is positive, or would be without rounding.
+
+    Contexts far from zero are almost collinear with the intercept: what little of the spectrum
+    tells them apart is above rounding, and must stay as it is.
+    """
+    spread, basis = np.linalg.eigh(matrix)
+    least = max(ROUNDING * float(spread[-1]), 1e-300)
+    return np.asarray((basis / np.maximum(spread, least)) @ basis.T)
 
 
-def _designs(spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> list[Design]:
+def _designs(
+    spec: Spec, bound: BoundContext, bag: Floats, entities: Ints, row_weight: Floats
+) -> list[Design]:
     if isinstance(bound, EntityLists) and bound.n_dims == 1:
         # Columns that nothing here depends on would only take time and memory.
         k, n_all = bag.shape[1], bound.n_entities
@@ -69,13 +81,13 @@ def _designs(spec: Spec, bound: BoundContext, bag: Floats, entities: Ints) -> li
     wanted = np.full(bound.n_entities * bound.n_dims, -1, dtype=np.int64)
     wanted[entities] = np.arange(len(entities))
     size = max(1, BLOCK_NUMBERS // max(bound.cost_of_row(), 1))
-    parts: list[tuple[Ints, Floats, Floats]] = []
+    parts: list[tuple[Ints, Floats, Floats, Floats]] = []
     for start in range(0, bound.n_rows, size):
         terms = bound.terms(np.arange(start, min(start + size, bound.n_rows)))
         mine = terms.take(wanted[terms.vector] >= 0)
-        parts.append((wanted[mine.vector], mine.x, mine.contexts(bag)))
-    place, x, contexts = (np.concatenate(column) for column in zip(*parts, strict=True))
-    weight = np.where(x == 0, spec.zeros.weight, 1.0)
+        weight = row_weight[start + mine.row] * np.where(mine.x == 0, spec.zeros.weight, 1.0)
+        parts.append((wanted[mine.vector], mine.x, mine.contexts(bag), weight))
+    place, x, contexts, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(place, kind="stable")
     edges = np.searchsorted(place[order], np.arange(len(entities) + 1))
     arrays = [array[order].astype(bag.dtype) for array in (contexts, x, weight)]

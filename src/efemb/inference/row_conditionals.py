@@ -28,18 +28,21 @@ class RowConditionals(Conditionals):
     spec, bound : the model and the context of every observation
     bag : (N, K) context vectors
     entities : which are predicted
+    row_weight : (rows,)
     """
 
-    def __init__(self, spec: Spec, bound: RowBags, bag: Floats, entities: Ints) -> None:
+    def __init__(
+        self, spec: Spec, bound: RowBags, bag: Floats, entities: Ints, row_weight: Floats
+    ) -> None:
         self.spec, self.n, self.k = spec, len(entities), bag.shape[1]
         self.dtype, self.alpha, self.n_rows = bag.dtype, bag[entities], bound.n_rows
         lookup = np.full(bound.n_entities, -1, dtype=np.int64)
         lookup[entities] = np.arange(len(entities))
         block = bound.block(np.arange(bound.n_rows))
         self.cases = _cases(block, bag)
-        self._keep_entries(block, lookup[block.ids])
+        self._keep_entries(block, lookup[block.ids], row_weight)
         row, self.column_weight = self._zero_weights(block, bound.n_entities, entities)
-        self._weigh(row)
+        self._weigh(row * row_weight)
 
     def subset(self, places: Ints) -> RowConditionals:
         """Some of the entities, on the same rows."""
@@ -75,11 +78,14 @@ class RowConditionals(Conditionals):
         if not (self.zero_weight == 1).all():
             self.weighted = self.cases * self.zero_weight[:, None]
 
-    def _keep_entries(self, block: RowBlock, place: Ints) -> None:
-        """Stored entries of the entities: row, entity, value, what it takes out, divisors."""
+    def _keep_entries(self, block: RowBlock, place: Ints, row_weight: Floats) -> None:
+        """Stored entries of the entities: row, entity, weight, value, what it takes out, divisors.
+
+        `seen` is the weight of what is observed, 0 where an entry is masked.
+        """
         mine = place >= 0
         self.row, self.place = block.row_of_entry[mine], place[mine]
-        self.seen = block.seen[mine]
+        self.seen = (block.seen[mine] * row_weight[self.row]).astype(self.dtype)
         arrays = (block.filled, block.own, block.rest)
         self.x, self.own, self.rest = (array[mine].astype(self.dtype) for array in arrays)
         self.total = block.total.astype(self.dtype)[self.row]

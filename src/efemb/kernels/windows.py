@@ -4,7 +4,8 @@
 Each token brings outputs: rows of `target` with a label, 1 for what was seen and 0 for noise (or
 the turns of a path in a tree). A row of a table is a vector of K numbers and then, in the same
 cache lines, what belongs to it: the sum of its squared gradients, its intercept and that one's
-sum, an offset of u, and the shrinkage of a visit. A row's step is `step / sqrt(sum of squares)`;
+sum, an offset of u, and the shrinkage of a visit. A row's step is `step / sqrt(sum of squares)`,
+shorter where it is shrunk;
 with gain 0 the sums stay at 1: plain SGD. `part` is 1 over the length of a vector, which K exceeds
 where it was rounded up. Kernels return the log-likelihood of the outputs.
 
@@ -42,9 +43,13 @@ LEAST = 1e-150
 
 @inlined
 def _row_step(table: Array, row: int, K: int, square: Any, step: Any, gain: Any) -> Any:
-    """Size of a row's step, after its gradient's mean square came to its sum."""
+    """Size of a row's step, after its gradient's mean square came to its sum.
+
+    The prior is taken at the end of the step, not at its beginning, which makes the step shorter:
+    however strong it is, a row comes nearer to zero and never passes it (but for rounding).
+    """
     table[row, K + SQUARES] += gain * square
-    return step / np.sqrt(table[row, K + SQUARES])
+    return step / (np.sqrt(table[row, K + SQUARES]) + step * table[row, K + SHRINK])
 
 
 @inlined
@@ -133,7 +138,7 @@ def cbow(
                 for i in range(n_outputs):
                     row, g = rows[first + i], slope[i]
                     length = _row_step(target, row, K, g * g * square, step, gain)
-                    keep = one - length * target[row, K + SHRINK]
+                    keep = max(one - length * target[row, K + SHRINK], real(0.0))
                     update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
                     if bias_step > 0:
                         target[row, K + BIAS_SQUARES] += gain * g * g
@@ -144,7 +149,7 @@ def cbow(
                 word, j = tokens[begin + t - window], (t - window) % n
                 square = scaled_difference(work, SLOPES, errors, j, work, CONTEXT, one, K)
                 length = _row_step(bag, word, K, square * part, step, gain)
-                keep = one - length * bag[word, K + SHRINK]
+                keep = max(one - length * bag[word, K + SHRINK], real(0.0))
                 mix(bag, word, work, CONTEXT, keep, length, K)
     return float(value + np.log(likely))
 
@@ -209,7 +214,8 @@ def skipgram(
                     total += g
                 square = dot(moved, 0, moved, 0, K) * part
                 length = _row_step(target, row, K, square, step, gain)
-                mix(target, row, moved, 0, one - length * target[row, K + SHRINK], length, K)
+                keep = max(one - length * target[row, K + SHRINK], real(0.0))
+                mix(target, row, moved, 0, keep, length, K)
                 if bias_step > 0:
                     target[row, K + BIAS_SQUARES] += gain * total * total
                     root = np.sqrt(target[row, K + BIAS_SQUARES])
@@ -218,5 +224,6 @@ def skipgram(
                 word = around[i]
                 square = dot(errors, i, errors, i, K) * part
                 length = _row_step(bag, word, K, square, step, gain)
-                mix(bag, word, errors, i, one - length * bag[word, K + SHRINK], length, K)
+                keep = max(one - length * bag[word, K + SHRINK], real(0.0))
+                mix(bag, word, errors, i, keep, length, K)
     return value

@@ -1,0 +1,57 @@
+"""Precision: data that single precision cannot fit are fitted in double precision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.window import Window
+from efemb.engine.blocks import cut
+from efemb.spec import Spec
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+BLOCK_ROWS = 64  # copies of so many stay near the core
+FAR_MEAN = 30.0  # deviations between zero and a mean
+# Gradients are sums of squares over the rows; they are squared and added up once more.
+LARGE_SQUARES = 1e14
+
+
+def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any:
+    """`dtype`, or double where single precision would lose what there is to learn.
+
+    Solver `moments`: a Gram matrix holds squares of the mean beside squares of the deviation, of
+    which rounding leaves nothing once the mean is some hundred deviations away from zero. Any
+    solver: squares of gradients of large values overflow. Counts do neither: they are scaled.
+    """
+    text = isinstance(spec.context, Window)
+    if np.dtype(dtype) == np.float64 or spec.family.normalized_score or text:
+        return np.dtype(dtype)
+    mean, square, most = _moments(data)
+    # mean^2 > FAR_MEAN^2 (square - mean^2)
+    far = solver == "moments" and bool(((1.0 + FAR_MEAN**-2.0) * mean**2 > square).any())
+    large = most**2 * data.n_rows > LARGE_SQUARES
+    return np.dtype(np.float64 if far or large else dtype)
+
+
+def _moments(data: Dataset) -> tuple[Any, Any, float]:
+    """Mean and mean square of every entity's numbers, and the largest number of all."""
+    if data.is_sparse:
+        column, stored = data.values.indices, np.nan_to_num(data.values.data).astype(np.float64)
+        sums = [np.bincount(column, part, data.n_entities) for part in (stored, stored**2)]
+        largest = float(np.abs(stored).max(initial=0.0))
+        return sums[0] / data.n_rows, sums[1] / data.n_rows, largest
+    shape, most = (data.n_entities, data.n_dims), 0.0
+    total, squares, seen = np.zeros((3, *shape))
+    for rows in cut(data.n_rows, BLOCK_ROWS):
+        values = np.array(data.values[rows], dtype=np.float64).reshape(-1, *shape)
+        missing = np.isnan(values)
+        values[missing] = 0.0
+        total += values.sum(axis=0)
+        squares += np.einsum("tnd,tnd->nd", values, values)
+        seen += len(values) - missing.sum(axis=0)
+        most = max(most, float(values.max()), -float(values.min()))
+    seen = np.maximum(seen, 1.0)
+    return total / seen, squares / seen, most
