@@ -80,7 +80,7 @@ class FittedEmbedding(Queries):
         """Context vectors an entity: more than one for `Lagged` contexts."""
         return 1 + max((int(part.slot.max(initial=0)) for part in self.lists or ()), default=0)
 
-    def _read(self, X: Any, as_context: bool = True) -> Any:
+    def _read(self, X: Any, as_context: bool = False) -> Any:
         """X as the estimator read it: words, or numbers that the model can have produced."""
         from efemb.contexts.window import Window
         from efemb.data.readers.words import recoded
@@ -113,7 +113,7 @@ class FittedEmbedding(Queries):
         check_order(data, self.vocabulary)
         return data
 
-    def _bind(self, X: Any, as_context: bool = True) -> tuple[Spec, BoundContext, Any]:
+    def _bind(self, X: Any, as_context: bool = False) -> tuple[Spec, BoundContext, Any]:
         from efemb.contexts.entity_lists import EntityLists
         from efemb.engine.space import ParameterSpace
 
@@ -141,25 +141,25 @@ class FittedEmbedding(Queries):
 
     def transform(self, X: Any) -> Floats:
         """Embed rows as the estimators do: each row's whole context sum X alpha / d, (rows, K)."""
-        return self._embedded(self._read(X))
+        return self._embedded(self._read(X, as_context=True))
 
     def conditional(self, X: Any) -> Floats:
         """Conditional mean of every entry given its context; see the estimators."""
         from efemb import prediction
 
-        return prediction.conditional_means(*self._bind(X))
+        return prediction.conditional_means(*self._bind(X, as_context=True))
 
     def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
         """log E[x_j | row without the asked entity] of all entities j, block by block."""
         from efemb import prediction
 
-        return prediction.log_mean_blocks(*self._bind(X), rows, entities)
+        return prediction.log_mean_blocks(*self._bind(X, as_context=True), rows, entities)
 
     def score(self, X: Any) -> float:
         """Score of data as in the estimators."""
         from efemb import prediction
 
-        return prediction.score(*self._bind(X, as_context=False))
+        return prediction.score(*self._bind(X))
 
     def save(self, path: Any) -> None:
         """Write the model to a folder, atomically, without pickle."""

@@ -99,7 +99,7 @@ def test_compare(run, trips: Path, tmp_path: Path) -> None:
     assert curve.read_bytes().startswith(b"\x89PNG")
     shown = run("compare", trips, "-k", "1", *QUICK, "-q")
     assert shown.out.splitlines()[0].split()[:3] == ["model", "components", "score"]
-    assert "without context" in shown.out
+    assert "knows no context" in shown.out
     assert shown.err == ""
 
 

@@ -294,7 +294,7 @@ def test_a_solved_problem_leaves_nothing_behind() -> None:
     """No cycle keeps its arrays until the garbage collector comes round."""
     model, data = case("poisson")
     spec, bound, vectors = model._bind(known(data))
-    given = RowConditionals(spec, bound, vectors.bag, np.arange(2))
+    given = RowConditionals(spec, bound, vectors.bag, np.arange(2), np.ones(bound.n_rows))
     gc.disable()
     try:
         posterior = EntityPosterior(given, spec.prior_rho)

@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 from numba import njit
 
+from efemb.kernels.keeping import keeping
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -23,15 +25,15 @@ class _Compiler(Protocol):
 # Products are fused with sums, and nobody looks for NaN, infinity or the sign of a zero.
 FUSED = {"contract", "nnan", "ninf", "nsz"}
 
-_compile: Any = njit  # which only newer versions annotate
-_options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
+_inline: Any = njit  # which only newer versions annotate
+_options: Any = {"nogil": True, "error_model": "numpy"}
 
 # Arithmetic as it is written.
-kernel: _Compiler = _compile(**_options)
+kernel: _Compiler = keeping(**_options)
 # Numbers are worked on one by one: a[i] += b * c[i].
-elementwise: _Compiler = _compile(**_options, fastmath=FUSED)
+elementwise: _Compiler = keeping(**_options, fastmath=FUSED)
 # Loops that write nothing may add up in any order: total += a[i] * b[i]. Those that write must not
 # add up as well.
-summing: _Compiler = _compile(**_options, fastmath=FUSED | {"reassoc"})
+summing: _Compiler = keeping(**_options, fastmath=FUSED | {"reassoc"})
 # Part of the kernels that call it.
-inlined: _Compiler = _compile(inline="always")
+inlined: _Compiler = _inline(inline="always")
