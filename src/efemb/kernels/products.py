@@ -51,19 +51,21 @@ def _panel(height: int) -> Callable[..., None]:
             v = Vectors(builder, signature.args[2].dtype)
             cells = [(m, n) for m in range(height) for n in range(SIDE)]
             total = {cell: v.variable() for cell in cells}
-            with builder.if_else(fresh) as (unset, kept):
-                with unset:
-                    for cell in cells:
-                        builder.store(v.zero, total[cell])
-                with kept:
-                    for m, n in cells:
-                        builder.store(v.load(C, (i, m), (j, n * v.lanes)), total[m, n])
+            for variable in total.values():
+                builder.store(v.zero, variable)
+            with builder.if_then(builder.not_(fresh)):
+                for m, n in cells:  # wanted only after the loop: there is time to fetch them
+                    v.prefetch(C, (i, m), (j, n * v.lanes))
             with cgutils.for_range(builder, A.shape[1]) as loop:
                 row = [v.load(B, loop.index, (j, n * v.lanes)) for n in range(SIDE)]
                 for m in range(height):
                     factor = v.repeat(A, (i, m), loop.index)
                     for n in range(SIDE):
                         v.add_product(total[m, n], factor, row[n])
+            with builder.if_then(builder.not_(fresh)):
+                for m, n in cells:
+                    before = v.load(C, (i, m), (j, n * v.lanes))
+                    builder.store(builder.fadd(before, builder.load(total[m, n])), total[m, n])
             for m, n in cells:
                 v.store(builder.load(total[m, n]), C, (i, m), (j, n * v.lanes))
             return context.get_dummy_value()

@@ -58,6 +58,13 @@ class Vectors:
         found.align = self._bytes
         return found
 
+    def prefetch(self, matrix: Matrix, i: Any, j: Any) -> None:
+        """Ask for the cache line of (i, j), to be written."""
+        place = matrix.at(i, j, kind=ir.IntType(8))
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _short, _short, _short])
+        ask = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0i8")
+        self.builder.call(ask, [place, _short(1), _short(3), _short(1)])
+
     def store(self, vector: Any, matrix: Matrix, i: Any, j: Any, size: int = 0) -> None:
         """Write them."""
         kind = ir.VectorType(self._number, size or self.lanes)
