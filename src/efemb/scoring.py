@@ -15,7 +15,7 @@ from efemb.tree import Huffman
 from efemb.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from efemb.contexts.row_bags import RowBlock
+    from efemb.contexts.row_block import RowBlock
 
 CHUNK_NUMBERS = 1 << 22
 FEW = 0.1  # of the entities: more are better treated like all of them

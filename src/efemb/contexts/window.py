@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.contexts.base import Context, or_one
-from efemb.contexts.row_bags import RowBags, RowBlock, Stored
+from efemb.contexts.row_bags import RowBags, Stored
+from efemb.contexts.row_block import RowBlock
 from efemb.contexts.terms import Terms
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.ingredient import positive_number

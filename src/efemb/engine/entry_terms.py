@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.contexts.row_bags import ByEntity, RowBlock
+from efemb.contexts.row_block import ByEntity, RowBlock
 from efemb.engine.blocks import cut
 from efemb.engine.zero_stages import RowWork, ZeroStage
 from efemb.objective import value_and_slope

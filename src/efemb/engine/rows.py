@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from efemb.contexts.row_bags import RowBags, RowBlock
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.row_block import RowBlock
 from efemb.contexts.window import WindowBags
 from efemb.engine.blocks import cut
 from efemb.engine.cell_terms import cell_terms

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from efemb.contexts.row_bags import RowBlock
+from efemb.contexts.row_block import RowBlock
 from efemb.engine.zero_stages import HIDDEN
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors

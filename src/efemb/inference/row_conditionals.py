@@ -6,7 +6,8 @@ from copy import copy
 
 import numpy as np
 
-from efemb.contexts.row_bags import RowBags, RowBlock
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.row_block import RowBlock
 from efemb.families import Poisson
 from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
 from efemb.links import Identity
