@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from efemb.contexts.base import dense_rows, or_one
+from efemb.contexts.row_block import RowBlock
 from efemb.contexts.terms import Bags, Terms
 from efemb.errors import ParameterError
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.contexts.row_bags import RowBags
-    from efemb.contexts.row_block import RowBlock
 
 
 def reverse_block(block: RowBlock, scale: str) -> RowBlock:
     """One row for each positive entry: its bag is the entry, its targets the rest of the row."""
-    from efemb.contexts.row_block import RowBlock
-
     giver = np.flatnonzero(block.own)
     row = block.row_of_entry[giver]
     sizes = np.diff(block.ptr)[row]
