@@ -101,16 +101,13 @@ class FittedEmbedding(Queries):
 
     def _labelled_rows(self, X: Any) -> Dataset:
         """Rows of numbers over the entities of the model, in its order."""
-        from efemb.data.aligning import check_order
+        from efemb.data.aligning import check_entities
         from efemb.data.dataset import Dataset
-        from efemb.errors import DataError
+        from efemb.data.labels import column_labels
 
-        data = X if isinstance(X, Dataset) else Dataset(X)
-        if data.n_entities != self.n_entities:
-            raise DataError(
-                f"the data have {data.n_entities:,} entities, the model has {self.n_entities:,}"
-            )
-        check_order(data, self.vocabulary)
+        known = self.vocabulary
+        data = X if isinstance(X, Dataset) else Dataset(X, entities=column_labels(X, known or ()))
+        check_entities(data, known, self.n_entities)
         return data
 
     def _bind(self, X: Any, as_context: bool = False) -> tuple[Spec, BoundContext, Any]:
@@ -129,10 +126,11 @@ class FittedEmbedding(Queries):
         from efemb import prediction
         from efemb.data.corpus import Corpus
         from efemb.engine.space import ParameterSpace
+        from efemb.query.vectors import entity_vectors
 
         spec, reverse = self.spec, self.spec.combine.reverse
         if isinstance(data, Corpus):
-            alpha = self.parameters.rho if reverse else self.parameters.alpha
+            alpha = entity_vectors(self, "rho" if reverse else "alpha")
             return prediction.document_embedding(data, alpha, spec.context.scale)
         dims = (data.n_entities, self.n_slots, data.n_dims, self.n_components)
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters)

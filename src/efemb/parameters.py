@@ -51,8 +51,8 @@ class Parameters:
         return self.like(array.copy() for array in self.arrays())
 
     def astype(self, dtype: str | np.dtype[np.floating] | type[np.floating]) -> Parameters:
-        """Return the same numbers in another precision."""
-        return self.like(array.astype(dtype) for array in self.arrays())
+        """Return the same numbers in another precision; arrays that have it are shared."""
+        return self.like(array.astype(dtype, copy=False) for array in self.arrays())
 
     def is_finite(self) -> bool:
         """Whether every number is finite."""

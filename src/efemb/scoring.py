@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.contexts.terms import summing_dtype
 from efemb.families.base import Family
 from efemb.links import FLOOR, Link, Log
 from efemb.objective import expected_value, log_density
@@ -44,7 +45,7 @@ class Entries:
         bags = block.bag_matrix(n_context)
         row = block.row_of_entry
         seen = ~np.isnan(block.x)
-        others = np.diff(block.bag_ptr)[row] - (block.own != 0)
+        others = block.members[row] - (block.own != 0)
         return cls(
             bags,
             row[seen],
@@ -89,17 +90,22 @@ class Entries:
 
     def contexts(self, bag: Floats, part: slice = slice(None)) -> Floats:
         """Scaled context sum of each entry."""
-        sums = self.bags.astype(bag.dtype) @ bag
-        return self._left_out(sums, bag, part)
+        return self._left_out(self._sums(bag), bag, part)
+
+    def _sums(self, bag: Floats) -> Floats:
+        """Sums of whole bags."""
+        dtype = summing_dtype(self.bags.data, bag.dtype) if self.own.any() else bag.dtype
+        return np.asarray(self.bags.astype(dtype) @ bag)
 
     def _left_out(self, sums: Floats, bag: Floats, part: slice) -> Floats:
-        own = self.own[part].astype(bag.dtype)[:, None]
-        rest = self.rest[part].astype(bag.dtype)[:, None]
-        return np.asarray((sums[self.row[part]] - own * bag[self.ids[part]]) / rest)
+        own = self.own[part].astype(sums.dtype)[:, None]
+        rest = self.rest[part].astype(sums.dtype)[:, None]
+        left = (sums[self.row[part]] - own * bag[self.ids[part]]) / rest
+        return np.asarray(left.astype(bag.dtype, copy=False))
 
     def blocks(self, bag: Floats, width: int) -> Iterator[tuple[slice, Floats]]:
         """Contexts block by block, so that rows x `width` numbers stay small."""
-        sums = self.bags.astype(bag.dtype) @ bag
+        sums = self._sums(bag)
         size = max(64, CHUNK_NUMBERS // max(width, 1))
         for start in range(0, len(self.row), size):
             part = slice(start, min(start + size, len(self.row)))

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import shutil
-import time
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from efemb.errors import DataError, InputTypeError
+from efemb.placing import partial_folder, put_in_place, stepped_aside, sync_files
 
 MANIFEST = "manifest.json"
 ATTEMPTS = 5  # to read a folder that is replaced again and again
-STALE_SECONDS = 3600.0  # a save that is still going on is younger than this
 
 
 @dataclass(frozen=True)
@@ -56,28 +55,28 @@ class SealedKind:
         All files are complete on disk under a temporary name before the folder gets its name.
         """
         target = self.replaceable(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(target)
-        partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
-        partial.mkdir()
+        partial = partial_folder(target)
         try:
             head = {"format": self.format, "version": self.version, **body}
             self._write_files(partial, head, arrays, texts or {})
-            _put_in_place(partial, target)
+            put_in_place(partial, target)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
     def replaceable(self, path: str | os.PathLike[str]) -> Path:
         """The real path of a folder that may be written; never one that holds something else."""
         target = Path(os.path.realpath(self.checked_path(path)))
-        if not target.exists() and _previous(target).exists():
-            _previous(target).rename(target)
-        if not target.exists():
+        try:
+            found = set(os.listdir(target))
+        except FileNotFoundError:
             return target
-        if not target.is_dir():
-            raise DataError(f"{target} is a file; a {self.noun} is a folder: choose another name")
-        known = {MANIFEST, self.tensors, *self.texts}
-        strange = {entry.name for entry in target.iterdir()} - known
+        except NotADirectoryError as error:
+            if not target.exists():  # a folder above it is a file
+                return target
+            raise DataError(
+                f"{target} is a file; a {self.noun} is a folder: choose another name"
+            ) from error
+        strange = found - {MANIFEST, self.tensors, *self.texts}
         if strange:
             raise DataError(
                 f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
@@ -104,15 +103,15 @@ class SealedKind:
         body["sha256"] = {path.name: sha256(path) for path in files}
         body["bytes"] = {path.name: path.stat().st_size for path in files}
         (folder / MANIFEST).write_bytes(render({**body, "checksum": checksum(body)}))
-        for path in folder.iterdir():
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
-        _sync_folder(folder)
+        sync_files(folder)
 
     def exists(self, path: str | os.PathLike[str]) -> bool:
         """Whether there is anything to read at `path`."""
-        folder = self.checked_path(path)
-        return folder.exists() or _previous(folder).exists()
+        return self.checked_path(path).exists() or self._aside(path) is not None
+
+    def _aside(self, path: str | os.PathLike[str]) -> Path | None:
+        """What there is to read where a replacement was cut short between its two renamings."""
+        return stepped_aside(Path(os.path.realpath(self.checked_path(path))), MANIFEST)
 
     def read(self, path: str | os.PathLike[str]) -> Contents:
         """Read the folder; anything that changed since it was written is an error."""
@@ -141,15 +140,20 @@ class SealedKind:
         from safetensors.numpy import load
 
         folder = self.checked_path(path)
-        if not folder.exists() and _previous(folder).exists():
-            folder = _previous(folder)  # a replacement was cut short between its two renamings
+        if not folder.exists():
+            folder = self._aside(path) or folder
         if not folder.is_dir():
             what = f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
             raise DataError(f"{folder} {what}; a {self.noun} is written as a folder")
-        body = self._manifest(folder)
-        names = (self.tensors, *(name for name in self.texts if name in body["sha256"]))
-        # Each file is read once: what is checked is what is used, whoever replaces it meanwhile.
-        found = {name: self._checked_content(folder / name, body) for name in names}
+        with ExitStack() as stack:
+            # All are opened at once, then read: a folder that is replaced meanwhile is read whole.
+            files: dict[str, IO[bytes]] = {}
+            for name in (MANIFEST, self.tensors, *self.texts):
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    files[name] = stack.enter_context((folder / name).open("rb"))
+            body = self._manifest(folder, files)
+            names = (self.tensors, *(name for name in self.texts if name in body["sha256"]))
+            found = {name: self._checked_content(folder / name, files, body) for name in names}
         try:
             arrays = load(found.pop(self.tensors))
             return Contents(folder, body, arrays, {name: json.loads(found[name]) for name in found})
@@ -159,12 +163,11 @@ class SealedKind:
                 f"{folder} does not hold a {self.noun} that can be read: {error}"
             ) from error
 
-    def _manifest(self, folder: Path) -> dict[str, Any]:
+    def _manifest(self, folder: Path, files: Mapping[str, IO[bytes]]) -> dict[str, Any]:
         path = folder / MANIFEST
-        try:
-            content = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise DataError(f"{folder} is not a {self.noun}: it has no {MANIFEST}") from error
+        if MANIFEST not in files:
+            raise DataError(f"{folder} is not a {self.noun}: it has no {MANIFEST}")
+        content = files[MANIFEST].read()
         _refuse_pickle(path, content[:4])
         try:
             found = json.loads(content)
@@ -187,11 +190,12 @@ class SealedKind:
             )
         return found
 
-    def _checked_content(self, path: Path, body: dict[str, Any]) -> bytes:
-        try:
-            content = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise DataError(f"{path} is missing: the {self.noun} is incomplete") from error
+    def _checked_content(
+        self, path: Path, files: Mapping[str, IO[bytes]], body: dict[str, Any]
+    ) -> bytes:
+        if path.name not in files:
+            raise DataError(f"{path} is missing: the {self.noun} is incomplete")
+        content = files[path.name].read()
         _refuse_pickle(path, content[:4])
         wanted = body.get("bytes", {}).get(path.name, 0)
         if len(content) < wanted:
@@ -247,49 +251,3 @@ def _refuse_pickle(path: Path, head: bytes) -> None:
         raise DataError(
             f"{path} is a pickle in disguise, which could run any program when read: refused"
         )
-
-
-def _previous(target: Path) -> Path:
-    return target.with_name(f".{target.name}.previous")
-
-
-def _sweep(target: Path) -> None:
-    """Remove what saves that were killed long ago have left beside the folder."""
-    for left in target.parent.glob(f".{_literal(target.name)}.partial-*"):
-        try:
-            old = time.time() - left.stat().st_mtime > STALE_SECONDS
-        except OSError:  # its owner has just renamed it
-            continue
-        if old:
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _literal(name: str) -> str:
-    """A name in which `glob` sees no patterns."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _sync_folder(path: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _put_in_place(partial: Path, target: Path) -> None:
-    """Rename; where a folder is already there, it steps aside and goes when the new one is in."""
-    if not target.exists():
-        partial.rename(target)
-    else:
-        previous = _previous(target)
-        shutil.rmtree(previous, ignore_errors=True)
-        target.rename(previous)
-        try:
-            partial.rename(target)
-        except BaseException:
-            previous.rename(target)
-            raise
-        shutil.rmtree(previous, ignore_errors=True)
-    _sync_folder(target.parent)

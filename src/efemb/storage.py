@@ -34,8 +34,12 @@ _LISTS = ("ptr", "members", "offset", "slot")
 
 
 def save(fitted: FittedEmbedding, path: str | os.PathLike[str]) -> None:
-    """Write a model to the folder `path`; an older model there is replaced as a whole."""
+    """Write a model to the folder `path`; an older model there is replaced as a whole.
+
+    What `read` would refuse is refused here, while the older model is still there.
+    """
     MODEL.replaceable(path)
+    _check_shapes(fitted)
     body, arrays, labels = _contents(fitted)
     MODEL.write(path, body, arrays, {} if labels is None else {LABELS: labels})
 

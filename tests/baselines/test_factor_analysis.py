@@ -66,6 +66,14 @@ def test_an_entity_without_noise() -> None:
     assert_allclose(variance, expected[1], rtol=1e-3)
 
 
+@pytest.mark.parametrize("unit", [1e-13, 1e-6, 1e5])
+def test_the_unit_of_the_data_changes_nothing_but_the_unit(unit: float) -> None:
+    X = signals()
+    plain, other = FactorAnalysis(2).fit(X), FactorAnalysis(2).fit(unit * X)
+    assert_allclose(other.conditional(unit * X), unit * plain.conditional(X), rtol=1e-6)
+    assert_allclose(other.score(unit * X) + np.log(unit), plain.score(X), rtol=1e-6)
+
+
 def test_fit_is_scikit_learns_and_score_the_mean_log_density() -> None:
     X = signals()
     model = FactorAnalysis(2, tol=1e-8).fit(X)

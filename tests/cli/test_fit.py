@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import efemb
+from efemb.engine.progress import ProgressBar
 
 QUICK = ("--max-iter", "3", "--jobs", "1")
 
@@ -89,12 +92,70 @@ def test_arrays(run, tmp_path: Path) -> None:
     assert efemb.load(tmp_path / "m").spec.context.k == 4
 
 
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (["--positions", "XYZ"], "the columns have positions"),
+        (["--neighbors", "4"], "its context are neighbours"),
+    ],
+)
+def test_raw_fluorescence_is_no_basket(run, tmp_path: Path, option: list[str], why: str) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "act.npy", rng.poisson(9, size=(50, 12)).astype(np.uint8))
+    np.save(tmp_path / "xyz.npy", rng.normal(size=(12, 3)))
+    told = [tmp_path / "xyz.npy" if one == "XYZ" else one for one in option]
+    done = run("fit", tmp_path / "act.npy", *told, "-o", tmp_path / "m", *QUICK)
+    assert done.code == 0
+    assert f"model: g-emb, since {why}" in done.err
+    assert isinstance(efemb.load(tmp_path / "m").spec.context, efemb.Neighbors)
+
+
+def test_a_limit_that_was_reached_is_told_with_its_option(run, trips: Path, tmp_path: Path) -> None:
+    done = run("fit", trips, "-o", tmp_path / "m", "-k", "2", "--max-iter", "1", "--jobs", "1")
+    assert "still improving after max_iter=1 iterations" in done.err
+    assert "raise --max-iter" in done.err
+
+
+def test_dead_neurons_are_told(run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 12))
+    X[:, [3, 7]] = 2.5
+    np.save(tmp_path / "act.npy", X)
+    done = run("fit", tmp_path / "act.npy", "--neighbors", "4", "-o", tmp_path / "m", *QUICK)
+    assert "2 of 12 never vary in the rows that are fitted" in done.err
+    assert ": 3, 7\n" in done.err
+    asked = run("similar", tmp_path / "m", "3", "1")
+    assert asked.code == 0
+    assert asked.err == "3 never varied or was never seen: its vector is zero, and like no other\n"
+
+
+def test_a_pivot_table(run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).poisson(1, size=(60, 6))
+    rows = [f"t{t}," + ",".join(map(str, row)) for t, row in enumerate(X)]
+    (tmp_path / "p.csv").write_text("\n".join(["trip,a,b,c,d,e,f", *rows]), "utf-8")
+    done = run("fit", tmp_path / "p.csv", "-o", tmp_path / "m", *QUICK)
+    assert "p.csv: a matrix; rows named by 'trip'" in done.err
+    assert "60 rows x 6 columns" in done.err
+    assert list(efemb.load(tmp_path / "m").vocabulary) == list("abcdef")
+
+
+def press_ctrl_c(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_leaves_a_model_and_says_so(run, trips: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(ProgressBar, "__call__", press_ctrl_c)
+    done = run("fit", trips, "-o", tmp_path / "m", "-k", "2", "--jobs", "1")
+    assert done.code == 0
+    assert "interrupted in pass 1: the best vectors up to then are kept" in done.err
+    assert efemb.load(tmp_path / "m").n_components == 2
+
+
 def test_other_encodings(run, trips: Path, tmp_path: Path) -> None:
     path = tmp_path / "latin.csv"
     path.write_bytes(trips.read_text("utf-8").replace("chips", "crème").encode("cp1252"))
     refused = run("fit", path, "-o", tmp_path / "m")
     assert refused.code == 2
-    assert "cp1252" in refused.err
+    assert "--encoding cp1252" in refused.err
     assert run("fit", path, "-o", tmp_path / "m", "--encoding", "cp1252", *QUICK).code == 0
     assert "crème" in efemb.load(tmp_path / "m").vocabulary
 
@@ -108,10 +169,11 @@ def test_other_encodings(run, trips: Path, tmp_path: Path) -> None:
         (["TRIPS", "--model", "p-emb", "--window", "3"], "--window goes with text"),
         (["TRIPS", "--window", "3"], "--window goes with text"),
         (["TRIPS", "--model", "p-emb", "--neighbors", "3"], "g-emb"),
+        (["TRIPS", "--model", "p-emb", "--positions", "xyz.npy"], "--positions goes with g-emb"),
         (["TRIPS", "--positions", "xyz.npy"], "--positions goes with an array"),
         (["TEXT", "--model", "p-emb"], "not a model of text"),
         (["TEXT", "--count", "Quantity"], "no column"),
-        (["TRIPS", "--strict"], "line"),
+        (["TRIPS", "--strict"], "without --strict"),
     ],
 )
 def test_bad_input(run, trips: Path, text: Path, tmp_path: Path, arguments, words: str) -> None:

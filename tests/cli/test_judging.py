@@ -81,6 +81,15 @@ def test_evaluate_text(run, model: Path, text: Path, tmp_path: Path) -> None:
     (row,) = json.loads(run("evaluate", tmp_path / "m", text, "--json").out)
     assert row["score"] == pytest.approx(held_out_words(fitted, corpus).log_likelihood)
     assert "is text" in run("evaluate", model, text).err
+    for option in (
+        ("--train", text),
+        ("--protocol", "leave-fold-out"),
+        ("--basket", "a"),
+        ("--positions", "xyz.npy"),
+    ):
+        done = run("evaluate", tmp_path / "m", text, *option)
+        assert done.code == 2, option
+        assert option[0] in done.err
 
 
 def test_compare(run, trips: Path, tmp_path: Path) -> None:
@@ -158,10 +167,22 @@ def test_compare_is_beside_a_rival_of_the_same_measure(run, counts: Path) -> Non
     train, held = parts(counts, 0.2)
     squared = ((held - train.mean(axis=0)) ** 2).mean()
     binary = share_of_units((train > 0).astype(float), (held > 0).astype(float))
-    for name, value in {"b-emb": binary, "g-emb": squared}.items():
-        options = ("--model", name, "-k", "2", "--test", "0.2", "--json", *QUICK)
-        told = json.loads(run("compare", counts, *options).out)
+    measures = {
+        "b-emb": (binary, "normalized_log_likelihood", "higher is better"),
+        "g-emb": (squared, "mean_squared_error", "squared error of an entry; lower is better"),
+    }
+    for name, (value, metric, words) in measures.items():
+        options = ("--model", name, "-k", "2", "--test", "0.2", *QUICK)
+        told = json.loads(run("compare", counts, *options, "--json").out)
         assert told["popularity"] == pytest.approx(value, rel=1e-5), name
+        assert told["metric"] == metric
+        assert words in run("compare", counts, *options).out
+
+
+def test_compare_refuses_scores_of_two_kinds_before_the_fits(run, counts: Path) -> None:
+    done = run("compare", counts, "--model", "g-emb", "--model", "p-emb", "-k", "2", *QUICK)
+    assert done.code == 2
+    assert "g-emb and p-emb have scores of different kinds" in done.err.splitlines()[-1]
 
 
 def test_evaluate_is_beside_a_rival_of_the_same_measure(run, counts: Path, tmp_path: Path) -> None:
@@ -172,3 +193,19 @@ def test_evaluate_is_beside_a_rival_of_the_same_measure(run, counts: Path, tmp_p
     done = run("evaluate", tmp_path / "m", counts, "--train", counts, "--json")
     found = {(row["metric"], row["by"]): row["popularity"] for row in json.loads(done.out)}
     assert found["mean_squared_error", "entry"] == pytest.approx(X.var(axis=0).mean(), rel=1e-5)
+
+
+def test_kilograms_beside_pieces(run, trips: Path, tmp_path: Path) -> None:
+    lines = trips.read_text("utf-8").splitlines()
+    weighed = [line.removesuffix(",1") + (",0.5" if line.endswith(",1") else "") for line in lines]
+    path = tmp_path / "weighed.csv"
+    path.write_text("\n".join(weighed) + "\n", "utf-8")
+    fitted = run("fit", path, "-o", tmp_path / "m", "-k", "2", "--test", "0.2", "--json", *QUICK)
+    assert "model: p-emb, since quantities may lie between counts" in fitted.err
+    told = json.loads(fitted.out)
+    assert told["score"] > told["popularity"] - 0.5
+    judged = run("evaluate", tmp_path / "m", path, "--train", path, "--json")
+    assert all(np.isfinite(row["popularity"] or 0) for row in json.loads(judged.out))
+    compared = run("compare", path, "-k", "1", "--model", "p-emb", "--model", "ap-emb", *QUICK)
+    assert compared.code == 0, compared.err
+    assert run("complements", tmp_path / "m", "chips", "--data", path).code == 0

@@ -31,6 +31,18 @@ def test_questions_are_light(model: Path) -> None:
         assert HEAVY.isdisjoint(done.stdout.partition("MODULES")[2].split())
 
 
+@pytest.mark.parametrize("module", ["efemb", "efemb.cli"])
+def test_it_runs_as_a_module(module: str, model: Path) -> None:
+    """Where the folder of scripts is not on the path, `python -m efemb` is the command."""
+    asked = [sys.executable, "-W", "error", "-m", module, "similar", str(model), "chips"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    asked[-1] = "no such label"
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("efemb: ")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way")
 def test_a_broken_pipe_is_quiet(model: Path) -> None:
     read, write = os.pipe()

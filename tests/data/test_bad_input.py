@@ -141,8 +141,26 @@ def test_dropping_bad_lines(way: str, tmp_path: Path) -> None:
         "column 'n' is not positive": 1,
         "column 'trip' is missing": 1,
     }
-    with pytest.raises(DataError, match="none of the 1 lines can be used"):
+    with pytest.raises(DataError, match="lines can be used: column 'n' is not positive in 1"):
         read_baskets(file(tmp_path, "trip,what,n\n1,b,-2\n"), **COLUMNS, on_bad="drop")
+
+
+def test_columns_that_pandas_has_in_its_index() -> None:
+    lines = pd.DataFrame({"trip": [1, 1, 2], "what": ["a", "b", "a"], "n": [1, 1, 1]})
+    for index in (["trip"], ["trip", "what"]):
+        with pytest.raises(DataError, match=r"'trip' as an index.*reset_index\(\)"):
+            read_baskets(lines.set_index(index), **COLUMNS)
+    assert read_baskets(lines.groupby(["trip", "what"]).sum().reset_index(), **COLUMNS).n_rows == 2
+
+
+def test_what_databases_write_for_nothing_is_no_label(way: str, tmp_path: Path) -> None:
+    marks = ["NULL", "nan", "NaN", "<NA>", "#N/A", ""]
+    lines = [*(f"1,{mark},1" for mark in marks), *(f"{mark},a,1" for mark in marks), "2,NA,3"]
+    path = file(tmp_path, "\n".join(["trip,what,n", *lines]) + "\n")
+    with pytest.raises(DataError, match=r"column 'trip' is missing in 6 lines .8, 9.*'what'.*2, 3"):
+        read_baskets(path, **COLUMNS)
+    data = read_baskets(path, **COLUMNS, on_bad="drop")
+    assert (list(data.entities), data.row_labels.tolist()) == (["NA"], ["2"])
 
 
 def test_a_basket_of_two_users(way: str, tmp_path: Path) -> None:
@@ -297,9 +315,9 @@ def test_options(options: dict[str, Any], tmp_path: Path) -> None:
 
 def test_nothing_left_after_the_filters(tmp_path: Path) -> None:
     path = file(tmp_path, "trip,what,n\n1,a,1\n2,a,1\n")
-    with pytest.raises(DataError, match="keep 0 of 1 items"):
+    with pytest.raises(DataError, match="min_count=3 keeps 0 of 1 items, and none of the 2 b"):
         read_baskets(path, **COLUMNS, min_count=3)
-    with pytest.raises(DataError, match="no basket has 2 of them"):
+    with pytest.raises(DataError, match="baskets has 2 of them"):
         read_baskets(path, **COLUMNS, min_items_per_basket=2)
 
 

@@ -156,8 +156,9 @@ def everything(kind: Any) -> Dataset:
 @pytest.mark.parametrize(
     "index", [[1, 3], slice(1, None, 2), np.array([0, 1, 0, 1], bool), [-3, -1]]
 )
-def test_take_rows(kind: Any, index: Any) -> None:
-    data = everything(kind).take_rows(index)
+@pytest.mark.parametrize("take", [Dataset.take_rows, Dataset.__getitem__])
+def test_take_rows(kind: Any, index: Any, take: Any) -> None:
+    data = take(everything(kind), index)
     np.testing.assert_array_equal(dense(data.values), [[3, 4, 5], [9, 10, 11]])
     assert data.row_labels.tolist() == ["r1", "r3"]
     assert data.users.tolist() == [5, 7]
@@ -190,6 +191,14 @@ def test_take_entities(kind: Any) -> None:
 def test_indices_that_are_refused(index: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         everything(np.asarray).take_rows(index)
+
+
+def test_brackets_are_for_rows_and_make_no_list() -> None:
+    data = everything(np.asarray)
+    with pytest.raises(InputTypeError, match="take_entities"):
+        data[:, 0]
+    with pytest.raises(TypeError):
+        np.asarray(data)
 
 
 @given(

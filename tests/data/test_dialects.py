@@ -46,6 +46,11 @@ def test_any_separator_in_any_file(separator: str, name: str, way: str, tmp_path
     np.testing.assert_array_equal(read_matrix(path).values, X)
 
 
+def test_spaces_around_the_names_of_columns(way: str, tmp_path: Path) -> None:
+    data = read_baskets(file(tmp_path, " trip , what ,n \n1,milk,2\n"), **COLUMNS)
+    assert (list(data.entities), data.values.toarray().tolist()) == (["milk"], [[2.0]])
+
+
 def test_one_column_and_ragged_lines(tmp_path: Path) -> None:
     assert read_matrix(file(tmp_path, "a\n1\n2\n")).shape == (2, 1)
     with pytest.raises(DataError, match="not 2 fields in line 3"):

@@ -102,7 +102,14 @@ def test_dirt_in_the_counts(tmp_path: Path) -> None:
     lines = [f"{i},a,{i}" for i in range(30)]
     assert guess_contents(table(tmp_path, "trip,item,n_units", *lines, "31,a,?")).count == "n_units"
     words = [f"{i},a,few" for i in range(30)]
-    assert guess_contents(table(tmp_path, "trip,item,units", *words)).count is None
+    guess = guess_contents(table(tmp_path, "trip,item,units", *words))
+    assert guess.count is None
+    assert guess.why.endswith("each line counts 1 (column 'units' holds 'few', no number)")
+    thousands = [f'{i},a,"1,00{i % 10}"' for i in range(30)]
+    guess = guess_contents(table(tmp_path, "trip,item,units", *thousands))
+    assert guess.why.endswith("each line counts 1 (column 'units' holds '1,000', no number)")
+    told = guess_contents(table(tmp_path, "trip,item,units", *words), count="none")
+    assert told.why.endswith("each line counts 1")
 
 
 def test_told_columns(tmp_path: Path) -> None:
@@ -127,6 +134,36 @@ def test_a_matrix_with_gaps(tmp_path: Path) -> None:
     assert guess_contents(table(tmp_path, "a,b,c", "1,NA,", "n/a,2,", "nan,1.5,")).kind == "matrix"
     with pytest.raises(DataError, match="which columns"):
         guess_contents(table(tmp_path, "a,b", "NA,", ","))
+
+
+def test_tables_among_texts(tmp_path: Path) -> None:
+    lines = ["order no\titem\tqty", "1\twhole milk\t2", "1\ttea\t3"]
+    for encoding in ("utf-8", "utf-16"):
+        path = tmp_path / "excel.txt"
+        path.write_text("\n".join(lines), encoding)
+        guess = guess_contents(path, encoding=encoding)
+        assert (guess.basket, guess.item, guess.count) == ("order no", "item", "qty")
+    words = {"tabs.txt": "a b\tc d\nb c\ta\n", "counts.dat": "3 14 15\n9 2 6\n", "empty.gz": "x"}
+    for name, text in words.items():
+        (tmp_path / name).write_text(text, "utf-8")
+        assert guess_contents(tmp_path / name).kind == "text"
+    np.savetxt(tmp_path / "activity.txt", np.random.default_rng(0).normal(size=(4, 3)))
+    with pytest.raises(DataError, match=r"numbers, not words: save them with numpy\.save"):
+        guess_contents(tmp_path / "activity.txt")
+
+
+@pytest.mark.parametrize("lines", [("7,tea,4", "8,milk,1"), ("tea,milk", "milk,jam", "tea,ham")])
+def test_a_table_without_header(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    with pytest.raises(DataError, match="The first line must name the columns"):
+        guess_contents(table(tmp_path, *lines))
+
+
+def test_a_pivot_table(tmp_path: Path) -> None:
+    guess = guess_contents(table(tmp_path, "trip,milk,tea", "t1,1,0", "t2,0,2.5"))
+    assert (guess.kind, guess.row_labels) == ("matrix", "trip")
+    for lines in (["t1,1,0", "t1,0,2"], ["t1,1,x", "t2,0,2"], ["t1,1,0", ",0,2"]):
+        with pytest.raises(DataError, match="which columns"):
+            guess_contents(table(tmp_path, "trip,milk,tea", *lines))
 
 
 def test_other_tables_are_asked_about(tmp_path: Path) -> None:
@@ -158,7 +195,6 @@ def test_parquet(tmp_path: Path) -> None:
     [
         ([[0.0, 1.0], [1.0, 0.0]], "bernoulli"),
         ([[0.0, 3.0], [1.0, 0.0]], "poisson"),
-        ([[0.5, 3.0], [1.0, 0.0]], "gaussian"),
         ([[-1.0, 3.0], [1.0, 0.0]], "gaussian"),
         ([[np.nan, 3.0], [1.0, 0.0]], "poisson"),
     ],
@@ -167,3 +203,9 @@ def test_families(values: list[list[float]], family: str) -> None:
     assert guess_family(efemb.Dataset(np.array(values)))[0] == family
     if not np.isnan(values).any():
         assert guess_family(efemb.Dataset(csr_array(values)))[0] == family
+
+
+def test_fractions_are_real_numbers_in_a_matrix_and_kilograms_in_baskets() -> None:
+    values = [[0.5, 3.0], [1.0, 0.0]]
+    assert guess_family(efemb.Dataset(np.array(values)))[0] == "gaussian"
+    assert guess_family(efemb.Dataset(csr_array(values)))[0] == "poisson"

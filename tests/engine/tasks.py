@@ -11,18 +11,6 @@ import efemb
 Array = Any
 
 
-def baskets(n_rows: int = 60, n_entities: int = 8, seed: int = 0) -> Array:
-    X = np.random.default_rng(seed).poisson(0.7, (n_rows, n_entities)).astype(float)
-    X[:, 0] += 1
-    X[:, 1] += 1
-    return X
-
-
-def neurons(n_rows: int = 60, n_entities: int = 6, seed: int = 0) -> Array:
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n_rows, n_entities)) + rng.normal(size=(n_rows, 1))
-
-
 def held_out(X: Array, seed: int = 0) -> tuple[Array, Array]:
     """Training rows, and entries of the same rows taken from them."""
     cells = (X > 0) & (np.random.default_rng(seed).random(X.shape) < 0.15)

@@ -17,7 +17,7 @@ from numba.core.dispatcher import Dispatcher
 import efemb
 import efemb.kernels
 from efemb.engine import cell_terms
-from engine.tasks import baskets, neurons
+from estimators.samples import baskets, neurons
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 Array = Any
@@ -43,6 +43,7 @@ def factors() -> Any:
 FITS: dict[str, Callable[[], Any]] = {
     "exact zeros": rows(P, batch_size=70),
     "exact zeros, sparse": rows(P, np.where(COUNTS > 2, COUNTS, 0.0)),
+    "exact zeros, two threads": rows(P, np.where(COUNTS > 2, COUNTS, 0.0), n_jobs=2),
     "exact zeros, step by step": rows(P, link="log-softplus", prior="half-normal"),
     "Bernoulli": rows(efemb.BernoulliEmbedding, np.where(COUNTS > 2, 1.0, 0.0)),
     "sampled zeros": rows(P, zeros=efemb.Sampled(9), batch_size=70),

@@ -12,7 +12,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import efemb
-from engine.tasks import PRESETS, Array, baskets, held_out, neurons
+from engine.tasks import PRESETS, Array, held_out
+from estimators.samples import baskets, neurons
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -106,6 +107,15 @@ def test_a_share_of_the_rows_with_weight_is_held_out(context: Any) -> None:
     weight[9:] = 0.0
     few = efemb.GaussianEmbedding(2, context=context, random_state=0, max_iter=2)
     assert not few.fit(X, sample_weight=weight).report_["held_out"]
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_other_rows_stay_where_as_many_training_rows_are_empty(make: Any) -> None:
+    train, other = baskets(), baskets(seed=5)[: len(baskets())]
+    train[: len(train) // 2] = 0.0
+    options: dict[str, Any] = {"random_state": 0, "max_iter": 1}
+    model = efemb.PoissonEmbedding(2, **options).fit(make(train), validation=make(other))
+    assert_allclose(best_score(model), model.score(make(other)), rtol=1e-5)
 
 
 def test_validation_entries_of_rows_without_weight_say_nothing() -> None:

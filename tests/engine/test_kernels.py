@@ -29,6 +29,11 @@ KERNELS: dict[str, tuple[float, Callable[[Array], Array], Callable[[Array], Arra
         lambda u: -1.5 * np.log1p(np.exp(u) / 1.5),
         lambda u: -1.5 * np.exp(u) / (1.5 + np.exp(u)),
     ),
+    "negative-binomial, nearly Poisson": (
+        1e6,
+        lambda u: -1e6 * np.log1p(np.exp(u) / 1e6),
+        lambda u: -1e6 * np.exp(u) / (1e6 + np.exp(u)),
+    ),
 }
 
 

@@ -88,3 +88,21 @@ def test_a_gradient_too_large_for_its_squares_is_an_error() -> None:
     tiny = model(family=efemb.Gaussian(1e-22))
     with pytest.raises(efemb.DivergenceError, match=r"float32.*dtype='float64'"):
         tiny.fit(recording())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("unit", [1e-13, 1e-7, 1e-3, 1e6])
+def test_a_learned_variance_has_the_unit_of_the_data(unit: float, dtype: str) -> None:
+    """Densities of c x are those of x over c: rho, alpha and so the fit are the same."""
+    X, learned = recording(), efemb.Gaussian("learned")
+    plain, other = (
+        model(family=learned, dtype=dtype, max_iter=40, early_stopping=False).fit(c * X)
+        for c in (1.0, unit)
+    )
+    rough = 1e-3 if dtype == "float32" else 1e-6
+    assert other.family_.sigma2 == pytest.approx(unit**2 * plain.family_.sigma2, rel=rough)
+    assert other.score(unit * X) + np.log(unit) == pytest.approx(plain.score(X), abs=rough)
+    value, _ = other.objective(unit * X, other.parameters_)
+    again, _ = plain.objective(X, plain.parameters_)
+    assert value + X.size * np.log(unit) == pytest.approx(again, rel=rough)

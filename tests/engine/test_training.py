@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import efemb
 from efemb.engine import memory
-from engine.tasks import PRESETS, Array, baskets, held_out, neurons
+from engine.tasks import PRESETS, Array, held_out
+from estimators.samples import baskets, neurons
 
 ignore_unconverged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -122,6 +123,8 @@ def test_ctrl_c_stops_at_a_step_and_leaves_a_usable_estimator(optimizer: str) ->
     assert np.isfinite(model.embedding_).all()
     assert np.isfinite(model.score(baskets()))
     assert not model.converged_
+    assert model.report_["interrupted"]
+    assert not model.set_params(callbacks=None).fit(baskets()).report_["interrupted"]
 
 
 def test_a_second_ctrl_c_interrupts_at_once() -> None:

@@ -201,8 +201,18 @@ def test_predictions_check_their_data_too(method: str) -> None:
     for X, match in ((put(baskets(), -1), "poisson needs"), (np.ones((5, 3)), "features")):
         with pytest.raises(ValueError, match=match):
             getattr(model, method)(X)
-    with pytest.raises(efemb.DataError, match="features"):
+    with pytest.raises(efemb.DataError, match=r"have 3 entities, the model has 8$"):
         getattr(model, method)(efemb.Dataset(np.ones((5, 3))))
+
+
+def test_data_of_other_labels_are_told_the_way_to_those_of_the_model() -> None:
+    labels = [f"item {i}" for i in range(8)]
+    model = P(2, random_state=0, max_iter=3).fit(efemb.Dataset(baskets(), entities=labels))
+    other = efemb.Dataset(sparse.csr_array(baskets(n_entities=9)), entities=["new", *labels])
+    for asked in (model, model.fitted()):
+        with pytest.raises(efemb.DataError, match=r"efemb\.aligned\(data, vocabulary\)"):
+            asked.score(other)
+        assert np.isfinite(asked.score(efemb.aligned(other, model.vocabulary_)))
 
 
 def test_an_empty_basket_is_dropped_and_counted() -> None:
@@ -236,10 +246,23 @@ def test_the_vectors_of_an_unused_entity_stay_at_the_prior() -> None:
     assert np.abs(model.context_[3]).max() < 0.02 * np.abs(model.context_).max() + 1e-3
 
 
+def test_offsets_beyond_every_recording_are_refused() -> None:
+    data = efemb.Dataset(neurons(60), recordings=np.repeat([0, 1, 2], 20))
+    for context in (efemb.Lagged((-20,)), efemb.Neighbors(2) + efemb.Lagged((-1, 30))):
+        with pytest.raises(efemb.DataError, match="reaches beyond every recording: of 60 rows"):
+            G(2, context=context).fit(data)
+    G(2, context=efemb.Lagged((-19,)), max_iter=3).fit(data)
+
+
 def test_a_constant_neuron_is_kept_and_reported() -> None:
     X = np.insert(neurons(), 2, 4.0, axis=1)
     model = G(2, random_state=0).fit(X)
     assert model.report_["constant_entities"] == [2]
+    assert_array_equal(model.embedding_[2], 0.0)
+    assert model.vectors().similar(2, 3)["similarity"].tolist() == [0.0] * 3
+    pairs = np.random.default_rng(0).normal(size=(50, 6, 2))
+    pairs[:, 2] = 1.5
+    assert_array_equal(G(2, random_state=0).fit(pairs).embedding_[2], 0.0)
     assert np.isfinite(model.score(X))
     assert_array_equal(np.isfinite(model.conditional(X)), True)
 

@@ -165,6 +165,19 @@ def test_vectors_that_do_not_suit_the_model_cannot_be_continued(
     assert model.embedding_ is before
 
 
+def test_warm_start_does_not_give_an_entity_the_vectors_of_another() -> None:
+    names, X = list("abcdefghij"), np.random.default_rng(0).poisson(1.0, (30, 10))
+    data = efemb.Dataset(X, entities=names)
+    model = efemb.PoissonEmbedding(2, random_state=0, max_iter=2, warm_start=True).fit(data)
+    before = model.embedding_.copy()
+    moved = data.take_entities(np.arange(10)[::-1])
+    with pytest.raises(efemb.DataError, match="another order"):
+        model.fit(moved)
+    assert_array_equal(model.embedding_, before)
+    model.fit(efemb.data.aligned(moved, model.vocabulary_))
+    assert list(model.vocabulary_.labels) == names
+
+
 def test_warm_start_on_other_features_is_refused() -> None:
     model = efemb.PoissonEmbedding(2, random_state=0, max_iter=2, warm_start=True).fit(baskets())
     with pytest.raises(efemb.EfembError):

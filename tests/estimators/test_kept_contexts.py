@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import efemb
 from efemb.contexts import Context
@@ -62,11 +63,14 @@ def expected(name: str, model: Any, X: Any, near: Any) -> Any:
     return found
 
 
+def unfitted(name: str, **options: Any) -> Any:
+    settings = {"max_iter": 3, "random_state": 0, "early_stopping": False, "family": "gaussian"}
+    return efemb.Embedding(2, context=SUMS[name](), **{**settings, **options})
+
+
 def fitted(name: str, **options: Any) -> Any:
     """A model of the pairs (0, 1), (2, 3), (4, 5)."""
-    settings = {"max_iter": 3, "random_state": 0, "early_stopping": False, **options}
-    model = efemb.Embedding(2, family="gaussian", context=SUMS[name](), **settings)
-    return model.fit(paired(0))
+    return unfitted(name, **options).fit(paired(0))
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -85,6 +89,18 @@ def test_other_data_are_predicted_from_the_neighbours_of_the_fit(name: str, tmp_
     assert again.spec.context == model.fitted().spec.context
     resumed = efemb.Embedding.from_fitted(again)
     np.testing.assert_array_equal(resumed.conditional(X), model.conditional(X))
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_the_objective_of_a_fitted_model_is_that_of_its_neighbours(name: str) -> None:
+    """Of an estimator that was not fitted, it is that of the neighbours in the data."""
+    plain: dict[str, Any] = {"family": efemb.Gaussian(sigma2=0.5), "prior": None}
+    model, X = fitted(name, dtype="float64", **plain), paired(1, seed=1)
+    for estimator, known in ((model, paired(0)), (unfitted(name, **plain), X)):
+        means = expected(name, model, X, partners(known))
+        value = stats.norm.logpdf(X, means, np.sqrt(0.5)).sum()
+        found, _ = estimator.objective(X, model.parameters_)
+        np.testing.assert_allclose(found, value, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -113,3 +129,14 @@ def test_a_kept_context_does_not_take_other_entities() -> None:
     context = fitted("basket").fitted().spec.context
     with pytest.raises(efemb.errors.DataError, match="6 entities"):
         context.bind(efemb.Dataset(np.ones((3, 7))))
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_the_objective_of_other_data_has_the_neighbours_of_the_fit(name: str) -> None:
+    model, X = fitted(name, prior=efemb.Normal(0.5)), paired(1, seed=1)
+    means = expected(name, model, X, partners(paired(0)))
+    plain = np.sum(-0.5 * np.log(2 * np.pi) - 0.5 * (X - means) ** 2)
+    plain -= 0.25 * sum(
+        np.sum(side.astype(float) ** 2) for side in (model.embedding_, model.context_)
+    )
+    np.testing.assert_allclose(model.objective(X, model.parameters_)[0], plain, rtol=1e-5)

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -92,6 +92,7 @@ def test_output_can_be_a_frame(preset: Any) -> None:
     names = [f"{preset.__name__.lower()}{k}" for k in range(2)]
     assert list(found.columns) == names == list(model.get_feature_names_out())
     assert list(found.index) == list(X.index)
+    pd.testing.assert_frame_equal(model.transform(X), found)
     assert list(model.feature_names_in_) == list(X.columns)
     assert list(model.vocabulary_.labels) == list(X.columns)
 
@@ -113,6 +114,21 @@ def test_frames_arrays_and_sparse_matrices_are_the_same_data() -> None:
     for fit, kind in zip(fits[1:], kinds[1:], strict=True):
         assert_allclose(fit.embedding_, fits[0].embedding_, rtol=1e-4, atol=1e-6)
         assert_allclose(fit.transform(kind), fits[0].transform(X), rtol=1e-4, atol=1e-6)
+
+
+def test_a_dataset_goes_through_cross_validation_with_all_it_knows() -> None:
+    X = neurons()
+    places = np.random.default_rng(0).normal(size=(X.shape[1], 2))
+    data = efemb.Dataset(X, positions=places)
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), **QUICK)
+    found = cross_val_score(model, data, cv=3)
+    by_hand = [
+        clone(model).fit(X[train], positions=places).score(X[test])
+        for train, test in KFold(3).split(X)
+    ]
+    assert_allclose(found, by_hand, rtol=1e-6)
+    search = GridSearchCV(model, {"context__k": [1, 2]}, cv=3).fit(data)
+    assert_allclose(search.best_estimator_.positions_, places)
 
 
 def test_columns_in_another_order_are_refused() -> None:

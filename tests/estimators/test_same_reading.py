@@ -71,6 +71,46 @@ def test_a_fit_to_a_frame_is_as_strict(form: str, tmp_path: Path) -> None:
             model.score(wrong)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "labels", [NAMES, [str(i) for i in range(5)], [f"{9 + i}" for i in range(5)]]
+)
+@pytest.mark.parametrize("source", ["frame", "dataset"])
+def test_numbered_columns_are_read_alike_by_scores_and_protocols(
+    source: str, labels: list[str], form: str, tmp_path: Path
+) -> None:
+    """0, 1, ... are places, or labels where the model has them; other numbers are labels."""
+    X = counts()
+    frame = pd.DataFrame(X, columns=labels)
+    model = forms(
+        fitted_to(frame if source == "frame" else efemb.Dataset(X, entities=labels)), tmp_path
+    )[form]
+    numbered = pd.DataFrame(X)
+    assert model.score(numbered) == pytest.approx(model.score(frame), rel=1e-12)
+    found = efemb.leave_one_out(model, numbered).normalized_log_likelihood().value
+    assert found == pytest.approx(model.score(frame), rel=1e-9)
+    other = pd.DataFrame(X, columns=range(20, 25))
+    for ask in (model.score, model.conditional, lambda Y: efemb.leave_one_out(model, Y)):
+        with pytest.raises(
+            efemb.DataError, match="the entities of the data are not those of the model"
+        ):
+            ask(other)
+
+
+def test_numbers_that_are_labels_are_never_places() -> None:
+    X = counts()
+    model = fitted_to(efemb.Dataset(X, entities=[4, 3, 2, 1, 0]))
+    mixed = pd.DataFrame(X[:, ::-1])
+    for ask in (model.score, model.fitted().score):
+        with pytest.raises(efemb.DataError, match="aligned"):
+            ask(mixed)
+    with pytest.raises(efemb.DataError, match="aligned"):
+        model.complements(4, data=mixed)
+    found = efemb.leave_one_out(model, mixed).normalized_log_likelihood().value
+    assert found == pytest.approx(model.score(X), rel=1e-9)
+
+
 def test_questions_about_pairs_match_names_too() -> None:
     X = counts()
     model = fitted_to(efemb.Dataset(X, entities=NAMES))

@@ -45,10 +45,10 @@ def test_the_size_of_the_window_is_a_parameter(context: Any) -> None:
         model.set_params(context__siz=2)
 
 
-@pytest.mark.parametrize("source", ["strings", "token lists"])
+@pytest.mark.parametrize("source", ["strings", "token lists", "corpus"])
 @pytest.mark.parametrize("name", ["Bernoulli", "CBOW"])
 def test_a_search_over_the_size_of_the_window(name: str, source: str) -> None:
-    text = STRINGS if source == "strings" else TEXT
+    text = {"strings": STRINGS, "token lists": TEXT, "corpus": efemb.read_text(TEXT)}[source]
     search = GridSearchCV(quick(name), {"context__size": [1, 4]}, cv=2, error_score="raise")
     search.fit(text)
     assert search.best_params_["context__size"] in (1, 4)

@@ -49,7 +49,7 @@ def with_value(value: float) -> Array:
         (COUNTS, "no such file.csv", efemb.EfembError, "no such file"),
         (COUNTS, [["a", "b"]], efemb.InputTypeError, "numbers"),
         (REAL, np.full((3, 5), np.nan), efemb.DataError, "observed"),
-        (REAL, neurons(4, 4), efemb.DataError, "features"),
+        (REAL, neurons(4, 4), efemb.DataError, "have 4 entities, the model has 5"),
         ("a model", X, efemb.InputTypeError, "fitted model"),
         (None, X, efemb.InputTypeError, "fitted model"),
         (efemb.PoissonEmbedding(2), X, efemb.ParameterError, "fit"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from functools import partial
 from typing import Any
 
@@ -291,3 +293,21 @@ def test_predictions_by_hand_can_be_compared() -> None:
     }
     table = compare(made)
     assert table["score"].tolist() == pytest.approx([0.0, 5 / 3])
+
+
+def test_ctrl_c_ends_a_grid() -> None:
+    def press(progress: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    model = efemb.PoissonEmbedding(2, random_state=0, callbacks=[press])
+    with pytest.raises(KeyboardInterrupt):
+        score_grid({"p-emb": model}, {"n_components": [1, 2]}, X, X)
+
+
+def test_popularity_of_quantities_between_counts() -> None:
+    model = efemb.PoissonEmbedding(2, allow_real=True, **QUICK).fit(X / 2)
+    found = {row["model"]: row["score"] for row in compare([model], X / 2, train=X / 2)}
+    share = np.log(X.sum(axis=0) / X.sum())
+    lonely = (X > 0).sum(axis=1) < 2
+    kept = X[~lonely]
+    assert found["popularity"] == pytest.approx(float((kept * share).sum() / kept.sum()))

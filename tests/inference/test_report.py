@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 from efemb.inference import report
@@ -174,6 +175,20 @@ def test_a_long_tail_of_contexts() -> None:
     assert report(scaled, X)["contexts"].level in ("ok", "note")
     near = fit(efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), random_state=0), signals())
     assert report(near, signals())["contexts"].numbers["median"] == 3
+
+
+def test_missing_numbers_are_no_members_of_contexts() -> None:
+    X = RNG(0).normal(size=(40, 6))
+    X[:, 3:] = np.where(RNG(1).random((40, 3)) < 0.8, np.nan, X[:, 3:])
+    context = efemb.Basket(scale="items")
+    model = efemb.GaussianEmbedding(2, context=context, random_state=0, max_iter=2)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X)
+    seen = ~np.isnan(X)
+    others = np.repeat(seen.sum(axis=1) - 1, seen.sum(axis=1))  # of each observed number
+    found = report(model, X)["contexts"].numbers
+    assert found["median"] == np.median(others)
+    assert found["largest"] == others.max()
 
 
 def test_mostly_empty_contexts() -> None:

@@ -48,6 +48,21 @@ def test_without_positions_neighbors_are_the_most_correlated() -> None:
     assert_allclose(most_correlated(efemb.Dataset(sparse.csr_array(values)), 4), expected)
 
 
+def test_equal_correlations_go_to_the_first_whatever_the_order_of_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    own = rng.integers(0, 2, 31).astype(float)
+    # Entities 1 to 6 have the same counts in another order: each correlates with 0 alike.
+    ones, zeros = np.flatnonzero(own), np.flatnonzero(own == 0)
+    values = np.zeros((31, 7))
+    values[:, 0] = own
+    for n in range(1, 7):
+        values[rng.permutation(ones)[:5], n] = 1.0
+        values[rng.permutation(zeros)[:2], n] = 1.0
+    for _ in range(20):
+        near = most_correlated(efemb.Dataset(rng.permutation(values)), 3)
+        assert near[0].tolist() == [1, 2, 3]
+
+
 def test_a_constant_entity_is_nobodys_first_choice() -> None:
     values = reals(30, 5)
     values[:, 2] = 7.0

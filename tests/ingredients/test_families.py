@@ -137,6 +137,22 @@ def test_extreme_predictors_stay_finite(name: str, dtype: Any) -> None:
     assert np.isfinite(residual(family, link, x, u)).all()
 
 
+@pytest.mark.parametrize(("dtype", "r"), [("float32", 1e7), ("float64", 1e7), ("float64", 1e14)])
+def test_a_negative_binomial_of_large_r_is_a_poisson(dtype: str, r: float) -> None:
+    x, u = (one.ravel().astype(dtype) for one in np.meshgrid(np.arange(12.0), U))
+    found = log_density(efemb.NegativeBinomial(r), efemb.Identity(), x, u)
+    plain = stats.poisson(np.exp(u.astype(float))).logpmf(x)
+    # 1 / r is how far the two are apart: about (x + e^u)^2 / (2 r).
+    assert_allclose(found, plain, rtol=1e-5 if dtype == "float32" else 0.0, atol=1e-4 + 500 / r)
+
+
+@pytest.mark.parametrize("r", [0.01, 0.7, 40.0])
+def test_a_negative_binomial_of_any_mean_is_that_of_scipy(r: float) -> None:
+    x, u = np.meshgrid(np.array([0.0, 1.0, 7.0, 300.0]), np.linspace(-8.0, 12.0, 30))
+    found = log_density(efemb.NegativeBinomial(r), efemb.Identity(), x, u)
+    assert_allclose(found, stats.nbinom(r, r / (r + np.exp(u))).logpmf(x), rtol=1e-8, atol=1e-8)
+
+
 def test_categorical_shares_are_the_derivative_of_the_log_normalizer() -> None:
     family = efemb.Categorical()
     eta = np.array([0.3, -1.2, 2.0, 0.0])

@@ -80,12 +80,13 @@ def test_the_first_of_two_labels_in_one_place_is_written() -> None:
 
 
 def test_labels_do_not_cover_labelled_points() -> None:
-    ax = embedding_map(baskets(80), labels=30)
+    ax = embedding_map(baskets(300), labels=80)
     ax.figure.draw_without_rendering()
     rings = ax.transData.transform(ax.collections[-1].get_offsets())
     assert len(rings) == len(ax.texts)
+    radius = (np.sqrt(ax.collections[-1].get_sizes()[0]) / 2 + 0.4) * ax.figure.dpi / 72
     for box in boxes_of(ax):
-        assert not box.count_contains(rings)
+        assert not box.padded(radius).count_contains(rings)
 
 
 def test_the_most_frequent_are_labelled_first() -> None:

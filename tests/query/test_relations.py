@@ -34,7 +34,7 @@ def test_what_goes_with_what() -> None:
     assert fitted.complements("soap", 1)["label"].tolist() == ["towel"]
     found = fitted.substitutes("tea")
     assert found["label"].tolist() == ["coffee", "towel", "soap"]
-    assert found["kind"].tolist() == ["substitute", "apart", "apart"]
+    assert found["kind"].tolist() == ["suggested", "apart", "apart"]
     assert_allclose(found["product"], [-3.5, -1.2, -1.0], atol=1e-12)
     assert fitted.substitutes("tea", apart=False)["label"].tolist() == ["coffee"]
     assert fitted.substitutes("soap", apart=False)["label"].tolist() == []
@@ -77,22 +77,28 @@ def test_complements_are_the_sorted_products(seed: int, direction: str, center: 
 @pytest.mark.parametrize("direction", ["given", "symmetric"])
 @pytest.mark.parametrize("limit", [0.2, 0.5, 0.9])
 def test_substitutes_are_told_by_the_correlation_of_responses(limit: float, direction: str) -> None:
+    """And suggested where both products are low for their entity; the definitions, in loops."""
     fitted = random_model(1)
+    products = [[product(fitted, n, m, direction) for m in range(9)] for n in range(9)]
+    scores = stats.zscore(products, axis=1)
     for m in range(9):
         rows = []
         for n in range(9):
-            own = product(fitted, n, m, direction)
-            usual = np.mean([product(fitted, n, j, direction) for j in range(9)])
             answers = [[product(fitted, i, j) for j in range(9)] for i in (n, m)]
             alike = stats.pearsonr(*answers).statistic
-            if n != m and own < usual:
-                rows.append((alike < limit, own, LABELS[n], alike))
+            z = (scores[n, m] + scores[m, n]) / 2
+            kind = 2 if alike < limit else 0 if z <= -1.25 else 1
+            if n != m and products[n][m] < np.mean(products[n]):
+                first = products[n][m] if kind else z
+                rows.append((kind, first, LABELS[n], products[n][m], z, alike))
         found = fitted.substitutes(LABELS[m], 9, min_similarity=limit, direction=direction)
-        expected = sorted(rows)
-        assert found["label"].tolist() == [row[2] for row in expected]
-        assert found["kind"].tolist() == ["apart" if row[0] else "substitute" for row in expected]
-        assert_allclose(found["context_similarity"], [row[3] for row in expected])
-        assert_allclose(found["product"], [row[1] for row in expected])
+        expected = list(zip(*sorted(rows), strict=True)) or [()] * 6
+        named = [("suggested", "unclear", "apart")[kind] for kind in expected[0]]
+        assert found["kind"].tolist() == named
+        assert found["label"].tolist() == list(expected[2])
+        assert_allclose(found["product"], expected[3])
+        assert_allclose(found["mutual_z"], expected[4])
+        assert_allclose(found["context_similarity"], expected[5])
 
 
 def test_the_kind_does_not_depend_on_how_lengths_are_shared() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
+import efemb
 from efemb.reproduce.runner import Job, Runner
 
 
@@ -76,3 +80,19 @@ def test_settings_and_version_name_a_job(monkeypatch):
     before = one.key
     monkeypatch.setattr("efemb.reproduce.runner.__version__", "another")
     assert one.key != before
+
+
+def test_ctrl_c_ends_the_run_and_keeps_nothing_of_the_fit_that_was_cut_short(tmp_path):
+    def press(progress):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def work():
+        model = efemb.PoissonEmbedding(2, random_state=0, callbacks=[press])
+        model.fit(np.random.default_rng(0).poisson(1.0, (30, 5)))
+        return {"passes": model.n_iter_}, {}
+
+    ran = []
+    with pytest.raises(KeyboardInterrupt):
+        Runner(tmp_path).run([Job("study", "fit", {}, work), *jobs(ran, 1)])
+    assert ran == []
+    assert not list(tmp_path.rglob("*.json"))

@@ -86,7 +86,7 @@ def drawn(run: WindowPasses, seed: int) -> plain.Outputs:
 
 
 def chunks(run: WindowPasses, seed: int) -> Any:
-    return run.streams.chunks(np.random.default_rng(seed))
+    return run.streams.chunks.drawn(np.random.default_rng(seed))
 
 
 def go(run: WindowPasses, seed: int) -> float:
@@ -117,7 +117,8 @@ def streams(text: efemb.Corpus, zeros: Any, **context: Any) -> Streams:
 
 
 def outputs(source: Streams, seed: int) -> plain.Outputs:
-    found = [plain.Outputs.of(source.draw(c)) for c in source.chunks(np.random.default_rng(seed))]
+    chosen = source.chunks.drawn(np.random.default_rng(seed))
+    found = [plain.Outputs.of(source.draw(c)) for c in chosen]
     return plain.Outputs(
         [document for one in found for document in one.documents],
         [outputs for one in found for outputs in one.outputs],

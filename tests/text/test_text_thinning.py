@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,15 +83,3 @@ def test_windows_never_cross_documents(zeros: str, combine: str) -> None:
     _, gradient = model.objective(joined, start)
     crossed = (gradient.rho if combine == "reverse" else gradient.alpha)[3:]
     assert np.abs(crossed - bags[0]).max() > 1e-3, "the law must be able to fail"
-
-
-def test_long_documents_are_cut_and_no_token_is_lost() -> None:
-    text = samples.corpus((20_000, 3, 9_000, 1, 16_385), n_words=5)
-    source = samples.streams(text, efemb.NegativeSampling(1))
-    found = source.chunks(np.random.default_rng(0))
-    places = sorted((int(chunk.cuts[0]), int(chunk.cuts[-1])) for chunk in found)
-    assert places[0][0] == 0
-    assert places[-1][1] == text.n_tokens
-    assert all(a[1] == b[0] for a, b in pairwise(places))
-    cuts = {int(cut) for chunk in found for cut in chunk.cuts}
-    assert {int(start) for start in text.starts} <= cuts

@@ -112,6 +112,12 @@ def test_missing_pairs_are_left_out_or_zero() -> None:
     assert zero.spearman == pytest.approx(oracle)
 
 
+def test_words_and_themselves_are_ties() -> None:
+    same = [(word, word, float(place)) for place, word in enumerate(WORDS)]
+    with pytest.raises(DataError, match="similarities are equal"):
+        word_similarity(OWN, same)
+
+
 def test_case_is_folded_only_where_needed() -> None:
     vectors = LabelledVectors(["apple", "Apple", "rome"], np.eye(3))
     pairs = [("Apple", "apple", 1.0), ("ROME", "rome", 2.0), ("APPLE", "apple", 3.0)]

@@ -91,3 +91,13 @@ def test_the_classical_rival_is_scored_alike() -> None:
     assert model.parameters.intercept is not None
     plain = log_probabilities(model, np.zeros(6))
     assert_allclose(efemb.held_out_words(rival, WORDS).log_likelihood, np.mean(plain), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("positional", [False, True])
+def test_a_word_alone_in_its_document_is_skipped_by_skip_gram_too(positional: bool) -> None:
+    model = efemb.SkipGram(2, context=Window(2, positional=positional), max_iter=1, random_state=0)
+    held = efemb.held_out_words(model.fit(WORDS), WORDS)
+    assert held.n_skipped == 1
+    # each pair of words at most two apart, both ways round: 2 (n - 1) + 2 (n - 2)
+    assert held.n_words == sum(2 * (n - 1) + 2 * (n - 2) for n in (29, 50))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import struct
 import sys
 import types
 from pathlib import Path
@@ -20,21 +19,7 @@ from efemb.errors import DataError, InputTypeError, MissingExtraError
 from efemb.export import binary as binary_module
 from efemb.export import read_glove, read_word2vec, text, to_keyedvectors, write_word2vec
 from efemb.labelled import LabelledVectors
-
-WORDS = ["the", "naïve", "日本", "a,b", "x"]
-NUMBERS = np.array([[0.1, -2.5], [1e-30, 3e30], [0, 1], [5, 6], [-1, 1 / 3]], dtype=np.float32)
-
-
-def by_hand(words: list[str], rows: Any, line_end: bytes = b"\n") -> bytes:
-    """word2vec.c: header, then word, space, floats and (in C, not in gensim) a line end."""
-    content = f"{len(words)} {len(rows[0])}\n".encode()
-    for word, row in zip(words, rows, strict=True):
-        content += word.encode() + b" " + struct.pack(f"<{len(row)}f", *row) + line_end
-    return content
-
-
-def same(found: LabelledVectors, words: list[str], numbers: Any) -> bool:
-    return list(found) == words and np.array_equal(found.vectors, numbers)
+from words.word2vec import NUMBERS, WORDS, by_hand, same
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b""])

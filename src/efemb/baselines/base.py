@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -63,6 +63,7 @@ class Baseline(BaseEstimator, ABC):
     family_: Family
     vocabulary_: Vocabulary | None
     n_features_in_: int
+    _allow_real: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any = None, *, validation: Any = None) -> Self:
         """Fit to data.
@@ -212,7 +213,7 @@ class Baseline(BaseEstimator, ABC):
                 f"{data.shape}: fit each of the {data.n_dims} apart"
             )
         way_out = "remove or correct such values"
-        check_support(data, self.family_, allow_real=False, way_out=way_out)
+        check_support(data, self.family_, allow_real=self._allow_real, way_out=way_out)
         return data
 
     def _factor_blocks(

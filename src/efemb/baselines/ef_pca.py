@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,11 +84,12 @@ class ExponentialFamilyPCA(Iterated):
     (6, 2)
     """
 
-    family: str = field(default="poisson", kw_only=True)
-    penalty: float = field(default=8.0, kw_only=True)
-    positive: bool = field(default=False, kw_only=True)
-    intercept: bool = field(default=False, kw_only=True)
-    dtype: str = field(default="float32", kw_only=True)
+    _: KW_ONLY
+    family: str = "poisson"
+    penalty: float = 8.0
+    positive: bool = False
+    intercept: bool = False
+    dtype: str = "float32"
 
     intercept_: Floats = field(init=False)
 
@@ -200,7 +201,7 @@ class ExponentialFamilyPCA(Iterated):
         """The noise for which the training data, leaving one out, are most probable."""
         mean, variance = self._gaussian(data)
         gap = dense(data) - mean
-        self.family_ = Gaussian(max(float(np.nanmean(gap * gap / variance)), 1e-12))
+        self.family_ = Gaussian(max(float(np.nanmean(gap * gap / variance)), 1e-300))
 
     def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
         assert isinstance(self.family_, Gaussian)

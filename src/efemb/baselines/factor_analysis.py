@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 
+@dataclass(eq=False, repr=False)
 class FactorAnalysis(Baseline):
     """x_t = mean + W' z_t + noise, z_t ~ Normal(0, I), noise_n ~ Normal(0, psi_n).
 
@@ -60,24 +62,16 @@ class FactorAnalysis(Baseline):
     array([[1., 1., 1.]])
     """
 
-    mean_: Floats
-    components_: Floats
-    noise_variance_: Floats
+    n_components: int = 10
+    _: KW_ONLY
+    tol: float = 0.01
+    max_iter: int = 1000
+    random_state: Any = 0
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+    mean_: Floats = field(init=False)
+    components_: Floats = field(init=False)
+    noise_variance_: Floats = field(init=False)
 
     def _family(self) -> Family:
         return Gaussian()
@@ -106,10 +100,12 @@ class FactorAnalysis(Baseline):
             )
         seed = int(generator(self.random_state).integers(2**31))
         fit = Fit(self.n_components, tol=self.tol, max_iter=self.max_iter, random_state=seed)
+        # scikit-learn keeps variances above 1e-12, whatever the unit of the data is.
+        unit = float(np.sqrt(values.var(axis=0).mean())) or 1.0
         with progress_bar("factor analysis", 0, bool(self.verbose)):
-            found = fit.fit(values)
-        self.mean_, self.components_ = found.mean_, found.components_
-        self.noise_variance_ = known_variances(found.noise_variance_, values)
+            found = fit.fit(values / unit)
+        self.mean_, self.components_ = unit * found.mean_, unit * found.components_
+        self.noise_variance_ = known_variances(unit**2 * found.noise_variance_, values)
         self.n_iter_ = found.n_iter_
         whole_row = np.zeros((1, data.n_entities))
         variance = gaussian_left_out(

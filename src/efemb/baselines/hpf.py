@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,13 +72,14 @@ class HPF(Iterated):
     (6, 2)
     """
 
-    a: float = field(default=0.3, kw_only=True)
-    a_prime: float = field(default=0.3, kw_only=True)
-    b_prime: float = field(default=1.0, kw_only=True)
-    c: float = field(default=0.3, kw_only=True)
-    c_prime: float = field(default=0.3, kw_only=True)
-    d_prime: float = field(default=1.0, kw_only=True)
-    max_iter: int = field(default=1000, kw_only=True)
+    _: KW_ONLY
+    a: float = 0.3
+    a_prime: float = 0.3
+    b_prime: float = 1.0
+    c: float = 0.3
+    c_prime: float = 0.3
+    d_prime: float = 1.0
+    max_iter: int = 1000
 
     geometric_beta_: Floats = field(init=False)
 

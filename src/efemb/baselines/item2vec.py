@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 NOISE = "smoothed"
 
 
+@dataclass(eq=False, repr=False)
 class ItemSkipGram(Baseline):
     """Skip-gram on baskets, or item2vec (Barkan and Koenigstein 2016; Grbovic et al. 2015).
 
@@ -68,28 +70,18 @@ class ItemSkipGram(Baseline):
     (6, 2)
     """
 
-    embedding_: Floats
-    beta_: Floats
-    log_noise_: Floats
+    n_components: int = 20
+    _: KW_ONLY
+    n_negatives: int = 5
+    max_iter: int = 20
+    subsample: float | None = None
+    n_jobs: int | None = 1
+    random_state: Any = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        n_negatives: int = 5,
-        max_iter: int = 20,
-        subsample: float | None = None,
-        n_jobs: int | None = 1,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_negatives = n_negatives
-        self.max_iter = max_iter
-        self.subsample = subsample
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    embedding_: Floats = field(init=False)
+    beta_: Floats = field(init=False)
+    log_noise_: Floats = field(init=False)
 
     def _family(self) -> Family:
         return Categorical()

@@ -43,6 +43,7 @@ class Popularity(Baseline):
     [2.0, 0.25, 1.0]
     """
 
+    _allow_real = True  # a mean of kilograms is one, too
     mean_: Floats
     variance_: Floats
 
@@ -64,7 +65,7 @@ class Popularity(Baseline):
         values = dense(data)
         self.mean_ = np.nanmean(values, axis=0)
         self.variance_ = known_variances(np.nanvar(values, axis=0), values)
-        self.family_ = Gaussian(max(float(self.variance_.mean()), 1e-12))
+        self.family_ = Gaussian(max(float(self.variance_.mean()), 1e-300))
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         return np.zeros((len(rows), 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _SMALL = 512  # words for which a dense decomposition is faster
 
 
+@dataclass(eq=False, repr=False)
 class ShiftedPPMI(BaseEstimator):
     """Singular vectors of shifted positive pointwise mutual information.
 
@@ -69,29 +71,19 @@ class ShiftedPPMI(BaseEstimator):
     ((4, 2), 4)
     """
 
-    embedding_: Floats
-    context_: Floats
-    singular_values_: Floats
-    vocabulary_: Vocabulary
+    n_components: int = 100
+    _: KW_ONLY
+    window: int = 5
+    shift: float = 5.0
+    power: float = 0.75
+    eigen: float = 0.5
+    random_state: Any = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_components: int = 100,
-        *,
-        window: int = 5,
-        shift: float = 5.0,
-        power: float = 0.75,
-        eigen: float = 0.5,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.window = window
-        self.shift = shift
-        self.power = power
-        self.eigen = eigen
-        self.random_state = random_state
-        self.verbose = verbose
+    embedding_: Floats = field(init=False)
+    context_: Floats = field(init=False)
+    singular_values_: Floats = field(init=False)
+    vocabulary_: Vocabulary = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Count and factorise.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,11 +70,12 @@ class WeightedMF(Iterated):
     (6, 2)
     """
 
-    zero_weight: float = field(default=0.1, kw_only=True)
-    penalty: float = field(default=1.0, kw_only=True)
-    floor: float = field(default=0.01, kw_only=True)
-    max_iter: int = field(default=50, kw_only=True)
-    n_iter_no_change: int = field(default=3, kw_only=True)
+    _: KW_ONLY
+    zero_weight: float = 0.1
+    penalty: float = 1.0
+    floor: float = 0.01
+    max_iter: int = 50
+    n_iter_no_change: int = 3
 
     _positive = ("zero_weight", "penalty", "floor")
 

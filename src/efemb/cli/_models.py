@@ -12,9 +12,12 @@ from efemb.errors import ParameterError
 MOST_COMPONENTS = 50
 LEAST_SEEN = 3  # observations of an entity for each of its components; longer vectors overfit
 NEIGHBOR_MODELS = ("g-emb", "ng-emb")
+WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # take quantities between counts
 
 
-def chosen_model(name: str | None, data: Any, say: Callable[[str], None]) -> str:
+def chosen_model(
+    name: str | None, data: Any, say: Callable[[str], None], neighbors: int | None = None
+) -> str:
     """The name that was given, or the model that suits the data."""
     from efemb.data.corpus import Corpus
     from efemb.data.readers.guess import guess_family
@@ -26,6 +29,11 @@ def chosen_model(name: str | None, data: Any, say: Callable[[str], None]) -> str
         say("model: b-emb, the default for text")
         return "b-emb"
     family, why = guess_family(data)
+    # Raw fluorescence is often whole numbers, but places and neighbours are those of a recording.
+    if data.positions is not None:
+        family, why = "gaussian", "the columns have positions"
+    elif neighbors is not None and not data.is_sparse:
+        family, why = "gaussian", "its context are neighbours"
     say(f"model: {OF_FAMILY[family]}, since {why}")
     return OF_FAMILY[family]
 
@@ -50,14 +58,19 @@ def observations(data: Any) -> int:
     return int(data.values.nnz if data.is_sparse else data.n_rows * data.n_entities)
 
 
-def check_context(name: str | None, neighbors: int | None, window: int | None) -> None:
+def check_context(
+    name: str | None, neighbors: int | None, window: int | None, positions: Any = None
+) -> None:
     """Refuse a context that does not go with a model, before any data are read."""
     from efemb.estimators.names import TEXT_MODELS
 
     if window is not None and name is not None and name not in TEXT_MODELS:
         raise ParameterError(f"--window goes with text, not with {name}")
-    if neighbors is not None and name is not None and name not in NEIGHBOR_MODELS:
-        raise ParameterError(f"--neighbors goes with g-emb and ng-emb, not with {name}")
+    if name is None or name in NEIGHBOR_MODELS:
+        return
+    for option, value in {"--neighbors": neighbors, "--positions": positions}.items():
+        if value is not None:
+            raise ParameterError(f"{option} goes with g-emb and ng-emb, not with {name}")
 
 
 def made(
@@ -81,6 +94,8 @@ def made(
         options["context"] = Window(window)
     if neighbors is not None:
         options["context"] = Neighbors(neighbors)
+    if not text and data.is_sparse and name in WEIGHED:  # kilograms beside pieces
+        options["allow_real"] = True
     return model_named(name, k, text=text, **options)
 
 
@@ -91,7 +106,7 @@ def without_warnings(say: Callable[[str], None]) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for text in dict.fromkeys(str(one.message) for one in caught):
-        say(f"note: {text}")
+        say(f"note: {text.replace('raise max_iter', 'raise --max-iter')}")
 
 
 def held_out_scores(model: Any, train: Any, test: Any) -> dict[str, float]:

@@ -36,15 +36,7 @@ class Reading:
     def read(self, path: Path, model: str | None = None) -> Dataset | Corpus:
         """The data in a file."""
         guess = self._guess(path, model)
-        if guess.kind != "baskets" and (self.basket or self.item or self.count):
-            raise ParameterError(
-                f"{path.name} is {_CONTENTS[guess.kind]}: --basket, --item and --count go with a "
-                "table of transactions"
-            )
-        if guess.kind != "matrix" and self.positions is not None:
-            raise ParameterError(
-                f"--positions goes with an array, but {path.name} is {_CONTENTS[guess.kind]}"
-            )
+        self._check_told(path, guess.kind)
         if guess.kind == "text":
             from efemb.data.readers.words import read_text
 
@@ -55,7 +47,8 @@ class Reading:
             return self._baskets(path, guess)
         from efemb.data.readers.matrix import read_matrix
 
-        return read_matrix(path, positions=self.positions, encoding=self.encoding)
+        options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
+        return read_matrix(path, row_labels=guess.row_labels, **options)
 
     def read_for(self, path: Path, model: FittedEmbedding) -> Dataset | Corpus:
         """The data in a file, in the order of a model's entities."""
@@ -66,6 +59,7 @@ class Reading:
 
         labels = model.vocabulary
         if isinstance(model.spec.context, Window):
+            self._check_told(path, "text")
             return read_text(
                 path, vocabulary=labels, encoding=self.encoding, progress=self.progress
             )
@@ -78,6 +72,18 @@ class Reading:
         if found.report["unknown_entities"]:
             self.say(f"left out {found.report['unknown_entities']:,} entities unknown to the model")
         return found
+
+    def _check_told(self, path: Path, kind: str) -> None:
+        """Refuse what does not go with the contents of a file, instead of not heeding it."""
+        if kind != "baskets" and (self.basket or self.item or self.count):
+            raise ParameterError(
+                f"{path.name} is {_CONTENTS[kind]}: --basket, --item and --count go with a "
+                "table of transactions"
+            )
+        if kind != "matrix" and self.positions is not None:
+            raise ParameterError(
+                f"--positions goes with an array, but {path.name} is {_CONTENTS[kind]}"
+            )
 
     def _guess(self, path: Path, model: str | None) -> Guess:
         from efemb.data.readers.guess import Guess, guess_contents
@@ -111,14 +117,13 @@ class Reading:
     def _say_dropped(self, report: dict[str, Any]) -> None:
         for reason, number in report.get("bad", {}).items():
             self.say(f"left out {number:,} of {report['lines']:,} lines: {reason}")
-        rare = (
-            f"in fewer than {self.min_count} baskets"
-            if self.min_count > 1
-            else "never with another"
-        )
+        # What has only lines that cannot be used, such as an invoice of returns, is among them.
+        unusable = "without a line that can be used"
+        rare = f"in fewer than {self.min_count} baskets" if self.min_count > 1 else unusable
+        small = f"of fewer than {self.min_items} items" if self.min_items > 1 else unusable
         parts = {
             f"items {rare}": report.get("items_dropped", 0),
-            "baskets of a single item": report.get("baskets_dropped", 0),
+            f"baskets {small}": report.get("baskets_dropped", 0),
         }
         told = [f"{number:,} {what}" for what, number in parts.items() if number]
         if told:

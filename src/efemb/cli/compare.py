@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from efemb.table import Table
 
 SIZES = (5, 20, 50)
+# What the score is: of real numbers the least is the best.
+MEASURES = {
+    "normalized_log_likelihood": "log-probability of a unit; higher is better",
+    "mean_squared_error": "squared error of an entry; lower is better",
+}
 COLUMNS = (
     *("model", "components", "score", "standard_error", "row_error"),
     *("difference", "verdict", "seconds"),
@@ -52,7 +57,8 @@ def command(
 ) -> None:
     """Fit models of several sizes and compare them.
 
-    All are judged on the same held-out entries; differences are to the best.
+    All are judged on the same held-out entries; differences are to the best. Counts are scored by
+    the log-probability of a unit (higher is better), real numbers by squared error (lower).
 
     \b
       efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50
@@ -81,20 +87,37 @@ def command(
     if max_iter is not None:
         options["max_iter"] = max_iter
     table, popularity = _scored(names, lengths, _split(found, test, seed), options, say, not quiet)
+    metric = _metric(names[0])
     if as_json:
-        show_json({"models": list(table), "popularity": popularity})
+        show_json({"metric": metric, "models": list(table), "popularity": popularity})
     else:
         typer.echo(_readable(table).to_text())
+        typer.echo(f"score: {MEASURES[metric]}")
         typer.echo(f"popularity, which knows no context: {popularity:.4f}")
     if curve is not None:
         from efemb.plots import score_curve
 
-        write_picture(score_curve(table, x="n_components"), curve)
+        label = MEASURES[metric].partition(";")[0]
+        write_picture(score_curve(table, x="n_components", y_label=label), curve)
         say(f"curve: {curve}")
+
+
+def _metric(name: str) -> str:
+    """By what `score_grid` judges a model."""
+    from efemb.estimators.names import model_named
+
+    normalized = model_named(name, 1)._spec().family.normalized_score
+    return "normalized_log_likelihood" if normalized else "mean_squared_error"
 
 
 def _check_values(names: list[str], data: Dataset) -> None:
     """Before the fits: scores of what was bought are not those of how much was bought."""
+    measured = {_metric(name): name for name in names}
+    if len(measured) > 1:
+        raise ParameterError(
+            f"{' and '.join(measured.values())} have scores of different kinds "
+            f"({' and '.join(measured)}): compare them apart"
+        )
     stored = data.values.data if data.is_sparse else data.values
     if "b-emb" in names and len(names) > 1 and bool((stored > 1).any()):
         others = ", ".join(name for name in names if name != "b-emb")

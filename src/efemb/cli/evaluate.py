@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from efemb.cli import _arguments as of
+from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
     from efemb.table import Table
+
+LEAVE_ONE = "leave-one-out"
 
 
 def command(
@@ -23,7 +26,7 @@ def command(
     ] = None,
     protocol: Annotated[
         str, typer.Option(help="leave-one-out, or leave-fold-out (arrays).", metavar="NAME")
-    ] = "leave-one-out",
+    ] = LEAVE_ONE,
     basket: of.Basket = None,
     item: of.Item = None,
     count: of.Count = None,
@@ -38,7 +41,8 @@ def command(
 
     Each entry is predicted from its context. Counts: log-probability of a unit, recall, rank; real
     numbers: squared error; text: log-probability of a word. What the model does not know is left
-    out.
+    out. The rows that it was fitted to would flatter it: give others. leave-fold-out takes a part
+    of the columns away, as if they were 0: centre raw recordings before the fit.
 
     \b
       efemb evaluate model test.csv
@@ -49,10 +53,13 @@ def command(
     from efemb.cli._models import without_warnings
     from efemb.cli._reading import Reading, sizes
     from efemb.cli._show import nothing, remark, show
+    from efemb.contexts.window import Window
     from efemb.data.corpus import Corpus
 
     say = nothing if quiet else remark
     found = opened(model)
+    if isinstance(found.spec.context, Window):
+        _check_text(train, protocol)
     reading = Reading(basket, item, count, encoding, positions, 1, strict, not quiet, say)
     test = reading.read_for(data, found)
     say(sizes(test))
@@ -63,6 +70,12 @@ def command(
             past = None if train is None else reading.read_for(train, found)
             table = _entries(found, test, past, protocol, seed, not quiet)
     show(table if as_json else _each_by_itself(table), as_json)
+
+
+def _check_text(train: Path | None, protocol: str) -> None:
+    for option, told in {"--train": train is not None, "--protocol": protocol != LEAVE_ONE}.items():
+        if told:
+            raise ParameterError(f"{option} goes with rows of numbers; words have one score only")
 
 
 def _words(model: Any, test: Any, progress: bool) -> Table:

@@ -80,12 +80,12 @@ def command(
 
     say = nothing if quiet else remark
     wanted = None if model is None else canonical_name(model)
-    check_context(wanted, neighbors, window)
+    check_context(wanted, neighbors, window, positions)
     check_writable(MODEL.replaceable(out).parent)
     reading = Reading(basket, item, count, encoding, positions, min_count, strict, not quiet, say)
     found = reading.read(data, wanted)
     say(sizes(found))
-    name = chosen_model(wanted, found, say)
+    name = chosen_model(wanted, found, say, neighbors)
     k = chosen_components(components, found, say)
     train, held = _split(found, test, seed)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
@@ -93,6 +93,9 @@ def command(
         options["max_iter"] = max_iter
     context = {"neighbors": neighbors, "window": window}
     estimator, seconds = _fitted(name, k, train, {**context, **options}, say)
+    _say_unseen(estimator, say)
+    if estimator.report_["interrupted"]:
+        say(f"interrupted in pass {estimator.n_iter_}: the best vectors up to then are kept")
     estimator.save(out)
     scores = {} if held is None else held_out_scores(estimator, train, held)
     told = {"model": name, "components": k, "passes": estimator.n_iter_, "seconds": seconds}
@@ -114,6 +117,20 @@ def _fitted(name: str, k: int, train: Any, options: dict[str, Any], say: Any) ->
     with without_warnings(say):
         estimator = made(name, k, train, **options).fit(train)
     return estimator, time.perf_counter() - start
+
+
+def _say_unseen(estimator: Any, say: Any) -> None:
+    """What the fit could learn nothing about: its vectors are no answer to any question."""
+    report = estimator.report_
+    found = [*report.get("constant_entities", ()), *report.get("unused_entities", ())]
+    if found:
+        labels = estimator.vocabulary_
+        first = [str(n if labels is None else labels[n]) for n in found[:5]]
+        more = ", ..." if len(found) > len(first) else ""
+        say(
+            f"{len(found):,} of {len(estimator.embedding_):,} never vary in the rows that are "
+            f"fitted, and there is nothing to learn about them: {', '.join(first)}{more}"
+        )
 
 
 def _tell(told: dict[str, Any], as_json: bool) -> None:

@@ -26,10 +26,13 @@ def command(
       efemb similar model milk --where organic --min-count 50
     """
     from efemb.cli._asking import Labels, opened
-    from efemb.cli._show import show
+    from efemb.cli._show import remark, show
 
     found = opened(model)
     labels = Labels(found)
     query, chosen = labels.query(items), labels.filters(min_count, where, exclude)
     vectors = found.vectors(which)  # type: ignore[arg-type]  # checked there
+    for label in query if isinstance(query, list) else [query]:
+        if not vectors[label].any():
+            remark(f"{label} never varied or was never seen: its vector is zero, and like no other")
     show(vectors.similar(query, number, **chosen), as_json)

@@ -45,6 +45,8 @@ def command(
     found, query, options = asked_pairs(model, items, (min_count, where, exclude), data, **told)
     options |= {"direction": direction, "min_support": min_support, "apart": apart}
     none = "nothing suits the same baskets and is surely kept away; --apart shows what may be"
+    if data is None:
+        none = "the vectors suggest nothing; --apart shows what may be"
     show(found.substitutes(query, number, **options), as_json, empty="" if apart else none)
     if data is None and not as_json:
         remark("suggested by the vectors alone; --data FILE tells which the baskets confirm")

@@ -9,6 +9,7 @@ import numpy as np
 
 from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.contexts.terms import Bags, Terms, stacked, with_components
+from efemb.errors import DataError
 from efemb.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -169,6 +170,16 @@ class EntityLists(BoundContext):
         if self.data.recordings is not None:
             inside &= self.data.recordings[source] == self.data.recordings[rows]
         return source, inside
+
+    def check_reach(self) -> None:
+        """Refuse an offset that reaches beyond every recording: nothing can be learnt of it."""
+        for offset in np.unique(np.concatenate([part.offset for part in self.lists])):
+            _, inside = self.source_rows(np.arange(self.n_rows), int(offset))
+            if not inside.any():
+                raise DataError(
+                    f"the offset {offset} reaches beyond every recording: of {self.n_rows:,} rows "
+                    f"none has another one {abs(offset):,} rows away; use smaller offsets"
+                )
 
     def _bags(self, part: Lists, rows: Ints) -> Bags:
         from scipy.sparse import csr_array

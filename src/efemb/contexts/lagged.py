@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class Lagged(Context):
     """Members `offset` rows away, never across recordings.
 
+    Rows that follow each other in a recording count as consecutive: hold out whole recordings, or
+    stretches that are recordings of their own, not single rows (`split`, cross-validation).
+
     Parameters
     ----------
     offsets : sequence of int

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 DEFAULT_K = 10
+DECIMALS = 10  # of a correlation in double precision
 
 
 class Neighbors(Context):
@@ -89,7 +90,11 @@ def nearest(positions: Floats, k: int) -> Ints:
 
 
 def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints:
-    """Indices of the k columns of the largest absolute correlation with each column (N, k)."""
+    """Indices of the k columns of the largest absolute correlation with each column (N, k).
+
+    Of equal ones, which counts often have, the first: rounding, and so the order of the rows or the
+    number of threads, has no say.
+    """
     values = data.values.toarray() if data.is_sparse else data.values
     flat = np.asarray(values, dtype=np.float64).reshape(data.n_rows, data.n_entities, -1)
     w = np.ones((data.n_rows, 1, 1)) if weight is None else weight[:, None, None]
@@ -104,7 +109,7 @@ def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints
     best = np.empty((data.n_entities, k), dtype=np.int64)
     for start in range(0, data.n_entities, 1024):
         rows = np.arange(start, min(start + 1024, data.n_entities))
-        strength = np.abs(columns[rows] @ columns.T)
+        strength = np.abs(columns[rows] @ columns.T).round(DECIMALS)
         strength[np.arange(len(rows)), rows] = -1.0
         best[rows] = np.argsort(-strength, axis=1, kind="stable")[:, :k]
     return best

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.contexts.row_block import RowBlock
-from efemb.contexts.terms import Bags, Terms
+from efemb.contexts.terms import Bags, Terms, summing_dtype
 from efemb.errors import ParameterError
 from efemb.types import Floats, Ints
 
@@ -117,10 +117,12 @@ class RowBags(BoundContext):
         if self.n_dims > 1:
             return super().products(rows, target, bag)
         block = self.block(rows)
-        sums = block.bag_matrix(self.n_context_vectors).astype(bag.dtype) @ bag
-        found = np.asarray(sums / block.total.astype(bag.dtype)[:, None]) @ target.T
+        dtype = summing_dtype(block.bag_values, bag.dtype)
+        sums = block.bag_matrix(self.n_context_vectors).astype(dtype) @ bag
+        scaled = np.asarray(sums / block.total.astype(dtype)[:, None])
+        found = scaled.astype(bag.dtype, copy=False) @ target.T
         row, ids = block.row_of_entry, block.ids
-        left = (sums[row] - block.own.astype(bag.dtype)[:, None] * bag[ids]) / block.rest[:, None]
+        left = (sums[row] - block.own.astype(dtype)[:, None] * bag[ids]) / block.rest[:, None]
         found[row, ids] = np.einsum("ik,ik->i", left, target[ids])
         return found
 

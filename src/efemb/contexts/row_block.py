@@ -53,6 +53,12 @@ class RowBlock:
         return csr_array(arrays, shape=(len(self.total), n_context))
 
     @cached_property
+    def members(self) -> Floats:
+        """How many members the bag of each row has; what is masked or missing is none."""
+        row = np.repeat(np.arange(len(self.total)), np.diff(self.bag_ptr))
+        return np.bincount(row, self.bag_values != 0, len(self.total))
+
+    @cached_property
     def seen(self) -> Bools:
         """Which entries are observed, not masked."""
         return ~np.isnan(self.x)

@@ -10,6 +10,8 @@ import numpy as np
 from efemb.errors import ParameterError
 from efemb.types import Floats, Ints
 
+UNEVEN = 100.0  # times the smallest value: two of the seven digits of single precision
+
 
 @dataclass(frozen=True)
 class Bags:
@@ -30,10 +32,11 @@ class Bags:
     def contexts(self, bag: Floats) -> Floats:
         """(matrix[bag] - own[left_out]) @ vectors / scale."""
         vectors = bag[: self.matrix.shape[1]]  # members of a sum may use fewer slots than all
-        sums = (self.matrix.astype(bag.dtype) @ vectors)[self.bag]
+        dtype = bag.dtype if self.own is None else summing_dtype(self.matrix.data, bag.dtype)
+        sums = (self.matrix.astype(dtype) @ vectors)[self.bag]
         if self.own is not None and self.left_out is not None:
-            sums -= (self.own.astype(bag.dtype) @ vectors)[self.left_out]
-        return np.asarray(sums / self.scale.astype(bag.dtype)[:, None])
+            sums -= (self.own.astype(dtype) @ vectors)[self.left_out]
+        return np.asarray(sums / self.scale.astype(dtype)[:, None]).astype(bag.dtype, copy=False)
 
     def take(self, keep: Any) -> Bags:
         """The same bags for some of the terms."""
@@ -100,6 +103,16 @@ def stacked(found: list[Terms]) -> Terms:
         entity=np.concatenate([terms.entity for terms in found]),
         parts=(joined,),
     )
+
+
+def summing_dtype(values: Floats, dtype: Any) -> Any:
+    """Precision of sums of such member values that members are then taken out of.
+
+    A value far above the others takes their digits with it: then double.
+    """
+    size = np.abs(values[values != 0])
+    uneven = len(size) > 0 and bool(size.max() > UNEVEN * size.min())
+    return np.float64 if uneven else dtype
 
 
 def with_components(index: Ints, n_dims: int) -> Ints:

@@ -11,6 +11,8 @@ from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError
 from efemb.types import Floats, Ints
 
+_WAY = "efemb.aligned(data, vocabulary) of a Dataset and the model's vocabulary brings them there"
+
 
 def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     """The data over exactly the entities of `vocabulary`, in its order.
@@ -60,6 +62,16 @@ def _moved(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
     return matrix
 
 
+def check_entities(data: Dataset, known: Vocabulary | None, n_known: int) -> None:
+    """Refuse data whose entities are not the known ones in the same order."""
+    if data.n_entities != n_known:
+        way = "" if known is None or data.entities is None else f"; {_WAY}"
+        raise DataError(
+            f"the data have {data.n_entities:,} entities, the model has {n_known:,}{way}"
+        )
+    check_order(data, known)
+
+
 def check_order(data: Dataset, known: Vocabulary | None) -> None:
     """Refuse labelled data whose entities are not the known ones in the same order."""
     labels = data.entities
@@ -69,8 +81,7 @@ def check_order(data: Dataset, known: Vocabulary | None) -> None:
         if own not in known or known.index_of(own) != place:
             raise DataError(
                 f"the entities of the data are not those of the model in the same order: column "
-                f"{place} is {shorten(own)}, the model has {shorten(label)} there; "
-                "efemb.data.aligned(Dataset(X), model.fitted().vocabulary) sorts them"
+                f"{place} is {shorten(own)}, the model has {shorten(label)} there; {_WAY}"
             )
 
 

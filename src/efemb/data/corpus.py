@@ -107,8 +107,19 @@ class Corpus:
         """D: always 1."""
         return 1
 
+    @property
+    def shape(self) -> tuple[int]:
+        """(documents,): by this scikit-learn's splitters know that `corpus[index]` takes many."""
+        return (self.n_documents,)
+
     def __len__(self) -> int:
         return self.n_documents
+
+    def __getitem__(self, index: Any) -> Corpus:
+        """Documents by integers, booleans or a slice; the words of one are `document(i)`."""
+        return self.take(index[0] if isinstance(index, tuple) else index)
+
+    __iter__ = None  # else anything with __getitem__ passes for a list of documents
 
     def counts(self) -> NDArray[np.float64]:
         """How often each word occurs in this corpus, shape (N,)."""

@@ -116,12 +116,25 @@ class Dataset:
     def __len__(self) -> int:
         return self.n_rows
 
+    def __getitem__(self, index: Any) -> Dataset:
+        """Rows by integers, booleans or a slice, as scikit-learn's splitters ask for them."""
+        rows, *rest = index if isinstance(index, tuple) else (index,)
+        if rest not in ([], [Ellipsis]):
+            raise InputTypeError("data[...] takes rows; columns are chosen by take_entities")
+        return self.take_rows(rows)
+
+    __iter__ = None  # else anything with __getitem__ passes for a list of numbers
+
     def take_rows(self, index: ArrayLike | slice) -> Dataset:
-        """Dataset of the given rows (integers, booleans or a slice), in that order."""
+        """Dataset of the given rows (integers, booleans or a slice), in that order.
+
+        Where the labels have counts, these are counted anew: how many of the rows hold each.
+        """
         rows = _places(index, self.n_rows, "rows")
+        values = self.values[rows]
         return Dataset(
-            self.values[rows],
-            entities=self.entities,
+            values,
+            entities=counted(self.entities, values),
             positions=self.positions,
             row_labels=_at(self.row_labels, rows),
             users=_at(self.users, rows),
@@ -215,6 +228,14 @@ def _vocabulary(
     if len(known) != n_entities:
         raise DataError(f"there are {len(known)} labels, but {n_entities} entities")
     return known
+
+
+def counted(entities: Vocabulary | None, values: Any) -> Vocabulary | None:
+    """The labels; those that have counts get the numbers of rows that hold them in `values`."""
+    if entities is None or entities.counts is None or values.ndim != 2:
+        return entities
+    held = values.indices if is_sparse(values) else np.nonzero(np.nan_to_num(values))[1]
+    return entities.with_counts(np.bincount(held, minlength=len(entities)))
 
 
 def _at(array: Any, index: NDArray[np.int64]) -> Any:

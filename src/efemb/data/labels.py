@@ -7,7 +7,7 @@ import decimal
 import math
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,8 +41,10 @@ def canonical_label(value: object) -> Label | None:
     return _rare_label(value)
 
 
-def column_labels(values: Any) -> list[Any] | None:
+def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | None:
     """Names of the columns of a data frame; None where it has none, or only 0, 1, ...
+
+    Such numbers are names only where all of them are labels that a model knows.
 
     >>> column_labels([[1, 2]]) is None
     True
@@ -51,7 +53,9 @@ def column_labels(values: Any) -> list[Any] | None:
     if columns is None:
         return None
     labels = list(columns)
-    return None if labels == list(range(len(labels))) else labels
+    if labels == list(range(len(labels))) and not all(label in known for label in labels):
+        return None
+    return labels
 
 
 def _rare_label(value: object) -> Label | None:

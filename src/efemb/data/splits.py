@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb.data.dataset import Dataset
+from efemb.data.dataset import Dataset, counted
 from efemb.data.validation import generator
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
@@ -23,7 +23,7 @@ def split(
 
     `default_rng(seed).permutation(n)` orders the n rows (or entries, row by row); the first
     int(test * n) are test, the next int(validation * n) validation, the rest training. Each part
-    keeps the original order.
+    keeps the original order; counts of the labels are those of the part.
 
     Parameters
     ----------
@@ -91,8 +91,9 @@ def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
         matrix = data.values
         before = np.searchsorted(chosen, matrix.indptr)
         parts = (matrix.data[chosen], matrix.indices[chosen], before)
-        return data._replace(csr_array(parts, shape=matrix.shape))
+        kept: Any = csr_array(parts, shape=matrix.shape)
+        return data._replace(kept, entities=counted(data.entities, kept))
     values = np.full_like(data.values, np.nan)
     rows, columns = np.divmod(_observed(data)[chosen], data.n_entities)
     values[rows, columns] = data.values[rows, columns]
-    return data._replace(values)
+    return data._replace(values, entities=counted(data.entities, values))

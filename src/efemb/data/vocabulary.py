@@ -107,6 +107,14 @@ class Vocabulary:
         counts = None if self._counts is None else self._counts[index]
         return Vocabulary(self._labels[index], counts=counts)
 
+    def with_counts(self, counts: object) -> Vocabulary:
+        """The same labels, counted in other data."""
+        found = object.__new__(Vocabulary)
+        object.__setattr__(found, "_labels", self._labels)
+        object.__setattr__(found, "_codes", self._codes)
+        object.__setattr__(found, "_counts", _checked_counts(counts, len(self)))
+        return found
+
     def _find(self, label: object) -> int | None:
         try:
             known = canonical_label(label)

@@ -21,7 +21,7 @@ TILE_BYTES = 1 << 19  # inner products that stay near the core while they are us
 STRIP_TILES = 8  # tiles that one thread works on before it hands in a gradient of the bag sums
 MOST_STRIPS = 64  # about; longer strips where there would be more
 TAPER = 4  # a strip has at most this part of the tiles that are left
-COMPONENTS = 32  # of the strips' gradients, that one thread adds up at a time
+PART_ROWS = 256  # of the strips' gradients, that one thread adds up at a time
 DENSE = 0.03  # share of stored cells from which on their inner products are read from the tiles
 
 
@@ -42,12 +42,8 @@ def cell_terms(
     solver.gather_ahead()
     longest = max(work.rows.pitch, work.rows.size)  # of what is kept for each entity of a tile
     work.lay_out(*_strips(n_entities, TILE_BYTES // (longest * total.itemsize)))
-    n_strips, pool = len(work.g_rows), solver.pool
-    # A single thread takes all at once: a call costs as much as a small tile.
-    alone = [(0, n_strips)] if pool.n == 1 else list(pairwise(range(n_strips + 1)))
-    value += sum(pool.map(work.strips, alone))
-    pieces = cut(work.rows.size, COMPONENTS)
-    list(pool.map(work.add_up, pieces, work.g_rows.size))
+    value += sum(solver.pool.map(work.strips, work.shares_of_strips()))
+    list(solver.pool.map(work.add_up, cut(len(total), PART_ROWS), work.g_rows.size))
     entries.gradient.intercept += work.column
     entries.spread_bags(work.own_slope)
     return value
@@ -88,11 +84,20 @@ class _Tiles:
 
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
         """Edges of the tiles, and places of the first of each strip among them."""
-        self.edges, self.bounds = edges, bounds
-        self.g_rows = self.rows.unset(len(bounds) - 1)
+        self.edges, self.bounds, n_strips = edges, bounds, len(bounds) - 1
+        self.alone = self.fused and self.solver.pool.n == 1
+        self.g_rows = self.rows.unset(min(2, n_strips) if self.alone else n_strips)
+
+    def shares_of_strips(self) -> list[tuple[int, int]]:
+        """First and last of those worked on at once.
+
+        A single thread takes all: a call costs as much as a small tile.
+        """
+        n_strips = len(self.bounds) - 1
+        return [(0, n_strips)] if self.solver.pool.n == 1 else list(pairwise(range(n_strips + 1)))
 
     def strips(self, some: tuple[int, int]) -> float:
-        """Value of some strips; `g_rows` gets the gradient of the rows' vectors of each."""
+        """Value of some strips; `g_rows` gets the gradient of the rows' vectors."""
         if self.fused:
             return self._in_one_kernel(*some)
         return sum(self._step_by_step(i) for i in range(*some))
@@ -115,14 +120,15 @@ class _Tiles:
 
         room = self.rows.buffers(self.edges[1] - self.edges[0])
         given = (self.edges, self.bounds, self.given, room, self.g_rows)
-        return strips_of_cells(first, last, *given)
+        return strips_of_cells(first, last, *given, self.alone)
 
     def add_up(self, some: slice) -> None:
-        """Gradient of the bag sums, some of their components, from those of the strips."""
+        """Gradient of the bag sums of some rows, from those of the strips."""
         from efemb.kernels.cells import add_strips
 
+        parts = self.g_rows[:1] if self.alone else self.g_rows
         total, out = self.entries.block.total, self.entries.g_sums
-        add_strips(some.start, some.stop, self.g_rows, total, out)
+        add_strips(some.start, some.stop, parts, total, out)
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""

@@ -15,6 +15,7 @@ class RowVectors:
     """
 
     def __init__(self, Z: Floats, pool: Workers) -> None:
+        from efemb.kernels.cells import transpose
         from efemb.kernels.products import ROW_BYTES
 
         self.pool, self.dtype = pool, Z.dtype
@@ -23,7 +24,7 @@ class RowVectors:
         self.width = -(-self.n // unit) * unit
         self.pitch = (self.width // unit | 1) * unit  # an odd count fills the cache evenly
         self.transposed = pool.buffer("row vectors", (_whole(self.size), self.pitch), Z.dtype)
-        self.transposed[: self.size, : self.n] = Z.T
+        transpose(Z, self.transposed)
         self.transposed[:, self.n : self.width] = 0.0
         self.transposed[self.size :] = 0.0  # what lies there may be denormals, which are slow
 

@@ -16,13 +16,13 @@ from efemb.engine.initial import initial_parameters
 from efemb.engine.memory import check_memory
 from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
-from efemb.engine.precision import working_precision
+from efemb.engine.precision import scaled, working_precision
 from efemb.engine.resuming import Keeper, identity
 from efemb.engine.solver import Solver
 from efemb.engine.solvers import Setup, choose_solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.trainer import Result, Trainer
-from efemb.errors import ParameterError
+from efemb.errors import DataError, ParameterError
 from efemb.parameters import Parameters
 from efemb.spec import Spec
 from efemb.types import Floats
@@ -91,9 +91,11 @@ def fit_model(
     options.check()
     if lists is None:
         bound = spec.context.bind_weighted(data, sample_weight)
+        if isinstance(bound, EntityLists):
+            bound.check_reach()
     else:
         bound = EntityLists(data, lists)
-    written, spec = spec, replace(spec, context=kept(spec.context, bound))
+    written, spec = spec, scaled(replace(spec, context=kept(spec.context, bound)), data)
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
     if planned and options.batch_size not in ("auto", None):
@@ -116,6 +118,7 @@ def fit_model(
     with workers(options.n_jobs) as pool:
         setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
         split = _split(bound, validation, sample_weight, setup, options, rng)
+        _check_observed(split.solver)
         begin = initial_parameters(space, split.bound, split.solver.row_weight, rng)
         if start is not None:
             begin = space.checked(start)
@@ -146,6 +149,14 @@ def _split(
     if setup.name != "windows" if automatic else options.early_stopping:
         return hold_out(bound, options.validation_fraction, sample_weight, setup, rng)
     return no_split(bound, sample_weight, setup)
+
+
+def _check_observed(solver: Solver[Any]) -> None:
+    if not solver.n_observed > 0:
+        raise DataError(
+            "no observation counts: all are missing, without a partner, or of weight 0 "
+            "(sample_weight, or zeros=All(0) where everything is 0)"
+        )
 
 
 def _trainer(

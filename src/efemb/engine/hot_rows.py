@@ -48,7 +48,7 @@ class Slots:
     """As many slots as threads, and a lock for what they do together."""
 
     def __init__(self, n: int) -> None:
-        self.lock = threading.Lock()
+        self.n, self.lock = n, threading.Lock()
         self.free: SimpleQueue[int] = SimpleQueue()
         for slot in range(n):
             self.free.put(slot)

@@ -6,7 +6,10 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+_AT_ONCE: ContextVar[bool] = ContextVar("at_once", default=False)
 
 
 class StopFlag:
@@ -20,7 +23,7 @@ class StopFlag:
 def stop_on_interrupt() -> Iterator[StopFlag]:
     """Turn SIGINT into a flag while the block runs (main thread only)."""
     flag = StopFlag()
-    if threading.current_thread() is not threading.main_thread():
+    if _AT_ONCE.get() or threading.current_thread() is not threading.main_thread():
         yield flag
         return
 
@@ -34,3 +37,13 @@ def stop_on_interrupt() -> Iterator[StopFlag]:
         yield flag
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def interrupt_at_once() -> Iterator[None]:
+    """Let the first Ctrl-C end the block: among many fits, one cut short would pass for whole."""
+    before = _AT_ONCE.set(True)
+    try:
+        yield
+    finally:
+        _AT_ONCE.reset(before)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from efemb.contexts.base import BoundContext
-from efemb.contexts.entity_lists import EntityLists, Lists
-from efemb.engine.blocks import Workers, cut
+from efemb.contexts.entity_lists import EntityLists
+from efemb.engine.blocks import cut
+from efemb.engine.shifted import Shifted
 from efemb.engine.solver import Solver
 from efemb.engine.space import ParameterSpace
 from efemb.errors import ParameterError
@@ -16,13 +15,10 @@ from efemb.families import Gaussian
 from efemb.links import Identity
 from efemb.priors import Normal
 from efemb.spec import Spec
-from efemb.types import Bools, Floats, Ints
+from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
 
-if TYPE_CHECKING:
-    from efemb.data.dataset import Dataset
-
-BLOCK_ENTITIES, BLOCK_ROWS = 256, 64
+BLOCK_ENTITIES = 256
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
@@ -84,7 +80,7 @@ class MomentsSolver(Solver[EntityLists]):
         """Gram matrices and cross products of every entity."""
         self.gram = np.empty(self.place[-1], dtype=self.dtype)
         self.cross = np.empty(len(self.members) + self.bound.n_entities, dtype=self.dtype)
-        shifted = _Shifted(self.bound, self.pool)
+        shifted = Shifted(self.bound, self.pool)
         pieces = cut(self.bound.n_entities, BLOCK_ENTITIES)
         results = self.pool.map(lambda piece: self._gram_of(piece, shifted), pieces)
         self.squares, self.total_weight = 0.0, 0.0
@@ -93,26 +89,29 @@ class MomentsSolver(Solver[EntityLists]):
             self.total_weight += weight
         self.n_observed = self.total_weight
 
-    def _gram_of(self, piece: slice, shifted: _Shifted) -> tuple[float, float]:
+    def _gram_of(self, piece: slice, shifted: Shifted) -> tuple[float, float]:
         squares = total = 0.0
         alike = shifted.x_seen is None and bool((self.row_weight == 1).all())
         alike = alike and self.spec.zeros.weight == 1.0
         for n in range(piece.start, piece.stop):
             x = shifted.x[n]
-            weight = self.row_weight * shifted.observed(n)
-            if self.spec.zeros.weight != 1.0:
-                weight = np.where(x == 0, weight * self.spec.zeros.weight, weight)
             size = self.ptr[n + 1] - self.ptr[n]
             design = self.pool.buffer("design", (size + 1, self.n_rows), np.float64)
             shifted.fill(n, design[:-1])
             design[-1] = 1.0 if self.spec.intercept else 0.0
             # The product of a matrix with its own transpose takes half the time.
+            weight = self.row_weight if alike else self._weight(x, shifted.observed(n))
             weighted = design if alike else design * weight
             self.gram[self.place[n] : self.place[n + 1]] = (weighted @ design.T).ravel()
             self.cross[self.ptr[n] + n : self.ptr[n + 1] + n + 1] = weighted @ x
             squares += float(weight @ (x * x))
             total += float(weight.sum())
         return squares, total
+
+    def _weight(self, x: Floats, observed: Floats) -> Floats:
+        """Weights of the observations of one entity."""
+        weight = self.row_weight * observed
+        return np.where(x == 0, weight * self.spec.zeros.weight, weight)
 
     def value_and_gradient(
         self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
@@ -173,74 +172,3 @@ class MomentsSolver(Solver[EntityLists]):
         constant = float(self.family.log_base_measure(np.zeros(1))[0])
         squares = self.squares - fit
         return -0.5 * squares / self.variance + constant * self.total_weight
-
-
-class _Shifted:
-    """Columns of the data at every offset, zero where nothing is observed."""
-
-    def __init__(self, bound: EntityLists, pool: Workers) -> None:
-        self.bound = bound
-        self.columns, self.seen = _columns(bound.data, pool)
-        self.x, self.x_seen = self.columns, self.seen
-        if bound.targets is not bound.data:
-            self.x, self.x_seen = _columns(bound.targets, pool)
-        self.cache: dict[int, tuple[Floats, Floats | None]] = {}
-        for offset in np.unique(np.concatenate([part.offset for part in bound.lists])):
-            self.cache[int(offset)] = self._shift(int(offset))
-
-    def _shift(self, offset: int) -> tuple[Floats, Floats | None]:
-        if offset == 0:
-            return self.columns, None if self.seen is None else self.seen.astype(np.float64)
-        source, inside = self.bound.source_rows(np.arange(self.bound.n_rows), offset)
-        known = inside.astype(np.float64) * (1.0 if self.seen is None else self.seen[:, source])
-        known = np.broadcast_to(known, self.columns.shape)
-        return self.columns[:, source] * known, known
-
-    def observed(self, n: int) -> Floats:
-        """1 where x_n is observed."""
-        if self.x_seen is None:
-            return np.ones(self.columns.shape[1])
-        return np.asarray(self.x_seen[n], dtype=np.float64)
-
-    def fill(self, n: int, out: Floats) -> None:
-        """Scaled member values of entity n, part after part (members, rows)."""
-        start = 0
-        for part in self.bound.lists:
-            stop = start + int(part.ptr[n + 1] - part.ptr[n])
-            self._fill_part(part, n, out[start:stop])
-            start = stop
-
-    def _fill_part(self, part: Lists, n: int, values: Floats) -> None:
-        edges = slice(part.ptr[n], part.ptr[n + 1])
-        members, offsets = part.members[edges], part.offset[edges]
-        count = np.zeros(self.columns.shape[1])
-        for offset in np.unique(offsets):
-            mine = np.flatnonzero(offsets == offset)
-            shifted, known = self.cache[int(offset)]
-            if len(mine) == len(members):
-                np.take(shifted, members, axis=0, out=values, mode="clip")  # "raise" would copy
-            else:
-                values[mine] = shifted[members[mine]]
-            count += len(mine) if known is None else known[members[mine]].sum(axis=0)
-        if part.binary:
-            np.not_equal(values, 0, out=values)
-        if part.scale != "none":
-            scale = count if part.scale == "items" else values.sum(axis=0)
-            values /= np.where(scale > 0, scale, 1.0)
-
-
-def _columns(data: Dataset, pool: Workers) -> tuple[Floats, Bools | None]:
-    """Columns as contiguous rows, 0 where missing, and what is observed (None: everything)."""
-    dense = data.values.toarray() if data.is_sparse else data.values
-    raw = dense.reshape(data.n_rows, data.n_entities)
-    columns = np.empty((data.n_entities, data.n_rows))
-
-    def transpose(rows: slice) -> None:
-        columns[:, rows] = raw[rows].T
-
-    list(pool.map(transpose, cut(data.n_rows, BLOCK_ROWS)))  # at once they would miss the cache
-    seen = ~np.isnan(columns)
-    if seen.all():
-        return columns, None
-    columns[~seen] = 0.0
-    return columns, seen

@@ -1,11 +1,13 @@
-"""Precision: data that single precision cannot fit are fitted in double precision."""
+"""Precision: numbers of any size are fitted alike, in double precision where single fails."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.contexts.basket import Basket
 from efemb.contexts.window import Window
 from efemb.engine.blocks import cut
 from efemb.spec import Spec
@@ -17,6 +19,7 @@ BLOCK_ROWS = 64  # copies of so many stay near the core
 FAR_MEAN = 30.0  # deviations between zero and a mean
 # Gradients are sums of squares over the rows; they are squared and added up once more.
 LARGE_SQUARES = 1e14
+OUTWEIGHS = 3e4  # times the rest of its row: taken out of the sum, it leaves three digits of that
 
 
 def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any:
@@ -24,16 +27,44 @@ def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any
 
     Solver `moments`: a Gram matrix holds squares of the mean beside squares of the deviation, of
     which rounding leaves nothing once the mean is some hundred deviations away from zero. Any
-    solver: squares of gradients of large values overflow. Counts do neither: they are scaled.
+    solver: squares of gradients of large values overflow. Counts do neither: they are scaled; but
+    an entry takes itself out of the sum of its basket, and a very large one leaves nothing of it.
     """
-    text = isinstance(spec.context, Window)
-    if np.dtype(dtype) == np.float64 or spec.family.normalized_score or text:
+    if np.dtype(dtype) == np.float64 or isinstance(spec.context, Window):
+        return np.dtype(dtype)
+    if isinstance(spec.context, Basket) and not spec.context.binary and _outweighs(data):
+        return np.dtype(np.float64)
+    if spec.family.normalized_score:
         return np.dtype(dtype)
     mean, square, most = _moments(data)
     # mean^2 > FAR_MEAN^2 (square - mean^2)
     far = solver == "moments" and bool(((1.0 + FAR_MEAN**-2.0) * mean**2 > square).any())
     large = most**2 * data.n_rows > LARGE_SQUARES
     return np.dtype(np.float64 if far or large else dtype)
+
+
+def scaled(spec: Spec, data: Dataset) -> Spec:
+    """The model with a dispersion, where one is to be learned, that starts at that of the data."""
+    if not spec.family.learns or isinstance(spec.context, Window):
+        return spec
+    mean, square, _ = _moments(data)
+    spread = float(np.maximum(square - mean**2, 0.0).mean())
+    return replace(spec, family=spec.family.scaled_to(spread)) if spread > 0 else spec
+
+
+def _outweighs(data: Dataset) -> bool:
+    """Whether an entry is so much larger than all others of its row."""
+    from scipy.sparse import csr_array
+
+    if data.n_dims > 1:  # those sums are made in double precision anyway
+        return False
+    stored = data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
+    size = np.abs(stored.data.astype(np.float64))
+    if len(size) == 0 or size.max() <= OUTWEIGHS * size.min():
+        return False
+    row = np.repeat(np.arange(data.n_rows), np.diff(stored.indptr))
+    rest = np.bincount(row, size, data.n_rows)[row] - size
+    return bool(((rest > 0) & (size > OUTWEIGHS * rest)).any())
 
 
 def _moments(data: Dataset) -> tuple[Any, Any, float]:

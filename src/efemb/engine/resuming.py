@@ -135,7 +135,7 @@ class Keeper:
         trainer.iteration, trainer.history = saved["iteration"], list(saved["history"])
         trainer.started = time.perf_counter() - saved["seconds"]
         trainer.rng.bit_generator.state = saved["rng"]
-        trainer.family = saved["family"]
+        trainer.family = saved["family"].scaled_to(trainer.solver.spec.family.scale)
         trainer.solver.set_family(trainer.family)
         trainer.stopper.restore(saved["stopper"])
         best = saved["best"]

@@ -1,35 +1,17 @@
-"""Streams: a text cut into chunks, and what the kernels need for each of them."""
+"""Streams: what the kernels need for each chunk of a text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from efemb.contexts.window import WindowBags
+from efemb.engine.chunks import Chunk, Chunks
 from efemb.spec import Spec
 from efemb.tree import Huffman
-from efemb.types import Floats, Ints
+from efemb.types import Floats
 from efemb.zeros import Hierarchical, NegativeSampling, probabilities
-
-# A chunk is so long that copies of busy rows cost nothing beside it, but not much of the text.
-CHUNK_TOKENS, LEAST_TOKENS, CHUNKS = 131_072, 4_096, 128
-LONGEST = 8_192  # longer documents are cut: windows at a cut lose their other side
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some consecutive documents (or pieces of one): places in the text and a seed."""
-
-    cuts: Ints
-    seed: int
-
-    @property
-    def n_tokens(self) -> int:
-        """Tokens of the chunk, before any are left out."""
-        return int(self.cuts[-1] - self.cuts[0])
 
 
 class Streams:
@@ -56,8 +38,7 @@ class Streams:
             with np.errstate(divide="ignore"):
                 ratio = self.subsample * self.counts.sum() / self.counts
             self.chance = np.minimum(np.sqrt(ratio) + ratio, 1.0)
-        self.cuts = _pieces(self.corpus.starts)
-        self.edges = _groups(self.cuts)
+        self.chunks = Chunks(self.corpus.starts)
 
     def visits(self, *, pairs: bool) -> tuple[Floats, Floats]:
         """Expected visits of each row of the predicting and of the summed vectors in a pass.
@@ -77,23 +58,14 @@ class Streams:
         others = counts.sum() - counts if self.distinct else counts.sum()
         return counts + self.n * self.share * others, members
 
-    def chunks(self, rng: np.random.Generator) -> list[Chunk]:
-        """The chunks of one pass in random order."""
-        seeds = rng.integers(2**63, size=len(self.edges) - 1)
-        found = [
-            Chunk(self.cuts[a : b + 1], int(seed))
-            for (a, b), seed in zip(pairwise(self.edges), seeds, strict=True)
-        ]
-        return [found[i] for i in rng.permutation(len(found))]
-
     def draw(self, chunk: Chunk) -> tuple[Any, ...]:
         """(tokens, starts, ptr, rows, labels) of a chunk."""
         from efemb.kernels import streams
         from efemb.kernels.windows import AHEAD
 
         state = np.array([chunk.seed], np.uint64)
-        tokens = np.array(self.corpus.tokens[chunk.cuts[0] : chunk.cuts[-1]])
-        starts = (chunk.cuts - chunk.cuts[0]).astype(np.int64)
+        tokens, starts = np.empty(chunk.n_tokens, np.int32), chunk.starts
+        streams.gather(self.corpus.tokens, chunk.first, starts, tokens)
         if self.subsample is not None:
             out, ends = np.empty_like(tokens), np.empty_like(starts)
             streams.thin(tokens, starts, self.chance, state, out, ends)
@@ -111,22 +83,3 @@ class Streams:
             noise = (self.n, self.table, self.distinct, state)
             streams.negative_outputs(tokens, *noise, ptr, rows, labels)
         return tokens, starts, ptr, rows, labels
-
-
-def _pieces(starts: Ints) -> Ints:
-    """Starts of the documents, long ones cut into pieces.
-
-    >>> _pieces(np.array([0, 3, 20_000])).tolist()
-    [0, 3, 8195, 16387, 20000]
-    """
-    if (np.diff(starts) <= LONGEST).all():
-        return starts
-    parts = [np.arange(a, b, LONGEST) for a, b in pairwise(starts.tolist()) if b > a]
-    return np.concatenate([*parts, starts[-1:]])
-
-
-def _groups(cuts: Ints) -> Ints:
-    """Places of `cuts` that start a chunk."""
-    size = min(CHUNK_TOKENS, max(LEAST_TOKENS, int(cuts[-1]) // CHUNKS))
-    wanted = np.arange(0, cuts[-1], size)
-    return np.unique(np.append(np.searchsorted(cuts, wanted), len(cuts) - 1))

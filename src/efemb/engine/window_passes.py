@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.engine.chunks import Chunk
 from efemb.engine.hot_rows import HotRows, Slots, busiest
 from efemb.engine.optimizers import SGD, Adagrad, FirstOrder, OptimizerState
 from efemb.engine.space import ParameterSpace
-from efemb.engine.streams import Chunk, Streams
+from efemb.engine.streams import Streams
 from efemb.errors import DivergenceError, ParameterError
 from efemb.parameters import Parameters
 from efemb.types import Floats
@@ -49,7 +50,6 @@ class WindowPasses:
         self.solver, self.space, self.optimizer = solver, space, optimizer
         self.n_passes, self.done, self.deterministic = n_passes, 0, deterministic
         self.streams = Streams(solver.bound, solver.spec)
-        self.theta = theta
         self._fill(theta)
         if state is not None and state.optimizer == repr(optimizer):
             self._restore(state)
@@ -116,16 +116,16 @@ class WindowPasses:
             outputs = outputs + members
         self.target[:, self.width + column] = first / np.maximum(outputs, 1.0)
 
-    def _read(self) -> Parameters:
-        """The parameters in the tables."""
+    def _read(self) -> None:
+        """Let the parameters follow the tables, in place: fresh memory would cost as much again."""
         from efemb.kernels.windows import BIAS
 
-        target, bag = (table[:, : self.k].copy() for table in (self.target, self.bag))
-        rho, alpha = (bag, target) if self.solver.spec.combine.reverse else (target, bag)
-        intercept = None
-        if self.theta.intercept is not None:
-            intercept = self.target[:, self.width + BIAS].copy()
-        return Parameters(rho, rho if self.bag is self.target else alpha, intercept)
+        tables = (self.target, self.bag)
+        rho, alpha = reversed(tables) if self.solver.spec.combine.reverse else tables
+        self.parameters.rho[...] = rho[:, : self.k]
+        self.parameters.alpha[...] = alpha[:, : self.k]
+        if self.parameters.intercept is not None:
+            self.parameters.intercept[...] = self.target[:, self.width + BIAS]
 
     def state(self) -> OptimizerState:
         """Where the optimiser stands."""
@@ -148,7 +148,7 @@ class WindowPasses:
 
     def one_pass(self, rng: np.random.Generator, watch: Callable[[float], bool]) -> float:
         """Step on every token until `watch(part done)` is true; returns the estimate of L."""
-        chunks = self.streams.chunks(rng)
+        chunks = self.streams.chunks.drawn(rng, self.slots.n)
         n_tokens = sum(chunk.n_tokens for chunk in chunks)
         value = seen = 0.0
         for found, chunk in zip(self._run(chunks, n_tokens), chunks, strict=False):
@@ -163,7 +163,7 @@ class WindowPasses:
                 self.stopped = True
                 break
         self.done += 1
-        self.parameters = self._read()
+        self._read()
         return value * n_tokens / max(seen, 1.0) + self.space.log_prior(self.parameters)
 
     stopped = False

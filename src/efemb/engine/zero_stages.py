@@ -170,13 +170,15 @@ class SampledStage(SteppedStage):
         self, Z: Floats, row_weight: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
         """Inner products, slopes, and what they are to rows and to entities."""
+        from efemb.kernels.cells import transpose
+
         column = np.zeros_like(self.intercept)
         rows = RowVectors(Z, self.pool)
         E = rows.inner_products(self.target)
         value = self.slopes(E, self.intercept, self.weight, row_weight, column)
         (g_rows,) = rows.unset()
         rows.slopes_to_rows(E, self.target, g_rows)
-        g_context[:] = g_rows[:, : len(Z)].T
+        transpose(g_rows[:, : len(Z)], g_context)
         found = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
         return value, (found.copy(), column)
 

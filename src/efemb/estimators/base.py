@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb.combine import Combine
@@ -49,7 +49,7 @@ KINDS: dict[str, type[Ingredient]] = {
 
 
 @dataclass(eq=False, repr=False)
-class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     """What every embedding shares; models say in `_spec` which ingredients they are made of."""
 
     n_components: int = 10
@@ -122,6 +122,8 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
             start = self._start() if self.warm_start and hasattr(self, "parameters_") else None
             found = self._prepared(X, positions, sample_weight, validation, reset=True)
             data, weight, held, report = found
+            if start is not None:
+                checking.check_same_entities(data.entities, before["vocabulary_"])
             spec = self._spec()
             fit = fit_model(
                 spec,
@@ -247,6 +249,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _keep(self, fit: Fit, spec: Spec, data: Any, report: dict[str, Any]) -> None:
         result = fit.result
+        checking.still(result.parameters.rho, report)
         self.parameters_ = result.parameters
         self.embedding_ = result.parameters.rho
         self.context_ = result.parameters.alpha
@@ -257,7 +260,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.n_iter_, self.best_iter_ = result.n_iter, result.best_iter
         self.converged_ = result.converged
         self.solver_, self.gradient_ = fit.solver, fit.gradient
-        self.report_ = {**report, "held_out": fit.held_out}
+        self.report_ = {**report, "held_out": fit.held_out, "interrupted": result.interrupted}
         self.vocabulary_ = data.entities
         self.positions_ = getattr(data, "positions", None)
         self._lists, self._n_slots = fit.lists, fit.n_slots

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.types import Bools, Floats
 
 MOST_COMPONENTS = 65_536
+ROUNDING = 1e-5  # of the longest vector: what a solver leaves that stops before 0
 
 
 def check_components(n_components: Any) -> int:
@@ -22,6 +24,16 @@ def check_components(n_components: Any) -> int:
             f"n_components must lie between 1 and {MOST_COMPONENTS:,}, got {n_components}"
         )
     return int(n_components)
+
+
+def check_same_entities(labels: Vocabulary | None, known: Vocabulary | None) -> None:
+    """A fit that goes on from vectors needs the entities they belong to, in the same order."""
+    if labels is not None and known is not None and labels != known:
+        raise DataError(
+            "warm_start goes on from the vectors of the last fit, but the data have other "
+            "entities, or in another order: efemb.aligned(Dataset(X), model.vocabulary_) "
+            "sorts them, partial_fit takes new ones, and warm_start=False begins anew"
+        )
 
 
 def check_shape(data: Dataset) -> None:
@@ -57,9 +69,19 @@ def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = T
     report["constant_entities"] = constant.tolist()
     never = np.flatnonzero(np.isnan(low).any(axis=1))
     if len(never) and complete:
+        first = never[0] if data.entities is None else shorten(data.entities[never[0]])
         raise DataError(
-            f"{len(never):,} entities have no observed value (first: {never[0]}); drop them"
+            f"{len(never):,} entities have no observed value (first: {first}); leave out such "
+            "columns, for instance with data.take_entities(...) of a Dataset"
         )
+
+
+def still(rho: Floats, report: dict[str, Any]) -> None:
+    """Make vectors of what never varies exactly zero: rounding errors, too, have a direction."""
+    constant = np.array(report.get("constant_entities", ()), dtype=np.int64)
+    if len(constant) and constant[-1] < len(rho):  # fewer vectors than entities are shared ones
+        sizes = np.abs(rho).reshape(len(rho), -1).max(axis=1)
+        rho[constant[sizes[constant] < ROUNDING * sizes.max()]] = 0.0
 
 
 def _extremes(flat: Floats) -> tuple[Floats, Floats]:
@@ -74,19 +96,35 @@ def drop_empty_rows(
 
     Validation entries of the same rows are dropped with them: they have no context.
     """
-    if data.is_sparse:
-        filled = np.diff(data.values.indptr) > 0
-    else:
-        flat = data.values.reshape(data.n_rows, -1)
-        filled = (np.nan_to_num(flat) != 0).any(axis=1)
+    sparse = data.is_sparse
+    filled = np.diff(data.values.indptr) > 0 if sparse else (_flat(data) != 0).any(axis=1)
     report["empty_rows_dropped"] = int((~filled).sum())
     if filled.all():
         return data, weight, held
     if not filled.any():
         raise DataError("every row is empty: there is nothing to learn from")
-    if held is not None and held.n_rows == data.n_rows:
+    if held is not None and held.shape == data.shape and not _share_entries(data, held):
         held = held.take_rows(filled)
-    return data.take_rows(filled), None if weight is None else weight[filled], held
+    kept = data.take_rows(filled)
+    # Empty rows hold no entity: what is known of the counts stays true.
+    kept = kept._replace(kept.values, entities=data.entities)
+    return kept, None if weight is None else weight[filled], held
+
+
+def _share_entries(data: Dataset, held: Dataset) -> bool:
+    """Whether both have a value in the same cell: then they are about different rows."""
+    from scipy.sparse import csr_array
+
+    one, two = (
+        csr_array(part.values if part.is_sparse else _flat(part)).astype(bool)
+        for part in (data, held)
+    )
+    return bool(one.multiply(two).nnz)
+
+
+def _flat(data: Dataset) -> Floats:
+    """Values as a matrix, 0 where missing."""
+    return np.asarray(np.nan_to_num(data.values.reshape(data.n_rows, -1)))
 
 
 def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:

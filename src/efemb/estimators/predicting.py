@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +17,7 @@ from efemb.contexts.entity_lists import EntityLists, Lists
 from efemb.contexts.window import WindowBags
 from efemb.domains import check_sample_weight
 from efemb.engine.blocks import workers
+from efemb.engine.precision import scaled
 from efemb.engine.solvers import choose_solver, make_solver
 from efemb.engine.space import ParameterSpace
 from efemb.engine.views import profile_objective
@@ -36,7 +38,8 @@ def _has_labels(estimator: Any) -> bool:
     return getattr(estimator, "vocabulary_", None) is not None
 
 
-class Predictions(Queries):
+# `set_output` wraps `transform` only where the class that defines it is a TransformerMixin.
+class Predictions(Queries, TransformerMixin):
     """Methods of a fitted estimator; `BaseEmbedding` gives it data and ingredients."""
 
     solver: str
@@ -68,19 +71,21 @@ class Predictions(Queries):
 
     def _with_kept(self, spec: Spec) -> Spec:
         """The model with the lists that its fit found in a sum of contexts."""
-        kept = self._kept_context
+        kept = getattr(self, "_kept_context", None)
         return spec if kept is None else replace(spec, context=kept)
 
     def _bind(self, X: Any) -> tuple[Spec, BoundContext, Vectors]:
         check_is_fitted(self, "parameters_")
         data = self._read(X, reset=False)
         spec = self._fitted_spec()
-        if self._lists is not None:
-            bound: BoundContext = EntityLists(data, self._lists)
-        else:
-            bound = spec.context.bind(data)
+        bound = self._bound(spec, data)
         space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, self._k())
         return spec, bound, space.vectors(self.parameters_)
+
+    def _bound(self, spec: Spec, data: Any) -> BoundContext:
+        """The contexts of data; after a fit, by the lists that it found."""
+        lists = getattr(self, "_lists", None)
+        return spec.context.bind(data) if lists is None else EntityLists(data, lists)
 
     def _k(self) -> int:
         return int(self.embedding_.shape[1])
@@ -147,11 +152,16 @@ class Predictions(Queries):
         """Value and gradient of the full objective at any parameters, in float64.
 
         The gradient is with respect to the unconstrained parameters: the logarithms where the
-        vectors are positive.
+        vectors are positive. Neighbours are those of the fit, if there was one; with `positions`,
+        or before a fit, those of X.
         """
         data = self._read(X, reset=False, positions=positions)
-        spec = self._spec()
-        bound = spec.context.bind(data)
+        spec = scaled(self._spec(), data)
+        if positions is None:
+            spec = self._with_kept(spec)
+            bound = self._bound(spec, data)
+        else:
+            bound = spec.context.bind(data)
         k = int(np.shape(parameters.rho)[1])
         space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, k)
         checked = space.checked(parameters)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
-from efemb.data.aligning import check_order
+from efemb.data.aligning import check_entities
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.labels import column_labels
@@ -20,8 +20,8 @@ _LONGEST = 500  # characters of a message
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     """Return X as a Dataset; with `reset`, remember its number of features and their names."""
-    if not reset and _labelled_otherwise(estimator) and column_labels(X) is not None:
-        X = Dataset(X)
+    if not reset:
+        X = _by_labels(estimator, X)
     if isinstance(X, Dataset):
         data = _remember(estimator, X, reset)
     else:
@@ -35,10 +35,17 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     return data if positions is None else _changed(data, data.values, positions)
 
 
-def _labelled_otherwise(estimator: Any) -> bool:
-    """Whether there are labels that scikit-learn, which compares names, knows nothing of."""
-    named = hasattr(estimator, "feature_names_in_")
-    return not named and getattr(estimator, "vocabulary_", None) is not None
+def _by_labels(estimator: Any, X: Any) -> Any:
+    """X, as a Dataset where it has labels to compare that scikit-learn knows nothing of.
+
+    scikit-learn only compares text with the names of a frame that it was fitted to.
+    """
+    known = getattr(estimator, "vocabulary_", None)
+    labels = None if known is None else column_labels(X, known)
+    if labels is None:
+        return X
+    text = all(isinstance(label, str) for label in labels)
+    return X if text and hasattr(estimator, "feature_names_in_") else Dataset(X, entities=labels)
 
 
 def _refuse_text(estimator: Any, X: Any) -> None:
@@ -125,11 +132,8 @@ def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
         estimator.n_features_in_ = data.n_entities
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
-    elif known is not None and known != data.n_entities:
-        raise DataError(
-            f"X has {data.n_entities} features, but {type(estimator).__name__} was fitted with "
-            f"{known} features"
-        )
-    if not reset:
-        check_order(data, getattr(estimator, "vocabulary_", None))
+    else:
+        vocabulary = getattr(estimator, "vocabulary_", None)
+        size = data.n_entities if known is None else known
+        check_entities(data, vocabulary, size)
     return data

@@ -16,6 +16,7 @@ from efemb.evaluation.pairing import Difference, check_same_entries, differences
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
 from efemb.evaluation.scores import By, Score
+from efemb.families import Poisson
 from efemb.nearest import checked_number
 from efemb.table import Table
 
@@ -207,10 +208,14 @@ def popularity_beside(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
     from efemb.baselines import Popularity
 
     data = as_dataset(X)
-    ordered, _ = in_order(as_dataset(train), data.entities)
+    ordered, _ = in_order(as_dataset(train, data.entities), data.entities)
     if model is None:
         return Popularity().fit(ordered), data
     # `efemb compare` asks before the fit.
     family = model._spec().family if hasattr(model, "_spec") else family_of(model)
-    rival = Popularity("auto" if family.normalized_score else "gaussian")
-    return rival.fit(possible(model, ordered, family)), possible(model, data, family)
+    past = possible(model, ordered, family)
+    stored = past.values.data if past.is_sparse else past.values
+    # Quantities between counts (kilograms), which the model takes, are still no real data.
+    counts = "poisson" if Poisson.support.broken_by(stored).any() else "auto"
+    rival = Popularity(counts if family.normalized_score else "gaussian")
+    return rival.fit(past), possible(model, data, family)

@@ -12,10 +12,10 @@ from efemb.types import Floats, Ints
 
 
 def stored_entries(data: Dataset) -> tuple[Any, Ints]:
-    """The non-zero entries of scalar data as a csr_array, and the row of each."""
+    """The non-zero entries of scalar data as a csr_array, and the row of each; NaN is none."""
     from scipy.sparse import csr_array
 
-    matrix = data.values if data.is_sparse else csr_array(data.values)
+    matrix = data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
     return matrix, np.repeat(np.arange(data.n_rows), np.diff(matrix.indptr))
 
 

@@ -87,7 +87,8 @@ def held_out_words(
             block = bound.scored_block(part, reverse=spec.combine.reverse)
             entries = Entries.leave_one_out(block, bound.n_context_vectors)
             known = entries.known()
-            skipped += len(entries.x) - len(known.x)
+            # Alone in its document, a word of a reverse model is in no pair at all.
+            skipped += len(part) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
             if len(known.x):
                 found.append(_scores(spec, bound, vectors, known, n_candidates, rng))
             advance(len(part))

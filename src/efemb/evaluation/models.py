@@ -13,6 +13,7 @@ from efemb.contexts.window import Window
 from efemb.data.aligning import in_order
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
+from efemb.data.labels import column_labels
 from efemb.data.readers.matrix import read_matrix
 from efemb.data.vocabulary import Vocabulary
 from efemb.domains import binarized, check_not_negative, check_support
@@ -43,8 +44,9 @@ class Judged:
             raise ParameterError(
                 "text has no rows x entities: score it with efemb.evaluation.held_out_words"
             )
-        given = possible(model, as_dataset(X), family)
-        return cls(model, family, given, *in_order(given, vocabulary_of(model)))
+        known = vocabulary_of(model)
+        given = possible(model, as_dataset(X, known), family)
+        return cls(model, family, given, *in_order(given, known))
 
     @property
     def by_shares(self) -> bool:
@@ -89,9 +91,14 @@ class Judged:
         return entity if self.code is None else self.code[entity]
 
 
-def as_dataset(X: Any) -> Dataset:
-    """X as it is, or read; the columns of a frame label its entities."""
-    return X if isinstance(X, Dataset) else read_matrix(X)
+def as_dataset(X: Any, known: Vocabulary | None = None) -> Dataset:
+    """X as it is, or read; the columns of a frame label its entities unless they only count."""
+    if isinstance(X, Dataset):
+        return X
+    data = read_matrix(X)
+    if hasattr(X, "columns") and column_labels(X, known or ()) is None:
+        return data._replace(data.values, entities=None)
+    return data
 
 
 def possible(model: Any, data: Dataset, family: Family) -> Dataset:

@@ -105,7 +105,9 @@ def leave_fold_out(
     `default_rng(seed).permutation(N)`, cut into `folds` parts of (nearly) equal size, makes the
     folds. To predict one, its columns become NaN: they are no one's context. What then has an empty
     context is predicted by the intercept (or 0) and counted (`Predictions.n_empty`); the sizes of
-    the shrunken contexts are in `Predictions.context_sizes()`.
+    the shrunken contexts are in `Predictions.context_sizes()`. A hidden value adds nothing to a
+    context, as 0 would: data whose means are far from 0 (raw fluorescence) must be centred, or
+    differenced, before the fit, else all that this measures is how far they are.
 
     Parameters
     ----------
@@ -155,7 +157,7 @@ def fold_members(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
 def _held(judged: Judged, entries: Any) -> Dataset:
     """The held-out entries, their entities in the order of the user's X."""
     given = judged.given
-    held, _ = in_order(as_dataset(entries), given.entities)
+    held, _ = in_order(as_dataset(entries, given.entities), given.entities)
     if held.shape != given.shape:
         raise DataError(f"entries has shape {held.shape}, but X has {given.shape}")
     return possible(judged.model, held, judged.family)

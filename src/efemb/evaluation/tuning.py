@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from efemb.data.readers.progress import progress_bar
+from efemb.engine.interrupt import interrupt_at_once
 from efemb.errors import DivergenceError, InputTypeError, ParameterError
 from efemb.evaluation.comparing import Protocol, named_models, protocol_of, side_by_side
 from efemb.evaluation.predictions import Predictions
@@ -98,7 +99,8 @@ def _fit(model: Any, chosen: Mapping[str, Any], train: Any, validation: Any) -> 
     copy = clone(model).set_params(**{name: clone(v, safe=False) for name, v in chosen.items()})
     extra = {} if validation is None else {"validation": validation}
     try:
-        return copy.fit(train, **extra)
+        with interrupt_at_once():
+            return copy.fit(train, **extra)
     except DivergenceError:
         return None
 

@@ -15,6 +15,8 @@ from efemb.nearest import unit_rows
 from efemb.table import Table
 from efemb.types import Floats
 
+DECIMALS = 12  # of a cosine in double precision
+
 
 @dataclass(frozen=True)
 class WordSimilarity:
@@ -72,7 +74,9 @@ def word_similarity(
     known = (codes != NOT_FOUND).all(axis=1)
     cosines = np.full(len(pairs), 0.0 if missing == "zero" else np.nan)
     first, second = (unit_rows(vectors.vectors[side].astype(float)) for side in codes[known].T)
-    cosines[known] = np.clip(np.einsum("ij,ij->i", first, second), -1.0, 1.0)
+    # Rounded, or rounding errors would rank pairs of equal cosine (a word and itself).
+    products = np.einsum("ij,ij->i", first, second).round(DECIMALS)
+    cosines[known] = np.clip(products, -1.0, 1.0)
     used = known | (missing == "zero")
     scores = np.array([score for _, _, score in pairs])
     _check_enough(used, known)

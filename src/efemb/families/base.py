@@ -51,6 +51,7 @@ class Family(Ingredient, ABC):
     normalized_score: ClassVar[bool] = False  # score by m_n / sum of m_j (counts, binary)
     exponential_mean: ClassVar[bool] = False  # E[x] = exp(f(u))
     missing: ClassVar[bool] = False  # NaN means "not observed"
+    scale: float = 1.0  # variance of the data, where a dispersion is to be learned
 
     @abstractmethod
     def statistic(self, x: Floats) -> Floats:
@@ -100,6 +101,10 @@ class Family(Ingredient, ABC):
 
         Only families with a dispersion to learn override this.
         """
+        return self
+
+    def scaled_to(self, scale: float) -> Family:
+        """Return the family for data of this variance; only one that `adapt`s needs to know it."""
         return self
 
     @property

@@ -12,6 +12,8 @@ from efemb.families.base import Family, Interval
 from efemb.ingredient import positive_number
 from efemb.types import Floats
 
+LEAST = 1e-12  # part of the variance of the data that a learned one is at least
+
 
 class Gaussian(Family):
     """x | eta ~ Normal(eta, sigma2): t(x) = x / sigma2, a = eta^2 / (2 sigma2).
@@ -31,8 +33,8 @@ class Gaussian(Family):
 
     @property
     def variance(self) -> float:
-        """The variance in use; 1 until a learned one is known."""
-        return 1.0 if isinstance(self.sigma2, str) else float(self.sigma2)
+        """The variance in use; that of the data until a learned one is known."""
+        return self.scale if isinstance(self.sigma2, str) else float(self.sigma2)
 
     def statistic(self, x: Floats) -> Floats:
         """Return x / sigma2."""
@@ -76,6 +78,14 @@ class Gaussian(Family):
 
     def adapt(self, value: float, weight: float) -> Family:
         """Return the Gaussian of the best variance, the mean squared residual behind `value`."""
+        if not weight > 0:  # nothing observed: any variance is as good
+            return self
         variance = self.variance
         squares = -2.0 * variance * (value + 0.5 * weight * math.log(2.0 * math.pi * variance))
-        return Gaussian(max(squares / weight, 1e-12))
+        return Gaussian(max(squares / weight, LEAST * self.scale)).scaled_to(self.scale)
+
+    def scaled_to(self, scale: float) -> Family:
+        """Return the same family; a variance that is learned starts at the scale."""
+        found = Gaussian(self.sigma2)
+        found.scale = scale
+        return found

@@ -10,6 +10,8 @@ from efemb.families.base import Family, Interval, safe_exp
 from efemb.ingredient import positive_number
 from efemb.types import Floats
 
+HALF = float(np.log(0.5))
+
 
 class NegativeBinomial(Family):
     """x | u with mean e^u and variance e^u + e^(2u) / r: eta = u - log(r + e^u).
@@ -34,17 +36,22 @@ class NegativeBinomial(Family):
 
     def log_normalizer(self, eta: Floats) -> Floats:
         """Return -r log(1 - exp(eta)), eta < 0."""
-        return -self.r * np.log(-np.expm1(eta))
+        # Two ways to write 1 - exp(eta), each exact where the other one loses its digits: far
+        # below 0, as for large r, and near 0.
+        far, near = np.minimum(eta, HALF), np.maximum(eta, HALF)
+        log = np.where(eta < HALF, np.log1p(-np.exp(far)), np.log(-np.expm1(near)))
+        return np.asarray(-self.r * log.astype(eta.dtype, copy=False))
 
     def mean(self, eta: Floats) -> Floats:
         """Return r exp(eta) / (1 - exp(eta))."""
         return -self.r * np.exp(eta) / np.expm1(eta)
 
     def log_base_measure(self, x: Floats) -> Floats:
-        """Return log of Gamma(x + r) / (x! Gamma(r))."""
-        from scipy.special import gammaln
+        """Return log of Gamma(x + r) / (x! Gamma(r)) = -log(x B(x, r)), 0 at x = 0."""
+        from scipy.special import betaln
 
-        return np.asarray(gammaln(x + self.r) - gammaln(x + 1.0) - gammaln(self.r))
+        some = np.where(x > 0, x, 1.0)  # not by gammas, which for large r differ in no digit
+        return np.where(x > 0, -np.log(some) - betaln(some, self.r), 0.0)
 
     def natural(self, v: Floats) -> Floats:
         """Return v - log(r + e^v), kept below 0 in finite precision."""

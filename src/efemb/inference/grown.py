@@ -18,6 +18,7 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.domains import check_sample_weight
 from efemb.engine.blocks import workers
 from efemb.engine.initial import initial_parameters
+from efemb.engine.precision import working_precision
 from efemb.engine.rows import RowsSolver
 from efemb.engine.space import ParameterSpace
 from efemb.errors import DataError, InputTypeError, ParameterError
@@ -79,7 +80,9 @@ class Grown:
             bound = EntityLists(moved, grown_lists(fitted, moved, new, positions, weight))
         _check_bound(bound)
         space = ParameterSpace(spec, bound.n_entities, bound.n_slots, 1, fitted.n_components)
-        parameters = _with_room(fitted.parameters, space, bound, new, weight)
+        # Solved where a fit would be: a very large count leaves nothing of its context in float32.
+        dtype = working_precision(moved, spec, "rows", fitted.parameters.rho.dtype)
+        parameters = _with_room(fitted.parameters.astype(dtype), space, bound, new, weight)
         changed = _with_prior(spec, prior, fitted.parameters)
         return cls(changed, moved, bound, space, parameters, new, weight, positions)
 
@@ -169,7 +172,7 @@ class Grown:
             spec = replace(spec, context=Neighbors(**options))
         return replace(
             fitted,
-            parameters=self.parameters,
+            parameters=self.parameters.astype(fitted.parameters.rho.dtype),
             spec=spec,
             vocabulary=_vocabulary(fitted.vocabulary, self.data),
             positions=self.positions,

@@ -167,8 +167,8 @@ class Laplace:
         if not _several(n) and not _several(m):
             first = [float(array[0]) for array in (value, error, low, high)]
             return Interval(first[0], first[1], first[2], first[3], level)
-        entity, context = self._pairs(n, m)
-        columns = {"entity": self._names(entity), "context": self._names(context)}
+        entity, context = (self.model.entities.labels[codes] for codes in self._pairs(n, m))
+        columns = {"entity": entity, "context": context}
         numbers = {"value": value, "standard_error": error, "low": low, "high": high}
         return Table({**columns, **numbers})
 
@@ -208,19 +208,8 @@ class Laplace:
         asked = list(labels) if _several(labels) else [labels]
         if not asked:
             raise DataError("no entity was given; at least one is needed")
-        words, size = self.model.vocabulary, self.model.n_entities
-        if words is not None:
-            return np.array([words.index_of(label) for label in asked], dtype=np.int64)
-        for label in asked:
-            if isinstance(label, bool) or not isinstance(label, (int, np.integer)):
-                raise InputTypeError(f"the model has no labels: give numbers, not {label!r}")
-            if not 0 <= label < size:
-                raise DataError(f"there is no entity {label}; the model has {size}")
-        return np.array(asked, dtype=np.int64)
-
-    def _names(self, codes: Ints) -> Any:
-        words = self.model.vocabulary
-        return codes if words is None else words.labels[codes]
+        words = self.model.entities
+        return np.array([words.index_of(label) for label in asked], dtype=np.int64)
 
     def _found(self, codes: Ints) -> tuple[Floats, Floats]:
         """Vectors (n, p) and covariances (n, p, p) of some entities."""
@@ -248,7 +237,7 @@ class Laplace:
         every = posterior.information(np.stack(own), theta)
         scale = np.where(posterior.positive, v, 1.0)
         for place, code in enumerate(codes.tolist()):
-            found = _inverse(every[place], self._names(codes)[place])
+            found = _inverse(every[place], self.model.entities[code])
             outer = np.outer(scale[place], scale[place])
             if self.sandwich:
                 design, rho, b = arguments[place]

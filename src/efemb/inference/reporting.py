@@ -185,7 +185,7 @@ def _context_sizes(bound: BoundContext) -> Ints | None:
     """Members of the context of each stored entry (rows), or of each entity (lists)."""
     if isinstance(bound, RowBags) and bound.n_dims == 1:
         block = bound.block(np.arange(bound.n_rows))
-        others = np.diff(block.bag_ptr)[block.row_of_entry] - (block.own != 0)
+        others = block.members[block.row_of_entry] - (block.own != 0)
         return np.asarray(others[block.seen])
     if isinstance(bound, EntityLists):
         return np.asarray(sum(np.diff(part.ptr) for part in bound.lists))

@@ -1,4 +1,4 @@
-"""What the steps over windows need, drawn beforehand: outputs of every token, thinned text."""
+"""What the steps over windows need, drawn beforehand: text, thinned text, outputs of tokens."""
 
 from __future__ import annotations
 
@@ -76,12 +76,21 @@ def negative_outputs(
             bits = bits >> types.uint64(32) if i % 2 else _next(state)
             product = (bits & HALF) * size
             drawn = types.uint32(product >> types.uint64(32))
-            if types.uint32(product & HALF) >= table[drawn, 0]:
-                drawn = table[drawn, 1]
+            moves = types.uint32(types.uint32(product & HALF) >= table[drawn, 0])
+            drawn ^= (drawn ^ table[drawn, 1]) * moves  # no branch: nobody can foresee which it is
             rows[place], labels[place] = drawn, 0
             place += not distinct or drawn != token
     ptr[len(tokens)] = place
     rows[place:] = 0
+
+
+@kernel
+def gather(tokens: Array, first: Array, starts: Array, out: Array) -> None:
+    """Documents of a text side by side: document d, from first[d], to starts[d]."""
+    for d in range(len(first)):
+        shift = first[d] - starts[d]
+        for i in range(starts[d], starts[d + 1]):
+            out[i] = tokens[i + shift]
 
 
 @kernel

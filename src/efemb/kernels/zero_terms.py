@@ -19,6 +19,7 @@ from efemb.kernels.wide import use_wide_vectors
 
 Array = Any
 F = np.float32
+TINY = F(1e-30)
 LOW, HIGH = F(-80.0), F(30.0)  # a weighted exp(-80) is still no denormal: those are slow
 
 
@@ -118,7 +119,10 @@ def _negative_binomial(
         both = w * row_weight[t]
         odds = exp32(E[n, t] + b) / size
         E[n, t] = -both * odds / (F(1.0) + odds)
-        value[t] -= both * log32(F(1.0) + odds)
+        above = F(1.0) + odds
+        rounded = above - F(1.0)  # what is left of small odds; the logarithm is of these
+        gain = odds / max(rounded, TINY)
+        value[t] -= both * (log32(above) * gain if rounded > F(0.0) else odds)
 
 
 @kernel

@@ -26,6 +26,7 @@ SIDES = (
 )
 GAP = 5.0  # points between a label and the middle of its mark
 ROOM = 1.5  # points left free around a label
+RING = 1.5  # more points around the middle of a mark that has a label: half of a ring
 WIDTH = 28  # letters; a longer label is cut
 FINE = 600  # pixels an inch at which texts are measured
 SNAP = 1.09  # how much wider a text may become on a coarser page
@@ -38,7 +39,7 @@ def place_labels(
     """Write up to `most` names beside their points, in `order`, wherever one fits.
 
     points : (N, 2) in data coordinates;  names : one a point;  order : places, first come first
-    No name covers another, or the point of another. Of the free sides the one that covers the
+    No name covers another, or the mark of another. Of the free sides the one that covers the
     fewest points is taken; a name that fits on no side is left out. Boxes are measured on the page
     as it is now: change sizes and limits before. The places of the written names are returned.
     """
@@ -48,15 +49,17 @@ def place_labels(
     page = ax.get_window_extent()
     frame = np.array([page.x0, page.y0, page.x1, page.y1])
     measure, taken = ruler(size), np.empty((0, 4))
+    reach = RING * unit * np.array([-1, -1, 1, 1])
     written: list[int] = []
     for place in order[: TRIES * most].tolist():
         if len(written) == most:
             break
         text = label_text(names[place], WIDTH)
         boxes = _boxes(pixels[place], measure(text), unit)
-        clear = _free(boxes, taken, frame) & (_points_inside(boxes, pixels[written]) == 0)
+        clear = _free(boxes, taken, frame)
+        clear &= _points_inside(boxes + reach, pixels[written]) == 0
         free = np.flatnonzero(clear)
-        if len(free) == 0 or _points_inside(taken, pixels[[place]]).any():
+        if len(free) == 0 or _points_inside(taken + reach, pixels[[place]]).any():
             continue
         side = int(free[np.argmin(_points_inside(boxes[free], pixels))])
         taken = np.vstack([taken, boxes[side]])

@@ -29,6 +29,7 @@ WORDS = {
     "complement": "complement",
     "more": "more probable",
     "substitute": "substitute",
+    "suggested": "suggested substitute",
     "less": "less probable",
     "unclear": "perhaps a substitute",
     "apart": "other contexts",
@@ -69,7 +70,7 @@ def relations(
         unclear is pale; intervals are drawn where the table has them.
     """
     positive, negative, _ = palette_of(palette)
-    hues = (positive, positive, negative, negative, _pale(negative), GREY)
+    hues = (positive, positive, negative, negative, negative, _pale(negative), GREY)
     colours = dict(zip(WORDS, hues, strict=True))
     names, kinds, products, bounds = _bars(model, item, n, options)
     order = np.argsort(products, kind="stable")

@@ -33,7 +33,8 @@ class Affinity:
         if model.lists is not None:
             raise ParameterError(
                 "each entity of this model has a fixed list of neighbours, and no inner product "
-                "with others means anything: use weights() for those of the lists"
+                "with others means anything: use weights() for those of the lists "
+                "(efemb plot MODEL weights)"
             )
         target, bag = predicting_vectors(model)
         if center:
@@ -48,9 +49,25 @@ class Affinity:
         left, right = self.left[n].astype(np.float64), self.right[m].astype(np.float64)
         return np.asarray(np.einsum("ik,ik->i", left, right))
 
-    def usual(self, n: Ints) -> Floats:
-        """Mean product of each n with all entities."""
-        return np.asarray(self.left[n] @ self.right.mean(axis=0))
+    @cached_property
+    def usual(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the products of each n with all entities, (N,) each."""
+        mean = self.right.mean(axis=0)
+        apart = self.right - mean
+        spread = ((self.left @ (apart.T @ apart / len(apart))) * self.left).sum(axis=1)
+        return np.asarray(self.left @ mean), np.sqrt(np.maximum(spread, 0.0))
+
+    def mutual_z(self, n: Ints, m: int) -> Floats:
+        """How unusual product(n, m) is for n, and product(m, n) for m: the mean of both.
+
+        Each in standard deviations from the mean of the entity's products with all entities, so
+        that the long vectors of rare entities are no evidence; 0 where they are all the same.
+        """
+        mean, spread = self.usual
+        spread = np.where(spread > 0, spread, np.inf)
+        one = (self.left[n] @ self.right[m] - mean[n]) / spread[n]
+        two = (self.right[n] @ self.left[m] - mean[m]) / spread[m]
+        return np.asarray((one + two) / 2)
 
     @cached_property
     def responses(self) -> Floats:

@@ -41,7 +41,8 @@ def similar(
     Returns
     -------
     Table
-        label, similarity and, where known, count; best first, ties in the order of the labels.
+        label, similarity and, where the rows of the fit were counted, count (how many hold it);
+        best first, ties in the order of the labels.
     """
     vectors = labelled_vectors(model.fitted(), which)
     return vectors.similar(query, n, progress=progress, **options)

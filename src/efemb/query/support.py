@@ -104,15 +104,15 @@ def checked_support(data: Any, min_support: Any) -> float | None:
     if not min_support >= 0:
         raise ParameterError(f"min_support must be at least 0, got {min_support}")
     if data is None:
-        raise ParameterError("min_support counts rows: give the data as well, data=...")
+        raise ParameterError("min_support counts rows: give the data, data=... (--data FILE)")
     return float(min_support)
 
 
 def _checked(model: FittedEmbedding, data: Any) -> Dataset:
     if hasattr(data, "tokens"):
         raise InputTypeError("rows are counted in a Dataset; a text has none")
-    found = data if isinstance(data, Dataset) else Dataset(data)
+    found = model._labelled_rows(data)
     if found.n_dims > 1 or model.spec.family.support.low != 0:
         raise ParameterError("co-occurrence is for counts and binary data: leave data out")
     check_not_negative(found)
-    return model._labelled_rows(found)
+    return found

@@ -62,13 +62,13 @@ def entity_vectors(model: FittedEmbedding, name: str) -> Floats:
             "this needs one vector an entity, but with vector observations an entity has one for "
             f"each of its {array.shape[2]} numbers"
         )
-    found = array if index is None else array[index]
-    if len(found) != size:
+    rows = size if index is None else int(index.max()) + 1
+    if len(array) != rows:
         raise ParameterError(
-            f"this needs one vector an entity, but here an entity has {len(found) // size} context "
+            f"this needs one vector an entity, but here an entity has {len(array) // rows} context "
             "vectors (Lagged contexts have one for each offset)"
         )
-    return found
+    return array if index is None else array[index]
 
 
 def predicting_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:

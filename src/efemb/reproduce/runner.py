@@ -15,6 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from efemb import __version__
+from efemb.engine.interrupt import interrupt_at_once
 from efemb.files import complete_or_absent
 
 Found = tuple[dict[str, Any], dict[str, Any]]
@@ -94,7 +95,8 @@ class Runner:
 
     def _do(self, job: Job) -> Outcome:
         start = time.perf_counter()
-        figures, arrays = job.work()
+        with interrupt_at_once():  # what is kept must be whole
+            figures, arrays = job.work()
         seconds = time.perf_counter() - start
         # The arrays first: figures on disk mean that all of the result is.
         with complete_or_absent(self._file(job, "npz")) as stream:

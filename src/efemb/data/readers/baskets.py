@@ -66,8 +66,9 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     encoding : str
         Of the text.
     on_bad : {"error", "drop"}
-        What to do with lines that have a missing label, a count that is missing, not a number,
-        infinite, not positive or above 2**53, the wrong number of fields, or a second user.
+        What to do with lines that have a missing label (empty, NULL, NaN, <NA>, #N/A), a count
+        that is missing, not a number, infinite, not positive or above 2**53, the wrong number of
+        fields, or a second user.
     progress : bool
         Show a progress bar.
 
@@ -108,8 +109,9 @@ def _collect(sources: Sequence[Any], columns: Columns, on_bad: str, progress: bo
             continue
         if bad and on_bad == "error":
             if source.knows_places:
+                strict = " (without --strict)" if source.unit == "line" else ""
                 raise bad.error(
-                    f'Correct them, or leave these {source.unit}s out with on_bad="drop"'
+                    f'Correct them, or leave these {source.unit}s out with on_bad="drop"{strict}'
                 )
             continue
         if collected.sums.lines == 0:
@@ -122,7 +124,8 @@ def _nothing_left(name: str, collected: Collected) -> DataError:
     lines = collected.report["lines"]
     if lines == 0:
         return DataError(f"{name} has a header but nothing below it")
-    return DataError(f"{name}: none of the {lines:,} lines can be used ({collected.report['bad']})")
+    told = "; ".join(f"{what} in {n:,}" for what, n in collected.report["bad"].items())
+    return DataError(f"{name}: none of the {lines:,} lines can be used: {told}")
 
 
 def _filtered(collected: Collected, min_count: int, top_n: int | None, min_items: int) -> Dataset:
@@ -137,8 +140,9 @@ def _filtered(collected: Collected, min_count: int, top_n: int | None, min_items
     kept_baskets = order[sizes[order] >= min_items]
     if len(kept_baskets) == 0:
         raise DataError(
-            f"no basket is left: min_count={min_count} and top_n={top_n} keep {len(kept_items):,} "
-            f"of {len(items):,} items, and no basket has {min_items} of them"
+            f"no basket is left: min_count={min_count}{'' if top_n is None else f', {top_n=}'} "
+            f"keeps {len(kept_items):,} of {len(items):,} items, and none of the "
+            f"{len(baskets):,} baskets has {min_items} of them"
         )
     values = _matrix((rows, columns, counts), kept_baskets, kept_items, (len(baskets), len(items)))
     in_baskets = np.bincount(values.indices, minlength=len(kept_items))

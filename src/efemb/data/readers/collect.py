@@ -16,6 +16,13 @@ from efemb.data.readers.sums import PairSums
 
 # float64 counts exactly up to here.
 LARGEST_COUNT = 2.0**53
+# What databases, NumPy, pandas and Excel write where there is no label; as one label, all of their
+# lines would be one basket. "None" and "NA" may be names.
+NO_LABEL = ("NULL", "NaN", "nan", "<NA>", "#N/A")
+
+
+def _label_table() -> LabelTable:
+    return LabelTable(NO_LABEL)
 
 
 @dataclass(frozen=True)
@@ -47,9 +54,9 @@ class Columns:
 class Collected:
     """Everything that is kept of a source."""
 
-    baskets: LabelTable = field(default_factory=LabelTable)
-    items: LabelTable = field(default_factory=LabelTable)
-    users: LabelTable = field(default_factory=LabelTable)
+    baskets: LabelTable = field(default_factory=_label_table)
+    items: LabelTable = field(default_factory=_label_table)
+    users: LabelTable = field(default_factory=_label_table)
     user_of: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     sums: PairSums = field(default_factory=PairSums)
     report: dict[str, Any] = field(default_factory=dict)

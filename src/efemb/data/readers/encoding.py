@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from efemb.data.readers.foreign import known_by_bytes
 from efemb.errors import DataError, ParameterError
 
 # What reading a damaged or forbidden file raises.
@@ -92,10 +93,13 @@ def _told_error(
     for magic, suffix in PACKED.items():
         if start.startswith(magic):
             return DataError(f"{path} is packed; to be unpacked its name must end in {suffix}")
+    other = known_by_bytes(start)
+    if other is not None:
+        return DataError(f"{path} is not text: it begins like {other}")
     likely = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "cp1252"
     bad = error.object[error.start : error.start + 1].hex()
     asked = "utf-8" if encoding == "utf-8-sig" else encoding
     return DataError(
         f"{path} is not {asked}: line {line} has the byte 0x{bad} at byte {byte} of the file; "
-        f'give the right encoding, for instance encoding="{likely}"'
+        f'give the right encoding, for instance encoding="{likely}" (--encoding {likely})'
     )

@@ -60,6 +60,7 @@ class FrameSource:
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
         """Yield the wanted columns."""
+        self._check_index(wanted)
         column_places(wanted, self.header, self.name)
         for start in range(0, self.size, _ROWS):
             stop = min(start + _ROWS, self.size)
@@ -69,6 +70,16 @@ class FrameSource:
             ]
             yield Batch(columns, np.arange(start, stop, dtype=np.int64))
             advance(stop - start)
+
+    def _check_index(self, wanted: Sequence[str]) -> None:
+        """What groupby and set_index leave in pandas' index is no column."""
+        names = list(getattr(getattr(self._frame.to_native(), "index", None), "names", ()))
+        hidden = [name for name in wanted if name in names and name not in self.header]
+        if hidden:
+            raise DataError(
+                f"{self.name} has {hidden[0]!r} as an index, not as a column: pass "
+                "table.reset_index()"
+            )
 
 
 def _column(series: Any, is_count: bool) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from efemb.data.dataset import Dataset
+from efemb.data.readers.encoding import UNREADABLE, checked_encoding, open_bytes
+from efemb.data.readers.foreign import inner_suffix, refuse_foreign
 from efemb.data.readers.index import index_names
 from efemb.data.readers.roles import (
     BASKET,
@@ -22,6 +25,7 @@ from efemb.data.readers.roles import (
     candidates,
     is_number,
     known,
+    not_counts,
     rivals,
 )
 from efemb.data.readers.source import existing_file
@@ -29,8 +33,8 @@ from efemb.data.readers.text import SAMPLE, CsvSource
 from efemb.errors import DataError, suggest
 
 Kind = Literal["baskets", "matrix", "text"]
+_FIRST_LINE = 1 << 16  # bytes of it to look at
 ARRAYS, TABLES = {".npy", ".npz"}, {".csv", ".tsv", ".tab", ".parquet", ".pq"}
-PACKED = {".gz", ".bz2", ".xz"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Guess:
     """What a file seems to hold, and in words why.
 
     basket, item, count : names of columns, for transactions only
+    row_labels : name of the first column of a matrix, if it names the rows
     """
 
     kind: Kind
@@ -45,6 +50,7 @@ class Guess:
     basket: str | None = None
     item: str | None = None
     count: str | None = None
+    row_labels: str | None = None
 
 
 def guess_contents(
@@ -65,12 +71,13 @@ def guess_contents(
         If a table is neither transactions nor all numbers, with the columns there are.
     """
     file = existing_file(path)
-    suffix = _suffix(file)
+    refuse_foreign(file)
+    suffix = inner_suffix(file)
     if suffix in ARRAYS:
         return Guess("matrix", f"{suffix} files hold arrays")
     told = {"basket": basket, "item": item, "count": count}
     if suffix not in TABLES and not any(told.values()):
-        return Guess("text", "each line is a document")
+        return _table_in_text(file, encoding) or Guess("text", "each line is a document")
     sample = _sample(file, encoding)
     for index in index_names(list(sample), [name for name in told.values() if name is not None]):
         del sample[index]
@@ -79,18 +86,52 @@ def guess_contents(
             raise DataError(f"{file} has no column {name!r}; {suggest(name, sample)}")
     found = _transactions(sample, told, file)
     if found is not None:
-        return _described(*found)
+        passed_over = None if count == "none" else not_counts(sample, found[:2])
+        return _described(*found, passed_over)
     if not any(told.values()) and _all_numbers(sample):
         return Guess("matrix", "every column holds numbers")
+    if not any(told.values()) and _names_rows(sample):
+        first = next(iter(sample))
+        why = f"rows named by {first!r}, all other columns hold numbers"
+        return Guess("matrix", why, row_labels=first)
     raise DataError(
         f"{file}: which columns are basket and item? Name them with basket= and item= "
-        f"(--basket and --item); there are {', '.join(sample)}"
+        f"(--basket and --item); there are {', '.join(sample)}{_headless(sample)}"
     )
 
 
-def _described(basket: str, item: str, count: str | None) -> Guess:
+def _table_in_text(file: Path, encoding: str) -> Guess | None:
+    """Transactions that Excel saved as .txt, with tabs; numbers that NumPy saved are refused."""
+    with open_bytes(file) as stream, suppress(*UNREADABLE):
+        first = stream.readline(_FIRST_LINE).decode(checked_encoding(encoding), errors="replace")
+        if len(first.split()) > 1 and is_number(first.split()) and "." in first:
+            raise DataError(
+                f"{file} holds numbers, not words: save them with numpy.save, or as a .csv file"
+            )
+        if "\t" in first:
+            with suppress(DataError):  # then it is text after all
+                sample = _sample(file, encoding)
+                found = _transactions(sample, dict.fromkeys(("basket", "item", "count")), file)
+                return None if found is None else _described(*found, not_counts(sample, found[:2]))
+    return None
+
+
+def _headless(sample: Sample) -> str:
+    """What to say where the first line looks like all others."""
+    like_others = [name for name, values in sample.items() if name in map(str, values)]
+    if not like_others and not any(is_number([name]) for name in sample):
+        return ""
+    return ". The first line must name the columns; each other line is one item of one basket"
+
+
+def _described(
+    basket: str, item: str, count: str | None, passed_over: tuple[str, Any] | None
+) -> Guess:
     why = f"baskets in {basket!r}, items in {item!r}, "
     why += "each line counts 1" if count is None else f"counts in {count!r}"
+    if count is None and passed_over is not None:
+        column, cell = passed_over
+        why += f" (column {column!r} holds {str(cell)[:40]!r}, no number)"
     return Guess("baskets", why, basket, item, count)
 
 
@@ -98,23 +139,20 @@ def guess_family(data: Dataset) -> tuple[str, str]:
     """Name of the family that suits the numbers, and why."""
     values = np.asarray(data.values.data if data.is_sparse else data.values)
     seen = values[np.isfinite(values)]
-    if seen.size == 0 or (seen < 0).any() or (seen != np.round(seen)).any():
+    if seen.size == 0 or (seen < 0).any():
+        return "gaussian", "not every number is a count"
+    if (seen != np.round(seen)).any():
+        if data.is_sparse:  # baskets: what is not in them is zero, and what is may be weighed
+            return "poisson", "quantities may lie between counts"
         return "gaussian", "not every number is a count"
     if seen.max(initial=0) <= 1:
         return "bernoulli", "every number is 0 or 1"
     return "poisson", "every number is a count"
 
 
-def _suffix(path: Path) -> str:
-    endings = [suffix.lower() for suffix in path.suffixes]
-    while endings and endings[-1] in PACKED:
-        endings.pop()
-    return endings[-1] if endings else ""
-
-
 def _sample(path: Path, encoding: str) -> dict[str, list[Any]]:
     """The first lines of a table, column by column."""
-    if _suffix(path) in {".parquet", ".pq"}:
+    if inner_suffix(path) in {".parquet", ".pq"}:
         from efemb.data.readers.parquet import ParquetSource, require_pyarrow
 
         header = ParquetSource(path).header  # a damaged file is told there
@@ -178,3 +216,12 @@ def _unclear(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> 
 def _all_numbers(sample: Sample) -> bool:
     filled = [values for values in sample.values() if known(values)]
     return bool(filled) and all(is_number(values) for values in filled)
+
+
+def _names_rows(sample: Sample) -> bool:
+    """Whether the first column is text, each once, and numbers follow, as in a pivot table."""
+    first, *others = sample
+    names = known(sample[first])
+    numbers = {name: sample[name] for name in others}
+    different = len(names) == len(sample[first]) == len(set(names))
+    return different and len(others) > 1 and _all_numbers(numbers)

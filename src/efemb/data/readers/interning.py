@@ -27,14 +27,14 @@ Column = list[Any] | Coded | NDArray[np.float64]
 
 
 class LabelTable(dict[Any, int]):
-    """Code of every label seen so far; a missing cell has code -1.
+    """Code of every label seen so far; a missing cell, or one of the `absent` texts, has code -1.
 
     A dictionary that fills itself, so that `map(table.__getitem__, cells)` runs in C. A number and
     its text are one label, as in `Vocabulary`: the one that comes first.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, absent: Sequence[str] = ()) -> None:
+        super().__init__(dict.fromkeys(absent, MISSING))
         self.labels: list[Label] = []
 
     def __missing__(self, cell: Any) -> int:

@@ -128,7 +128,10 @@ def _chosen(path: Path, key: str | None, names: list[str]) -> str:
     if key is not None:
         raise DataError(f"{path} has no array {key!r}; {suggest(key, names)}")
     if len(names) != 1:
-        raise DataError(f"{path} holds {len(names)} arrays; choose one by key=: {', '.join(names)}")
+        raise DataError(
+            f"{path} holds {len(names)} arrays; choose one by key=, or save it alone as .npy: "
+            f"{', '.join(names)}"
+        )
     return names[0]
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.dialect import MISSING
+from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.frames import eager_frame, number_column
 from efemb.data.readers.index import COUNTERS, index_names, noted_index
 from efemb.data.readers.interning import CountTable
@@ -40,6 +41,7 @@ def read_numeric_table(
     if not isinstance(source, str | os.PathLike):
         return _from_frame(source, "the table", aside)
     path = existing_file(source)
+    refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:
         from efemb.data.readers.parquet import read_parquet
 

@@ -61,6 +61,16 @@ def candidates(sample: Sample, role: Role, but: Sequence[str | None]) -> dict[Fi
     return found
 
 
+def not_counts(sample: Sample, but: Sequence[str | None]) -> tuple[str, Any] | None:
+    """A column that by its name holds counts, and the first cell for which it is not taken."""
+    for name, values in sample.items():
+        if name not in but and _fit(words(name), COUNT) == "sure":
+            wrong = [one for one in known(values) if not is_number([one])]
+            if wrong:
+                return name, wrong[0]
+    return None
+
+
 def rivals(columns: Sequence[str], sample: Sample, role: Role) -> list[str]:
     """Columns as good as the best one that say something else of the lines."""
     if not columns:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.interning import Column
 from efemb.errors import DataError, InputTypeError, suggest
 
@@ -82,6 +83,7 @@ def table_sources(source: Any, separator: str | None, encoding: str) -> list[Sou
 
         return [frame_source(source)]
     path = existing_file(source)
+    refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:
         from efemb.data.readers.parquet import ParquetSource
 

@@ -67,6 +67,8 @@ class CsvSource:
             raise self._unclosed(self.header_line)
         if separator is not None:
             self._check_separator()
+        # `order ; item` is a header for people, who leave the spaces out when they name a column.
+        self.header = [name.strip() for name in self.header]
 
     def _separator(self, asked: str | None) -> tuple[str, int]:
         """What separates fields, and the number of lines above the header."""
