@@ -48,6 +48,15 @@ def test_a_masked_entry_is_not_a_zero_either() -> None:
     assert np.abs(masked.embedding_ - zeros.embedding_).max() > 1e-4
 
 
+def test_the_own_hold_out_leaves_every_entry_a_context() -> None:
+    """Of 16 rows of two, two entries are held out; with some seeds both would be of one row."""
+    X = np.array([[2, 1], [3, 3], [4, 1], [1, 2]] * 4)
+    for seed in range(60, 130):
+        model = efemb.PoissonEmbedding(1, random_state=seed, max_iter=2)
+        model.fit(X, sample_weight=np.ones(len(X)))
+        assert np.isfinite(model.history_[-1]["validation"])
+
+
 def test_an_emptied_training_row_keeps_its_entries_masked() -> None:
     """A row whose entries are all held out is dropped from both."""
     train, entries = held_out(baskets())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -59,9 +59,8 @@ def hold_out(
         return _without_documents(bound, share, fraction is None, setup, rng)
     if isinstance(bound, RowBags) and bound.n_dims == 1:
         held = _some_entries(bound, share, fraction is None, weight, rng)
-        if held is None:
-            return no_split(bound, weight, setup)
-        return _masked(bound, held, weight, setup)
+        split = None if held is None else _masked(bound, held, weight, setup)
+        return split or no_split(bound, weight, setup)
     asked = np.arange(bound.n_rows) if weight is None else np.flatnonzero(weight > 0)
     rows = np.sort(rng.permutation(asked)[: max(1, round(share * len(asked)))])
     if len(asked) < 10:
@@ -83,7 +82,7 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
             and validation.n_rows == bound.n_rows
             and not _overlap(_stored(bound.data), held)
         ):
-            return _masked(bound, held, weight, setup)
+            return _masked(bound, held, weight, setup) or _nothing_to_score()
         other = setup.spec.context.bind(validation)
         assert isinstance(other, RowBags)  # the same context on other rows
         entries = rows_given_themselves(other, reverse=setup.spec.combine.reverse)
@@ -98,7 +97,8 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
         solver = setup(lists, weight)
     else:
         solver = setup(bound.rebind(validation), None)
-    _check_weighed(solver.total_weight)
+    if not solver.total_weight > 0:
+        _nothing_to_score()
     return Split(bound, setup(bound, weight), SolverValidation(solver, None, solver.total_weight))
 
 
@@ -159,12 +159,21 @@ def _some_entries(
         return None
     chosen = np.sort(rng.permutation(candidates)[:n])
     row = np.repeat(np.arange(stored.shape[0]), sizes)[chosen]
+    chosen, row = _sparing(chosen, row, sizes)
     cells = (row, stored.indices[chosen])
     return csr_array((stored.data[chosen], cells), shape=stored.shape)
 
 
-def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split:
-    """Held-out entries are neither zero, target nor context."""
+def _sparing(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+    """Without the first entry of each row that would be left with none, hence without context."""
+    emptied = np.bincount(row, minlength=len(sizes)) == sizes
+    first = np.r_[True, row[1:] != row[:-1]]
+    kept = ~(first & emptied[row])
+    return chosen[kept], row[kept]
+
+
+def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split | None:
+    """Held-out entries are neither zero, target nor context; None where none of them counts."""
     from efemb.data.dataset import Dataset
 
     data = bound.data
@@ -180,16 +189,16 @@ def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> S
     entries = entries_given_rows(rest, held)
     of_rows = None if weight is None else weight[np.diff(held.indptr) > 0]
     score = EntryValidation(entries, setup.spec, setup.pool, row_weight=of_rows)
-    _check_weighed(float(score.weight.sum()))
+    if not score.weight.sum() > 0:
+        return None
     return Split(rest, setup(rest, weight), score)
 
 
-def _check_weighed(total: float) -> None:
-    if not total > 0:
-        raise DataError(
-            "validation has no entry with a context in a row whose sample_weight is not 0, so it "
-            "cannot tell when to stop: pass other entries, or none and early_stopping=False"
-        )
+def _nothing_to_score() -> NoReturn:
+    raise DataError(
+        "validation has no entry with a context in a row whose sample_weight is not 0, so it "
+        "cannot tell when to stop: pass other entries, or none and early_stopping=False"
+    )
 
 
 def _missing(data: Dataset) -> Any:
