@@ -56,6 +56,11 @@ class Chunks:
         ]
 
 
+def largest(n_tokens: int, n_threads: int) -> int:
+    """Tokens of the longest chunk of a text."""
+    return max(LEAST_TOKENS, min(MOST_TOKENS, n_tokens // (PARTS * n_threads)))
+
+
 def _pieces(starts: Ints) -> Ints:
     """Starts of the documents, long ones cut into pieces.
 
@@ -85,7 +90,7 @@ def _plan(ends: Ints, n_threads: int) -> Ints:
     left, so that threads finish together.
     """
     total, places = int(ends[-1]), [0]
-    most = min(MOST_TOKENS, total // (PARTS * n_threads))
+    most = largest(total, n_threads)
     while places[-1] < len(ends) - 1:
         done = int(ends[places[-1]])
         size = min(most, done // (4 * n_threads), (total - done) // (2 * n_threads))

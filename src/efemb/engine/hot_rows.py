@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb.types import Floats, Ints
 
-MOST = 1024  # rows with copies
+WORTH = 16  # visits of a row while a copy is kept; making one costs as much as a few
 
 
 class HotRows:
@@ -55,6 +55,6 @@ class Slots:
 
 
 def busiest(visits: Floats, n_slots: int) -> Ints:
-    """Rows worth a copy: none for a single thread."""
-    size = min(MOST, len(visits) // 4) if n_slots > 1 else 0
+    """Rows worth a copy, given what a thread visits meanwhile: none for a single thread."""
+    size = int((visits >= WORTH).sum()) if n_slots > 1 else 0
     return np.argsort(-visits, kind="stable")[:size]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.engine.chunks import Chunk
+from efemb.engine.chunks import Chunk, largest
 from efemb.engine.hot_rows import HotRows, Slots, busiest
 from efemb.engine.optimizers import SGD, Adagrad, FirstOrder, OptimizerState
 from efemb.engine.space import ParameterSpace
@@ -71,7 +71,9 @@ class WindowPasses:
         total = -(-(self.width + columns.EXTRAS) // LINE) * LINE
         n_slots = 1 if self.deterministic else self.solver.pool.n
         self.slots = Slots(n_slots)
-        outputs, members = self.streams.visits(pairs=False)
+        n_tokens = self.solver.bound.n_rows
+        share = min(1.0, largest(n_tokens, n_slots) / n_tokens)
+        outputs, members = (share * visits for visits in self.streams.visits(pairs=False))
         tied = self.solver.spec.structure.tied
         hot = busiest(outputs + members if tied else outputs, n_slots)
         n, dtype = len(vectors.target), vectors.target.dtype
