@@ -55,6 +55,9 @@ class Slots:
 
 
 def busiest(visits: Floats, n_slots: int) -> Ints:
-    """Rows worth a copy, given what a thread visits meanwhile: none for a single thread."""
-    size = int((visits >= WORTH).sum()) if n_slots > 1 else 0
+    """Rows worth a copy, given what a thread visits meanwhile: none for a single thread.
+
+    Most rows stay shared: threads with nothing in common would learn each by itself.
+    """
+    size = min(int((visits >= WORTH).sum()), len(visits) // 4) if n_slots > 1 else 0
     return np.argsort(-visits, kind="stable")[:size]
