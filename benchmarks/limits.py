@@ -1,6 +1,8 @@
-"""Limits: what this machine can do at best, on one core."""
+"""Limits: what this machine can do at best, on one core, and what a second one adds."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -13,6 +15,8 @@ def run(settings: Settings) -> Report:
     repeats = settings.repeats
     size = 512 if settings.quick else 2048
     report.add("sgemm, GFLOP/s", Spread.of([sgemm_rate(size, 3) for _ in range(repeats)]))
+    gains = Spread.of([second_core(size) for _ in range(repeats)])
+    report.add("sgemm on two cores, times one", gains)
     numbers = 1 << (22 if settings.quick else 26)
     report.add("triad a = b + 2 c, GB/s", Spread.of([triad(numbers) for _ in range(repeats)]))
     rows = 10_000 if settings.quick else 1_000_000
@@ -20,6 +24,15 @@ def run(settings: Settings) -> Report:
         rates = Spread.of([gather(rows, width) for _ in range(repeats)])
         report.add(f"random rows of {rows:,} x {width} float32, GB/s", rates)
     return report
+
+
+def second_core(size: int) -> float:
+    """Products that two threads make in the time of one: two, on a machine that is ours alone."""
+    with stopwatch() as one:
+        sgemm_rate(size, 3)
+    with ThreadPoolExecutor(2) as pool, stopwatch() as two:
+        list(pool.map(sgemm_rate, [size] * 2, [3] * 2))
+    return 2 * one.wall / two.wall
 
 
 def triad(numbers: int) -> float:

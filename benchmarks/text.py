@@ -9,11 +9,12 @@ analogies. gensim's words per CPU-second are those of `train` alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Report, Settings, Spread, in_new_process, stopwatch
+from benchmarks.harness import Report, Settings, Spread, in_new_process, interleaved, stopwatch
 from benchmarks.rivals.gensim import Gensim, word_vectors
 from benchmarks.text_data import imdb, newsgroups, pairs_file, questions_file
 
@@ -189,12 +190,22 @@ def _compare(
 
 
 def _threads(report: Report, name: str, train: Any) -> None:
-    """Wall time of two threads against one, and against gensim's two workers."""
-    short = train.n_tokens < SHORT
-    turns = report.settings.repeats * (3 if short else 1)  # a second is soon disturbed
-    pairs = [(ours(train, 5, s), ours(train, 5, s, n_jobs=2)) for s in range(turns)]
-    gains = [two.wall_speed / one.wall_speed for one, two in pairs]
-    report.add(f"{name}: two threads over one, wall", Spread.of(gains), at_least=1.8)
-    rival = gensim(train, 5, 0, n_jobs=2).wall_speed
-    fast = Spread.of([two.wall_speed / rival for _, two in pairs])
-    report.add(f"{name}: two threads over gensim's two workers, wall", fast, at_least=3.5)
+    """Wall time of two threads against one, and against gensim's two workers, in turn."""
+    settings = report.settings
+    several = 1 if settings.quick else 4 if train.n_tokens < SHORT else 2  # a second is soon over
+    one, two = (partial(ours, train, 5, 0, n_jobs=n_jobs) for n_jobs in (1, 2))
+    found = interleaved({"two": two, "one": one}, several * settings.repeats)
+    had = [each.wall_speed / each.speed for each in found["two"]]
+    note = f"the two threads had {Spread.of(had)} cores"
+    label = f"{name}: two threads over one, wall"
+    report.add(label, _gain(found), at_least=1.8, beside=note)
+    theirs = partial(gensim, train, 5, 0, n_jobs=2)
+    found = interleaved({"two": two, "gensim": theirs}, settings.repeats)
+    label = f"{name}: two threads over gensim's two workers, wall"
+    report.add(label, _gain(found), at_least=3.5)
+
+
+def _gain(found: dict[str, list[Trained]]) -> Spread:
+    """How much sooner the first of two sides was ready, turn by turn."""
+    fast, slow = found.values()
+    return Spread.of([a.wall_speed / b.wall_speed for a, b in zip(fast, slow, strict=True)])

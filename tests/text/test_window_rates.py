@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import efemb
 from efemb.spec import Spec
 from text import plain, samples
-from text.steps import CASES, CLOSE, DIRECTIONS, SEED, TINY, model, visits
+from text.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 
 
 @pytest.mark.parametrize(("zeros", "how"), CASES)
@@ -25,7 +25,7 @@ def test_adagrad_keeps_one_sum_a_row(zeros: str, how: str, k: int) -> None:
     expected = plain.adagrad(listed, start.rho.shape, epsilon)
     moved = samples.moves(start, run.parameters, TINY, how == "reverse")
     for name, one, other in zip(("target", "bag", "bias"), moved, expected, strict=True):
-        assert_allclose(one, other, **CLOSE, err_msg=name)
+        assert_close(one, other, name)
 
 
 def test_adagrad_goes_on_where_it_stood() -> None:
@@ -40,7 +40,7 @@ def test_adagrad_goes_on_where_it_stood() -> None:
         samples.go(run, seed)
     moved = samples.moves(start, run.parameters, TINY, False)
     for one, other in zip(moved, plain.adagrad(listed, (5, 4), epsilon), strict=True):
-        assert_allclose(one, other, **CLOSE)
+        assert_close(one, other)
 
 
 @pytest.mark.parametrize("n_passes", [1, 3])

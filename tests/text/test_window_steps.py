@@ -12,7 +12,7 @@ import efemb
 from efemb.parameters import Parameters
 from efemb.spec import Spec
 from text import plain, samples
-from text.steps import CASES, CLOSE, DIRECTIONS, SEED, TINY, model, visits
+from text.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 
 
 def assert_steps(
@@ -31,7 +31,7 @@ def assert_steps(
     if not intercept:
         expected = (*expected[:2], np.zeros_like(expected[2]))
     for name, one, other in zip(("target", "bag", "bias"), moved, expected, strict=True):
-        assert_allclose(one, other, **CLOSE, err_msg=name)
+        assert_close(one, other, name)
 
 
 @pytest.mark.parametrize(("zeros", "how"), CASES)
@@ -97,7 +97,7 @@ def test_any_text_and_window(
     expected = plain.summed(listed, start.rho.shape)
     moved = samples.moves(start, run.parameters, TINY, how == "reverse")
     for one, other in zip(moved, expected, strict=True):
-        assert_allclose(one, other, **CLOSE)
+        assert_close(one, other)
 
 
 @pytest.mark.parametrize(("zeros", "how"), CASES)
@@ -139,4 +139,4 @@ def test_words_alone_move_their_intercepts(how: str) -> None:
     expected = plain.summed([one for one in every if isinstance(one, plain.Visit)], (3, 4))
     samples.go(run, SEED)
     moved = samples.moves(start, run.parameters, TINY, False)
-    assert_allclose(moved[2], expected[2], **CLOSE)
+    assert_close(moved[2], expected[2])
