@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -209,3 +210,12 @@ def test_kilograms_beside_pieces(run, trips: Path, tmp_path: Path) -> None:
     compared = run("compare", path, "-k", "1", "--model", "p-emb", "--model", "ap-emb", *QUICK)
     assert compared.code == 0, compared.err
     assert run("complements", tmp_path / "m", "chips", "--data", path).code == 0
+
+
+def test_positions_beside_a_model_without_neighbours(run: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).poisson(5, (40, 4)))
+    np.save(tmp_path / "p.npy", np.random.default_rng(0).normal(size=(4, 2)))
+    told = ("compare", tmp_path / "x.npy", "--model", "p-emb", "-k", "1", "--positions")
+    found = run(*told, tmp_path / "p.npy")
+    assert found.code == 2
+    assert "--positions goes with" in found.err

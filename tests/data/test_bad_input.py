@@ -18,6 +18,7 @@ import pytest
 
 from efemb.data import read_baskets
 from efemb.data.readers import baskets as baskets_module
+from efemb.data.readers.guess import guess_contents
 from efemb.data.readers.source import table_sources
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError
 
@@ -339,3 +340,16 @@ def test_a_missing_file_is_told_with_the_nearest_names_only(tmp_path: Path) -> N
     assert str(caught.value).endswith("trips.cvs; did you mean 'trips.csv'?")
     with pytest.raises(DataError, match="its folder does not exist"):
         read_baskets(tmp_path / "nowhere" / "trips.csv", basket="a", item="b")
+
+
+def test_codecs_that_are_not_of_text_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a b\n")
+    for read in (guess_contents, lambda f, **o: read_baskets(f, basket="a", item="b", **o)):
+        with pytest.raises(ParameterError, match="base64"):
+            read(tmp_path / "a.txt", encoding="base64")
+
+
+def test_what_mysql_writes_for_no_label_is_no_basket(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("o,i\n1,x\n1,y\n\\N,x\n\\N,y\n\\N,z\n")
+    found = read_baskets(tmp_path / "a.csv", basket="o", item="i", on_bad="drop")
+    assert found.row_labels.tolist() == ["1"]

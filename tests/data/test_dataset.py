@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from efemb.data import Dataset, Vocabulary
+from efemb.data import Dataset, Vocabulary, read_matrix, read_text
 from efemb.errors import DataError, InputTypeError
 
 KINDS = [np.asarray, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
@@ -255,3 +255,24 @@ def test_the_namespace_is_what_it_says() -> None:
     assert dir(efemb.data) == sorted(efemb.data.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = efemb.data.nothing
+
+
+CORPUS = read_text(["a b c a b", "b c d a"] * 9)
+DATA = Dataset(np.arange(12.0).reshape(3, 4))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: Dataset(CORPUS),
+        lambda: read_matrix([CORPUS, CORPUS]),
+        lambda: Dataset(np.eye(3), row_labels=DATA),
+        lambda: DATA[:, np.array([0, 1])],
+        lambda: DATA[()],
+        lambda: CORPUS[()],
+        lambda: CORPUS[:, 0],
+    ],
+)
+def test_containers_are_neither_arrays_nor_tables_of_columns(ask: Any) -> None:
+    with pytest.raises(InputTypeError):
+        ask()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -209,3 +210,42 @@ def test_fractions_are_real_numbers_in_a_matrix_and_kilograms_in_baskets() -> No
     values = [[0.5, 3.0], [1.0, 0.0]]
     assert guess_family(efemb.Dataset(np.array(values)))[0] == "gaussian"
     assert guess_family(efemb.Dataset(csr_array(values)))[0] == "poisson"
+
+
+@pytest.mark.parametrize(
+    ("header", "label"),
+    [("timestamp,product_id,quantity", "2020-01-01 10:{:02d}"), ("tx0,1003,2", "tx1{}")],
+)
+def test_lines_of_baskets_are_no_matrix(header: str, label: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.csv"
+    lines = [f"{label.format(i)},{1000 + i % 7},{i % 3 + 1}" for i in range(50)]
+    file.write_text("\n".join([header, *lines]))
+    with pytest.raises(DataError, match="which columns are basket and item"):
+        guess_contents(file)
+
+
+def test_rows_may_be_named_and_columns_be_years(tmp_path: Path) -> None:
+    file = tmp_path / "pivot.csv"
+    file.write_text("region,2019,2020\n" + "".join(f"r{i},{i % 7},{i}\n" for i in range(50)))
+    assert guess_contents(file).row_labels == "region"
+
+
+def test_lists_in_the_first_column_are_told(tmp_path: Path) -> None:
+    table = {"tags": [["a", "b"], ["c"]], "order_id": [2, 1], "price": [1.5, 2.0]}
+    pd.DataFrame(table).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="which columns are basket and item"):
+        guess_contents(tmp_path / "a.parquet")
+
+
+def test_unclear_columns_of_tabbed_text_are_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "sales.txt"
+    lines = [f"{i // 3}\tS{i % 7}\tp{i % 5}\t{i % 4 + 1}\n" for i in range(60)]
+    file.write_text("order_id\tproduct\titem\tqty\n" + "".join(lines))
+    with pytest.raises(DataError, match="is 'product' or 'item' the item"):
+        guess_contents(file)
+
+
+def test_tabs_alone_make_no_table(tmp_path: Path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_text("The order\tof the item\n" + "a b c\n" * 30)
+    assert guess_contents(file).kind == "text"

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
@@ -311,3 +312,18 @@ def test_popularity_of_quantities_between_counts() -> None:
     lonely = (X > 0).sum(axis=1) < 2
     kept = X[~lonely]
     assert found["popularity"] == pytest.approx(float((kept * share).sum() / kept.sum()))
+
+
+def test_popularity_is_matched_by_labels_where_columns_are_numbered() -> None:
+    X = np.random.default_rng(0).poisson([0.2, 1, 5], (200, 3)).astype(float)
+    train = efemb.Dataset(X[:, [2, 0, 1]], entities=[2, 0, 1])
+    model = efemb.baselines.Popularity("poisson").fit(train)
+    told = compare({"m": model}, pd.DataFrame(X), train=train)
+    assert told["score"][0] == pytest.approx(told["score"][1])
+
+
+def test_numbered_columns_of_which_a_model_knows_some_are_refused() -> None:
+    X = np.random.default_rng(0).poisson([0.2, 1, 5], (200, 3)).astype(float)
+    model = efemb.baselines.Popularity("poisson").fit(efemb.Dataset(X, entities=[1, 2, 3]))
+    with pytest.raises(efemb.DataError, match="not those of the model"):
+        leave_one_out(model, pd.DataFrame(X))

@@ -64,7 +64,7 @@ def command(
       efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50
       efemb compare trips.csv -k 5 -k 10 -k 20 -k 50 --curve curve.png
     """
-    from efemb.cli._models import chosen_model
+    from efemb.cli._models import check_context, chosen_model
     from efemb.cli._reading import Reading, sizes
     from efemb.cli._show import nothing, remark, show_json
     from efemb.cli.plot import check_picture, write_picture
@@ -75,6 +75,8 @@ def command(
     wanted = [canonical_name(name) for name in model or []]
     if curve is not None:
         check_picture(curve)
+    for name in wanted:
+        check_context(name, None, None, positions)
     reading = Reading(basket, item, count, encoding, positions, min_count, strict, not quiet, say)
     found = reading.read(data, *wanted[:1])
     if not isinstance(found, Dataset):

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efemb.data.corpus_checks import checked_starts, checked_tokens, checked_words, read_only
-from efemb.data.dataset import Dataset, _places
+from efemb.data.dataset import Dataset, _places, only_rows
 from efemb.data.splits import split
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, count_codes
 from efemb.data.validation import generator
 from efemb.data.vocabulary import Vocabulary
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError
 
 # With fewer documents than this a share of them is too coarse: stretches of text are held out.
 _FEW_DOCUMENTS = 20
@@ -117,7 +117,10 @@ class Corpus:
 
     def __getitem__(self, index: Any) -> Corpus:
         """Documents by integers, booleans or a slice; the words of one are `document(i)`."""
-        return self.take(index[0] if isinstance(index, tuple) else index)
+        return self.take(only_rows(index, "corpus[...] takes documents only"))
+
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        raise InputTypeError("a Corpus is text, no array of numbers")
 
     __iter__ = None  # else anything with __getitem__ passes for a list of documents
 

@@ -118,10 +118,11 @@ class Dataset:
 
     def __getitem__(self, index: Any) -> Dataset:
         """Rows by integers, booleans or a slice, as scikit-learn's splitters ask for them."""
-        rows, *rest = index if isinstance(index, tuple) else (index,)
-        if rest not in ([], [Ellipsis]):
-            raise InputTypeError("data[...] takes rows; columns are chosen by take_entities")
+        rows = only_rows(index, "data[...] takes rows; columns are chosen by take_entities")
         return self.take_rows(rows)
+
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        raise InputTypeError("a Dataset is no array: take its values")
 
     __iter__ = None  # else anything with __getitem__ passes for a list of numbers
 
@@ -236,6 +237,15 @@ def counted(entities: Vocabulary | None, values: Any) -> Vocabulary | None:
         return entities
     held = values.indices if is_sparse(values) else np.nonzero(np.nan_to_num(values))[1]
     return entities.with_counts(np.bincount(held, minlength=len(entities)))
+
+
+def only_rows(index: Any, otherwise: str) -> Any:
+    """The index of the rows; scikit-learn writes `[rows, ...]`, anything else is an error."""
+    if not isinstance(index, tuple):
+        return index
+    if len(index) == 1 or (len(index) == 2 and index[1] is Ellipsis):
+        return index[0]
+    raise InputTypeError(otherwise)
 
 
 def _at(array: Any, index: NDArray[np.int64]) -> Any:

@@ -44,7 +44,7 @@ def canonical_label(value: object) -> Label | None:
 def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | None:
     """Names of the columns of a data frame; None where it has none, or only 0, 1, ...
 
-    Such numbers are names only where all of them are labels that a model knows.
+    Such numbers are names where a model knows any of them: it then refuses the others.
 
     >>> column_labels([[1, 2]]) is None
     True
@@ -53,7 +53,7 @@ def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | Non
     if columns is None:
         return None
     labels = list(columns)
-    if labels == list(range(len(labels))) and not all(label in known for label in labels):
+    if labels == list(range(len(labels))) and not any(label in known for label in labels):
         return None
     return labels
 

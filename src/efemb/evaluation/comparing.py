@@ -11,7 +11,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.evaluation.metrics import metric_of
-from efemb.evaluation.models import as_dataset, family_of, possible
+from efemb.evaluation.models import as_dataset, family_of, possible, vocabulary_of
 from efemb.evaluation.pairing import Difference, check_same_entries, differences, scores
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
@@ -207,7 +207,9 @@ def popularity_beside(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
     """
     from efemb.baselines import Popularity
 
-    data = as_dataset(X)
+    # Columns 0, 1, ... of a frame are names where the model, or the training data, know them.
+    known = None if model is None else vocabulary_of(model)
+    data = as_dataset(X, known or as_dataset(train).entities)
     ordered, _ = in_order(as_dataset(train, data.entities), data.entities)
     if model is None:
         return Popularity().fit(ordered), data

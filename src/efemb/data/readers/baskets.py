@@ -35,7 +35,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     on_bad: Literal["error", "drop"] = "error",
     progress: bool = False,
 ) -> Dataset:
-    """Read transactions: one line for each item of a basket.
+    r"""Read transactions: one line for each item of a basket.
 
     Rows are baskets and entities are items, both sorted by label (by value if all labels are
     numbers). Lines of the same basket and item are summed. Only integer codes and counts are kept
@@ -66,9 +66,9 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     encoding : str
         Of the text.
     on_bad : {"error", "drop"}
-        What to do with lines that have a missing label (empty, NULL, NaN, <NA>, #N/A), a count
-        that is missing, not a number, infinite, not positive or above 2**53, the wrong number of
-        fields, or a second user.
+        What to do with lines that have a missing label (empty, NULL, \N, NaN, <NA>, #N/A), a
+        count that is missing, not a number, infinite, not positive or above 2**53, the wrong
+        number of fields, or a second user.
     progress : bool
         Show a progress bar.
 

@@ -18,7 +18,7 @@ from efemb.data.readers.sums import PairSums
 LARGEST_COUNT = 2.0**53
 # What databases, NumPy, pandas and Excel write where there is no label; as one label, all of their
 # lines would be one basket. "None" and "NA" may be names.
-NO_LABEL = ("NULL", "NaN", "nan", "<NA>", "#N/A")
+NO_LABEL = ("NULL", r"\N", "NaN", "nan", "<NA>", "#N/A")
 
 
 def _label_table() -> LabelTable:

@@ -26,6 +26,10 @@ def checked_encoding(encoding: str) -> str:
         name = codecs.lookup(encoding).name
     except LookupError as error:
         raise ParameterError(f"encoding={encoding!r} is unknown; try 'utf-8'") from error
+    try:
+        "a".encode(encoding)
+    except (LookupError, UnicodeError) as error:  # base64 and others are not of text
+        raise ParameterError(f"encoding={encoding!r} cannot be used: {error}") from error
     return "utf-8-sig" if name == "utf-8" else name
 
 

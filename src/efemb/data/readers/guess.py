@@ -109,8 +109,12 @@ def _table_in_text(file: Path, encoding: str) -> Guess | None:
                 f"{file} holds numbers, not words: save them with numpy.save, or as a .csv file"
             )
         if "\t" in first:
-            with suppress(DataError):  # then it is text after all
+            try:
                 sample = _sample(file, encoding)
+            except DataError:  # it is text after all
+                return None
+            sure = {role: candidates(sample, role, ())["sure"] for role in (BASKET, USER, ITEM)}
+            if any(sample.values()) and sure[ITEM] and (sure[BASKET] or sure[USER]):
                 found = _transactions(sample, dict.fromkeys(("basket", "item", "count")), file)
                 return None if found is None else _described(*found, not_counts(sample, found[:2]))
     return None
@@ -223,5 +227,9 @@ def _names_rows(sample: Sample) -> bool:
     first, *others = sample
     names = known(sample[first])
     numbers = {name: sample[name] for name in others}
-    different = len(names) == len(sample[first]) == len(set(names))
-    return different and len(others) > 1 and _all_numbers(numbers)
+    different = len(names) == len(sample[first]) == len(set(map(str, names)))  # lists, too
+    if not different or len(others) < 2 or not _all_numbers(numbers):
+        return False
+    # Numbers of orders or products are lines of baskets, and a first line like the others is one.
+    coded = any(candidates(numbers, role, ())["sure"] for role in (BASKET, ITEM))
+    return not coded and not all(name in map(str, sample[name]) for name in others)
