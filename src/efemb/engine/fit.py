@@ -95,7 +95,8 @@ def fit_model(
             bound.check_reach()
     else:
         bound = EntityLists(data, lists)
-    written, spec = spec, scaled(replace(spec, context=kept(spec.context, bound)), data)
+    written, spec = spec, replace(spec, context=kept(spec.context, bound))
+    spec = scaled(spec, data, sample_weight)
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
     if planned and options.batch_size not in ("auto", None):

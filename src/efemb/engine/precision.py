@@ -11,6 +11,7 @@ from efemb.contexts.basket import Basket
 from efemb.contexts.window import Window
 from efemb.engine.blocks import cut
 from efemb.spec import Spec
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -43,10 +44,15 @@ def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any
     return np.dtype(np.float64 if far or large else dtype)
 
 
-def scaled(spec: Spec, data: Dataset) -> Spec:
-    """The model with a dispersion, where one is to be learned, that starts at that of the data."""
+def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
+    """The model with a dispersion, where one is to be learned, that starts at that of the data.
+
+    Rows without weight are not asked: what they say is to change nothing.
+    """
     if not spec.family.learns or isinstance(spec.context, Window):
         return spec
+    if weight is not None and not (weight > 0).all():
+        data = data.take_rows(weight > 0)
     mean, square, _ = _moments(data)
     spread = float(np.maximum(square - mean**2, 0.0).mean())
     return replace(spec, family=spec.family.scaled_to(spread)) if spread > 0 else spec
@@ -58,7 +64,9 @@ def _outweighs(data: Dataset) -> bool:
 
     if data.n_dims > 1:  # those sums are made in double precision anyway
         return False
-    stored = data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
+    stored = data.values
+    if not data.is_sparse:  # which may have a third axis of length 1
+        stored = csr_array(np.nan_to_num(stored.reshape(data.n_rows, data.n_entities)))
     size = np.abs(stored.data.astype(np.float64))
     if len(size) == 0 or size.max() <= OUTWEIGHS * size.min():
         return False

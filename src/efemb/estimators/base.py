@@ -123,7 +123,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
             found = self._prepared(X, positions, sample_weight, validation, reset=True)
             data, weight, held, report = found
             if start is not None:
-                checking.check_same_entities(data.entities, before["vocabulary_"])
+                checking.check_same_entities(data.entities, before.get("vocabulary_"))
             spec = self._spec()
             fit = fit_model(
                 spec,
@@ -249,7 +249,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
 
     def _keep(self, fit: Fit, spec: Spec, data: Any, report: dict[str, Any]) -> None:
         result = fit.result
-        checking.still(result.parameters.rho, report)
+        checking.still(result.parameters, spec, data.n_entities, report)
         self.parameters_ = result.parameters
         self.embedding_ = result.parameters.rho
         self.context_ = result.parameters.alpha

@@ -9,6 +9,8 @@ import numpy as np
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 from efemb.types import Bools, Floats
 
 MOST_COMPONENTS = 65_536
@@ -28,7 +30,10 @@ def check_components(n_components: Any) -> int:
 
 def check_same_entities(labels: Vocabulary | None, known: Vocabulary | None) -> None:
     """A fit that goes on from vectors needs the entities they belong to, in the same order."""
-    if labels is not None and known is not None and labels != known:
+    if labels is None or known is None or labels == known:
+        return
+    codes = [known.index_of(label) if label in known else -1 for label in labels]
+    if codes != list(range(len(known))):  # a number and its text are one label
         raise DataError(
             "warm_start goes on from the vectors of the last fit, but the data have other "
             "entities, or in another order: efemb.aligned(Dataset(X), model.vocabulary_) "
@@ -76,12 +81,20 @@ def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = T
         )
 
 
-def still(rho: Floats, report: dict[str, Any]) -> None:
-    """Make vectors of what never varies exactly zero: rounding errors, too, have a direction."""
+def still(parameters: Parameters, spec: Spec, n_entities: int, report: dict[str, Any]) -> None:
+    """Make vectors of what never varies exactly zero: rounding errors, too, have a direction.
+
+    Positive vectors are never 0, and shared ones are not those of one entity: both stay.
+    """
     constant = np.array(report.get("constant_entities", ()), dtype=np.int64)
-    if len(constant) and constant[-1] < len(rho):  # fewer vectors than entities are shared ones
-        sizes = np.abs(rho).reshape(len(rho), -1).max(axis=1)
-        rho[constant[sizes[constant] < ROUNDING * sizes.max()]] = 0.0
+    if not len(constant) or spec.positive_rho or spec.structure.maps(n_entities)[0] is not None:
+        return
+    rho = parameters.rho
+    sizes = np.abs(rho).reshape(len(rho), -1).max(axis=1)
+    gone = constant[sizes[constant] < ROUNDING * sizes.max()]
+    rho[gone] = 0.0
+    if spec.structure.tied:
+        parameters.alpha[gone] = 0.0  # equal to rho, but perhaps a copy
 
 
 def _extremes(flat: Floats) -> tuple[Floats, Floats]:

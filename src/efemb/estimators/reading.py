@@ -29,6 +29,8 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
         _refuse_tables_without_data(X)
         values = _as_array(estimator, X, reset)
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
+        if labels is None:  # numbers, which scikit-learn takes no notice of
+            labels = column_labels(X)
         data = Dataset(values, entities=labels, positions=positions)
     if reset:
         estimator.vocabulary_ = data.entities

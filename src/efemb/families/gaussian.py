@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -82,10 +83,12 @@ class Gaussian(Family):
             return self
         variance = self.variance
         squares = -2.0 * variance * (value + 0.5 * weight * math.log(2.0 * math.pi * variance))
-        return Gaussian(max(squares / weight, LEAST * self.scale)).scaled_to(self.scale)
+        found = copy(self)  # of the same class, with its other options
+        found.sigma2 = max(squares / weight, LEAST * self.scale)
+        return found
 
     def scaled_to(self, scale: float) -> Family:
         """Return the same family; a variance that is learned starts at the scale."""
-        found = Gaussian(self.sigma2)
+        found = copy(self)
         found.scale = scale
         return found
