@@ -28,6 +28,7 @@ SCENARIOS = (
     "neurons",
     "huge",
     "text",
+    "text_threads",
     "language",
     "queries",
     "storage",

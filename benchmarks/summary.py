@@ -105,7 +105,7 @@ def _threads(f: Figures) -> tuple[str, str, str]:
     trips = f.value("baskets", "p-emb K=100: wall-clock speed-up of n_jobs=2")
     frames = f.value("neurons", "simulated: wall-clock speed-up of n_jobs=2")
     short = f.value("baskets", "ap-emb K=100: wall-clock speed-up of n_jobs=2")
-    words = f.value("text", "imdb: two threads over one, wall")
+    words = f.value("text_threads", "imdb: two threads over one, wall")
     return (
         "2 threads",
         f"trips {trips:.1f} times as fast, recordings {frames:.1f}, the same bits; "

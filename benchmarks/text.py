@@ -9,17 +9,15 @@ analogies. gensim's words per CPU-second are those of `train` alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Report, Settings, Spread, in_new_process, interleaved, stopwatch
+from benchmarks.harness import Report, Settings, Spread, in_new_process, stopwatch
 from benchmarks.rivals.gensim import Gensim, word_vectors
 from benchmarks.text_data import imdb, newsgroups, pairs_file, questions_file
 
 WORDS_SCORED = 20_000
-SHORT = 10_000_000  # words
 TARGETS = {5: 3.5, 10: 3.0, 20: 2.7}
 
 
@@ -33,7 +31,7 @@ class Trained:
 
 
 def run(settings: Settings) -> Report:
-    """CBOW for several numbers of negatives, skip-gram, threads, memory."""
+    """CBOW for several numbers of negatives, skip-gram, memory."""
     report = Report("text", settings)
     if not Gensim.available():
         report.add("gensim, which all is compared with", Gensim.missing())
@@ -46,7 +44,6 @@ def run(settings: Settings) -> Report:
         for n in (10, 20):
             _speed(report, name, train, n)
         _speed(report, name, train, 5, reverse=True)
-        _threads(report, name, train)
         if settings.quick:
             break
     if not settings.quick:
@@ -187,25 +184,3 @@ def _compare(
     ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
     note = f"{Spread.of(mine)} against {Spread.of(theirs)} thousand words per CPU-s"
     report.add(f"{label}, speed over gensim's", Spread.of(ratios), at_least=target, beside=note)
-
-
-def _threads(report: Report, name: str, train: Any) -> None:
-    """Wall time of two threads against one, and against gensim's two workers, in turn."""
-    settings = report.settings
-    several = 1 if settings.quick else 4 if train.n_tokens < SHORT else 2  # a second is soon over
-    one, two = (partial(ours, train, 5, 0, n_jobs=n_jobs) for n_jobs in (1, 2))
-    found = interleaved({"two": two, "one": one}, several * settings.repeats)
-    had = [each.wall_speed / each.speed for each in found["two"]]
-    note = f"the two threads had {Spread.of(had)} cores"
-    label = f"{name}: two threads over one, wall"
-    report.add(label, _gain(found), at_least=1.8, beside=note)
-    theirs = partial(gensim, train, 5, 0, n_jobs=2)
-    found = interleaved({"two": two, "gensim": theirs}, settings.repeats)
-    label = f"{name}: two threads over gensim's two workers, wall"
-    report.add(label, _gain(found), at_least=3.5)
-
-
-def _gain(found: dict[str, list[Trained]]) -> Spread:
-    """How much sooner the first of two sides was ready, turn by turn."""
-    fast, slow = found.values()
-    return Spread.of([a.wall_speed / b.wall_speed for a, b in zip(fast, slow, strict=True)])
