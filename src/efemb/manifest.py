@@ -107,7 +107,8 @@ def _encode_sparse(value: Any, arrays: dict[str, Any], place: str) -> dict[str, 
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     """Undo `encode`."""
     if isinstance(value, list):
-        return [decode(one, arrays) for one in value]
+        plain = {list, dict}.isdisjoint(map(type, value))  # such as a million labels
+        return value if plain else [decode(one, arrays) for one in value]
     if not isinstance(value, dict):
         return value
     if "$float" in value:

@@ -45,8 +45,8 @@ class Vocabulary:
     _codes: dict[str, int]  # by text: a number and its text are one label
 
     def __init__(self, labels: Iterable[object], *, counts: object = None) -> None:
-        kept = [_required(label, place) for place, label in enumerate(labels)]
-        codes = {str(label): place for place, label in enumerate(kept)}
+        kept = _canonical(list(labels))
+        codes = dict(zip(map(str, kept), range(len(kept)), strict=True))
         if len(codes) != len(kept):
             raise _twice(kept, codes)
         array = np.empty(len(kept), dtype=object)
@@ -169,6 +169,13 @@ def shorten(label: object, width: int = 60) -> str:
         half = width // 2
         return f"{text[:half]!r}...{text[-half:]!r} ({len(text):,} characters)"
     return repr(label)
+
+
+def _canonical(labels: list[Any]) -> list[Label]:
+    """Labels as they are kept; text, unless empty, is one as it is, and there may be millions."""
+    if set(map(type, labels)) <= {str} and "" not in labels:
+        return labels
+    return [_required(label, place) for place, label in enumerate(labels)]
 
 
 def _required(label: object, place: int) -> Label:
