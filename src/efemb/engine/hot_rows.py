@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb.types import Floats, Ints
 
-WORTH = 8  # visits of a row while a copy is kept; making one costs as much as a few
+WORTH = 16  # visits of a row while a copy is kept; making one costs as much as a few
 
 
 class HotRows:
