@@ -39,6 +39,11 @@ class Figures:
         value = self._row(scenario, what)["value"]
         return float(value["median"] if isinstance(value, dict) else value)
 
+    def turns(self, scenario: str, what: str) -> str:
+        """The median of several turns, with the least and the greatest."""
+        low, high = (self._row(scenario, what)["value"][end] for end in ("low", "high"))
+        return f"{self.value(scenario, what):.1f} ({low:.1f} to {high:.1f})"
+
     def beside(self, scenario: str, what: str, pattern: str) -> float:
         """A number in the text beside a figure, where the pattern has a #."""
         text = str(self._row(scenario, what)["beside"])
@@ -102,15 +107,15 @@ def _limit(f: Figures) -> tuple[str, str, str]:
 
 
 def _threads(f: Figures) -> tuple[str, str, str]:
-    trips = f.value("baskets", "p-emb K=100: wall-clock speed-up of n_jobs=2")
-    frames = f.value("neurons", "simulated: wall-clock speed-up of n_jobs=2")
-    short = f.value("baskets", "ap-emb K=100: wall-clock speed-up of n_jobs=2")
-    words = f.value("text_threads", "imdb: two threads over one, wall")
+    trips = f.turns("baskets", "p-emb K=100: wall-clock speed-up of n_jobs=2")
+    frames = f.turns("neurons", "simulated: wall-clock speed-up of n_jobs=2")
+    short = f.turns("baskets", "ap-emb K=100: wall-clock speed-up of n_jobs=2")
+    words = f.turns("text_threads", "imdb: two threads over one, wall")
     return (
         "2 threads",
-        f"trips {trips:.1f} times as fast, recordings {frames:.1f}, the same bits; "
-        f"text without locks {words:.1f}",
-        f"ap-emb, whose steps are short, {short:.1f}",
+        f"trips {trips} times as fast, recordings {frames}, the same bits; "
+        f"text without locks {words}",
+        f"ap-emb, whose steps are short, {short}",
     )
 
 

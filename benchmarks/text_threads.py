@@ -7,10 +7,8 @@ from typing import Any
 
 from benchmarks.harness import Report, Settings, Spread, interleaved
 from benchmarks.rivals.gensim import Gensim
-from benchmarks.text import Trained, gensim, ours
+from benchmarks.text import SHORT, Trained, gensim, ours
 from benchmarks.text_data import imdb, newsgroups
-
-SHORT = 10_000_000  # words: a second is soon over, and needs more turns
 
 
 def run(settings: Settings) -> Report:
