@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,10 @@ class Corpus:
 
     def counts(self) -> NDArray[np.float64]:
         """How often each word occurs in this corpus, shape (N,)."""
+        return self._counts.copy()
+
+    @cached_property
+    def _counts(self) -> NDArray[np.float64]:
         return count_codes(self.tokens, self.n_entities).astype(np.float64)
 
     def document(self, i: int) -> list[Any]:
