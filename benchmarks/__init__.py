@@ -7,4 +7,4 @@ import os
 # Read by the libraries when they are loaded: CPU-seconds are to be those of one core.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 for _name in THREADS:
-    os.environ.setdefault(_name, "1")
+    os.environ[_name] = "1"

@@ -44,7 +44,13 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small, on simulated stand-ins")
     parser.add_argument("--data", type=Path, help="folder of the data (default: EFEMB_DATA)")
     parser.add_argument("--repeats", type=int, help="repeats of each timing (3, quick: 1)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="movie splits")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        nargs="+",
+        default=[0, 1, 2],
+        help="splits of the movies, seeds of texts and sampled zeros",
+    )
     parser.add_argument("--large", action="store_true", help="movies with K=100 as well")
     parser.add_argument("--reference", type=Path, help="another basket script to compare with")
     parser.add_argument("--only", nargs="+", default=[], help="peers: names of some of them")
@@ -83,8 +89,11 @@ def main(given: list[str] | None = None) -> int:
             print(f"{name}: {error}", file=sys.stderr)
             missing = True
             continue
-        path = report.save()
-        print(f"-- {timing.wall:.0f} s; kept in {path.relative_to(path.parents[2])}", flush=True)
+        kept = "not kept, since --only"
+        if not settings.only:  # else a part would take the place of the whole
+            path = report.save()
+            kept = f"kept in {path.relative_to(path.parents[2])}"
+        print(f"-- {timing.wall:.0f} s; {kept}", flush=True)
     return int(missing)
 
 

@@ -20,7 +20,7 @@ cpu = time.process_time() - start
 heavy = sorted(set({heavy!r}) & set(sys.modules))
 print(json.dumps(dict(cpu=cpu, modules=len(sys.modules), heavy=heavy)))
 """
-IMPORTS = "import sklearn.base, sklearn.neighbors, numba"
+IMPORTS = "import sklearn.base, numba"
 BODIES = {
     "nothing": "pass",
     "import numpy": "import numpy",

@@ -24,6 +24,7 @@ KNOWN: dict[str, tuple[tuple[float, float, float], float | None, float]] = {
     "p-emb, total scale": ((-5.632, -5.698, -5.685), -5.674, 0.01),
     "categorical": ((-5.593, -5.671, -5.644), None, 0.004),
 }
+YARDSTICKS = ("NumPy", "NumPy, step 0.2")  # the one with the better score counts
 WORST_SPLIT = 0.006  # the paper's own model may lose at most this much on any one split
 
 
@@ -77,12 +78,12 @@ def _scores(report: Report, splits: dict[int, Counts], k: int) -> None:
         if known is None or report.settings.quick or (k != 20 and known[1] is None):
             report.add(label, mean(scores), beside=f"{cost}, best pass {passes}{stopped}")
             continue
-        each = [known[0][seed] for seed in splits] if k == 20 else [known[1]]
-        wanted = mean(figure for figure in each if figure is not None)
+        each = [known[0][seed] for seed in splits] if k == 20 else [known[1] or 0.0]
+        wanted = mean(each)
         note = f"{wanted:.3f}; {cost}, best pass {passes}{stopped}"
         report.add(label, mean(scores), beside=note, at_least=wanted - known[2])
         if k == 20:
-            gaps = [score - figure for score, figure in zip(scores, known[0], strict=False)]
+            gaps = [score - figure for score, figure in zip(scores, each, strict=True)]
             split = " ".join(f"{score:.3f}" for score in scores)
             least = -WORST_SPLIT if name == "p-emb (paper)" else None
             report.add(
@@ -104,9 +105,9 @@ def _speed(report: Report, splits: dict[int, Counts], k: int) -> None:
     ratios: dict[str, list[float]] = {"paper": [], "defaults": [], "to NumPy's best": []}
     for seed, split in splits.items():
         jobs: dict[str, Callable[[], Watch]] = {
-            "NumPy": partial(dense_movies, split, k),
+            YARDSTICKS[0]: partial(dense_movies, split, k),
             "paper": partial(ours, "p-emb (paper)", split),
-            "NumPy, step 0.2": partial(dense_movies, split, k, step=0.2),
+            YARDSTICKS[1]: partial(dense_movies, split, k, step=0.2),
             "defaults": partial(ours, "PoissonEmbedding, defaults", split),
         }
         found = interleaved(jobs, report.settings.repeats)
@@ -128,15 +129,18 @@ def _one_split(
         each = 1e3 * float(np.median([watch.per_pass() for watch in watches]))
         note = f"score {best.score:.4f} at pass {best.iteration}, {each:.2f} ms a pass"
         report.add(f"split {seed}: CPU-s to best validation, {name}", spread, beside=note)
-    yardstick = found["NumPy"][0].best().score
+    chosen = max(YARDSTICKS, key=lambda name: found[name][0].best().score)
+    yardstick = found[chosen][0].best().score
     reached = [watch.reaching(yardstick) for watch in found["paper"]]
-    numpy_cpu = float(np.median([watch.best().cpu for watch in found["NumPy"]]))
+    numpy_cpu = float(np.median([watch.best().cpu for watch in found[chosen]]))
     if all(mark is not None for mark in reached):
         spread = Spread.of([mark.cpu for mark in reached if mark is not None])
         report.add(f"split {seed}: CPU-s of paper to NumPy's best", spread)
         ratios["to NumPy's best"].append(spread.median / numpy_cpu)
     else:
-        report.add(f"split {seed}: CPU-s of paper to NumPy's best", "never reached")
+        best = found["paper"][0].best().score
+        note = f"never reached: {best:.4f} of {yardstick:.4f}"
+        report.add(f"split {seed}: CPU-s of paper to NumPy's best", np.inf, beside=note)
         ratios["to NumPy's best"].append(np.inf)  # left out, the others would flatter us
     for name in ("paper", "defaults"):
         cpu = float(np.median([watch.best().cpu for watch in found[name]]))

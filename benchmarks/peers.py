@@ -48,16 +48,16 @@ def run(settings: Settings) -> Report:
 
 
 def contest(report: Report, name: str, counts: Counts, k: int) -> dict[str, list[dict[str, Any]]]:
-    """All fits on one set of rows; movies are repeated, baskets fitted once."""
+    """All fits on one set of rows; those on movies, a second each, are repeated."""
     settings = report.settings
-    dense = counts.validation.shape[0] == counts.train.shape[0]
-    chosen = [_for_data(one, dense) for one in (*OURS, *RIVALS)]
+    entries = _held_out_entries(counts.train, counts.validation)
+    chosen = [_for_data(one, entries) for one in (*OURS, *RIVALS)]
     chosen = [one for one in chosen if not settings.only or _asked(one, settings.only)]
     with tempfile.TemporaryDirectory() as folder:
         for part in PARTS:
             save_npz(Path(folder) / f"{part}.npz", getattr(counts, part))
         jobs = {one.name: partial(_one, one.name, folder, k) for one in chosen if one.available()}
-        found = interleaved(jobs, settings.repeats if dense else 1)
+        found = interleaved(jobs, settings.repeats if entries else 1)
     for one in chosen:
         label = f"{name}, K={k}: {one.name}"
         if not one.available():
@@ -74,8 +74,13 @@ def _one(name: str, folder: str, k: int) -> dict[str, Any]:
     return found
 
 
-def _for_data(one: type[Rival], dense: bool) -> type[Rival]:
-    return NumpyMovies if dense and one is NumpyBaskets else one
+def _held_out_entries(train: csr_array, validation: csr_array) -> bool:
+    """Whether validation is entries of the training rows (as of movies), not rows of its own."""
+    return bool(validation.shape[0] == train.shape[0])
+
+
+def _for_data(one: type[Rival], entries: bool) -> type[Rival]:
+    return NumpyMovies if entries and one is NumpyBaskets else one
 
 
 def _asked(one: type[Rival], words: tuple[str, ...]) -> bool:
@@ -84,8 +89,11 @@ def _asked(one: type[Rival], words: tuple[str, ...]) -> bool:
 
 def _told(report: Report, label: str, runs: list[dict[str, Any]]) -> None:
     last = runs[-1]
-    notes = [] if last["score"] is None else [f"score {last['score']:.4f}"]
+    notes = []
+    if last["score"] is not None:
+        notes.append(f"score {last['score']:.4f} (error {last['error']:.4f})")
     notes.append(f"recall@10 {last['recall']:.4f}")
+    notes.append(f"{last['wall']:.1f} s wall")
     if last["fit_peak_bytes"] is not None:
         notes.append(f"peak {last['fit_peak_bytes'] / 1e9:.2f} GB")
     if last["best"] is not None:
@@ -102,7 +110,7 @@ def _additive_against_hpfrec(report: Report, label: str, found: dict[str, Any]) 
         return
     reached = next((cpu for score, cpu in ours[0]["marks"] if score >= theirs["validation"]), None)
     what = f"{label}: CPU-s of ap-emb to hpfrec's validation score / hpfrec's"
-    note = f"test {ours[0]['score']:.4f} against {theirs['score']:.4f}"
+    note = f"validation {theirs['validation']:.4f} after {theirs['cpu']:.1f} CPU-s, all iterations"
     value = np.inf if reached is None else reached / theirs["cpu"]
     report.add(what, value, beside=note, at_most=PART_OF_HPFREC)
 
@@ -115,7 +123,7 @@ def one_fit(name: str, folder: str, k: int, seed: int) -> dict[str, Any]:
     everyone: tuple[type[Rival], ...] = (*OURS, *RIVALS, NumpyMovies)
     known = {one.name: one for one in everyone}
     train, validation, test = (csr_array(load_npz(Path(folder) / f"{p}.npz")) for p in PARTS)
-    entries = validation.shape[0] == train.shape[0]
+    entries = _held_out_entries(train, validation)
     few = validation[:WARM_ROWS] if entries else validation[:20]
     known[name]().fit(train[:WARM_ROWS], 2, seed, few)
     model = known[name]()
@@ -136,5 +144,8 @@ def judged(model: Rival, test: csr_array) -> dict[str, Any]:
     from efemb.evaluation import leave_one_out
 
     found = leave_one_out(model, test)
-    score = found.normalized_log_likelihood().value if model.gives_shares else None
-    return {"score": score, "recall": found.recall(10).value}
+    answer: dict[str, Any] = {"score": None, "recall": found.recall(10).value}
+    if model.gives_shares:
+        shares = found.normalized_log_likelihood()
+        answer |= {"score": shares.value, "error": shares.row_error}
+    return answer

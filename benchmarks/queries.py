@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cold_start import HEAVY
 from benchmarks.harness import (
     Report,
     Settings,
@@ -18,14 +19,15 @@ from benchmarks.harness import (
     sgemm_rate,
     stopwatch,
 )
+from benchmarks.stored import stored_model
 
-ASK = """
+ASK = f"""
 import json, sys, time
 import efemb
 fitted = efemb.load(sys.argv[1])
 label = fitted.entities[17]
 fitted.similar(label); fitted.complements(label); fitted.substitutes(label)
-heavy = sorted({"numba", "scipy", "sklearn", "pandas"} & set(sys.modules))
+heavy = sorted(set({HEAVY!r}) & set(sys.modules))
 print(json.dumps(dict(cpu=time.process_time(), heavy=heavy)))
 """
 N_QUERIES, TOP = 1000, 10
@@ -72,15 +74,7 @@ def _cpu(vectors: Any, asked: Any) -> float:
 
 
 def _small_model(report: Report, n_items: int, k: int) -> None:
-    import efemb
-
-    rng = np.random.default_rng(0)
-    rho, alpha = rng.normal(size=(2, n_items, k)).astype(np.float32)
-    data = efemb.Dataset(rng.poisson(1.0, (4, 3)) + 1.0)
-    fitted = efemb.PoissonEmbedding(2, max_iter=1, early_stopping=False).fit(data).fitted()
-    labels = efemb.Vocabulary(f"item {i}" for i in range(n_items))
-    parameters = efemb.Parameters(rho, alpha, np.zeros(n_items, dtype=np.float32))
-    fitted = efemb.FittedEmbedding(parameters, fitted.spec, labels)
+    fitted = stored_model(n_items, k)
     with stopwatch() as timing:
         fitted.pairs(TOP)
     report.add(f"{n_items:,} items, K={k}: largest and smallest of all pairs, CPU-s", timing.cpu)

@@ -6,7 +6,10 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import numpy as np
 import efemb
 
 RESULTS = Path(__file__).resolve().parent / "results"
+PACKAGES = ("gensim", "hpfrec", "implicit", "itembed", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,17 @@ class Spread:
     median: float
     low: float
     high: float
+    n: int = 1
 
     @classmethod
     def of(cls, values: list[float]) -> Spread:
         """Summarise repeats."""
-        return cls(statistics.median(values), min(values), max(values))
+        return cls(statistics.median(values), min(values), max(values), len(values))
 
     def __str__(self) -> str:
-        return f"{number(self.median)} [{number(self.low)} .. {number(self.high)}]"
+        if self.n == 1:
+            return number(self.median)
+        return f"{number(self.median)} [{number(self.low)} .. {number(self.high)}] of {self.n}"
 
 
 def number(value: float) -> str:
@@ -77,47 +84,77 @@ class Report:
         beside: float | str | None = None,
     ) -> None:
         """One figure, with what it should be and what it is compared with."""
-        plain = value.median if isinstance(value, Spread) else value
+        figure = value.median if isinstance(value, Spread) else value
         met: bool | None = None
-        if not self.settings.quick and isinstance(plain, float | int):
+        if not self.settings.quick and isinstance(figure, float | int):
             low = -np.inf if at_least is None else at_least
             high = np.inf if at_most is None else at_most
-            met = bool(low <= plain <= high) if (at_least, at_most) != (None, None) else None
+            met = bool(low <= figure <= high) if (at_least, at_most) != (None, None) else None
         row = {"what": what, "value": value, "at_least": at_least, "at_most": at_most}
         kept = asdict(value) if isinstance(value, Spread) else value
         if isinstance(kept, float) and not np.isfinite(kept):
             kept = str(kept)  # JSON has no infinity
         self.rows.append({**row, "value": kept, "beside": beside, "met": met})
-        shown = number(value) if isinstance(value, float | int) else str(value)
-        print(_line(self.rows[-1], shown), flush=True)
+        print(_line(self.rows[-1], plain(value)), flush=True)
 
     def save(self) -> Path:
         """Write the rows to benchmarks/results/."""
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"{self.scenario}{'-quick' if self.settings.quick else ''}.json"
-        machine = {
-            "efemb": efemb.__version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-        }
-        content: dict[str, Any] = {"scenario": self.scenario, "machine": machine, "rows": self.rows}
-        content["repeats"] = self.settings.repeats
+        content = {"scenario": self.scenario, "machine": machine(), "rows": self.rows}
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         return path
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, float | int)
+def machine() -> dict[str, Any]:
+    """Where, when and with what was measured."""
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="minutes"),
+        "revision": _revision(),
+        "efemb": efemb.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "rivals": {name: version for name in PACKAGES if (version := _version(name))},
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _revision() -> str:
+    """The commit, with a + where files have changed since; nothing outside a repository."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    try:
+        done = subprocess.run(
+            command, check=False, cwd=RESULTS.parent, capture_output=True, text=True
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def plain(value: object) -> str:
+    """A number in four digits, anything else as it is."""
+    return number(value) if isinstance(value, float | int) else str(value)
+
+
+def target(at_least: float | None, at_most: float | None) -> str:
+    """What a figure should be."""
+    signs = ((">=", at_least), ("<=", at_most))
+    return ", ".join(f"{sign} {number(bound)}" for sign, bound in signs if bound is not None)
 
 
 def _line(row: dict[str, Any], value: str) -> str:
     beside, notes = row["beside"], []
     if beside is not None:
-        notes.append(f"beside {number(beside) if _is_number(beside) else beside}")
-    if not (row["at_least"] is None and row["at_most"] is None):
-        sign, bound = (">=", row["at_least"]) if row["at_most"] is None else ("<=", row["at_most"])
+        notes.append(f"beside {plain(beside)}")
+    if wanted := target(row["at_least"], row["at_most"]):
         verdict = {True: "ok", False: "MISS", None: "full run only"}[row["met"]]
-        notes.append(f"target {sign} {number(bound)}: {verdict}")
+        notes.append(f"target {wanted}: {verdict}")
     return f"{row['what']:<62} {value:>12}  {'; '.join(notes)}".rstrip()

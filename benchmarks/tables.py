@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reporting import RESULTS, Spread, number
+from benchmarks.reporting import RESULTS, Spread, plain, target
 
 HEAD = ("figure", "value", "beside", "target", "")
 VERDICT = {True: "met", False: "**missed**", None: ""}
@@ -32,8 +32,8 @@ def _scenario(content: dict[str, Any]) -> str:
     about = f"Python {machine['python']}, NumPy {machine['numpy']}, {machine['cores']} cores"
     if "efemb" in machine:
         about = f"efemb {machine['efemb']}, {about}"
-    if "repeats" in content:
-        about += f", repeats: {content['repeats']}"
+    if "when" in machine:
+        about += f"; {machine['when']}, revision {machine['revision']}"
     lines = [_line(HEAD), "|---|---:|---|---|---|"]
     lines += [_line(_cells(row)) for row in content["rows"]]
     return f"### {content['scenario']}\n\n{about}\n\n" + "\n".join(lines)
@@ -41,19 +41,10 @@ def _scenario(content: dict[str, Any]) -> str:
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     value = row["value"]
-    shown = str(Spread(**value)) if isinstance(value, dict) else _plain(value)
-    target = _target(row["at_least"], row["at_most"])
-    beside = "" if row["beside"] is None else _plain(row["beside"])
-    return row["what"].strip(), shown, beside, target, VERDICT[row["met"]]
-
-
-def _target(at_least: float | None, at_most: float | None) -> str:
-    signs = (("≥", at_least), ("≤", at_most))
-    return ", ".join(f"{sign} {number(bound)}" for sign, bound in signs if bound is not None)
-
-
-def _plain(value: Any) -> str:
-    return number(value) if isinstance(value, float | int) else str(value)
+    shown = plain(Spread(**value) if isinstance(value, dict) else value)
+    wanted = target(row["at_least"], row["at_most"])
+    beside = "" if row["beside"] is None else plain(row["beside"])
+    return row["what"].strip(), shown, beside, wanted, VERDICT[row["met"]]
 
 
 def _line(cells: tuple[str, ...]) -> str:

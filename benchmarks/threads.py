@@ -16,6 +16,7 @@ def two_threads(
 
     Work that is not heavy, less than a second a pass, has no target.
     """
+    fit(2)  # compiles, or loads what was compiled
     found = interleaved({"1": lambda: fit(1), "2": lambda: fit(2)}, report.settings.repeats)
     one, two = found["1"][0].model.parameters_, found["2"][0].model.parameters_
     same = all(np.array_equal(a, b) for a, b in zip(one.arrays(), two.arrays(), strict=True))

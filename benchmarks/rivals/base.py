@@ -42,17 +42,8 @@ class Rival(ABC):
         """Learn from rows; `validation`, entries of these rows or other rows, may end it."""
 
     @abstractmethod
-    def block(self, context: csr_array, asked: Array) -> Array:
-        """(cells, N) log means or scores, given rows from which the asked items are taken out."""
-
     def log_means(self, X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, Array]]:
-        """What `efemb.evaluation` asks of a model, block by block."""
-        values = csr_array(getattr(X, "values", X))
-        size = max(1, BLOCK_NUMBERS // values.shape[1])
-        for start in range(0, len(rows), size):
-            part = slice(start, min(start + size, len(rows)))
-            asked = np.asarray(entities[part])
-            yield part, self.block(without(values, np.asarray(rows[part]), asked), asked)
+        """What `efemb.evaluation` asks of a model: (cells, N) log means or scores, in blocks."""
 
     @cached_property
     def family(self) -> Any:
@@ -60,6 +51,27 @@ class Rival(ABC):
         from efemb.families import Poisson
 
         return Poisson()
+
+
+class Completer(Rival):
+    """A rival that takes rows from which the asked items were taken out, like any other rows."""
+
+    @abstractmethod
+    def block(self, context: csr_array, asked: Array) -> Array:
+        """(cells, N) log means or scores, given such rows."""
+
+    def log_means(self, X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, Array]]:
+        for part, values, cells, asked in blocks(X, rows, entities):
+            yield part, self.block(without(values, cells, asked), asked)
+
+
+def blocks(X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, csr_array, Array, Array]]:
+    """Cells so few at a time that their answers fit: part, counts, rows and items of its cells."""
+    values = csr_array(getattr(X, "values", X))
+    size = max(1, BLOCK_NUMBERS // values.shape[1])
+    for start in range(0, len(rows), size):
+        part = slice(start, min(start + size, len(rows)))
+        yield part, values, np.asarray(rows[part]), np.asarray(entities[part])
 
 
 def without(values: csr_array, rows: Array, asked: Array) -> csr_array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from benchmarks.rivals.base import BLOCK_NUMBERS, Rival
+from benchmarks.rivals.base import Rival, blocks
 
 Array = NDArray[Any]
 MOST_STEPS, CLOSE = 300, 1e-3
@@ -25,19 +25,12 @@ class Factorisation(Rival):
         """(cells, K) factor of each asked row, found without its asked item."""
 
     def log_means(self, X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, Array]]:
-        values = csr_array(getattr(X, "values", X))
-        size = max(1, BLOCK_NUMBERS // values.shape[1])
-        for start in range(0, len(rows), size):
-            part = slice(start, min(start + size, len(rows)))
-            yield part, self.log_mean(self.folded(values, rows[part], entities[part]))
+        for part, values, cells, asked in blocks(X, rows, entities):
+            yield part, self.log_mean(self.folded(values, cells, asked))
 
     @abstractmethod
     def log_mean(self, theta: Array) -> Array:
         """(cells, N) log means of all items."""
-
-    def block(self, context: csr_array, asked: Array) -> Array:
-        rows = np.arange(len(asked))
-        return self.log_mean(self.folded(context, rows, asked))
 
 
 def multiplicative(values: csr_array, rows: Array, entities: Array, columns: Array) -> Array:

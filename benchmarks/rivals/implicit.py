@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from benchmarks.rivals.base import Rival
+from benchmarks.rivals.base import Completer
 
 Array = NDArray[Any]
 
 
-class Implicit(Rival):
+class Implicit(Completer):
     """Its defaults (15 iterations, regularisation 0.01, alpha 1), one thread."""
 
     name = "implicit ALS"

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from benchmarks.rivals.base import Rival, mean_of_rows
+from benchmarks.rivals.base import Completer, mean_of_rows
 
 Array = NDArray[Any]
 
 
-class Itembed(Rival):
+class Itembed(Completer):
     """Its defaults: 10 epochs, 5 negatives, learning rate 0.025 falling to 0."""
 
     name = "itembed"

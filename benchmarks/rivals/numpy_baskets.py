@@ -10,12 +10,12 @@ from scipy.sparse import csr_array
 
 from benchmarks.data import Counts
 from benchmarks.plain_numpy import trained_baskets, trained_movies
-from benchmarks.rivals.base import Rival
+from benchmarks.rivals.base import Completer
 
 Array = NDArray[Any]
 
 
-class NumpyBaskets(Rival):
+class NumpyBaskets(Completer):
     """Minibatches, intercepts, contexts divided by their totals; `validation` is other rows."""
 
     name = "plain NumPy p-emb"
@@ -30,7 +30,7 @@ class NumpyBaskets(Rival):
         return np.asarray((context @ alpha / total) @ rho.T + intercept)
 
 
-class NumpyMovies(Rival):
+class NumpyMovies(Completer):
     """All rows at once, no intercepts, contexts divided by their items; `validation`: entries."""
 
     name = "plain NumPy p-emb, dense"

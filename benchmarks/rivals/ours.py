@@ -28,10 +28,6 @@ class _Ours(Rival):
     def log_means(self, X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, Array]]:
         yield from self.model.log_means(X, rows, entities)
 
-    def block(self, context: csr_array, asked: Array) -> Array:
-        """Whole rows at once; the estimator makes its own blocks elsewhere."""
-        raise NotImplementedError
-
 
 class ExactPoisson(_Ours):
     """p-emb, every zero exact."""

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from benchmarks.rivals.base import Rival
+from benchmarks.rivals.base import Completer
 
 
-class Popularity(Rival):
+class Popularity(Completer):
     """log of each item's share."""
 
     name = "popularity"

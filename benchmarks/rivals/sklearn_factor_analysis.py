@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,6 @@ class FactorAnalysisRival:
     With P the inverse covariance, x_n - E[x_n | rest] = (P (x - mean))_n / P_nn; P is
     diag(1 / psi) less a matrix of rank k.
     """
-
-    name = "scikit-learn FactorAnalysis"
 
     def fit(self, train: Array, k: int, seed: int) -> None:
         """Learn from frames."""
@@ -36,10 +33,3 @@ class FactorAnalysisRival:
         centred = values - found.mean_
         product = centred * inverse - centred @ loadings.T @ core @ loadings
         return np.asarray(values - product / diagonal)
-
-    @cached_property
-    def family(self) -> Any:
-        """What `efemb.evaluation` asks of a model."""
-        from efemb.families import Gaussian
-
-        return Gaussian()

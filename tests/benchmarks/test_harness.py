@@ -15,8 +15,10 @@ from benchmarks import reporting
 
 
 def test_spread_is_median_and_extremes() -> None:
-    assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
-    assert Spread.of([1.0, 2.0]) == Spread(1.5, 1.0, 2.0)
+    assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0, 3)
+    assert Spread.of([1.0, 2.0]) == Spread(1.5, 1.0, 2.0, 2)
+    assert str(Spread.of([1.0, 2.0])) == "1.500 [1.000 .. 2.000] of 2"
+    assert str(Spread.of([1.0])) == "1.000", "a single run has no spread"
 
 
 @pytest.mark.parametrize(
@@ -98,8 +100,9 @@ def test_results_are_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     path = some.save()
     found = json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
     assert path == tmp_path / "example.json"
-    assert found["repeats"] == 2
-    assert [row["value"] for row in found["rows"]] == ["inf", {"median": 2, "low": 1, "high": 3}]
+    assert {"when", "revision", "efemb", "rivals"} <= set(found["machine"])
+    spread = {"median": 2, "low": 1, "high": 3, "n": 1}
+    assert [row["value"] for row in found["rows"]] == ["inf", spread]
 
 
 def test_new_process_has_one_thread_and_tells_its_memory() -> None:
