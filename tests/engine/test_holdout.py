@@ -234,3 +234,14 @@ def test_the_report_says_whether_anything_was_held_out() -> None:
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert fits[0].fit(many).report_["held_out"] is True
         assert fits[1].fit(few).report_["held_out"] is False
+
+
+@pytest.mark.parametrize(("n_documents", "fraction"), [(20, None), (50, 0.01)])
+def test_a_share_of_less_than_one_document_is_one(n_documents: int, fraction: float | None) -> None:
+    length = 30_000 if fraction is None else 40  # books, and letters
+    tokens = np.random.default_rng(0).integers(5, size=n_documents * length)
+    text = efemb.Corpus(tokens, np.arange(n_documents + 1) * length, list("abcde"))
+    model = efemb.CBOW(2, random_state=0, max_iter=1, validation_fraction=fraction)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert model.fit(text).report_["held_out"] is True

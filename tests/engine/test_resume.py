@@ -362,3 +362,11 @@ def test_kill_9_changes_nothing(tmp_path: Path) -> None:
     *_, last = done.stdout.splitlines()
     assert last.split()[0] == "done"
     assert json.dumps(last.split()[1:]) == json.dumps(wanted)
+
+
+def test_a_pass_more_leaves_the_whole_fit_where_it_is(tmp_path: Path) -> None:
+    state, X = efemb.Checkpoint(tmp_path / "state", every=100), baskets()
+    model = Poisson(2, callbacks=[state], **options(max_iter=400, n_iter_no_change=3)).fit(X)
+    kept = (tmp_path / "state").stat().st_mtime_ns, state.load().rho.tobytes()
+    model.partial_fit(X)
+    assert kept == ((tmp_path / "state").stat().st_mtime_ns, state.load().rho.tobytes())

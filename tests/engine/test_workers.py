@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from efemb.engine.blocks import Workers, workers
 
@@ -85,3 +86,20 @@ def test_buffers_belong_to_one_thread() -> None:
         first, second = pool.map(address, range(2))
         assert first != second
         assert pool.buffer("one", (2, 3), "f4").shape == (2, 3)
+
+
+def test_blas_is_free_again_after_fits_that_overlapped() -> None:
+    """Whichever ends first: else the last one would restore the limit of the first."""
+
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    with threadpool_limits(limits=3, user_api="blas"):
+        before = threads()
+        first, second = workers(1), workers(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}, "the second fit still runs"
+        second.__exit__(None, None, None)
+        assert threads() == before

@@ -165,3 +165,45 @@ def test_rows_without_weight_do_not_set_the_scale_of_a_learned_variance() -> Non
     without = efemb.Embedding(2, **options).fit(X)
     ignored = efemb.Embedding(2, **options).fit(more, sample_weight=weight)
     assert ignored.family_.sigma2 == pytest.approx(without.family_.sigma2, rel=1e-3)
+
+
+def test_every_pass_draws_its_own_zeros() -> None:
+    """With the same three columns each time, the others would never be punished."""
+    X = counts(40, 30, 0.1)
+    X[:, :2] += 1
+    model = efemb.PoissonEmbedding(2, zeros=efemb.Sampled(3, "uniform"), random_state=0)
+    for _ in range(150):
+        model.partial_fit(X)
+    rare = X.mean(axis=0) < 1
+    means = np.exp(np.concatenate([block for _, block in model.log_means(X, *np.nonzero(X))]))
+    assert np.median(means[:, rare]) < 3 * X[:, rare].mean()
+
+
+def test_misspelt_options_are_refused() -> None:
+    fitted = efemb.PoissonEmbedding(2, random_state=0).fit(counts(40, 5)).fitted()
+    with pytest.raises(efemb.ParameterError, match=r"no option 'n_job'.*n_jobs"):
+        efemb.PoissonEmbedding.from_fitted(fitted, n_job=4)
+
+
+@pytest.mark.parametrize("option", ["zeros__n", "optimizer__step", "prior__precision"])
+def test_options_of_nothing_cannot_be_set(option: str) -> None:
+    with pytest.raises(efemb.ParameterError, match=f"{option} cannot be set"):
+        efemb.BernoulliTextEmbedding().set_params(**{option: 10})
+
+
+def test_the_memory_of_lbfgs_is_a_whole_number() -> None:
+    model = efemb.GaussianEmbedding(2, optimizer=efemb.LBFGS(memory=10.0))
+    with pytest.raises(efemb.InputTypeError, match=r"LBFGS.memory must be an integer"):
+        model.fit(silent(0))
+
+
+def test_lists_of_different_lengths_are_no_tokens() -> None:
+    with pytest.raises(efemb.DataError, match="tokens must be one list of whole numbers"):
+        efemb.Corpus([[0, 1], [2]], [0, 2, 3], ["a", "b", "c"])
+
+
+def test_a_handler_that_is_not_pythons_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a program in which Python is embedded."""
+    monkeypatch.setattr("signal.getsignal", lambda number: None)
+    monkeypatch.setattr("signal.signal", lambda *_: pytest.fail("touched"))
+    assert efemb.PoissonEmbedding(2, random_state=0).fit(counts(40, 5)).n_iter_ > 0

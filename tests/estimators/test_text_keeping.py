@@ -225,3 +225,39 @@ def test_ctrl_c_in_the_middle_of_a_pass(name: str, n_jobs: int) -> None:
     assert is_finite(model)
     assert np.isfinite(model.score(TEXT))
     assert len(model.similar("cat")) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("BernoulliTextEmbedding", {"solver": "rows"}), ("CBOW", {"zeros": efemb.SampledSoftmax(5)})],
+)
+def test_partial_fit_by_another_solver_starts_its_sums_anew(name: str, other: Any) -> None:
+    model = getattr(efemb, name)(4, min_count=1, random_state=0, max_iter=2).fit(TEXT)
+    assert is_finite(model.set_params(**other).partial_fit(TEXT))
+
+
+def test_every_further_pass_draws_anew() -> None:
+    """With the same noise a second pass from the same vectors would end at the same place."""
+    model = efemb.BernoulliTextEmbedding(4, min_count=1, random_state=0, optimizer=efemb.SGD(1e-3))
+    model.fit(TEXT)
+    start, moves = model.parameters_.copy(), []
+    for _ in range(2):
+        model.parameters_ = start.copy()
+        moves.append(model.partial_fit(TEXT).embedding_ - start.rho)
+    assert not np.allclose(*moves, rtol=1e-3)
+    again = efemb.BernoulliTextEmbedding(
+        4, min_count=1, random_state=0, optimizer=efemb.SGD(1e-3)
+    ).fit(TEXT)
+    again.partial_fit(TEXT)
+    assert_array_equal(again.embedding_ - start.rho, moves[0], "the seed decides all passes")
+
+
+def test_a_subclass_of_bernoulli_is_fitted_by_its_own_mathematics() -> None:
+    class Halved(efemb.Bernoulli):
+        """Its log-odds are half of the inner products."""
+
+        def natural(self, eta: Any) -> Any:
+            return super().natural(0.5 * eta)
+
+    model = efemb.BernoulliTextEmbedding(2, family=Halved(), min_count=1, random_state=0)
+    assert model.fit(TEXT).solver_ != "windows"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import efemb
-from efemb.engine.chunks import LEAST_TOKENS, LONGEST, RUN_TOKENS, Chunk, Chunks
+from efemb.engine.chunks import LEAST_TOKENS, LONGEST, MOST_OUTPUTS, RUN_TOKENS, Chunk, Chunks
 from text import samples
 
 SIZES = st.lists(st.integers(0, 30_000), min_size=1, max_size=40).filter(any)
@@ -74,3 +74,14 @@ def test_a_chunk_is_little_beside_what_was_seen_and_what_is_left(n_threads: int)
     assert (sizes <= np.maximum(before / (4 * n_threads), LEAST_TOKENS) + slack).all()
     assert (sizes <= np.maximum(left / (2 * n_threads), LEAST_TOKENS) + slack).all()
     assert sizes.max() > 2 * LEAST_TOKENS
+
+
+def test_many_outputs_make_chunks_short() -> None:
+    starts = np.arange(0, 20_000_001, 500)
+    rng = np.random.default_rng(0)
+    sizes = [
+        max(chunk.n_tokens for chunk in Chunks(starts, n_outputs).drawn(rng))
+        for n_outputs in (1, 21, 1001)
+    ]
+    assert sizes[0] == sizes[1] > 100_000
+    assert sizes[2] * 1001 < 2 * MOST_OUTPUTS

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
+from efemb.engine.blocks import Workers
 from efemb.spec import Spec
 from text import plain, samples
 from text.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
@@ -180,3 +181,14 @@ def test_the_strongest_prior_leaves_nothing(how: str) -> None:
     samples.go(run, SEED)
     for vectors in run.parameters.arrays():
         assert np.abs(vectors).max() < 1e-6
+
+
+@pytest.mark.parametrize("prior", [None, efemb.Normal(30.0)])
+def test_what_a_prior_shrinks_is_not_copied(prior: Any) -> None:
+    """Copies that are each shrunk to nothing would take a row away once a thread."""
+    spec = model("negative-sampling", "sum", prior=prior, intercept=False)
+    pool = Workers(3)
+    text = samples.corpus((700,) * 90, n_words=20)
+    run = samples.passes(spec, text, samples.parameters(20, 5, False), efemb.SGD(0.1), workers=pool)
+    pool.close()
+    assert [len(copies.hot) > 0 for copies in run.hot] == [prior is None] * 2

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from efemb.baselines.cooccurrence import cooccurrences
 from efemb.contexts.window import Window
 from efemb.data.readers.progress import progress_bar
+from efemb.engine.blocks import one_blas_thread
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.estimators.checking import check_components, generator
 from efemb.fitted import FittedEmbedding
@@ -176,11 +177,10 @@ def leading_singular(
 ) -> tuple[Floats, Floats, Floats]:
     """U (N, k), s falling, V (N, k); the same bits for any number of BLAS threads."""
     from scipy.sparse.linalg import svds
-    from threadpoolctl import threadpool_limits
 
     size = matrix.shape[0]
     # Threads also slow the iteration down: its products are small.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread:
         if size <= _SMALL or 2 * k >= size:
             left, values, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
         else:

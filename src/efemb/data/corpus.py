@@ -20,7 +20,7 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 # With fewer documents than this a share of them is too coarse: stretches of text are held out.
-_FEW_DOCUMENTS = 20
+FEW_DOCUMENTS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -170,7 +170,7 @@ class Corpus:
         (900, 100)
         """
         numbers = any(isinstance(n, int | np.integer) and n >= 1 for n in (test, validation))
-        if self.n_documents >= _FEW_DOCUMENTS or numbers:
+        if self.n_documents >= FEW_DOCUMENTS or numbers:
             parts = _drawn(self.n_documents, "documents", test, validation, seed)
             return tuple(self.take(part) for part in parts)
         cuts = _cuts(self.starts)

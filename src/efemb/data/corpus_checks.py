@@ -69,7 +69,10 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def _integers(values: object, name: str) -> NDArray[Any]:
     """`values` as a 1-d array of integers."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise DataError(f"{name} must be one list of whole numbers: {error}") from error
     if array.ndim != 1:
         raise DataError(f"{name} must be one-dimensional, not of shape {array.shape}")
     if array.dtype.kind not in "iu" and array.size:

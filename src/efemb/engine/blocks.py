@@ -176,12 +176,35 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
+class _OneBlasThread:
+    """Holds BLAS at one thread from the first of several fits until the last has ended."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
+
+
 @contextmanager
 def workers(n_jobs: int | None) -> Iterator[Workers]:
     """A pool for one fit, with BLAS held at one thread inside."""
     pool = Workers(n_jobs)
     try:
-        with _blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread:
             yield pool
     finally:
         pool.close()

@@ -13,6 +13,7 @@ from efemb.types import Ints
 LONGEST = 8_192  # longer documents are cut: windows at a cut lose their other side
 RUN_TOKENS = 2_048  # documents of so many tokens stay together: a text on disk is read in pages
 LEAST_TOKENS, MOST_TOKENS, PARTS = 4_096, 131_072, 32
+MOST_OUTPUTS = 1 << 22  # of a chunk: 20 MB
 
 
 @dataclass(frozen=True)
@@ -35,30 +36,33 @@ class Chunk:
 class Chunks:
     """A text in runs of neighbouring documents, whose order is drawn anew for every pass.
 
+    n_outputs : rows that a token brings; with many of them chunks are shorter, for their memory
+
     Texts are often sorted, by subject or by date; steps on one subject after the other would leave
     the vectors with the last one.
     """
 
-    def __init__(self, starts: Ints) -> None:
+    def __init__(self, starts: Ints, n_outputs: int = 1) -> None:
         cuts = _pieces(starts)
         self.first, self.sizes = cuts[:-1], np.diff(cuts)
         self.runs = _runs(cuts)
+        self.most = max(LEAST_TOKENS, min(MOST_TOKENS, MOST_OUTPUTS // n_outputs))
 
     def drawn(self, rng: np.random.Generator, n_threads: int = 1) -> list[Chunk]:
         """The chunks of one pass; with as many threads as will work on them side by side."""
         ptr, order = gather_rows(self.runs, rng.permutation(len(self.runs) - 1))
         first, ends = self.first[order], np.append(0, np.cumsum(self.sizes[order]))
-        edges = ptr[_plan(ends[ptr], n_threads)]
+        most = self.largest(int(ends[-1]), n_threads)
+        edges = ptr[_plan(ends[ptr], n_threads, most)]
         seeds = rng.integers(2**63, size=len(edges) - 1)
         return [
             Chunk(first[a:b], ends[a : b + 1] - ends[a], int(seed))
             for (a, b), seed in zip(pairwise(edges.tolist()), seeds, strict=True)
         ]
 
-
-def largest(n_tokens: int, n_threads: int) -> int:
-    """Tokens of the longest chunk of a text."""
-    return max(LEAST_TOKENS, min(MOST_TOKENS, n_tokens // (PARTS * n_threads)))
+    def largest(self, n_tokens: int, n_threads: int) -> int:
+        """Tokens of the longest chunk of a text."""
+        return max(LEAST_TOKENS, min(self.most, n_tokens // (PARTS * n_threads)))
 
 
 def _pieces(starts: Ints) -> Ints:
@@ -82,7 +86,7 @@ def _runs(cuts: Ints) -> Ints:
     return np.unique(np.append(np.searchsorted(cuts, wanted), len(cuts) - 1))
 
 
-def _plan(ends: Ints, n_threads: int) -> Ints:
+def _plan(ends: Ints, n_threads: int, most: int) -> Ints:
     """Places of `ends`, the tokens before each run, at which a chunk begins, and the last.
 
     While a thread has a chunk it does not see what others make of the busiest words. Hence no
@@ -90,7 +94,6 @@ def _plan(ends: Ints, n_threads: int) -> Ints:
     left, so that threads finish together.
     """
     total, places = int(ends[-1]), [0]
-    most = largest(total, n_threads)
     while places[-1] < len(ends) - 1:
         done = int(ends[places[-1]])
         size = min(most, done // (4 * n_threads), (total - done) // (2 * n_threads))

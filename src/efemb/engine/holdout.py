@@ -11,6 +11,7 @@ from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists
 from efemb.contexts.row_bags import RowBags
 from efemb.contexts.window import WindowBags
+from efemb.data.corpus import FEW_DOCUMENTS
 from efemb.engine.solver import Solver
 from efemb.engine.solvers import Setup
 from efemb.engine.validation import (
@@ -108,8 +109,10 @@ def _without_documents(
     """Keep some documents (stretches if there are few), by default at most `MOST_ENTRIES` words."""
     if capped:
         share = min(share, MOST_ENTRIES / bound.n_rows)
+    n_documents = bound.data.n_documents
+    whole = n_documents >= FEW_DOCUMENTS and share * n_documents < 1  # long ones: one at least
     try:
-        train, held = bound.data.split(test=share, seed=int(rng.integers(2**31)))
+        train, held = bound.data.split(test=1 if whole else share, seed=int(rng.integers(2**31)))
     except DataError:  # too little text to spare any
         return no_split(bound, None, setup)
     rest, others = WindowBags(train, bound.window), WindowBags(held, bound.window)

@@ -23,7 +23,9 @@ class StopFlag:
 def stop_on_interrupt() -> Iterator[StopFlag]:
     """Turn SIGINT into a flag while the block runs (main thread only)."""
     flag = StopFlag()
-    if _AT_ONCE.get() or threading.current_thread() is not threading.main_thread():
+    elsewhere = threading.current_thread() is not threading.main_thread()
+    # A handler that is not Python's (None) belongs to a program around us, and stays.
+    if _AT_ONCE.get() or elsewhere or signal.getsignal(signal.SIGINT) is None:
         yield flag
         return
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb.engine.blocks import Workers
 from efemb.engine.move import Move
+from efemb.engine.options import whole
 from efemb.errors import ParameterError
 from efemb.ingredient import Ingredient, positive_number
 from efemb.types import Floats, Ints
@@ -150,8 +151,8 @@ class LBFGS(Optimizer):
         self.memory = memory
 
     def check(self) -> None:
-        """`memory` must be positive."""
-        positive_number(self, "memory")
+        """`memory` is a whole number."""
+        whole("LBFGS.memory", self.memory)
 
 
 class _AdagradStepper(Stepper):
@@ -228,8 +229,8 @@ class _AdamStepper(Stepper):
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         full = [np.zeros_like(array) for array in move.arrays]
-        for whole, part in zip(full, _row_gradients(move, rows, waited), strict=True):
-            whole[rows] = part
+        for table, part in zip(full, _row_gradients(move, rows, waited), strict=True):
+            table[rows] = part
         self.step(Move(move.arrays, full, 1.0, [0.0] * len(full)), pool)
 
     def state(self) -> dict[str, Floats]:

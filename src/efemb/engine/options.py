@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from efemb.engine.callbacks import Callback
+from efemb.engine.callbacks import Callback, Checkpoint
 from efemb.errors import InputTypeError, ParameterError
 
 
@@ -51,6 +51,11 @@ class Options:
         for callback in self.callbacks:
             if not callable(callback):
                 raise InputTypeError(f"callbacks must be callables, got {callback!r}")
+
+    def without_checkpoints(self) -> Options:
+        """For a single pass more: it is not to take the place of the whole fit that was kept."""
+        kept = tuple(one for one in self.callbacks if not isinstance(one, Checkpoint))
+        return replace(self, callbacks=kept)
 
 
 def whole(option: str, value: Any) -> None:

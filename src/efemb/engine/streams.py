@@ -38,7 +38,7 @@ class Streams:
             with np.errstate(divide="ignore"):
                 ratio = self.subsample * self.counts.sum() / self.counts
             self.chance = np.minimum(np.sqrt(ratio) + ratio, 1.0)
-        self.chunks = Chunks(self.corpus.starts)
+        self.chunks = Chunks(self.corpus.starts, 1 + self.n if self.tree is None else 1)
 
     def visits(self, *, pairs: bool) -> tuple[Floats, Floats]:
         """Expected visits of each row of the predicting and of the summed vectors in a pass.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.engine.chunks import Chunk, largest
+from efemb.engine.chunks import Chunk
 from efemb.engine.hot_rows import HotRows, Slots, busiest
 from efemb.engine.optimizers import SGD, Adagrad, FirstOrder, OptimizerState
 from efemb.engine.space import ParameterSpace
@@ -51,7 +51,8 @@ class WindowPasses:
         self.n_passes, self.done, self.deterministic = n_passes, 0, deterministic
         self.streams = Streams(solver.bound, solver.spec)
         self._fill(theta)
-        if state is not None and state.optimizer == repr(optimizer):
+        self.name = f"{optimizer!r} of windows"  # others keep other sums
+        if state is not None and state.optimizer == self.name:
             self._restore(state)
         self.parameters = theta
 
@@ -69,10 +70,11 @@ class WindowPasses:
         self.k = vectors.target.shape[1]
         self.width = -(-self.k // GRAIN) * GRAIN
         total = -(-(self.width + columns.EXTRAS) // LINE) * LINE
-        n_slots = 1 if self.deterministic else self.solver.pool.n
-        self.slots = Slots(n_slots)
+        self.slots = Slots(1 if self.deterministic else self.solver.pool.n)
+        # Copies that a prior shrinks would each take away the whole of what is shrunk only once.
+        n_slots = 1 if any(self.space.shrinkage()[:2]) else self.slots.n
         n_tokens = self.solver.bound.n_rows
-        share = min(1.0, largest(n_tokens, n_slots) / n_tokens)
+        share = min(1.0, self.streams.chunks.largest(n_tokens, self.slots.n) / n_tokens)
         outputs, members = (share * visits for visits in self.streams.visits(pairs=False))
         tied = self.solver.spec.structure.tied
         hot = busiest(outputs + members if tied else outputs, n_slots)
@@ -137,7 +139,7 @@ class WindowPasses:
         for name, table in (("target", self.target), ("bag", self.bag)):
             arrays[name] = table[:, self.width + SQUARES].copy()
         arrays["bias"] = self.target[:, self.width + BIAS_SQUARES].copy()
-        return OptimizerState(repr(self.optimizer), arrays)
+        return OptimizerState(self.name, arrays)
 
     def _restore(self, state: OptimizerState) -> None:
         from efemb.kernels.windows import BIAS_SQUARES, SQUARES

@@ -23,7 +23,8 @@ ONLY = ("noise-contrastive", "sampled-softmax", "hierarchical")  # nothing else 
 def applies(bound: BoundContext, spec: Spec) -> bool:
     """Whether the kernels know this model."""
     noisy = isinstance(spec.zeros, (NegativeSampling, Hierarchical))
-    known = isinstance(spec.family, (Bernoulli, Categorical)) and spec.link.name() == "identity"
+    # A subclass has mathematics of its own.
+    known = type(spec.family) in (Bernoulli, Categorical) and spec.link.name() == "identity"
     if not (isinstance(bound, WindowBags) and noisy and known):
         return False
     maps = spec.structure.maps(bound.n_entities)
@@ -39,8 +40,9 @@ def explain(spec: Spec) -> str:
     if not isinstance(spec.zeros, (NegativeSampling, Hierarchical)):
         return "it is for zeros that are sampled for each word, such as NegativeSampling()"
     return (
-        f"zeros={spec.zeros.name()!r} needs a Window without `positional`, Normal priors or none "
-        "on the vectors, no prior on the intercept, and vectors that are per entity or tied; "
+        f"zeros={spec.zeros.name()!r} needs the Bernoulli or Categorical family, a Window without "
+        "`positional`, Normal priors or none on the vectors, no prior on the intercept, and "
+        "vectors that are per entity or tied; "
         "zeros='all' takes any of them"
     )
 

@@ -19,7 +19,7 @@ from efemb.domains import binarized, check_not_negative, check_sample_weight, ch
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
-from efemb.errors import EfembError, InputTypeError
+from efemb.errors import EfembError, InputTypeError, ParameterError
 from efemb.estimators import checking
 from efemb.estimators.growing import grown, leave_absent
 from efemb.estimators.predicting import Predictions
@@ -76,6 +76,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     _allow_real = False
     _binarize = False
     _way_out = "remove or correct such values"
+    _passes = 0  # so far, of `fit` and `partial_fit`
 
     @abstractmethod
     def _spec(self) -> Spec:
@@ -85,9 +86,15 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         """Set options; `context__k` and the like also work where a name was given."""
         for key in params:
             name, _, inner = key.partition("__")
-            kind = KINDS.get(name)
-            if inner and kind is not None and isinstance(getattr(self, name), str):
-                setattr(self, name, kind.resolve(getattr(self, name)))
+            if not inner or not hasattr(self, name):
+                continue
+            kind, value = KINDS.get(name), getattr(self, name)
+            if kind is not None and isinstance(value, str):
+                setattr(self, name, kind.resolve(value))
+            elif not hasattr(value, "set_params"):
+                raise ParameterError(
+                    f"{key} cannot be set: {name} is {value!r}; pass an object first"
+                )
         super().set_params(**params)
         return self
 
@@ -153,12 +160,12 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         try:
             first = not hasattr(self, "parameters_")
             start, state = None, None
-            rng = checking.generator(self.random_state)
+            rng = checking.generator(self.random_state, 0 if first else self._passes)
             if not first:
                 X, start, state = grown(self, X, rng)
             found = self._prepared(X, positions, sample_weight, None, reset=first)
             data, weight, _, report = found
-            options = self._options(max_iter=1, early_stopping=False)
+            options = self._options(max_iter=1, early_stopping=False).without_checkpoints()
             if not first and self._auto_optimizer():  # the state of another one would be lost
                 options = replace(options, optimizer=self._optimizer)
             spec = self._spec() if first else self._with_kept(self._spec())
@@ -173,6 +180,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
             if start is not None and spec.family.missing:
                 report["absent_entities"] = leave_absent(fit, start, data, spec.structure)
             self._keep(fit, spec, data, report)
+            self._passes = before.get("_passes", 0) + 1
             if self.positions_ is None:
                 self.positions_ = before.get("positions_")
         except BaseException:
@@ -266,6 +274,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         self._lists, self._n_slots = fit.lists, fit.n_slots
         self._kept_context = fit.context if isinstance(fit.context, ContextSum) else None
         self._optimizer_state, self._optimizer = result.state, fit.optimizer
+        self._passes = result.n_iter
         self._n_features_out = int(self.embedding_.shape[1])
 
     def _warn_unconverged(self, fit: Fit) -> None:

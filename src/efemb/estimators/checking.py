@@ -164,8 +164,11 @@ def no_weights(weight: Any, positions: Any) -> None:
         raise ParameterError("text models take no sample_weight: repeat documents instead")
 
 
-def generator(random_state: Any) -> np.random.Generator:
-    """A Generator from None, an int, a RandomState or a Generator."""
+def generator(random_state: Any, passes: int = 0) -> np.random.Generator:
+    """A Generator from None, an int, a RandomState or a Generator.
+
+    From an int, another one after some `passes`: else each would draw the same zeros and order.
+    """
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -175,7 +178,7 @@ def generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
             raise ParameterError(f"random_state must be >= 0, got {random_state}")
-        return np.random.default_rng(int(random_state))
+        return np.random.default_rng([int(random_state), passes] if passes else int(random_state))
     raise InputTypeError(
         f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
     )

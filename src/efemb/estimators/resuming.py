@@ -6,7 +6,7 @@ from typing import Any
 
 from efemb.contexts.base import ContextSum
 from efemb.contexts.kept import as_written
-from efemb.errors import ParameterError
+from efemb.errors import ParameterError, suggest
 from efemb.fitted import FittedEmbedding
 
 INGREDIENTS = ("context", "family", "link", "zeros", "structure", "combine")
@@ -27,6 +27,12 @@ def resumed(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
     kept["context"] = as_written(spec.context)
     kept["prior"] = (spec.prior_rho, spec.prior_alpha)
     kept.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
+    options = found.get_params(deep=False)
+    for name in params:
+        if name not in options:
+            raise ParameterError(
+                f"{kind.__name__} has no option {name!r}; {suggest(name, options)}"
+            )
     for name, value in {**kept, **params}.items():
         setattr(found, name, value)
     found.parameters_ = fitted.parameters.copy()

@@ -15,6 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from efemb import __version__
+from efemb.engine.blocks import one_blas_thread
 from efemb.engine.interrupt import interrupt_at_once
 from efemb.files import complete_or_absent
 
@@ -85,7 +86,7 @@ class Runner:
             for place in range(len(todo)):
                 one(place)
         else:
-            with _one_blas_thread(), ThreadPoolExecutor(at_once) as pool:
+            with one_blas_thread, ThreadPoolExecutor(at_once) as pool:
                 try:
                     list(pool.map(one, range(len(todo))))
                 except BaseException:
@@ -126,11 +127,3 @@ class Runner:
 
     def _file(self, job: Job, kind: str) -> Path:
         return self.folder / job.study / f"{job.key}.{kind}"
-
-
-def _one_blas_thread() -> Any:
-    """Jobs side by side share the cores; a fit alone would let BLAS loose when it ends."""
-    import scipy.linalg.cython_lapack  # noqa: F401  (so that its BLAS is found as well)
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1, user_api="blas")
