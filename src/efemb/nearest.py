@@ -190,12 +190,12 @@ class _Best:
         self.waiting, self.n_waiting = [], 0
 
 
-def checked_number(n: Any) -> int:
+def checked_number(n: Any, name: str = "n") -> int:
     """How many results: an integer >= 1."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
-        raise InputTypeError(f"n must be an integer, got {n!r}")
+        raise InputTypeError(f"{name} must be an integer, got {n!r}")
     if n < 1:
-        raise ParameterError(f"n must be at least 1, got {n}")
+        raise ParameterError(f"{name} must be at least 1, got {n}")
     return int(n)
 
 

@@ -89,6 +89,8 @@ def mean_log_density(
         each = np.broadcast_to(row_weight[:, None], x.shape)[seen]
         total += float(each @ log_density(spec.family, spec.link, x[seen], u[seen]))
         count += float(each.sum())
+    if not count > 0:
+        raise DataError("no value is observed (with any weight): there is nothing to score")
     return total / count
 
 
@@ -184,7 +186,8 @@ def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
     if isinstance(spec.zeros, Hierarchical):
         return Huffman.of(counts)
     if type(spec.zeros) is NegativeSampling and isinstance(spec.family, Bernoulli):
-        share = probabilities(spec.zeros.distribution, counts)
+        # Words that training never saw are rare, not impossible; those of no noise are.
+        share = probabilities(spec.zeros.distribution, np.maximum(counts, 0.5))
         return np.log(np.maximum(share, 1e-30))
     return None
 
@@ -235,11 +238,17 @@ def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[F
 def context_sums(bound: BoundContext, vectors: Vectors, rows: Ints, entities: Ints) -> Floats:
     """s_tn / d_tn of the asked cells, (n, K); NaN where the observation is missing."""
     needed, place = np.unique(rows, return_inverse=True)
-    terms = bound.terms(needed)
-    sums = terms.contexts(vectors.bag)
-    table = np.full((len(needed), bound.n_entities), -1, dtype=np.int64)
-    table[terms.row, terms.entity // bound.n_dims] = np.arange(len(terms.row))
-    where = table[place, entities]
-    found = np.full((len(rows), sums.shape[1]), np.nan)
-    found[where >= 0] = sums[where[where >= 0]]
+    order = np.argsort(place, kind="stable")
+    found = np.full((len(rows), vectors.bag.shape[1]), np.nan)
+    # A row's terms are those of all its entities, with K numbers each.
+    step = max(1, BLOCK_NUMBERS // (max(bound.cost_of_row(), bound.n_entities) * found.shape[1]))
+    edges = np.searchsorted(place[order], np.arange(0, len(needed) + step, step))
+    for first, (begin, end) in zip(range(0, len(needed), step), pairwise(edges), strict=True):
+        asked = order[begin:end]
+        terms = bound.terms(needed[first : first + step])
+        sums = terms.contexts(vectors.bag)
+        table = np.full((step, bound.n_entities), -1, dtype=np.int64)
+        table[terms.row, terms.entity // bound.n_dims] = np.arange(len(terms.row))
+        where = table[place[asked] - first, entities[asked]]
+        found[asked[where >= 0]] = sums[where[where >= 0]]
     return found

@@ -144,7 +144,10 @@ class Baseline(BaseEstimator, ABC):
         """
         data = self._known(X)
         if not self.family_.normalized_score:
-            return float(np.nanmean(self._log_densities(data)))
+            each = self._log_densities(data)
+            if np.isnan(each).all():
+                raise DataError("no value is observed: there is nothing to score")
+            return float(np.nanmean(each))
         return self._share_score(data, shown=bool(self.verbose))
 
     def log_densities(self, X: Any) -> Floats:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.errors import DataError
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Holdout:
         if overlap:
             return cls(validation, none, none, nothing.x)
         rows, entities = stored_cells(held)
+        if len(rows) == 0:
+            raise DataError("validation holds no entry, so it cannot tell when to stop: pass none")
         x = validation.values[rows, entities]
         return cls(None, rows, entities, np.asarray(x, dtype=np.float64).ravel())
 

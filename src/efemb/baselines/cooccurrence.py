@@ -21,6 +21,8 @@ def cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], None]) -
     from scipy.sparse import csr_array
 
     size, n_tokens = corpus.n_entities, corpus.n_tokens
+    # No pair is longer than the longest document: a huge window costs nothing.
+    window = min(window, max(1, int(np.diff(corpus.starts).max(initial=0)) - 1))
     step = max(1, PAIRS // window)
     parts: list[Any] = [csr_array((size, size), dtype=np.float64)]
     for start in range(0, n_tokens, step):
@@ -44,7 +46,6 @@ def _counted(corpus: Corpus, start: int, stop: int, window: int) -> Any:
     # A copy: a memory-mapped corpus is read once.
     tokens = np.array(corpus.tokens[start : min(stop + window, corpus.n_tokens)])
     left = _tokens_left(corpus.starts, start, stop)
-    # No pair is longer than the longest document: a huge window costs nothing.
     offsets = range(1, min(window, int(left.max())) + 1)
     firsts = [np.flatnonzero(left >= offset) for offset in offsets]
     rows = np.concatenate([tokens[:0], *(tokens[first] for first in firsts)])

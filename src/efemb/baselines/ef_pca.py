@@ -100,10 +100,13 @@ class ExponentialFamilyPCA(Iterated):
 
     def _check(self) -> None:
         super()._check()
-        if not isinstance(self._family(), (Poisson, Bernoulli, Gaussian)):
+        family = self._family()
+        if not isinstance(family, (Poisson, Bernoulli, Gaussian)):
             raise ParameterError(
                 f"family must be poisson, bernoulli or gaussian, got {self.family!r}"
             )
+        if isinstance(family, Gaussian) and family.sigma2 != 1.0:
+            raise ParameterError("the noise of a Gaussian PCA is 1: pass family='gaussian'")
         for name in ("positive", "intercept"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -166,7 +169,7 @@ class ExponentialFamilyPCA(Iterated):
             return -float(np.nanmean(gap**2))
         if held.others is not None:
             most = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
-            return self._share_score(held.others.take_rows(slice(0, most)))
+            return self._share_score(_some_rows(held.others, most))
         # The rows' vectors were fitted without these entries.
         return self._entry_score(self.theta_[held.rows], held.entities, held.x)
 
@@ -207,3 +210,12 @@ class ExponentialFamilyPCA(Iterated):
         assert isinstance(self.family_, Gaussian)
         mean, variance = self._gaussian(data)
         return mean, self.family_.variance * variance
+
+
+def _some_rows(data: Dataset, most: int) -> Dataset:
+    """Rows from first to last, those that can be scored if there are any."""
+    present = sparse(data)
+    rows = np.flatnonzero(np.diff(present.indptr) >= 2)
+    if len(rows) <= most:
+        return data
+    return data.take_rows(rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)])

@@ -36,7 +36,7 @@ class FactorAnalysis(Baseline):
     n_components : int
         K.
     tol, max_iter
-        Of the fit: it stops when the log-likelihood of a row rises by less than `tol`.
+        Of the fit: it stops when the log-likelihood of all rows rises by less than `tol`.
     random_state : None, int, RandomState or Generator
         Of the randomised singular value decomposition.
     verbose : int

@@ -110,7 +110,8 @@ class ItemSkipGram(Baseline):
         ).fit(Corpus(X.indices.astype(np.int32), starts, words))
         self.embedding_ = model.embedding_.astype(np.float64)
         self.beta_ = model.context_.astype(np.float64)
-        self.log_noise_ = np.log(np.maximum(probabilities(NOISE, counts), 1e-30))
+        # What never occurred counts as a half, as in popularity: it is rare, not impossible.
+        self.log_noise_ = np.log(probabilities(NOISE, np.maximum(counts, 0.5)))
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """Mean of the row's other vectors; 0 where there are none."""

@@ -8,6 +8,8 @@ import numpy as np
 
 from efemb.baselines.base import Baseline
 from efemb.baselines.cells import dense, known_variances
+from efemb.errors import DataError
+from efemb.estimators.checking import never_observed
 from efemb.families import Bernoulli, Family, Gaussian, Poisson
 from efemb.types import Floats, Ints
 
@@ -62,6 +64,10 @@ class Popularity(Baseline):
             total = np.asarray(data.values.sum(axis=0), dtype=np.float64).ravel()
             self.mean_ = np.maximum(total, 0.5) / data.n_rows
             return
+        if (unseen := never_observed(data)).any():
+            first = int(np.flatnonzero(unseen)[0])
+            name = first if data.entities is None else data.entities[first]
+            raise DataError(f"no value of entity {name!r} is observed: drop such columns")
         values = dense(data)
         self.mean_ = np.nanmean(values, axis=0)
         self.variance_ = known_variances(np.nanvar(values, axis=0), values)

@@ -110,7 +110,7 @@ class ShiftedPPMI(BaseEstimator):
         weight = np.where(values > 0, values, 1.0) ** float(self.eigen) * (values > 0)
         self.embedding_, self.context_ = left * weight, right * weight
         self.singular_values_ = values
-        self.vocabulary_ = corpus.vocabulary
+        self.vocabulary_ = corpus.vocabulary.with_counts(corpus.counts())
         return self
 
     def fitted(self) -> FittedEmbedding:
@@ -120,8 +120,7 @@ class ShiftedPPMI(BaseEstimator):
         """
         check_is_fitted(self)
         counts = self.vocabulary_.counts
-        if counts is None:
-            raise DataError("the vocabulary has no counts: read the text with efemb.read_text")
+        assert counts is not None  # as `fit` counted them
         spec = Spec.resolve(
             context=Window(int(self.window), scale="items"), family="categorical", prior=None
         )

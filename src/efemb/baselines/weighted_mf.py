@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -122,9 +123,11 @@ class WeightedMF(Iterated):
 
         needed, place = np.unique(rows, return_inverse=True)
         mine = X[needed]
-        fits = _Regressions.of(mine, csr_array(mine.shape), self)
-        matrix, response = fits.equations(np.arange(len(needed)), self.beta_)
-        inverse = np.linalg.inv(matrix)
+        fits, size = _Regressions.of(mine, csr_array(mine.shape), self), self.beta_.shape[1]
+        inverse, response = np.empty((len(needed), size, size)), np.empty((len(needed), size))
+        for some in fits.blocks(size):
+            matrix, response[some] = fits.equations(some, self.beta_)
+            inverse[some] = np.linalg.inv(matrix)
         theta = np.matmul(inverse, response[..., None])[place, :, 0]
         b = self.beta_[entities]
         x = np.asarray(mine[place, entities]).ravel()
@@ -179,16 +182,20 @@ class _Regressions:
         matrix += self.zero_weight * (vectors.T @ vectors) + self.penalty * np.eye(size)
         return matrix, np.matmul(response[:, None, :], V)[:, 0]
 
-    def solved(self, vectors: Floats) -> Floats:
+    def blocks(self, size: int) -> Iterator[Ints]:
         """All rows, those of many cells first, so that rows of a block are about as long."""
-        found = np.empty((self.cells.shape[0], vectors.shape[1]))
         counts = np.diff(self.cells.indptr)
         order = np.argsort(-counts, kind="stable")
-        size, start = vectors.shape[1], 0
+        start = 0
         while start < len(order):
             step = max(1, CHUNK_NUMBERS // (size * max(size, int(counts[order[start]]))))
-            rows = order[start : start + step]
+            yield order[start : start + step]
+            start += step
+
+    def solved(self, vectors: Floats) -> Floats:
+        """Weights of all rows."""
+        found = np.empty((self.cells.shape[0], vectors.shape[1]))
+        for rows in self.blocks(vectors.shape[1]):
             matrix, response = self.equations(rows, vectors)
             found[rows] = np.linalg.solve(matrix, response[..., None])[..., 0]
-            start += step
         return found

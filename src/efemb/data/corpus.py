@@ -145,7 +145,7 @@ class Corpus:
         documents = _places(index, self.n_documents, "documents")
         if len(documents) == 0:
             raise DataError("no documents are left; at least one is needed")
-        return self._of_stretches(self.starts[documents], self.starts[documents + 1])
+        return self._of_stretches(self.starts[documents], self.starts[documents + 1])._recounted()
 
     def split(
         self, test: float = 0.05, validation: float = 0.0, seed: int = 0
@@ -175,7 +175,8 @@ class Corpus:
             return tuple(self.take(part) for part in parts)
         cuts = _cuts(self.starts)
         parts = _drawn(len(cuts) - 1, "stretches of text", test, validation, seed)
-        return tuple(self._of_stretches(*_joined(part, cuts, self.starts)) for part in parts)
+        stretches = (_joined(part, cuts, self.starts) for part in parts)
+        return tuple(self._of_stretches(*some)._recounted() for some in stretches)
 
     def subsampled(self, threshold: float, seed: int = 0) -> Corpus:
         """Corpus without many of the frequent words (word2vec's rule).
@@ -218,6 +219,13 @@ class Corpus:
             for a, b in zip(begin[first].tolist(), end[last].tolist(), strict=True):
                 store.append(self.tokens[a:b])
             return self._replace(store.finish(), starts)
+
+    def _recounted(self) -> Corpus:
+        """A part with counts of its own: with those of the whole, training would know of tests."""
+        if self.vocabulary.counts is None:
+            return self
+        words = self.vocabulary.with_counts(self.counts())
+        return Corpus(self.tokens, self.starts, words, report=self.report)
 
     def _replace(self, tokens: Codes, starts: NDArray[np.int64]) -> Corpus:
         """Other documents of the same words."""

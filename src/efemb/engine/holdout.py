@@ -11,7 +11,7 @@ from efemb.contexts.base import BoundContext
 from efemb.contexts.entity_lists import EntityLists
 from efemb.contexts.row_bags import RowBags
 from efemb.contexts.window import WindowBags
-from efemb.data.corpus import FEW_DOCUMENTS
+from efemb.data.corpus import FEW_DOCUMENTS, Corpus
 from efemb.engine.solver import Solver
 from efemb.engine.solvers import Setup
 from efemb.engine.validation import (
@@ -115,7 +115,11 @@ def _without_documents(
         train, held = bound.data.split(test=1 if whole else share, seed=int(rng.integers(2**31)))
     except DataError:  # too little text to spare any
         return no_split(bound, None, setup)
-    rest, others = WindowBags(train, bound.window), WindowBags(held, bound.window)
+    # Noise and trees stay those of all the text, by whose counts the model will be asked.
+    words = bound.data.vocabulary
+    rest, others = (
+        WindowBags(Corpus(part.tokens, part.starts, words), bound.window) for part in (train, held)
+    )
     entries = rows_given_themselves(others, reverse=setup.spec.combine.reverse)
     if entries.empty.all():
         return no_split(bound, None, setup)

@@ -16,7 +16,7 @@ from efemb.evaluation.pairing import Difference, check_same_entries, differences
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
 from efemb.evaluation.scores import By, Score
-from efemb.families import Poisson
+from efemb.families import Bernoulli
 from efemb.nearest import checked_number
 from efemb.table import Table
 
@@ -216,8 +216,8 @@ def popularity_beside(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
     # `efemb compare` asks before the fit.
     family = model._spec().family if hasattr(model, "_spec") else family_of(model)
     past = possible(model, ordered, family)
-    stored = past.values.data if past.is_sparse else past.values
-    # Quantities between counts (kilograms), which the model takes, are still no real data.
-    counts = "poisson" if Poisson.support.broken_by(stored).any() else "auto"
+    # By the model, not by the data: quantities between counts (kilograms) are still no real data,
+    # and of trips of one each there may be tests of two.
+    counts = "bernoulli" if isinstance(family, Bernoulli) else "poisson"
     rival = Popularity(counts if family.normalized_score else "gaussian")
     return rival.fit(past), possible(model, data, family)

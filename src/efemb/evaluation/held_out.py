@@ -9,7 +9,9 @@ import numpy as np
 
 from efemb.contexts.window import Window, WindowBags
 from efemb.data.readers.progress import progress_bar
-from efemb.errors import DataError, ParameterError
+from efemb.data.validation import generator
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.nearest import checked_number
 from efemb.prediction import entry_scores, normalizer_of
 from efemb.scoring import Entries
 from efemb.spec import Spec
@@ -71,12 +73,17 @@ def held_out_words(
     -------
     HeldOut
     """
+    if not hasattr(model, "fitted"):
+        raise InputTypeError(f"held_out_words needs a model of text, got a {type(model).__name__}")
+    for name, value in (("n_words", n_words), ("n_candidates", n_candidates)):
+        if value is not None:
+            checked_number(value, name)
     fitted = model.fitted()
     if not isinstance(fitted.spec.context, Window):
         raise ParameterError("held_out_words needs a text model: one with a Window context")
     spec, bound, vectors = fitted._bind(text)
     assert isinstance(bound, WindowBags)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     rows = np.arange(bound.n_rows)
     if n_words is not None and n_words < len(rows):
         rows = np.sort(rng.choice(len(rows), n_words, replace=False))

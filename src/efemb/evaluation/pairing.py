@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from efemb.data.validation import generator
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.metrics import Metric
 from efemb.evaluation.predictions import Predictions
@@ -96,7 +97,7 @@ def differences(
 def _interval(table: Floats, total: Floats, bootstrap: int, seed: int) -> tuple[Floats, Floats]:
     """Percentiles of sum(table) / sum(total) over rows drawn with replacement."""
     n_rows = len(total)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     step = max(1, _RESAMPLED_AT_ONCE // n_rows)
     drawn = []
     for start in range(0, bootstrap, step):

@@ -9,6 +9,7 @@ import numpy as np
 from efemb.data.aligning import in_order
 from efemb.data.dataset import Dataset
 from efemb.data.readers.progress import progress_bar
+from efemb.data.validation import generator
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation.context_sizes import context_sizes
 from efemb.evaluation.entries import missing_unless_stored, refuse_overlap, stored_entries
@@ -151,7 +152,7 @@ def fold_members(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
         raise ParameterError(
             f"folds must lie between 2 and the number of entities, {n_entities}; got {folds}"
         )
-    return list(np.array_split(np.random.default_rng(seed).permutation(n_entities), folds))
+    return list(np.array_split(generator(seed).permutation(n_entities), folds))
 
 
 def _held(judged: Judged, entries: Any) -> Dataset:

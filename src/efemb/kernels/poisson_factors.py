@@ -10,11 +10,15 @@ import numpy as np
 from efemb.kernels.compiling import elementwise, kernel, summing
 
 Array = Any
+LEAST = 1e-150
 
 
 @kernel
 def exp_digamma(x: float) -> float:
-    """exp(digamma(x)), x > 0: Stirling's series at z = x + 6, less 1/x + ... + 1/(x + 5)."""
+    """exp(digamma(x)), x > 0: Stirling's series at z = x + 6, less 1/x + ... + 1/(x + 5).
+
+    Never 0, which of x < 0.0015 it would be rounded to: shares are quotients of it.
+    """
     z = x + 6.0
     inverse = 1.0 / z
     w = inverse * inverse
@@ -24,7 +28,7 @@ def exp_digamma(x: float) -> float:
     # constants.
     y = x * (x + 5.0)
     steps = (2.0 * x + 5.0) * ((3.0 * y + 20.0) * y + 24.0) / (y * (y + 4.0) * (y + 6.0))
-    return z * math.exp(-0.5 * inverse - series - steps)
+    return max(z * math.exp(-0.5 * inverse - series - steps), LEAST)
 
 
 @kernel
