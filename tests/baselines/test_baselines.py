@@ -270,3 +270,45 @@ def test_item2vec_averages_the_rest_of_the_row() -> None:
     others = [n for n in np.flatnonzero(X[row]) if n != left]
     u = model.beta_ @ model.embedding_[others].mean(axis=0) + model.log_noise_
     assert_allclose(blocks(model, X, [row], [left])[0], u, rtol=1e-10)
+
+
+def test_items_that_training_never_saw_are_rare_not_impossible() -> None:
+    train = np.tile([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]], (20, 1))
+    model = ItemSkipGram(2, random_state=0, max_iter=1).fit(train)
+    assert model.log_noise_[2] > model.log_noise_[0] - 5
+    assert model.score([[1.0, 1.0, 1.0]]) > -6
+
+
+def test_real_data_of_which_nothing_is_observed() -> None:
+    nothing = np.full((3, 7), np.nan)
+    with pytest.raises(efemb.DataError, match="nothing to score"):
+        Popularity("gaussian").fit(REAL).score(nothing)
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), tol=10.0, random_state=0)
+    with pytest.raises(efemb.DataError, match="nothing to score"):
+        model.fit(REAL).score(nothing)
+    unseen = REAL.copy()
+    unseen[:, 3] = np.nan
+    with pytest.raises(efemb.DataError, match="no value of entity 3 is observed"):
+        Popularity().fit(unseen)
+
+
+@pytest.mark.parametrize("name", ["HPF", "Poisson PCA", "weighted"])
+def test_validation_without_entries_is_refused(name: str) -> None:
+    for empty in (np.zeros_like(X), csr_array(X.shape)):
+        with pytest.raises(efemb.DataError, match="validation holds no entry"):
+            clone(COUNTS[name]).fit(X, validation=empty)
+
+
+def test_factors_of_many_rows_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few numbers may be held at a time."""
+    model = clone(COUNTS["weighted"]).fit(X)
+    rows, items = np.nonzero(X)
+    whole = model._factors(csr_array(X), rows, items)
+    monkeypatch.setattr(weighted_mf, "CHUNK_NUMBERS", 1)
+    assert_allclose(model._factors(csr_array(X), rows, items), whole, rtol=1e-10)
+
+
+def test_tiny_shapes_give_numbers() -> None:
+    train = np.where(np.arange(9) == 4, 0.0, X)  # an item that never occurs in training
+    model = HPF(2, c=1e-3, random_state=0).fit(train)
+    assert np.isfinite(model.score(X + (np.arange(9) == 4)))

@@ -197,3 +197,17 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], words: str
     with pytest.raises(error, match=words):
         model.fit(COUNTS)
     assert not hasattr(model, "beta_")
+
+
+def test_the_noise_of_gaussian_pca_is_not_an_option() -> None:
+    with pytest.raises(efemb.ParameterError, match="pass family='gaussian'"):
+        ExponentialFamilyPCA(2, family=efemb.Gaussian(0.25)).fit(REAL)
+
+
+def test_rows_that_can_be_scored_stop_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where only one of them is looked at, and the first has a single item."""
+    monkeypatch.setattr("efemb.baselines.ef_pca.LOOK", 1)
+    held = np.zeros((5, 8))
+    held[0, 1] = 1.0
+    held[3, [1, 2]] = 1.0
+    ExponentialFamilyPCA(2, random_state=0, max_iter=3).fit(COUNTS, validation=held)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from efemb.data import Corpus, Dataset
+from efemb.data import Corpus, Dataset, Vocabulary
 from efemb.errors import DataError, ParameterError
 
 SIZE = 5000
@@ -36,7 +36,7 @@ def test_by_documents_as_dataset(test: float, validation: float) -> None:
     whole = documents_of(corpus)
     for part, chosen in zip(parts, rows, strict=True):
         assert documents_of(part) == [whole[int(i)] for i in chosen.values[:, 0]]
-        assert part.vocabulary is corpus.vocabulary
+        assert part.vocabulary == corpus.vocabulary
 
 
 @given(
@@ -101,3 +101,17 @@ def test_impossible_parts() -> None:
         numbered([4, 4, 4]).split(test=3)
     with pytest.raises(ParameterError, match=r"test=1\.5 must be a fraction"):
         numbered([2] * 30).split(test=1.5)
+
+
+@pytest.mark.parametrize("n_documents", [4, 40])
+def test_parts_have_counts_of_their_own(n_documents: int) -> None:
+    """With those of the whole text, noise and trees of a fit would know the test documents."""
+    tokens = np.random.default_rng(0).integers(0, 5, n_documents * 100)
+    words = Vocabulary(list("abcde"), counts=np.bincount(tokens, minlength=5))
+    corpus = Corpus(tokens, np.arange(n_documents + 1) * 100, words)
+    parts = [*corpus.split(test=0.25), corpus.take([1, 0]), corpus[1:3]]
+    for part in parts:
+        assert part.vocabulary == words
+        assert part.vocabulary.counts is not None
+        assert part.vocabulary.counts.tolist() == part.counts().tolist()
+    assert sum(part.n_tokens for part in parts[:2]) == corpus.n_tokens

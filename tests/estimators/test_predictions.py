@@ -267,3 +267,13 @@ def test_score_without_any_context_says_so() -> None:
     model = efemb.PoissonEmbedding(2, **QUICK).fit(baskets())
     with pytest.raises(efemb.DataError, match="no context"):
         model.score(np.eye(8))
+
+
+def test_context_sums_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = baskets()
+    model = efemb.PoissonEmbedding(2, random_state=0, max_iter=2).fit(X)
+    rng = np.random.default_rng(0)
+    cells = rng.integers(len(X), size=40), rng.integers(X.shape[1], size=40)
+    whole = model.context_sums(X, cells)
+    monkeypatch.setattr("efemb.prediction.BLOCK_NUMBERS", 3 * X.shape[1] * 2)
+    assert_allclose(model.context_sums(X, cells), whole, rtol=1e-12)

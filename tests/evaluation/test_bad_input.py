@@ -237,3 +237,18 @@ def test_nothing_but_empty_contexts_is_refused() -> None:
         leave_one_out(REAL, alone)
     with pytest.raises(efemb.DataError, match="every context is empty"):
         leave_fold_out(REAL, alone, folds=2)
+
+
+@pytest.mark.parametrize("options", [{"n_words": 0}, {"n_words": 2.5}, {"n_candidates": 0}])
+def test_numbers_of_words_are_whole(options: dict[str, Any]) -> None:
+    text = efemb.Corpus([0, 1, 0, 1], [0, 4], ["a", "b"])
+    model = efemb.CBOW(2, min_count=1, random_state=0).fit(text)
+    with pytest.raises(efemb.EfembError, match=f"{next(iter(options))} must be"):
+        efemb.held_out_words(model, text, **options)
+
+
+def test_words_need_a_model_and_seeds_are_whole_numbers() -> None:
+    with pytest.raises(efemb.InputTypeError, match="needs a model of text, got a str"):
+        efemb.held_out_words("x", ["a b"])
+    with pytest.raises(efemb.ParameterError, match="seed=-1 must be a whole number"):
+        leave_fold_out(COUNTS, X, folds=2, seed=-1)

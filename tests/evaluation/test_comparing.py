@@ -327,3 +327,11 @@ def test_numbered_columns_of_which_a_model_knows_some_are_refused() -> None:
     model = efemb.baselines.Popularity("poisson").fit(efemb.Dataset(X, entities=[1, 2, 3]))
     with pytest.raises(efemb.DataError, match="not those of the model"):
         leave_one_out(model, pd.DataFrame(X))
+
+
+def test_popularity_is_of_the_models_family() -> None:
+    """Training trips of one each say nothing of the tests."""
+    ones = (X > 0).astype(float)
+    assert X.max() > 1
+    model = efemb.PoissonEmbedding(2, **QUICK).fit(ones)
+    assert sorted(compare([model], X, train=ones)["model"].tolist())[-1] == "popularity"

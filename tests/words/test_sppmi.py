@@ -186,3 +186,21 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], words: str
 def test_text_without_contexts() -> None:
     with pytest.raises(DataError, match="one word only"):
         ShiftedPPMI(1).fit(corpus([[0], [1], [2]], 3))
+
+
+def test_a_window_beyond_every_document_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    counted = cooccurrence._counted
+    monkeypatch.setattr(
+        cooccurrence, "_counted", lambda *args: calls.append(args) or counted(*args)
+    )
+    text = corpus([[0, 1, 2]] * 50, 3)
+    wide, narrow = (cooccurrence.cooccurrences(text, n, lambda _: None) for n in (10**9, 2))
+    assert (wide != narrow).nnz == 0
+    assert len(calls) == 2
+
+
+def test_counts_are_those_of_the_text_that_was_fitted() -> None:
+    plain = efemb.Corpus([0, 1, 0, 2] * 5, [0, 20], ["a", "b", "c"])
+    fitted = ShiftedPPMI(2).fit(plain).fitted()
+    assert_allclose(np.exp(fitted.parameters.intercept), [0.5, 0.25, 0.25])
