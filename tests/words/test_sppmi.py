@@ -201,6 +201,6 @@ def test_a_window_beyond_every_document_costs_nothing(monkeypatch: pytest.Monkey
 
 
 def test_counts_are_those_of_the_text_that_was_fitted() -> None:
-    plain = efemb.Corpus([0, 1, 0, 2] * 5, [0, 20], ["a", "b", "c"])
+    plain = Corpus([0, 1, 0, 2] * 5, [0, 20], ["a", "b", "c"])
     fitted = ShiftedPPMI(2).fit(plain).fitted()
-    assert_allclose(np.exp(fitted.parameters.intercept), [0.5, 0.25, 0.25])
+    assert np.allclose(np.exp(fitted.parameters.intercept), [0.5, 0.25, 0.25])
