@@ -143,7 +143,7 @@ def test_take(documents: list[list[int]], data: st.DataObject) -> None:
     index = [*data.draw(st.lists(st.integers(-n, n - 1), max_size=10)), n - 1]
     taken = corpus.take(index)
     assert documents_of(taken) == [documents[i] for i in index]
-    assert taken.vocabulary is WORDS
+    assert taken.vocabulary == WORDS
     mask = np.array([i % 2 == (n - 1) % 2 for i in range(n)])
     assert documents_of(corpus.take(mask)) == [documents[i] for i in range(n) if mask[i]]
     assert documents_of(corpus.take(slice(None, None, -1))) == documents[::-1]

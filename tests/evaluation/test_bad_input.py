@@ -251,4 +251,4 @@ def test_words_need_a_model_and_seeds_are_whole_numbers() -> None:
     with pytest.raises(efemb.InputTypeError, match="needs a model of text, got a str"):
         efemb.held_out_words("x", ["a b"])
     with pytest.raises(efemb.ParameterError, match="seed=-1 must be a whole number"):
-        leave_fold_out(COUNTS, X, folds=2, seed=-1)
+        leave_fold_out(REAL, neurons(30, 5), folds=2, seed=-1)

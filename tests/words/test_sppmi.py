@@ -202,5 +202,5 @@ def test_a_window_beyond_every_document_costs_nothing(monkeypatch: pytest.Monkey
 
 def test_counts_are_those_of_the_text_that_was_fitted() -> None:
     plain = Corpus([0, 1, 0, 2] * 5, [0, 20], ["a", "b", "c"])
-    fitted = ShiftedPPMI(2).fit(plain).fitted()
+    fitted = ShiftedPPMI(2, shift=1.0).fit(plain).fitted()
     assert np.allclose(np.exp(fitted.parameters.intercept), [0.5, 0.25, 0.25])
