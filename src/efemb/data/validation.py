@@ -212,7 +212,7 @@ def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
     for start in starts:
         label = array[start].item() if isinstance(array[start], np.generic) else array[start]
         if _is_missing(label):
-            raise _missing_recording(label, start)
+            raise _missing_recording(label, int(start))
         if label in first_seen:
             raise DataError(
                 f"the rows of recording {label!r} are not next to each other: it starts in row "
