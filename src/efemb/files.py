@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import secrets
 from collections.abc import Iterator
@@ -12,11 +14,16 @@ from typing import IO, Any
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path with ~ as a home folder; as it is where nobody has such a name."""
+    return Path(os.path.expanduser(path))  # where Path.expanduser would raise
+
+
 def file_target(path: Any) -> Path:
     """The file that a path names, links followed; a folder is refused."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise InputTypeError(f"pass the path of a file, not {path!r}")
-    target = Path(os.path.realpath(Path(path).expanduser()))
+    target = Path(os.path.realpath(expanded(path)))
     if target.is_dir():
         raise DataError(f"{target} is a directory; give the name of a file in it")
     return target
@@ -47,6 +54,26 @@ def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def table_writer(stream: IO[bytes], separator: str) -> Iterator[Any]:
+    r"""A csv.writer of UTF-8 whose lines end in \n; a cell that holds \n or \r is quoted."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    # Before Python 3.13 a writer only quotes what ends its own lines.
+    yield csv.writer(_PlainLines(text), delimiter=separator, lineterminator="\r\n")
+    text.detach()
+
+
+class _PlainLines:
+    r"""A text whose lines come with \r\n at their ends and are written with \n."""
+
+    def __init__(self, text: IO[str]) -> None:
+        self._text = text
+
+    def write(self, line: str) -> None:
+        """Write one line."""
+        self._text.write(line[:-2] + "\n")
 
 
 def _packing(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:

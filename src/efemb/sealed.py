@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from efemb.errors import DataError, InputTypeError
+from efemb.files import expanded
 from efemb.placing import partial_folder, put_in_place, stepped_aside, sync_files
 
 MANIFEST = "manifest.json"
@@ -82,13 +83,32 @@ class SealedKind:
                 f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
                 "be deleted: choose another folder"
             )
+        if found and not self._is_own(target):
+            raise DataError(
+                f"{target} holds {min(found)!r}, which is not of a {self.noun} that efemb wrote, "
+                "and would be deleted: choose another folder, or delete it yourself"
+            )
         return target
+
+    def _is_own(self, folder: Path) -> bool:
+        """Whether a folder says that it is of this kind, or has just gone."""
+        for _ in range(ATTEMPTS):
+            try:
+                found = json.loads((folder / MANIFEST).read_bytes())
+            except FileNotFoundError:
+                if not folder.exists():
+                    return True
+                continue  # it may have been replaced meanwhile
+            except (OSError, ValueError, RecursionError):
+                return False
+            return isinstance(found, dict) and found.get("format") == self.format
+        return False
 
     def checked_path(self, path: Any) -> Path:
         """A path, or a typed error."""
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise InputTypeError(f"a {self.noun} is a folder: pass its path, not {path!r}")
-        return Path(path).expanduser()
+        return expanded(path)
 
     def _write_files(
         self, folder: Path, body: dict[str, Any], arrays: dict[str, Any], texts: Mapping[str, Any]
@@ -168,7 +188,7 @@ class SealedKind:
         if MANIFEST not in files:
             raise DataError(f"{folder} is not a {self.noun}: it has no {MANIFEST}")
         content = files[MANIFEST].read()
-        _refuse_pickle(path, content[:4])
+        _refuse_pickle(path, content)
         try:
             found = json.loads(content)
         except (ValueError, RecursionError) as error:
@@ -196,7 +216,7 @@ class SealedKind:
         if path.name not in files:
             raise DataError(f"{path} is missing: the {self.noun} is incomplete")
         content = files[path.name].read()
-        _refuse_pickle(path, content[:4])
+        _refuse_pickle(path, content)
         wanted = body.get("bytes", {}).get(path.name, 0)
         if len(content) < wanted:
             raise DataError(
@@ -245,8 +265,11 @@ def _damaged(path: Path) -> DataError:
     return DataError(f"{path} is damaged: its checksum does not match; restore it from a copy")
 
 
-def _refuse_pickle(path: Path, head: bytes) -> None:
+def _refuse_pickle(path: Path, content: bytes) -> None:
     """Pickles (of protocol 2 and later, or in a zip file as PyTorch writes them) run code."""
+    if content[8:9] == b"{":  # tensors: the bytes before are a length, which may be any
+        return
+    head = content[:4]
     if (head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05") or head == b"PK\x03\x04":
         raise DataError(
             f"{path} is a pickle in disguise, which could run any program when read: refused"

@@ -154,3 +154,21 @@ def test_signs_without_a_picture_are_one_remark(run, tmp_path: Path) -> None:
         done = run("plot", tmp_path / "model", kind, "--out", tmp_path / "x.png", "--dpi", "50")
         assert done.code == 0
         assert done.err in ("", FONT)  # some machines have such a font
+
+
+def test_relations_are_checked_against_columns_of_any_name(
+    run, model: Path, trips: Path, tmp_path: Path
+) -> None:
+    head, lines = trips.read_text("utf-8").split("\n", 1)
+    assert head == "InvoiceNo,Description,Quantity"
+    data, out = tmp_path / "trips.csv", tmp_path / "relations.png"
+    data.write_text(f"who,what,how many\n{lines}é,chips,1\n", "cp1252")
+    asked = ("plot", model, "relations", "--item", "chips", "--data", data, "-o", out)
+    asked += ("--dpi", "30", "--encoding", "cp1252")
+    wrong = run(*asked)
+    assert (wrong.code, "--basket and --item-column" in wrong.err) == (2, True)
+    told = ("--basket", "who", "--item-column", "what", "--count", "how many")
+    assert run(*asked, *told).code == 0
+    assert out.stat().st_size > 1000
+    wrong = run("plot", model, "map", "--item-column", "what", "-o", out)
+    assert (wrong.code, "--item-column belongs to relations" in wrong.err) == (2, True)

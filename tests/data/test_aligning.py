@@ -74,3 +74,11 @@ def test_growing_takes_a_number_for_its_text() -> None:
     same = with_new(efemb.Dataset([[1, 2]], entities=[17, "x"]), known, 2, absent=0.0)
     assert same.entities == known
     assert places(data, known).tolist() == [1, 0, 2]
+
+
+def test_positions_of_sparse_data_move_with_their_entities() -> None:
+    data = efemb.Dataset(csr_array(np.eye(3)), entities=list("abz"), positions=[1.0, 2.0, 26.0])
+    found = aligned(data, efemb.Vocabulary(["b", "a"]))
+    assert found.positions.tolist() == [[2.0], [1.0]]
+    assert aligned(data, efemb.Vocabulary(["z", "a", "b"])).positions.tolist() == [[26], [1], [2]]
+    assert aligned(data, efemb.Vocabulary(["c", "b", "a"])).positions is None

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from efemb.data import read_baskets
+from efemb.data import read_baskets, read_suite2p
 from efemb.data.readers import baskets as baskets_module
 from efemb.data.readers.guess import guess_contents
 from efemb.data.readers.source import table_sources
@@ -353,3 +353,18 @@ def test_what_mysql_writes_for_no_label_is_no_basket(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("o,i\n1,x\n1,y\n\\N,x\n\\N,y\n\\N,z\n")
     found = read_baskets(tmp_path / "a.csv", basket="o", item="i", on_bad="drop")
     assert found.row_labels.tolist() == ["1"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_missing_byte_order_mark(encoding: str, way: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "trip,what,n\n1,a,1\n".encode(f"{encoding}-le"))
+    for read in (guess_contents, lambda f, **o: read_baskets(f, **COLUMNS, **o)):
+        with pytest.raises(DataError, match=rf"lines\.csv is not {encoding}: .*BOM"):
+            read(path, encoding=encoding)
+
+
+def test_a_home_that_nobody_has() -> None:
+    with pytest.raises(DataError, match="there is no file ~no-such-user-here"):
+        read_baskets("~no-such-user-here/trips.csv", basket="a", item="b")
+    with pytest.raises(DataError, match="~no-such-user-here"):
+        read_suite2p("~no-such-user-here/suite2p")

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,12 @@ from efemb.data import Dataset, Vocabulary, read_matrix, read_text
 from efemb.errors import DataError, InputTypeError
 
 KINDS = [np.asarray, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
+
+
+def compressed(kind: str, indices: list[int], indptr: list[int]) -> Any:
+    """Two rows, three columns; scipy does not look where indices lead."""
+    make = sparse.csr_array if kind == "csr" else sparse.csc_array
+    return make((np.ones(2), indices, indptr), shape=(2, 3))
 
 
 def dense(values: Any) -> np.ndarray[Any, Any]:
@@ -98,6 +105,13 @@ def test_it_is_frozen_and_can_be_pickled() -> None:
         (np.array([[[1.0], [-np.inf]]]), "first in row 0, entity 1"),
         (sparse.csr_array([[0.0, 1.0], [0.0, np.nan]]), "row 1, entity 1; missing values need"),
         (sparse.csr_array([[0.0, np.inf]]), "first in row 0, entity 1"),
+        (compressed("csr", [0, 3], [0, 1, 2]), "row 1 has an entry in column 3, but there are 3"),
+        (compressed("csr", [0, -1], [0, 1, 2]), "row 1 has an entry in column -1"),
+        (compressed("csr", [0, 1], [0, 2, 1]), "that of row 0 does not"),
+        (
+            compressed("csc", [0, 2], [0, 1, 2, 2]),
+            "column 1 has an entry in row 2, but there are 2",
+        ),
     ],
 )
 def test_values_that_are_refused(values: Any, message: str) -> None:
@@ -136,6 +150,9 @@ def test_recordings_must_be_contiguous() -> None:
         Dataset(np.ones((3, 1)), recordings=[4, 7, 4])
     with pytest.raises(DataError, match="NaN"):
         Dataset(np.ones((2, 1)), recordings=[1.0, np.nan])
+    for missing in (["a", "", "b"], pd.array(["a", None, "b"], dtype="string")):
+        with pytest.raises(DataError, match=r"recordings is missing \(.*\) in row 1"):
+            Dataset(np.ones((3, 1)), recordings=missing)
     assert Dataset(np.ones((3, 1)), recordings=["b", "b", "a"]).recordings.tolist() == [0, 0, 1]
     assert Dataset(np.ones((3, 1)), recordings=[7, 7, 3]).recordings.tolist() == [7, 7, 3]
 
@@ -276,3 +293,22 @@ DATA = Dataset(np.arange(12.0).reshape(3, 4))
 def test_containers_are_neither_arrays_nor_tables_of_columns(ask: Any) -> None:
     with pytest.raises(InputTypeError):
         ask()
+
+
+def test_blocks_that_lie_outside_are_refused() -> None:
+    blocks = sparse.bsr_array((np.ones((1, 2, 2)), [2], [0, 1]), shape=(2, 4))
+    with pytest.raises(DataError, match="column of blocks 2, but there are 2"):
+        Dataset(blocks)
+
+
+def test_columns_that_are_called_like_parts_of_a_masked_array() -> None:
+    data = Dataset(pd.DataFrame({"filled": [1.0, 2.0], "mask": [3.0, 4.0]}))
+    np.testing.assert_array_equal(data.values, [[1, 3], [2, 4]])
+
+
+def test_gaps_of_nullable_columns_are_missing() -> None:
+    columns = {"a": pd.array([1, None, 3], "Int64"), "b": pd.array([0.5, None, None], "Float64")}
+    expected = np.array([[1, 0.5], [np.nan, np.nan], [3, np.nan]])
+    np.testing.assert_array_equal(Dataset(pd.DataFrame(columns)).values, expected)
+    objects = np.array([[1, 0.5], [pd.NA, None], [3, np.nan]], dtype=object)
+    np.testing.assert_array_equal(Dataset(objects).values, expected)

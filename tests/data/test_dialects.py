@@ -93,3 +93,9 @@ def test_what_may_be_decimals_or_thousands_is_refused(text: str, tmp_path: Path)
 def test_doubtful_counts_are_refused(way: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'n' is missing or not a number in line 2"):
         read_baskets(file(tmp_path, "trip;what;n\n1;a;1,234\n"), **COLUMNS)
+
+
+def test_a_separator_of_other_letters(way: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "trip§what§n\n1§a, b§2\n")
+    data = read_baskets(path, **COLUMNS, separator="§")
+    assert (list(data.entities), data.values.toarray().tolist()) == (["a, b"], [[2.0]])

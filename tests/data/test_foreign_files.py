@@ -5,9 +5,10 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from efemb.data import read_baskets, read_matrix
+from efemb.data import read_baskets, read_matrix, read_traces
 from efemb.data.readers.guess import guess_contents
 from efemb.errors import DataError
 
@@ -34,6 +35,10 @@ def test_by_name(tmp_path: Path, name: str) -> None:
         read_baskets(path, basket="order", item="item")
     with pytest.raises(DataError, match=NAMES[name]):
         read_matrix(path)
+    with pytest.raises(DataError, match=NAMES[name]):
+        read_matrix(np.eye(3), positions=path)
+    with pytest.raises(DataError, match=NAMES[name]):
+        read_traces(path, np.eye(3))
 
 
 def test_by_the_first_bytes(tmp_path: Path) -> None:

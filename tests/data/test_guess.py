@@ -249,3 +249,32 @@ def test_tabs_alone_make_no_table(tmp_path: Path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("The order\tof the item\n" + "a b c\n" * 30)
     assert guess_contents(file).kind == "text"
+
+
+def test_lists_in_other_columns_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    lists = {"items": [["a", "b"], ["c"]], "quantity": [[1, 2], [1]]}
+    pq.write_table(pa.table({"order_id": [1, 2], **lists}), file)
+    guess = guess_contents(file)
+    assert (guess.basket, guess.item, guess.count) == ("order_id", "items", None)
+    with pytest.raises(efemb.InputTypeError, match="column 'items' holds list"):
+        efemb.read_baskets(file, basket=guess.basket, item=guess.item)
+    pq.write_table(pa.table({"customer_id": [1, 2], "basket": lists["items"]}), file)
+    with pytest.raises(DataError, match="which columns are basket and item"):
+        guess_contents(file)
+    rows = [{"city": "Bern"}, {"city": "Rome"}]
+    pq.write_table(pa.table({"order": rows, "basket": rows, "item": ["a", "b"]}), file)
+    assert guess_contents(file).basket == "basket"
+
+
+def test_parquet_that_is_damaged_before_its_end_or_empty(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"trip": rng.integers(0, 9999, 5000), "item": ["a"] * 5000}), file)
+    content = file.read_bytes()
+    file.write_bytes(content[:4] + b"\xff" * (len(content) // 2) + content[len(content) // 2 + 4 :])
+    with pytest.raises(DataError, match="not a whole Parquet file"):
+        guess_contents(file)
+    pq.write_table(pa.table({}), file)
+    with pytest.raises(DataError, match=r"a\.parquet has no columns"):
+        guess_contents(file)

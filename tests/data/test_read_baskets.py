@@ -327,3 +327,13 @@ def test_a_parquet_file_of_several_row_groups(tmp_path: Path) -> None:
     one = read_baskets(tmp_path / "a.parquet", **COLUMNS)
     two = read_baskets(lines, **COLUMNS)
     assert as_dict(one) == as_dict(two)
+
+
+@pytest.mark.parametrize("width", [pa.uint8(), pa.uint32(), pa.uint64()])
+def test_categories_whose_codes_have_no_sign(width: Any) -> None:
+    codes = pa.array([1, 0, None], width)
+    what = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]))
+    table = pa.table({"trip": [1, 2, 2], "what": what})
+    data = read_baskets(table, basket="trip", item="what", on_bad="drop")
+    assert data.values.toarray().tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    assert data.report["bad"] == {"column 'what' is missing": 1}

@@ -93,12 +93,14 @@ def test_kinds_of_numbers_in_tables() -> None:
     assert read_matrix(frame).values.tolist() == [[1.0, 1.0], [0.0, 2.0]]
 
 
-@pytest.mark.parametrize("name", ["p.npy", "p.csv", "header.csv", "p.tsv"])
+@pytest.mark.parametrize("name", ["p.npy", "p.csv", "header.csv", "p.tsv", "p.parquet"])
 def test_positions_from_files(name: str, tmp_path: Path) -> None:
     places = np.array([[0.0, 1.0], [2.0, 3.5], [4.0, 5.0]])
     path = tmp_path / name
     if name == "p.npy":
         np.save(path, places)
+    elif name == "p.parquet":
+        pd.DataFrame(places, columns=["x", "y"]).to_parquet(path)
     else:
         separator = "\t" if name.endswith("tsv") else ","
         header = "x,y" if name == "header.csv" else ""
@@ -189,4 +191,18 @@ def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
         read_matrix(tmp_path / "x.npy")
     np.savez(tmp_path / "x.npz", np.array([[{}]], dtype=object))
     with pytest.raises(DataError, match="cannot be read"):
+        read_matrix(tmp_path / "x.npz")
+
+
+def test_a_row_without_recording(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("rec,a,b\ns1,1,2\n,3,4\ns2,5,6\n")
+    with pytest.raises(DataError, match=r"recordings is missing \(''\) in row 1"):
+        read_matrix(path, recordings="rec")
+
+
+def test_sparse_files_whose_columns_count_from_one(tmp_path: Path) -> None:
+    parts = (np.ones(2), np.array([1, 3]), np.array([0, 1, 2]))
+    sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(parts, shape=(2, 3)))
+    with pytest.raises(DataError, match="row 1 has an entry in column 3"):
         read_matrix(tmp_path / "x.npz")

@@ -236,3 +236,12 @@ def test_frames_first_and_wrong_sizes() -> None:
         read_traces(np.ones((5, 2, 2)), places)
     with pytest.raises(efemb.DataError, match="share a position"):
         read_traces(frames.T, np.zeros((5, 2)))
+
+
+def test_archives_that_are_called_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", np.ones((5, 7)))
+    content = (tmp_path / "x.npz").read_bytes()
+    for name, wrong in {"whole.npy": content, "cut.npy": content[:100]}.items():
+        (tmp_path / name).write_bytes(wrong)
+        with pytest.raises(efemb.DataError, match=rf"{name} is an archive of arrays \(\.npz\)"):
+            read_traces(tmp_path / name, np.eye(5))

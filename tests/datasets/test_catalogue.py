@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
 import subprocess
@@ -142,6 +143,19 @@ def test_command_fetches(
     assert (told["documents"], told["tokens"], told["words"]) == (1, 3, 2)
 
 
+def test_command_speaks_json_where_letters_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    def text(**options: Any) -> efemb.Corpus:
+        report = {"source": "there", "terms": "free \U0001f600"}
+        return efemb.Corpus([0, 1, 0], [0, 3], ["a", "b"], report=report)
+
+    monkeypatch.setattr(efemb.datasets.lee, "ENTRIES", ((efemb.datasets.lee.DATA, text),))
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert run("lee", "--json") == 0
+    shown.seek(0)
+    assert json.loads(shown.read())["terms"] == "free \U0001f600"
+
+
 def test_command_shows_places_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 0
     shown = "".join(capsys.readouterr().out.split())
@@ -157,7 +171,7 @@ def test_command_writes_baskets_that_can_be_read(
 
     counts = np.random.default_rng(0).poisson(1.0, (30, 4)).astype(np.float32)
     counts[0, 0] = 2.0**24 - 1.0  # every digit counts
-    labels = ["whole milk", 'a "b", c', "é;ü", "=x"]
+    labels = ["whole milk", 'a "b", c', "é;ü", "=x\ry"]
 
     def small(**options: Any) -> efemb.Dataset:
         report = {"source": "here", "terms": "free"}

@@ -131,3 +131,10 @@ def test_amounts_are_contexts_of_a_model_of_presence_but_not_its_observations() 
     assert np.isfinite(found.conditional(X)).all()
     with pytest.raises(efemb.DataError, match=r"numbers >= 0 and <= 1; .* 0 and 1 where only"):
         found.score(X)
+
+
+def test_sparse_rows_that_are_not_there() -> None:
+    """scipy would write past the end of an array while it turns columns into rows."""
+    parts = (np.ones(3), np.array([0, 1, 2]), np.array([0, 1, 2, 3]))
+    with pytest.raises(efemb.DataError, match="column 2 has an entry in row 2, but there are 2"):
+        efemb.PoissonEmbedding(2).fit(sparse.csc_array(parts, shape=(2, 3)))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 from pathlib import Path
 
 import pytest
 
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.files import check_writable, complete_or_absent, file_target
+from efemb.storage import MODEL
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,12 @@ def test_writable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ParameterError, match="cannot write"):
         check_writable(tmp_path / "file" / "x")
+
+
+def test_a_home_that_nobody_has_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    odd = "~no-such-user-here/x"
+    assert file_target(odd) == Path(os.path.realpath(tmp_path)) / odd
+    assert MODEL.checked_path(odd) == Path(odd)
+    assert MODEL.checked_path("~/x") == tmp_path / "home" / "x"

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from efemb import LabelledVectors
+from efemb.data import read_matrix
 from efemb.errors import DataError, ParameterError
 from efemb.export import write_projector, write_vectors
 
-NAMES = ["milk", "=SUM(A1)", "+1", "-2", "@x", "a,b", 'c"d', "e\nf", " g "]
+NAMES = ["milk", "=SUM(A1)", "+1", "-2", "@x", "a,b", 'c"d', "h\ri", "e\nf", " g "]
 
 
 def vectors(labels: list[str] = NAMES, dtype: str = "f8") -> LabelledVectors:
@@ -37,6 +38,8 @@ def test_text_keeps_every_bit(tmp_path: Path, name: str, dtype: str) -> None:
     assert head == ["label", "0", "1", "2"]
     assert [row[0] for row in found] == NAMES
     np.testing.assert_array_equal(np.array([row[1:] for row in found], dtype), given.vectors)
+    again = read_matrix(tmp_path / name, row_labels="label")
+    assert list(again.row_labels) == NAMES
 
 
 def test_formulas(tmp_path: Path) -> None:

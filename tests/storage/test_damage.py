@@ -289,3 +289,21 @@ def test_what_a_file_cannot_hold(tmp_path: Path) -> None:
     odd.spec.zeros.set_params(weight=np.array(["a"]))
     with pytest.raises(efemb.ParameterError, match="numbers only"):
         odd.save(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("manifest.json", '{"name": "a web app", "icons": []}'),
+        ("manifest.json", "not even JSON"),
+        ("manifest.json", "[]"),
+        ("vocabulary.json", "{}"),
+    ],
+)
+def test_files_of_others_under_our_names_are_never_deleted(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(efemb.DataError, match=f"holds '{name}', .* choose another folder"):
+        model().save(tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == [text]

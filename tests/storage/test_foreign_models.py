@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -101,6 +102,7 @@ def put(value: Any) -> Callable[[Any, Any], None]:
 @given(name=some_model, data=st.data())
 def test_any_change_of_a_manifest(name: str, data: st.DataObject, tmp_path: Path) -> None:
     folder = tmp_path / "model"
+    shutil.rmtree(folder, ignore_errors=True)  # what the last example left may be no model
     models()[name].save(folder)
     manifest = json.loads((folder / "manifest.json").read_bytes())
     place = data.draw(st.sampled_from(list(places(manifest))))

@@ -150,3 +150,14 @@ def test_a_model_says_what_it_is_in_one_line() -> None:
     assert shown == (
         "<PoissonEmbedding of 6 entities in 2 dimensions: Basket(), Poisson(), Identity()>"
     )
+
+
+@pytest.mark.parametrize("length", [640, 896, 1152, 1408])
+def test_tensors_that_begin_like_a_pickle(length: int, tmp_path: Path) -> None:
+    """They begin with the length of their header, as pickles do with 0x80 and their protocol."""
+    rest = len('{"":{"dtype":"F64","shape":[2],"data_offsets":[0,16]}}')
+    name = "x" * (length - rest)
+    storage.MODEL.write(tmp_path / "m", {}, {name: np.arange(2.0)})
+    content = (tmp_path / "m" / storage.MODEL.tensors).read_bytes()
+    assert content[:8] == length.to_bytes(8, "little")
+    assert storage.MODEL.read(tmp_path / "m").arrays[name].tolist() == [0.0, 1.0]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +39,7 @@ def command(
       efemb datasets groceries
       efemb datasets groceries --out trips.csv    a file for efemb fit
     """
+    from efemb.cli._show import show_json
     from efemb.datasets.catalogue import fetch, list_datasets
 
     if out is not None:
@@ -49,7 +47,7 @@ def command(
     if name is None:
         table = list_datasets(data_home)
         if as_json:
-            typer.echo(json.dumps(list(table), indent=2, ensure_ascii=False))
+            show_json(list(table))
         else:
             _print_list(table)
         return
@@ -59,7 +57,7 @@ def command(
         write_baskets(found, name, out)
         told["written"] = str(out)
     if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        show_json(told)
         return
     typer.echo(repr(found))
     for key in ("source", "terms", "written"):
@@ -94,7 +92,7 @@ def _check_target(out: Path, name: str | None) -> None:
 
 def write_baskets(data: Any, name: str, out: Path) -> None:
     """One line for each item of each basket, as `efemb fit` reads them."""
-    from efemb.files import complete_or_absent, file_target
+    from efemb.files import complete_or_absent, file_target, table_writer
 
     if not getattr(data, "is_sparse", False) or data.entities is None:
         raise ParameterError(
@@ -105,12 +103,9 @@ def write_baskets(data: Any, name: str, out: Path) -> None:
     baskets = range(data.n_rows) if data.row_labels is None else data.row_labels.tolist()
     labels = data.entities.labels
     lines = zip(cells.row.tolist(), cells.col.tolist(), cells.data.tolist(), strict=True)
-    with complete_or_absent(file_target(out)) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    with complete_or_absent(file_target(out)) as stream, table_writer(stream, separator) as writer:
         writer.writerow(("basket", "item", "count"))
         writer.writerows((baskets[t], labels[n], f"{x:.17g}") for t, n, x in lines)
-        text.detach()
 
 
 def _print_list(table: Table) -> None:

@@ -46,10 +46,10 @@ def command(
     """
     from efemb.cli._asking import opened
     from efemb.cli._show import show_json
-    from efemb.files import check_writable, file_target
+    from efemb.files import check_writable, expanded, file_target
 
     kind = _format(form, out)
-    check_writable(out.expanduser() if kind == "projector" else file_target(out).parent)
+    check_writable(expanded(out) if kind == "projector" else file_target(out).parent)
     vectors = opened(model).vectors(which)  # type: ignore[arg-type]  # checked there
     _writer(kind, space, not quiet)(vectors, out)
     n, k = vectors.vectors.shape

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from efemb.cli import _arguments as of
-from efemb.errors import ParameterError, suggest
+from efemb.errors import EfembError, ParameterError, suggest
 
 if TYPE_CHECKING:
     from efemb.fitted import FittedEmbedding
@@ -20,7 +20,9 @@ ENDINGS = (".png", ".svg", ".pdf")
 METHODS = ("pca", "tsne", "umap")
 OPTIONS = {  # and the pictures that they are options of
     "--method": ("map",),
-    "--data": ("relations",),
+    **dict.fromkeys(
+        ("--data", "--basket", "--item-column", "--count", "--encoding"), ("relations",)
+    ),
     "--item": ("map", "relations", "similarity", "weights"),
     "--number": ("map", "relations", "similarity", "topics", "weights"),
 }
@@ -45,6 +47,12 @@ def command(
         Path | None,
         typer.Option(help="Of relations: baskets that confirm substitutes.", metavar="FILE"),
     ] = None,
+    basket: of.Basket = None,
+    item_column: Annotated[
+        str | None, typer.Option(help="Column of items.", metavar="COLUMN")
+    ] = None,
+    count: of.Count = None,
+    encoding: of.Encoding = "utf-8",
     method: Annotated[
         str, typer.Option(help="Of a map: pca, tsne or umap.", metavar="NAME")
     ] = "pca",
@@ -70,18 +78,28 @@ def command(
     weights      neurons and their neighbours, seen from above
     history      score and objective while it was fitted
     """
-    from efemb.cli._asking import Labels, data_of, opened
+    from efemb.cli._asking import Labels, opened
     from efemb.cli._show import show_json
 
-    given = {"--method": method != "pca", "--data": data is not None}
-    _check_options(kind, method, {**given, "--item": bool(items), "--number": number is not None})
+    told = {"basket": basket, "item": item_column, "count": count, "encoding": encoding}
+    given = {
+        "--method": method != "pca",
+        "--data": data is not None,
+        "--basket": basket is not None,
+        "--item-column": item_column is not None,
+        "--count": count is not None,
+        "--encoding": encoding != "utf-8",
+        "--item": bool(items),
+        "--number": number is not None,
+    }
+    _check_options(kind, method, given)
     check_picture(out)
     found = opened(model)
     labels = Labels(found)
     shown = [labels.one(typed) for typed in items or []]
     options: dict[str, Any] = {"map": {"method": method}}.get(kind, {})
     if data is not None:
-        options = {"data": data_of(data, found)}
+        options = {"data": _baskets(data, found, told)}
     with _missing_signs_told():
         write_picture(PICTURES[kind](found, shown, number, **options), out, dpi)
     if as_json:
@@ -98,6 +116,16 @@ def _check_options(kind: str, method: str, given: dict[str, bool]) -> None:
     for option, owners in OPTIONS.items():
         if given[option] and kind not in owners:
             raise ParameterError(f"{option} belongs to {', '.join(owners)}, not to {kind}")
+
+
+def _baskets(path: Path, model: FittedEmbedding, told: dict[str, Any]) -> Any:
+    """Data behind a model; here --item is what to show, so that its column has another option."""
+    from efemb.cli._asking import data_of
+
+    try:
+        return data_of(path, model, **told)
+    except EfembError as error:
+        raise type(error)(str(error).replace("--item", "--item-column")) from error
 
 
 def check_picture(path: Path) -> None:

@@ -18,7 +18,7 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     """The data over exactly the entities of `vocabulary`, in its order.
 
     Entities that it does not know are left out and counted in `report["unknown_entities"]`. What
-    the data lack is zero in sparse data and an error in dense ones.
+    the data lack is zero in sparse data, which then have no positions, and an error in dense ones.
 
     Examples
     --------
@@ -41,7 +41,11 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     if not data.is_sparse:
         ordered, _ = in_order(data.take_entities(known), vocabulary)
         return ordered._replace(ordered.values, report=report)
-    return data._replace(_moved(data, code, len(vocabulary)), entities=vocabulary, report=report)
+    moved = _moved(data, code, len(vocabulary))
+    at = None
+    if data.positions is not None and len(known) == len(vocabulary):
+        at = data.positions[known[np.argsort(code[known])]]
+    return data._replace(moved, entities=vocabulary, positions=at, report=report)
 
 
 def _moved(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:

@@ -29,7 +29,7 @@ def canonical_label(value: object) -> Label | None:
     (3, '3.0', None)
     """
     if isinstance(value, np.generic):
-        value = value.item()
+        value = _python_value(value)
     if isinstance(value, str):
         return str(value) or None
     if isinstance(value, numbers.Integral):
@@ -39,6 +39,14 @@ def canonical_label(value: object) -> Label | None:
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     return _rare_label(value)
+
+
+def _python_value(value: np.generic) -> object:
+    """A value as Python has it; of times in nanoseconds NumPy would give a number."""
+    found: object = value.item()
+    if isinstance(value, np.datetime64) and isinstance(found, int):
+        return value.astype("M8[us]").item()
+    return found
 
 
 def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | None:

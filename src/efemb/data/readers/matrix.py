@@ -48,8 +48,8 @@ def read_matrix(
     entities : labels, optional
         One label per entity, in place of the header.
     positions : array or path, optional
-        Entities x coordinates: an array, .npy, .npz of one array, CSV or TSV (with or without
-        header).
+        Entities x coordinates: an array, .npy, .npz of one array, Parquet, CSV or TSV (with or
+        without header).
     separator : str, optional
         Of the fields; else the first lines tell: comma, semicolon, tab or vertical bar. Where it
         is no comma, numbers may have decimal commas.

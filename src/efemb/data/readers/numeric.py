@@ -156,6 +156,9 @@ def _numbers(
 
 
 def read_positions(path: Path, separator: str | None, encoding: str) -> NDArray[np.float64]:
-    """Coordinates in a text file, one entity a line; a first line of numbers is data."""
+    """Coordinates in a file, one entity a line; of text a first line of numbers is data."""
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        return read_numeric_table(path, [], separator, encoding).values
+    refuse_foreign(path)
     source = CsvSource(path, separator, encoding)
     return _from_text(source, [], numbers_are_labels=False).values

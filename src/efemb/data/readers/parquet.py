@@ -42,6 +42,15 @@ class ParquetSource:
         self.size = self._file.metadata.num_rows
         self.header = list(self._file.schema_arrow.names)
 
+    def first(self, n_rows: int) -> dict[str, list[Any]]:
+        """The first rows, column by column."""
+        pyarrow = require_pyarrow(self.name)
+        try:
+            batch = next(self._file.iter_batches(batch_size=n_rows), None)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _damaged(self.name, error) from error
+        return {name: [] for name in self.header} if batch is None else dict(batch.to_pydict())
+
     def batches(
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
@@ -102,7 +111,8 @@ def _arrow_batches(
 def coded(array: Any) -> Coded:
     """A pyarrow array as distinct cells and places."""
     encoded = array.dictionary_encode()
-    places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    # Others may have written indices without a sign.
+    places = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Coded(encoded.dictionary.to_pylist(), places)
 
 

@@ -16,6 +16,7 @@ from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.interning import Column
 from efemb.errors import DataError, InputTypeError, suggest
+from efemb.files import expanded
 
 Advance = Callable[[int], None]
 
@@ -61,7 +62,7 @@ def column_places(wanted: Sequence[str], header: Sequence[str], source: str) -> 
 
 def existing_file(source: str | os.PathLike[str]) -> Path:
     """`source` as the path of a file that is there and not empty."""
-    path = Path(source).expanduser()
+    path = expanded(source)
     if path.is_dir():
         raise DataError(f"{path} is a directory; give one file")
     if not path.exists():

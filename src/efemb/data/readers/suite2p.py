@@ -16,6 +16,7 @@ from efemb.data.readers.pickled import load_objects
 from efemb.data.readers.progress import progress_bar
 from efemb.data.readers.traces import drawn, frames_of, open_array
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.files import expanded
 
 _PLANE = re.compile(r"plane(\d+)")
 
@@ -177,7 +178,7 @@ class _Plane:
 
 def _folders(folder: Path) -> list[Path]:
     """The plane, or all planes of a recording in order."""
-    folder = folder.expanduser()
+    folder = expanded(folder)
     if (folder / "F.npy").is_file():
         return [folder]
     planes = [path for path in folder.glob("plane*") if _PLANE.fullmatch(path.name)]

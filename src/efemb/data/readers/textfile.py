@@ -13,6 +13,7 @@ from efemb.data.readers.source import Advance, existing_file
 from efemb.data.readers.wordstreams import BLOCK, whole_words
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.files import expanded
 
 _AS_TEXT = "a str is a path: of a text itself pass [text], or text.splitlines()"
 
@@ -34,8 +35,6 @@ class TextFile:
                 yield from whole_words(self._blocks(advance), self.name)
             except UnicodeDecodeError as error:
                 raise self._undecodable(error) from None
-            except UnicodeError as error:
-                raise DataError(f"{self.path} is not {self._encoding}: {error}") from error
 
     def _blocks(self, advance: Advance) -> Iterator[str]:
         """Yield the text, checked to be text, with a line end at its end."""
@@ -94,10 +93,10 @@ def _existing(source: str | os.PathLike[str]) -> Path:
         raise DataError(f"there is no file {shorten(source)}; {_AS_TEXT}")
     try:
         return existing_file(source)
-    except (OSError, RuntimeError) as error:  # a name that is too long, an unknown home
+    except OSError as error:  # a name that is too long
         raise DataError(f"there is no file {shorten(source)} ({error}); {_AS_TEXT}") from error
     except DataError as error:
-        if isinstance(source, str) and not os.path.exists(os.path.expanduser(source)):
+        if isinstance(source, str) and not expanded(source).exists():
             raise DataError(f"{error}; {_AS_TEXT}") from None
         raise
 

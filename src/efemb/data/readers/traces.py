@@ -30,7 +30,7 @@ def read_traces(
     Parameters
     ----------
     traces : path or array of shape (neurons, frames)
-        .npy, .npz of one array, or text: CSV or TSV with or without header. A .npy file may be
+        .npy, .npz of one array, Parquet, or CSV or TSV with or without header. A .npy file may be
         larger than memory if `neurons` keeps few of them. NaN is a missing value.
     positions : path or array of shape (neurons, p)
         Coordinates in one unit, all different; files as above.
@@ -91,10 +91,14 @@ def frames_of(by_neuron: NDArray[Any], kept: NDArray[np.int64]) -> NDArray[Any]:
 def open_array(path: Path) -> NDArray[Any]:
     """The array of a .npy file, on disk until it is needed; never unpickles."""
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        with path.open("rb") as stream:
+            packed = stream.read(2) == b"PK"
+        if not packed:
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+            return array
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{path} cannot be read as .npy: {error}") from error
-    return array
+    raise DataError(f"{path} is an archive of arrays (.npz), not one array (.npy)")
 
 
 def _array(source: Any, name: str) -> NDArray[Any]:
