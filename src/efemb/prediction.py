@@ -24,7 +24,7 @@ from efemb.scoring import (
 from efemb.spec import Spec
 from efemb.tree import Huffman
 from efemb.types import Floats, Ints
-from efemb.zeros import Hierarchical, NegativeSampling, probabilities
+from efemb.zeros import Hierarchical, NegativeSampling, word_noise
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
@@ -186,9 +186,8 @@ def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
     if isinstance(spec.zeros, Hierarchical):
         return Huffman.of(counts)
     if type(spec.zeros) is NegativeSampling and isinstance(spec.family, Bernoulli):
-        # Words that training never saw are rare, not impossible; those of no noise are.
-        share = probabilities(spec.zeros.distribution, np.maximum(counts, 0.5))
-        return np.log(np.maximum(share, 1e-30))
+        share = word_noise(spec.zeros.distribution, counts)
+        return np.log(np.maximum(share, 1e-30))  # a distribution of one's own may hold zeros
     return None
 
 

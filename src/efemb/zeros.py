@@ -117,6 +117,14 @@ def _check_n(owner: Zeros, n: object) -> None:
         raise ParameterError(f"{type(owner).__name__}.n must be >= 1, got {n}")
 
 
+def word_noise(distribution: object, counts: Floats) -> Floats:
+    """Drawing probabilities of words by their counts, or of items that stand for words.
+
+    What never occurred counts as a half: were it never drawn, nothing would tell that it is rare.
+    """
+    return probabilities(distribution, np.maximum(counts, 0.5))
+
+
 def probabilities(distribution: object, popularity: Floats) -> Floats:
     """Normalised drawing probabilities over entities (float64).
 

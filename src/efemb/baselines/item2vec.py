@@ -18,7 +18,7 @@ from efemb.estimators.checking import check_components
 from efemb.estimators.text import SkipGram
 from efemb.families import Categorical, Family
 from efemb.types import Floats, Ints
-from efemb.zeros import NegativeSampling, probabilities
+from efemb.zeros import NegativeSampling, word_noise
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -110,8 +110,7 @@ class ItemSkipGram(Baseline):
         ).fit(Corpus(X.indices.astype(np.int32), starts, words))
         self.embedding_ = model.embedding_.astype(np.float64)
         self.beta_ = model.context_.astype(np.float64)
-        # What never occurred counts as a half, as in popularity: it is rare, not impossible.
-        self.log_noise_ = np.log(probabilities(NOISE, np.maximum(counts, 0.5)))
+        self.log_noise_ = np.log(word_noise(NOISE, counts))
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """Mean of the row's other vectors; 0 where there are none."""

@@ -16,7 +16,7 @@ from efemb.families.base import Family
 from efemb.parameters import Parameters
 from efemb.tree import Huffman
 from efemb.types import Floats
-from efemb.zeros import Hierarchical, NegativeSampling, probabilities
+from efemb.zeros import Hierarchical, NegativeSampling, word_noise
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -113,7 +113,7 @@ def _noisy_intercepts(space: ParameterSpace, bound: WindowBags, usual: Floats) -
     if isinstance(zeros, Hierarchical):
         return Huffman.of(counts).odds
     if type(zeros) is NegativeSampling:  # relatives know the noise, and start at the unigram
-        noise = zeros.n * probabilities(zeros.distribution, counts)
+        noise = zeros.n * word_noise(zeros.distribution, counts)
         return np.asarray(np.log(_floored(counts / counts.sum()) / _floored(noise)))
     return usual
 

@@ -11,7 +11,7 @@ from efemb.engine.chunks import Chunk, Chunks
 from efemb.spec import Spec
 from efemb.tree import Huffman
 from efemb.types import Floats
-from efemb.zeros import Hierarchical, NegativeSampling, probabilities
+from efemb.zeros import Hierarchical, NegativeSampling, word_noise
 
 
 class Streams:
@@ -28,7 +28,7 @@ class Streams:
             self.tree = Huffman.of(self.counts)
         else:
             assert isinstance(self.zeros, NegativeSampling)
-            share = probabilities(self.zeros.distribution, self.counts)
+            share = word_noise(self.zeros.distribution, self.counts)
             self.n, self.share = int(self.zeros.n), share
             # Zeros are other words; a sum over words, which the relatives estimate, has them all.
             self.distinct = type(self.zeros) is NegativeSampling

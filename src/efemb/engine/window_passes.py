@@ -15,7 +15,7 @@ from efemb.engine.streams import Streams
 from efemb.errors import DivergenceError, ParameterError
 from efemb.parameters import Parameters
 from efemb.types import Floats
-from efemb.zeros import NoiseContrastive, SampledSoftmax, probabilities
+from efemb.zeros import NoiseContrastive, SampledSoftmax
 
 if TYPE_CHECKING:
     from efemb.engine.windows import WindowsSolver
@@ -102,7 +102,7 @@ class WindowPasses:
         zeros = self.solver.spec.zeros
         if not isinstance(zeros, (NoiseContrastive, SampledSoftmax)):
             return 0.0
-        noise = zeros.n * probabilities(zeros.distribution, self.streams.counts)
+        noise = zeros.n * self.streams.share
         # A word that is never drawn counts as rarer than any that is, not as impossible.
         return np.asarray(-np.log(np.maximum(noise, 0.1 * noise[noise > 0].min())))
 
