@@ -113,6 +113,11 @@ class Spec:
             raise ParameterError(
                 f"the categorical family has no zeros to sample: use zeros={way_out}"
             )
+        if categorical and self.zeros.weight != 1:
+            raise ParameterError(
+                f"the categorical family has no zeros to weigh, got weight={self.zeros.weight!r}: "
+                "use zeros='all'"
+            )
         if name == "hierarchical" and self.structure.name() != "per-entity":
             raise ParameterError(
                 "a hierarchical softmax predicts by vectors of nodes, not of words, so they cannot "

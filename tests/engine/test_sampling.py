@@ -118,6 +118,51 @@ def test_negative_sampling_weights_zeros_by_positives_and_popularity(distributio
     assert (np.abs(mean - true) > 20 * error + 1e-6).any(), "the bias must be visible"
 
 
+def weights_of(zeros: Any, X: Any) -> Any:
+    """Weight of every cell, in expectation."""
+    weight = zeros.weight * np.ones_like(X)
+    if isinstance(zeros, efemb.NegativeSampling):
+        seen = X != 0
+        weight = zeros.n * seen.sum(axis=1)[:, None] * (seen.sum(axis=0) / seen.sum())
+    return np.where(X == 0, weight, 1.0)
+
+
+DRAWN = [efemb.Sampled(3), efemb.Sampled(3, weight=0.4), efemb.NegativeSampling(2)]
+
+
+@pytest.mark.parametrize("zeros", DRAWN, ids=repr)
+def test_the_weights_of_all_terms_are_those_of_the_draws(zeros: Any) -> None:
+    X = models.counts("g-emb", 9, 8)
+    hidden = np.random.default_rng(2).random(X.shape) < 0.15
+    weight = np.linspace(0.2, 2, 9)
+    spec = models.spec("g-emb", zeros=zeros)
+    bound = models.bind(np.where(hidden, 0.0, X), spec, masked=hidden)
+    solver = models.solver("rows", bound, spec, row_weight=weight)
+    cells = weights_of(zeros, np.where(hidden, 0.0, X))
+    expected = (weight[:, None] * cells)[~hidden].sum()
+    assert solver.total_weight == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("zeros", DRAWN, ids=repr)
+def test_a_variance_is_learned_from_all_cells_whatever_is_drawn(zeros: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = 0.01 * rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.4)
+    model = efemb.Embedding(
+        2,
+        family=efemb.Gaussian("learned"),
+        context=efemb.Basket(scale="items"),
+        zeros=zeros,
+        early_stopping=False,
+        max_iter=5,
+        random_state=0,
+        dtype="float64",
+    ).fit(X)
+    squares = (X - model.conditional(X)) ** 2
+    expected = np.average(squares, weights=weights_of(zeros, X))
+    assert model.family_.variance == pytest.approx(expected, rel=1e-6)
+
+
 def test_every_entity_is_visited_at_its_inclusion_probability() -> None:
     popularity = np.array([100.0, 30.0, 5.0, 1.0, 1.0, 0.0, 2.0, 1.0])
     draws = Draws(efemb.Sampled(3), popularity, seed=0, dtype=np.float64)

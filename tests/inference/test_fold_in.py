@@ -285,7 +285,7 @@ def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     context = efemb.Neighbors(3, scale="items")
     model = fit(efemb.GaussianEmbedding(2, context=context, **options), known(data))
     whole = fold_in(model, data, **EXACT)
-    monkeypatch.setattr("efemb.inference.grown.SUMS_AT_ONCE", 1)
+    monkeypatch.setattr("efemb.inference.own_conditionals.SUMS_AT_ONCE", 1)
     found = fold_in(model, data, **EXACT)
     assert_allclose(found.parameters.rho, whole.parameters.rho, rtol=1e-9)
 
@@ -404,6 +404,8 @@ def test_an_estimator_that_binarizes_does_so_here() -> None:
     for one in (model, model.fitted()):
         found = fold_in(one, efemb.Dataset(X))
         assert_array_equal(found.parameters.rho, same.parameters.rho)
+        with pytest.raises(efemb.DataError, match="Negative values"):
+            fold_in(one, efemb.Dataset(-X))
 
 
 def test_problems_without_a_solution_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,6 +424,16 @@ def test_an_entity_that_is_in_no_row() -> None:
     assert_array_equal(found.parameters.alpha[8], 0.0)
     assert found.parameters.intercept[8] < found.parameters.intercept[:8].min()
     assert np.isfinite(found.parameters.rho).all()
+
+
+@pytest.mark.parametrize("name", ["poisson", "categorical"])
+def test_no_new_entity_is_in_any_row(name: str) -> None:
+    model, data = case(name)
+    values = data.values.toarray()
+    values[:, N_KNOWN:] = 0.0
+    found = fold_in(model, labelled(values)).parameters
+    assert_array_equal(found.alpha[N_KNOWN:], 0.0)
+    assert np.isfinite(found.rho).all()
 
 
 def test_the_spread_of_known_vectors_is_a_prior() -> None:

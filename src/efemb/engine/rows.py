@@ -83,12 +83,13 @@ class RowsSolver(Solver[RowBags]):
 
     @cached_property
     def total_weight(self) -> float:  # type: ignore[override]
-        """Sum of the weights of all terms."""
+        """Sum of the weights of all terms; where zeros are drawn, in expectation."""
         block = self.bound.block(np.arange(self.n_rows), reverse=self.spec.combine.reverse)
-        sizes = np.diff(block.ptr)
-        seen = np.bincount(block.row_of_entry, block.seen, len(sizes))
-        zeros = (self.bound.n_entities - sizes) * self.spec.zeros.weight
-        return float(self.row_weight[block.row].astype(np.float64) @ (seen + zeros))
+        weight = self.row_weight[block.row].astype(np.float64)
+        column = self.draws.every().weight.astype(np.float64)
+        seen = np.bincount(block.row_of_entry, block.seen, len(weight))
+        stored = np.bincount(block.row_of_entry, column[block.ids], len(weight))
+        return float(weight @ seen + self._zero_weight(block, weight) @ (column.sum() - stored))
 
     def value_and_gradient(
         self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
@@ -231,11 +232,11 @@ class RowsSolver(Solver[RowBags]):
         from efemb.engine.softmax import softmax_terms
 
         self.gather_ahead()
-        results = self.pool.map(
+        results = self.pool.ahead(  # a gradient a piece: only a few of them at a time
             lambda piece: softmax_terms(self, _part(block, piece), vectors, weight[piece]),
             cut(len(block.total), BLOCK_ROWS),
         )
-        total, gradient = next(iter(results))
+        total, gradient = next(results)
         for value, part in results:
             total += value
             gradient.add(part)

@@ -14,6 +14,12 @@ from efemb.types import Floats, Ints
 
 BLOCK_NUMBERS = 1 << 20
 ROUNDING = 1e-14  # of a sum over many rows
+SUMS_AT_ONCE = 1 << 23  # context sums, of which three copies live for a moment
+
+
+def entities_at_once(bound: BoundContext, k: int, most: int) -> int:
+    """How many entities' own context sums are made at a time."""
+    return max(1, min(most, SUMS_AT_ONCE // (bound.n_rows * k)))
 
 
 class OwnConditionals(Conditionals):
