@@ -10,7 +10,7 @@ import numpy as np
 from efemb.errors import ParameterError, suggest
 from efemb.nearest import unit_rows
 from efemb.query.vectors import predicting_vectors
-from efemb.types import Floats, Ints
+from efemb.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.fitted import FittedEmbedding
@@ -38,7 +38,9 @@ class Affinity:
                 "(efemb plot MODEL weights)"
             )
         target, bag = predicting_vectors(model)
-        self.known = bag.any(axis=1)  # what is unknown is 0 only before it is centred
+        self.known: Bools = np.asarray(
+            bag.any(axis=1)
+        )  # what is unknown is 0 only before it is centred
         if center:
             bag = bag - bag.mean(axis=0)
         self.target, self.bag, self.left, self.right = target, bag, target, bag
