@@ -38,9 +38,8 @@ class Affinity:
                 "(efemb plot MODEL weights)"
             )
         target, bag = predicting_vectors(model)
-        self.known: Bools = np.asarray(
-            bag.any(axis=1)
-        )  # what is unknown is 0 only before it is centred
+        # What is unknown is 0 only before it is centred.
+        self.known: Bools = np.asarray(bag.any(axis=1))
         if center:
             bag = bag - bag.mean(axis=0)
         self.target, self.bag, self.left, self.right = target, bag, target, bag
