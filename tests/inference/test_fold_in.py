@@ -59,6 +59,9 @@ CASES: dict[str, dict[str, Any]] = {
     "additive": {"link": "log", "prior": "half-normal"},
     "log-normal": {"link": "log", "prior": efemb.LogNormal(1.0, -1.0)},
     "categorical": {"family": "categorical"},
+    "noise": {"zeros": efemb.NegativeSampling(2)},
+    "noise, bernoulli": {"zeros": efemb.NegativeSampling(2, "sqrt"), "family": "bernoulli"},
+    "noise, no intercept": {"zeros": efemb.NegativeSampling(2), "intercept": False},
 }
 
 
@@ -91,7 +94,10 @@ def test_sweeps_bring_both_kinds_of_vectors_to_rest(name: str) -> None:
 
 
 def test_negative_sampling_in_expectation() -> None:
-    """Zeros weigh n times the entries of the row, times the popularity of the entity."""
+    """Zeros weigh n times the entries of the row, times the popularity of the entity.
+
+    The logarithm of n times the latter is taken off the intercept.
+    """
     X = counts()
     model = basket_model(X=X, zeros=efemb.NegativeSampling(2))
     found = fold_in(model, labelled(sparse.csr_array(X)), context_too=False, **EXACT)
@@ -105,7 +111,7 @@ def test_negative_sampling_in_expectation() -> None:
         z, weight, target = context, 1.0, x[n]
         if x[n] == 0:
             z, weight, target = full, 2 * np.count_nonzero(x) * share[n], 0.0
-        u = p.rho[n] @ z + p.intercept[n]
+        u = p.rho[n] @ z + p.intercept[n] - np.log(2 * share[n])
         slope += weight * (target - np.exp(u)) * np.append(z, 1.0)
     slope[:2] -= p.rho[n]
     assert_allclose(slope, 0.0, atol=1e-5)

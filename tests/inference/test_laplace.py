@@ -29,6 +29,8 @@ CASES: dict[str, dict[str, Any]] = {
     "gaussian": {"family": efemb.Gaussian(0.5)},
     "additive": {"link": "log", "prior": "half-normal"},
     "log-normal": {"link": "log", "prior": efemb.LogNormal(2.0, -1.0)},
+    "noise": {"zeros": efemb.NegativeSampling(2)},
+    "noise, bernoulli": {"zeros": efemb.NegativeSampling(2, "sqrt"), "family": "bernoulli"},
 }
 
 

@@ -39,7 +39,10 @@ class RowsSolver(Solver[RowBags]):
 
     def prepare(self) -> None:
         """Draws of zeros, and what depends on the family."""
-        self.draws = Draws(self.spec.zeros, self._popularity(), self.seed, self.dtype)
+        popularity = self._popularity()
+        self.draws = Draws(self.spec.zeros, popularity, self.seed, self.dtype)
+        offset = self.spec.noise_offset(popularity)
+        self.offset = None if offset is None else offset.astype(self.dtype)
         self.samples = self.spec.zeros.gradient != "exact"
         self._lookup: Ints | None = None
         self._coming: _Expected | None = None
@@ -104,6 +107,7 @@ class RowsSolver(Solver[RowBags]):
         else:
             sampling = self.samples and not exact
             columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
+            vectors = vectors.less(self.offset)
             if sampling and self.bound.n_slots == 1:  # with several, members are not entities
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
             total, gradient = self._elementwise(block, vectors, weight, columns)

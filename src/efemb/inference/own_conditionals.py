@@ -96,5 +96,5 @@ def _designs(
     place, x, contexts, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(place, kind="stable")
     edges = np.searchsorted(place[order], np.arange(len(entities) + 1))
-    arrays = [array[order].astype(bag.dtype) for array in (contexts, x, weight)]
-    return [Design(*(array[a:b] for array in arrays)) for a, b in pairwise(edges)]
+    contexts, x, weight = (array[order].astype(bag.dtype) for array in (contexts, x, weight))
+    return [Design(contexts[a:b], x[a:b], weight[a:b]) for a, b in pairwise(edges)]
