@@ -51,6 +51,12 @@ def _row_blocks(bound: BoundContext) -> list[Ints]:
     return [rows[start : start + size] for start in range(0, bound.n_rows, size)]
 
 
+def _inner_products(spec: Spec, bound: BoundContext, vectors: Vectors, rows: Ints) -> Floats:
+    """u of every cell of some rows."""
+    products = bound.reverse_products if spec.combine.reverse else bound.products
+    return products(rows, vectors.target, vectors.bag) + vectors.intercept
+
+
 def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floats:
     """E[x_tn | context] of every cell, (T, N) or (T, N, D).
 
@@ -61,7 +67,7 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
     found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     tree = normalizer_of(spec, bound)
     for rows in _row_blocks(bound):
-        u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
+        u = _inner_products(spec, bound, vectors, rows)
         if isinstance(tree, Huffman):
             found[rows] = tree.probabilities(u)
         elif isinstance(spec.family, Categorical):
@@ -83,7 +89,7 @@ def mean_log_density(
     total = count = 0.0
     for rows in _row_blocks(bound):
         x = bound.observed(rows)
-        u = bound.products(rows, vectors.target, vectors.bag) + vectors.intercept
+        u = _inner_products(spec, bound, vectors, rows)
         seen = ~np.isnan(x)
         row_weight = np.ones(len(rows)) if weight is None else weight[rows]
         each = np.broadcast_to(row_weight[:, None], x.shape)[seen]

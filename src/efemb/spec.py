@@ -11,11 +11,12 @@ from efemb.combine import Combine
 from efemb.contexts.base import Context
 from efemb.contexts.window import Window
 from efemb.errors import InputTypeError, ParameterError, suggest
-from efemb.families import Categorical, Family, Poisson
-from efemb.links import Link
+from efemb.families import Bernoulli, Categorical, Family, Poisson
+from efemb.links import Identity, Link
 from efemb.priors import Prior, resolve_pair
 from efemb.structures import Structure
-from efemb.zeros import Zeros
+from efemb.types import Floats
+from efemb.zeros import NegativeSampling, Zeros, probabilities
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,23 @@ class Spec:
         """Intercepts are positive where both kinds of vectors are."""
         return self.positive_rho and self.positive_alpha
 
+    def noise_offset(self, popularity: Floats) -> Floats | None:
+        """log(n q) of every entity where rows are told from n draws of noise q, else None.
+
+        The odds of an entity against the noise are P / (n q), over the entities of the row. With
+        log(n q) taken off u they are fitted by u = log P, up to a constant of the row: so means
+        are in proportion to P, whatever the noise was. That takes a free intercept; text is put
+        right where its shares are made, see `normalizer_of_words`.
+        """
+        zeros, rows = self.zeros, not isinstance(self.context, Window)
+        odds = isinstance(self.family, Bernoulli) or self.family.exponential_mean
+        free = self.intercept and not self.positive_intercept and type(self.link) is Identity
+        if not (type(zeros) is NegativeSampling and rows and odds and free):
+            return None
+        share = probabilities(zeros.distribution, popularity)
+        least = 0.1 * float(share[share > 0].min())  # nothing is drawn of what is below
+        return np.asarray(np.log(zeros.n * np.maximum(share, least)))
+
     def check(self) -> None:
         """Raise `ParameterError` for options or combinations that make no model."""
         self.context.check()
@@ -112,6 +130,11 @@ class Spec:
             way_out = ", ".join(repr(one) for one in ("all", *names)) if window else "'all'"
             raise ParameterError(
                 f"the categorical family has no zeros to sample: use zeros={way_out}"
+            )
+        if categorical and self.zeros.weight != 1:
+            raise ParameterError(
+                f"the categorical family has no zeros to weigh, got weight={self.zeros.weight!r}: "
+                "use zeros='all'"
             )
         if name == "hierarchical" and self.structure.name() != "per-entity":
             raise ParameterError(

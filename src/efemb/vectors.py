@@ -42,6 +42,13 @@ class Vectors:
         self.bag *= factor
         self.intercept *= factor
 
+    def less(self, offset: Floats | None) -> Vectors:
+        """The same with an offset taken off the intercepts."""
+        if offset is None:
+            return self
+        intercept = self.intercept - offset.astype(self.intercept.dtype, copy=False)
+        return Vectors(self.target, self.bag, intercept, self.rows)
+
     def swapped(self) -> Vectors:
         """Targets and bags exchanged: the reverse conditional."""
         return Vectors(self.bag, self.target, self.intercept, self.rows)

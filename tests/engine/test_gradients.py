@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
+from efemb.engine import generic, rows, softmax
+from efemb.engine.blocks import workers
+from efemb.engine.solvers import make_solver
 from efemb.spec import Spec
 from efemb.vectors import Vectors
 from engine import models, plain
@@ -79,8 +83,6 @@ def test_narrow_tiles_change_nothing(model: str, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("model", sorted(models.MODELS))
 def test_blocks_of_rows_add_up(model: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from efemb.engine import rows
-
     X = models.counts(model, 60, 20)
     spec = models.spec(model, zeros=efemb.All(0.3))
     vectors = models.vectors(20)
@@ -188,3 +190,31 @@ def test_moments_gradient_is_the_slope_of_scipy_densities() -> None:
         theta[place] += 1e-6
         slope = (sides[0] - sides[1]) / 2e-6
         assert getattr(slopes, name)[place] == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["generic", "rows"])
+def test_only_a_few_gradients_of_blocks_live_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is as large as the model: threads do not get far ahead of the sum."""
+    family = "poisson" if name == "generic" else "categorical"
+    X, spec = models.counts("p-emb", 60), Spec.resolve(context=efemb.Basket(), family=family)
+    owner, work = {
+        "generic": (generic.GenericSolver, "_block"),
+        "rows": (softmax, "softmax_terms"),
+    }[name]
+    inner, made, alive = getattr(owner, work), [], []
+
+    def counted(*arguments: Any) -> Any:
+        value, gradient = inner(*arguments)
+        made.append(weakref.ref(gradient.target))
+        alive.append(sum(one() is not None for one in list(made)))
+        return value, gradient
+
+    monkeypatch.setattr(owner, work, counted)
+    monkeypatch.setattr(generic, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 1)
+    with workers(2) as pool:
+        make_solver(name, models.bind(X, spec), spec, pool).value_and_gradient(models.vectors())
+    assert len(made) == 60
+    assert max(alive) < 10

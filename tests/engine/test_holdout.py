@@ -152,6 +152,25 @@ def test_entries_of_fixed_contexts_are_predicted_from_the_training_rows(weighted
     assert best_score(model) == pytest.approx(total / count, rel=1e-9)
 
 
+@pytest.mark.parametrize("offset", [0, -1])
+def test_entries_are_asked_of_the_reverse_conditional_too(offset: int) -> None:
+    X = neurons()
+    cells = np.random.default_rng(1).random(X.shape) < 0.1
+    train, entries = np.where(cells, np.nan, X), np.where(cells, X, np.nan)
+    ring = efemb.Graph(np.roll(np.eye(6), 1, axis=1))  # entity n has n + 1 in its context
+    context = efemb.Lagged((offset,), of=ring, include_self=False) if offset else ring
+    model = efemb.GaussianEmbedding(
+        2, context=context, combine="reverse", random_state=0, dtype="float64", max_iter=10
+    ).fit(train, validation=entries)
+    found = []
+    for t, n in np.argwhere(cells):
+        row, owner = t - offset, (n - 1) % 6
+        if row < len(X) and not cells[row, owner]:
+            u = model.context_[n] @ model.embedding_[owner] * X[row, owner] + model.intercept_[n]
+            found.append(-0.5 * (X[t, n] - u) ** 2 - 0.5 * np.log(2 * np.pi))
+    assert best_score(model) == pytest.approx(np.mean(found), rel=1e-9)
+
+
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
 def test_held_out_rows_are_no_context_of_training_rows(make: Any) -> None:
     """With lags a row is context of the next: blank it, and nothing of it may remain."""

@@ -97,16 +97,21 @@ def test_enough_draws_are_all_zeros(combine: str) -> None:
 
 @pytest.mark.parametrize("distribution", ["popularity", "uniform"])
 def test_negative_sampling_weights_zeros_by_positives_and_popularity(distribution: str) -> None:
-    """The expected gradient is that of zeros of weight n * positives_t * q_j: biased."""
+    """The expected gradient is that of zeros of weight n * positives_t * q_j: biased.
+
+    The noise is known: log(n q_j) is taken off the intercepts.
+    """
     X = models.counts("b-emb", 9, 8)
     spec = models.spec("b-emb", zeros=efemb.NegativeSampling(2, distribution))
     solver = models.solver("rows", models.bind(X, spec), spec)
     q = (X > 0).sum(axis=0) if distribution == "popularity" else np.ones(8)
     negatives = 2 * (X > 0).sum(axis=1)[:, None] * (q / q.sum())
+    vectors = models.vectors(8)
+    vectors.intercept -= np.log(2 * q / q.sum())
     arguments = (
         X,
         np.where(X == 0, negatives, 1.0),
-        models.vectors(8),
+        vectors,
         "total",
         plain.bernoulli,
     )
@@ -116,6 +121,101 @@ def test_negative_sampling_weights_zeros_by_positives_and_popularity(distributio
     unweighted = (X, np.ones_like(X), *arguments[2:])
     true = np.append(plain.flat(plain.gradient(*unweighted), 8), plain.value(*unweighted))
     assert (np.abs(mean - true) > 20 * error + 1e-6).any(), "the bias must be visible"
+
+
+def skewed(seed: int) -> Any:
+    """Rows of independent entities, the first 30 times as popular as the last; none is empty."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((3000, 20)) < np.geomspace(0.3, 0.01, 20)).astype(float)
+    return X[X.sum(axis=1) > 1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("distribution", ["popularity", "sqrt"])
+@pytest.mark.parametrize("family", ["bernoulli", "poisson"])
+def test_shares_do_not_depend_on_the_noise(family: str, distribution: str) -> None:
+    """Of entities that go together by chance they are the popularities, to about a tenth."""
+    X, new = skewed(0), skewed(1)
+    zeros = efemb.NegativeSampling(5, distribution)
+    model = efemb.Embedding(2, family=family, zeros=zeros, random_state=0).fit(X)
+    share = X.sum(axis=0) / X.sum()
+    best = float((new @ np.log(share)).sum() / new.sum())
+    assert best - 0.05 < model.score(new) < best + 0.05
+    held = [one["validation"] for one in model.history_ if one["validation"] is not None]
+    assert max(held) == pytest.approx(best, abs=0.2), "the score that tells when to stop"
+    found = model.conditional(np.zeros((1, 20)))[0]
+    assert_allclose(np.log(found / found.sum()), np.log(share), atol=0.4)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),
+        ({"family": "bernoulli"}, True),
+        ({"family": efemb.NegativeBinomial(2.0)}, True),
+        ({"family": "gaussian"}, False),
+        ({"intercept": False}, False),
+        ({"link": "log", "prior": "half-normal"}, False),
+        ({"prior": "half-normal"}, False),
+        ({"zeros": efemb.Sampled(5)}, False),
+        ({"context": efemb.Window(2)}, False),
+    ],
+    ids=repr,
+)
+def test_noise_is_taken_off_where_an_intercept_can_make_up_for_it(
+    options: dict[str, Any], expected: bool
+) -> None:
+    spec = models.spec("p-emb", **{"zeros": efemb.NegativeSampling(5), **options})
+    found = spec.noise_offset(np.array([2.0, 0.0, 6.0]))
+    if expected:
+        assert_allclose(found, np.log([5 * 0.25, 5 * 0.025, 5 * 0.75]))
+    else:
+        assert found is None
+
+
+def weights_of(zeros: Any, X: Any) -> Any:
+    """Weight of every cell, in expectation."""
+    weight = zeros.weight * np.ones_like(X)
+    if isinstance(zeros, efemb.NegativeSampling):
+        seen = X != 0
+        weight = zeros.n * seen.sum(axis=1)[:, None] * (seen.sum(axis=0) / seen.sum())
+    return np.where(X == 0, weight, 1.0)
+
+
+DRAWN = [efemb.Sampled(3), efemb.Sampled(3, weight=0.4), efemb.NegativeSampling(2)]
+
+
+@pytest.mark.parametrize("zeros", DRAWN, ids=repr)
+def test_the_weights_of_all_terms_are_those_of_the_draws(zeros: Any) -> None:
+    X = models.counts("g-emb", 9, 8)
+    hidden = np.random.default_rng(2).random(X.shape) < 0.15
+    weight = np.linspace(0.2, 2, 9)
+    spec = models.spec("g-emb", zeros=zeros)
+    bound = models.bind(np.where(hidden, 0.0, X), spec, masked=hidden)
+    solver = models.solver("rows", bound, spec, row_weight=weight)
+    cells = weights_of(zeros, np.where(hidden, 0.0, X))
+    expected = (weight[:, None] * cells)[~hidden].sum()
+    assert solver.total_weight == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("zeros", DRAWN, ids=repr)
+def test_a_variance_is_learned_from_all_cells_whatever_is_drawn(zeros: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = 0.01 * rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.4)
+    model = efemb.Embedding(
+        2,
+        family=efemb.Gaussian("learned"),
+        context=efemb.Basket(scale="items"),
+        zeros=zeros,
+        early_stopping=False,
+        max_iter=5,
+        random_state=0,
+        dtype="float64",
+    ).fit(X)
+    squares = (X - model.conditional(X)) ** 2
+    expected = np.average(squares, weights=weights_of(zeros, X))
+    assert model.family_.variance == pytest.approx(expected, rel=1e-6)
 
 
 def test_every_entity_is_visited_at_its_inclusion_probability() -> None:

@@ -111,6 +111,8 @@ COMBINATIONS: dict[str, Any] = {
     "softmax, softplus": C(2, link="softplus"),
     "softmax on neighbours": C(2, context=efemb.Neighbors(2)),
     "softmax, sampled zeros": C(2, zeros=efemb.Sampled(3)),
+    "softmax, weight of zeros": C(2, zero_weight=0.1),
+    "softmax, weighted zeros": C(2, zeros=efemb.All(0.1)),
     "sampled zeros of neighbours": P(2, context=efemb.Neighbors(2), zeros=efemb.Sampled(3)),
     "tied, two priors": P(2, structure="tied", prior=("normal", "half-normal")),
     "tied, two precisions": P(2, structure="tied", prior=(efemb.Normal(1), efemb.Normal(2))),

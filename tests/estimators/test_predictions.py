@@ -178,6 +178,63 @@ def test_conditional_means_of_neighbours_and_lags_are_those_of_the_loop() -> Non
             assert found[t, n] == pytest.approx(u, rel=1e-9), "also where x itself is missing"
 
 
+def test_a_reverse_model_predicts_as_it_was_trained() -> None:
+    """Entity 1 is in the list of 0, and so predicted from it; nothing predicts 0."""
+    first = np.random.default_rng(0).normal(size=200)
+    X = np.column_stack([first, 2.0 * first])
+    context = efemb.Graph(np.array([[0, 1], [0, 0]]))
+    options = {**QUICK, "max_iter": 200, "early_stopping": False, "prior": None}
+    model = efemb.Embedding(1, family="gaussian", context=context, combine="reverse", **options)
+    found = model.fit(X).conditional(X)
+    assert_allclose(found[:, 1], X[:, 1], atol=0.01)
+    assert_allclose(found[:, 0], model.intercept_[0])
+
+
+AROUND = [[1, 2], [2], [0, 3, 4], [], [0], [4, 1]]
+
+
+def _graph(**options: Any) -> efemb.Graph:
+    adjacency = np.zeros((6, 6))
+    for n, members in enumerate(AROUND):
+        adjacency[n, members] = 1
+    return efemb.Graph(adjacency, **options)
+
+
+REVERSED: dict[str, tuple[Any, list[int]]] = {
+    "graph": (_graph(), [0]),
+    "mean": (_graph(scale="items"), [0]),
+    "binary": (_graph(binary=True), [0]),
+    "lagged": (efemb.Lagged((-1,), of=_graph(), include_self=False), [-1]),
+    "two lags": (efemb.Lagged((-2, 1), of=_graph(), include_self=False, shared=True), [-2, 1]),
+    "sum": (_graph() + efemb.Lagged((1,), of=_graph(), include_self=False, shared=True), [0, 1]),
+}
+
+
+@pytest.mark.parametrize("case", REVERSED)
+def test_reverse_means_of_lists_are_the_mean_of_what_each_owner_says(case: str) -> None:
+    context, offsets = REVERSED[case]
+    X = neurons()
+    X[3, 2] = np.nan
+    data = efemb.Dataset(X, recordings=np.repeat([0, 1], 30))
+    model = efemb.Embedding(2, family="gaussian", context=context, combine="reverse", **QUICK)
+    found = model.fit(data).conditional(data)
+    for t in range(60):
+        for n in range(6):
+            said = []
+            for offset in offsets:
+                row = t - offset
+                if not 0 <= row < 60 or row // 30 != t // 30:
+                    continue
+                for owner in (m for m in range(6) if n in AROUND[m]):
+                    x = float(X[row, owner] != 0) if case == "binary" else X[row, owner]
+                    if not np.isnan(X[row, owner]):
+                        said.append(x * (model.context_[n] @ model.embedding_[owner]))
+            u = (np.mean(said) if said else 0.0) + model.intercept_[n]
+            assert found[t, n] == pytest.approx(u, rel=1e-9)
+    density = stats.norm.logpdf(X, found)
+    assert model.score(data) == pytest.approx(np.nanmean(density), rel=1e-9)
+
+
 def fixed(model: Any, rho: Array, alpha: Array, intercept: Array | None, X: Array) -> Any:
     """The model with parameters of our own, through the object that a fit leaves behind."""
     model.fit(X)

@@ -11,12 +11,14 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import efemb
+from efemb.engine.precision import working_precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 RNG = np.random.default_rng(0)
 BIG = 1e7
 COUNTS = RNG.poisson(1.0, (80, 5)).astype(float)
 ROWS = np.array([[BIG, 1.0, 0.0, 2.0, 0.0], [1.0, 1.0, 2.0, 0.0, 0.0]])
+ALONE = np.array([[BIG, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, BIG, 0.0, 0.0]])
 DIVISOR = {"total": 3.0, "items": 2.0}
 
 
@@ -49,15 +51,25 @@ def test_the_score_of_a_large_count_is_its_share_given_the_rest(model: Any) -> N
 
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("large", [ROWS, ALONE], ids=["among others", "alone"])
 @pytest.mark.parametrize("preset", [efemb.PoissonEmbedding, efemb.AdditivePoissonEmbedding])
-def test_a_fit_in_single_precision_is_that_in_double(preset: Any, make: Any) -> None:
-    data = make(np.vstack([ROWS, COUNTS]))
+def test_a_fit_in_single_precision_is_that_in_double(preset: Any, large: Any, make: Any) -> None:
+    data = make(np.vstack([large, COUNTS]))
     options = {"max_iter": 40, "early_stopping": False, "random_state": 0}
     short, exact = (preset(2, dtype=d, **options).fit(data) for d in ("float32", "float64"))
     assert short.embedding_.dtype == np.float32
     value, _ = short.objective(data, short.parameters_)
     assert_allclose(value, exact.objective(data, exact.parameters_)[0], rtol=1e-5)
     assert_allclose(short.history_[-1]["objective"], exact.history_[-1]["objective"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_a_large_count_that_is_alone_needs_double_precision(make: Any) -> None:
+    """What rounding leaves of it is its context; also where all counts are alike."""
+    spec = efemb.PoissonEmbedding(2)._spec()
+    for X in (ALONE, np.vstack([ALONE, COUNTS])):
+        found = working_precision(efemb.Dataset(make(X)), spec, "rows", "float32")
+        assert found == np.float64
 
 
 def test_fold_in_of_a_large_count_is_that_in_double() -> None:

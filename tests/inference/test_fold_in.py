@@ -59,6 +59,9 @@ CASES: dict[str, dict[str, Any]] = {
     "additive": {"link": "log", "prior": "half-normal"},
     "log-normal": {"link": "log", "prior": efemb.LogNormal(1.0, -1.0)},
     "categorical": {"family": "categorical"},
+    "noise": {"zeros": efemb.NegativeSampling(2)},
+    "noise, bernoulli": {"zeros": efemb.NegativeSampling(2, "sqrt"), "family": "bernoulli"},
+    "noise, no intercept": {"zeros": efemb.NegativeSampling(2), "intercept": False},
 }
 
 
@@ -91,7 +94,10 @@ def test_sweeps_bring_both_kinds_of_vectors_to_rest(name: str) -> None:
 
 
 def test_negative_sampling_in_expectation() -> None:
-    """Zeros weigh n times the entries of the row, times the popularity of the entity."""
+    """Zeros weigh n times the entries of the row, times the popularity of the entity.
+
+    The logarithm of n times the latter is taken off the intercept.
+    """
     X = counts()
     model = basket_model(X=X, zeros=efemb.NegativeSampling(2))
     found = fold_in(model, labelled(sparse.csr_array(X)), context_too=False, **EXACT)
@@ -105,7 +111,7 @@ def test_negative_sampling_in_expectation() -> None:
         z, weight, target = context, 1.0, x[n]
         if x[n] == 0:
             z, weight, target = full, 2 * np.count_nonzero(x) * share[n], 0.0
-        u = p.rho[n] @ z + p.intercept[n]
+        u = p.rho[n] @ z + p.intercept[n] - np.log(2 * share[n])
         slope += weight * (target - np.exp(u)) * np.append(z, 1.0)
     slope[:2] -= p.rho[n]
     assert_allclose(slope, 0.0, atol=1e-5)
@@ -285,7 +291,7 @@ def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     context = efemb.Neighbors(3, scale="items")
     model = fit(efemb.GaussianEmbedding(2, context=context, **options), known(data))
     whole = fold_in(model, data, **EXACT)
-    monkeypatch.setattr("efemb.inference.grown.SUMS_AT_ONCE", 1)
+    monkeypatch.setattr("efemb.inference.own_conditionals.SUMS_AT_ONCE", 1)
     found = fold_in(model, data, **EXACT)
     assert_allclose(found.parameters.rho, whole.parameters.rho, rtol=1e-9)
 
@@ -404,6 +410,8 @@ def test_an_estimator_that_binarizes_does_so_here() -> None:
     for one in (model, model.fitted()):
         found = fold_in(one, efemb.Dataset(X))
         assert_array_equal(found.parameters.rho, same.parameters.rho)
+        with pytest.raises(efemb.DataError, match="Negative values"):
+            fold_in(one, efemb.Dataset(-X))
 
 
 def test_problems_without_a_solution_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,6 +430,16 @@ def test_an_entity_that_is_in_no_row() -> None:
     assert_array_equal(found.parameters.alpha[8], 0.0)
     assert found.parameters.intercept[8] < found.parameters.intercept[:8].min()
     assert np.isfinite(found.parameters.rho).all()
+
+
+@pytest.mark.parametrize("name", ["poisson", "categorical"])
+def test_no_new_entity_is_in_any_row(name: str) -> None:
+    model, data = case(name)
+    values = data.values.toarray()
+    values[:, N_KNOWN:] = 0.0
+    found = fold_in(model, labelled(values)).parameters
+    assert_array_equal(found.alpha[N_KNOWN:], 0.0)
+    assert np.isfinite(found.rho).all()
 
 
 def test_the_spread_of_known_vectors_is_a_prior() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import efemb
 from efemb.inference import laplace
 from efemb.inference.design import curvature
 from efemb.inference.own_conditionals import OwnConditionals
+from efemb.inference.row_conditionals import RowConditionals
 from inference.samples import LABELS, basket_model, counts, fit, labelled, positions, signals
 
 CASES: dict[str, dict[str, Any]] = {
@@ -27,6 +29,8 @@ CASES: dict[str, dict[str, Any]] = {
     "gaussian": {"family": efemb.Gaussian(0.5)},
     "additive": {"link": "log", "prior": "half-normal"},
     "log-normal": {"link": "log", "prior": efemb.LogNormal(2.0, -1.0)},
+    "noise": {"zeros": efemb.NegativeSampling(2)},
+    "noise, bernoulli": {"zeros": efemb.NegativeSampling(2, "sqrt"), "family": "bernoulli"},
 }
 
 
@@ -263,6 +267,42 @@ def test_designs_are_the_contexts_of_their_own_cells() -> None:
         expected = model.context_sums(X, (rows, np.full(len(rows), n)))
         assert_allclose(found.design(place).contexts, expected, rtol=1e-12, atol=1e-15)
         assert_allclose(found.design(place).x, X[rows, n])
+
+
+def test_one_design_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a copy of all rows."""
+    X, made, alive = counts(n_entities=6), [], []
+    model = basket_model(X=X)
+    inner = RowConditionals.design
+
+    def counted(given: Any, place: int) -> Any:
+        alive.append(sum(one() is not None for one in made))
+        design = inner(given, place)
+        made.append(weakref.ref(design.contexts))
+        return design
+
+    monkeypatch.setattr(RowConditionals, "design", counted)
+    laplace(model, labelled(X), sandwich=True).covariance(LABELS[:6])
+    assert alive == [0] * 6
+
+
+def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many at a time as there is room for their contexts."""
+    X, sizes = signals(), []
+    options: dict[str, Any] = {"max_iter": 30, "dtype": "float64", "random_state": 0}
+    model = fit(efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), **options), X)
+    whole = laplace(model, X).covariance(range(9))
+
+    inner = OwnConditionals.__init__
+
+    def counted(given: Any, *arguments: Any) -> None:
+        inner(given, *arguments)
+        sizes.append(given.n)
+
+    monkeypatch.setattr(OwnConditionals, "__init__", counted)
+    monkeypatch.setattr("efemb.inference.own_conditionals.SUMS_AT_ONCE", 2 * 2 * len(X))
+    assert_allclose(laplace(model, X).covariance(range(9)), whole, rtol=1e-9)
+    assert sizes == [2, 2, 2, 2, 1]
 
 
 def test_bad_questions() -> None:

@@ -208,6 +208,38 @@ def test_many_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert some["dispersion"] == pytest.approx(whole["dispersion"], rel=0.1)
 
 
+def explicit(X: Any) -> efemb.Explicit:
+    """In the context of each number, the same entity in the row before."""
+    n_rows, n_entities = X.shape
+    first, last = np.zeros(n_entities, int), np.arange(1, (n_rows - 1) * n_entities + 1)
+    return efemb.Explicit(np.concatenate([[0], first, last]), last - 1, binary=True)
+
+
+@pytest.mark.parametrize("kind", ["lags", "basket and lags", "explicit"])
+def test_rows_that_need_one_another_stay_together(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = draws("poisson", 60).astype(float)
+    lags = efemb.Lagged((-1,), binary=True)
+    context = {"lags": lags, "basket and lags": efemb.Basket() + lags, "explicit": explicit(X)}[
+        kind
+    ]
+    model = fit(efemb.Embedding(1, context=context, random_state=0, max_iter=5), X)
+    whole = report(model, X)["dispersion"].numbers
+    monkeypatch.setattr("efemb.inference.residuals.CELLS", 100)
+    monkeypatch.setattr("efemb.inference.residuals.CELLS_AT_ONCE", 100)
+    assert report(model, X)["dispersion"].numbers == whole
+
+
+def test_a_basket_and_neighbours_are_drawn_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = draws("poisson", 60).astype(float)
+    context = efemb.Basket() + efemb.Neighbors(2)
+    model = fit(efemb.Embedding(1, context=context, random_state=0, max_iter=5), X)
+    monkeypatch.setattr("efemb.inference.residuals.CELLS", 100)
+    monkeypatch.setattr("efemb.inference.residuals.CELLS_AT_ONCE", 100)
+    assert report(model, X)["dispersion"].numbers["rows"] == "25 rows, drawn at random"
+
+
 def test_it_prints_and_is_plain_data() -> None:
     found = report(truth(), draws("negative binomial").astype(float))
     text = repr(found)

@@ -149,6 +149,15 @@ def test_in_a_sum_the_simultaneous_part_has_slot_zero_and_lags_the_next() -> Non
     assert slots_of(near + efemb.Lagged((-1,), shared=True)) == (1, [[0, 1]])
 
 
+def test_lags_of_two_sums_have_slots_of_their_own() -> None:
+    near = efemb.Graph(np.array([[0, 1, 0], [1, 0, 0], [1, 0, 0]]))
+    far = efemb.Graph(np.array([[0, 0, 1], [1, 0, 0], [1, 0, 0]]))
+    one, two = near + efemb.Lagged((-1,)), far + efemb.Lagged((-2,))
+    assert slots_of(one + two) == (3, [[1, 2], [0], [0]])
+    assert slots_of(efemb.Basket(scale="none") + one + two) == (3, [[1, 2], [0], [0]])
+    assert one + two == near + efemb.Lagged((-1,)) + far + efemb.Lagged((-2,))
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_basket_keeps_slot_zero_beside_lags(turned: bool) -> None:
     basket, past = efemb.Basket(scale="none"), efemb.Lagged((-1, -2))
@@ -211,6 +220,9 @@ def test_explicit_lists_name_any_cells() -> None:
         (efemb.Lagged(()), "different|integers"),
         (efemb.Lagged((0.5,)), "must be integers"),
         (efemb.Lagged(of=efemb.Basket(scale="none")), "Neighbors or Graph"),
+        (efemb.Lagged(of=efemb.Neighbors(2, scale="items")), "give scale='items'.* to Lagged"),
+        (efemb.Lagged(of=efemb.Neighbors(2, binary=True)), "binary=True to Lagged"),
+        (efemb.Lagged(of=efemb.Lagged((-2,))), "no offsets"),
         (efemb.Lagged(include_self=False), "else it is empty"),
         (efemb.Explicit([0, 1], [0]), "31 entries"),
         (efemb.Explicit([0] * 30 + [1], [30]), "0 ... 29"),
@@ -221,6 +233,13 @@ def test_a_context_that_cannot_be_is_refused(context: Any, match: str) -> None:
     with pytest.raises(efemb.EfembError, match=match) as caught:
         context.bind(efemb.Dataset(reals()))
     assert isinstance(caught.value, (ValueError, TypeError))
+
+
+def test_lags_may_say_twice_how_they_are_scaled() -> None:
+    how: Any = {"scale": "items", "binary": True}
+    data = efemb.Dataset(reals())
+    one, two = (efemb.Lagged(of=efemb.Neighbors(2, **more), **how) for more in ({}, how))
+    assert_allclose(sums(one, data), sums(two, data))
 
 
 def test_a_total_needs_data_from_zero_up() -> None:

@@ -129,6 +129,21 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
         P,
         "direction='given'",
     ),
+    "errors of centred products": (
+        lambda m: m.complements("tea", errors=NegativeErrors(), center=True),
+        P,
+        "center=False",
+    ),
+    "errors of centred pairs": (
+        lambda m: m.pairs(errors=NegativeErrors(), center=True),
+        P,
+        "center=False",
+    ),
+    "no context vector to centre": (
+        lambda m: silent(m).complements("tea", center=True),
+        D,
+        "'tea' does to others",
+    ),
     "no context vector": (lambda m: silent(m).complements("tea"), D, "'tea' does to others"),
     "no context vector of one": (
         lambda m: silent(m).substitutes(["milk", "tea"]),

@@ -235,6 +235,23 @@ def test_neighbours_are_explained() -> None:
     assert sorted(found["term"]) == ["(intercept)", "b", "b"], "b is in two lists of a"
 
 
+def test_reverse_models_are_explained_by_those_in_whose_lists_an_entity_is() -> None:
+    from dataclasses import replace
+
+    fitted = neurons()
+    fitted = replace(fitted, spec=replace(fitted.spec, combine=efemb.Combine.resolve("reverse")))
+    p, row = fitted.parameters, {"a": -1.0, "c": 2.0, "d": 5.0}
+    found = fitted.explain(row, "b")
+    assert sorted(found["term"]) == ["(intercept)", "a", "a", "c"], "b is in two lists of a"
+    said = {label: p.alpha[1] @ p.rho["abcd".index(label)] for label in "ac"}
+    for one in found:
+        if one["term"] != "(intercept)":
+            assert one["product"] == pytest.approx(said[one["term"]])
+            assert one["contribution"] == pytest.approx(row[one["term"]] * one["product"] / 3)
+    mean = next(one["mean"] for one in fitted.predict(row, 4) if one["label"] == "b")
+    assert found["contribution"].sum() == pytest.approx(mean)
+
+
 def test_what_if_a_neighbour_moves() -> None:
     fitted = neurons()
     before, after = (

@@ -134,6 +134,30 @@ def test_conditional_means_of_every_word(family: str) -> None:
     assert_allclose(model.conditional(text), expected, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*max_iter")
+@pytest.mark.parametrize("scale", ["none", "items"])
+@pytest.mark.parametrize("family", ["bernoulli", "poisson"])
+def test_reverse_means_of_words_are_by_the_mean_of_what_each_neighbour_says(
+    family: str, scale: str
+) -> None:
+    """As in `predict`."""
+    text, p = samples.corpus((12, 3, 1, 6)), point(family)
+    context = efemb.Window(WINDOW, scale=scale)
+    model = with_parameters(estimator(family, "reverse", context=context), text, p)
+    where = plain.Point(p.rho, p.alpha, p.intercept)
+    expected = [
+        [MEANS[family](u) for u in plain.predictors(case, where, "items", True)]
+        for case in plain.cases(samples.documents(text), WINDOW, False)
+    ]
+    found = model.conditional(text)
+    assert_allclose(found, expected, rtol=1e-9)
+    words, labels = text.tokens[:5], text.vocabulary.labels
+    told = model.fitted().predict([labels[w] for w in words[[0, 1, 3, 4]]], 5)
+    for one in told:
+        share = found[2, text.vocabulary.index_of(one["label"])] / found[2].sum()
+        assert one["probability"] == pytest.approx(share, rel=1e-6)
+
+
 def test_every_document_and_token_has_a_row() -> None:
     """Also those of one word, when the text is read again in the model's words."""
     text = samples.corpus((9, 1, 3, 6))

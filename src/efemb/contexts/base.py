@@ -53,6 +53,8 @@ class Context(Ingredient, ABC):
         """Both contexts together: their scaled sums are added."""
         if not isinstance(other, Context):
             raise InputTypeError(f"a context can only be added to a context, got {other!r}")
+        if isinstance(other, ContextSum):  # one after the other, so that no two lags share a slot
+            return (self + other.left) + other.right
         return ContextSum(self, other)
 
 
@@ -123,6 +125,10 @@ class BoundContext(ABC):
         inner = np.einsum("ik,ik->i", terms.contexts(bag), target[terms.vector])
         found[terms.row, terms.entity] = inner
         return found
+
+    def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Inner products of every cell in a reverse model, where each member predicts it alone."""
+        return self.products(rows, target, bag)
 
     def row_weights(self, weight: Floats) -> Floats:
         """Weights of the rows, times what the context has to say about them."""

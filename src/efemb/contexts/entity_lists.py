@@ -35,6 +35,23 @@ class Lists:
         """Entity that each edge belongs to."""
         return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
 
+    def turned(self) -> Lists:
+        """What predicts each entity under the reverse conditional: those in whose list it is.
+
+        Each of them predicts it on its own; together, by the mean of what they say. A value over
+        its own total is 1.
+        """
+        edges = np.argsort(self.members, kind="stable")
+        sizes = np.bincount(self.members, minlength=len(self.ptr) - 1)
+        return Lists(
+            ptr=np.concatenate([[0], np.cumsum(sizes)]),
+            members=self.owner[edges],
+            offset=-self.offset[edges],
+            slot=self.slot[edges],
+            scale="items",
+            binary=self.binary or self.scale == "total",
+        )
+
 
 class EntityLists(BoundContext):
     """Fixed member lists; several kinds of lists are scaled apart and added.
@@ -118,14 +135,19 @@ class EntityLists(BoundContext):
         terms = Terms(x.ravel(), row, entity, entity, parts)
         return terms if missing else terms.take(~np.isnan(terms.x))
 
-    def shifted_values(self, part: Lists, rows: Ints) -> tuple[Floats, Bools]:
-        """Value of every edge's member in each row (rows, edges, D), and whether it is observed."""
+    def shifted_values(
+        self, part: Lists, rows: Ints, data: Dataset | None = None
+    ) -> tuple[Floats, Bools]:
+        """Value of every edge's member in each row (rows, edges, D), and whether it is observed.
+
+        Values are those that make the contexts, unless other data are given.
+        """
         values = np.zeros((len(rows), len(part.members), self.n_dims))
         seen = np.zeros(values.shape[:2], dtype=bool)
         for offset in np.unique(part.offset):
             edges = np.flatnonzero(part.offset == offset)
             source, inside = self.source_rows(rows, int(offset))
-            block = dense_rows(self.data, source)[:, part.members[edges]]
+            block = dense_rows(self.data if data is None else data, source)[:, part.members[edges]]
             ok = ~np.isnan(block).any(axis=2) & inside[:, None]
             values[:, edges] = np.where(ok[:, :, None], block, 0.0)
             seen[:, edges] = ok
@@ -137,10 +159,22 @@ class EntityLists(BoundContext):
             return super().products(rows, target, bag)
         found = np.zeros((len(rows), self.n_entities))
         for part in self.lists:
-            found += self._part_products(part, rows, target, bag)
+            total, scale = self._part_sums(part, rows, target, bag)
+            found += total / or_one(scale)
         return found
 
-    def _part_products(self, part: Lists, rows: Ints, target: Floats, bag: Floats) -> Floats:
+    def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Mean of what all those say in whose lists an entity is, whichever list it is."""
+        found, count = np.zeros((2, len(rows), self.n_entities))
+        for part in self.lists:
+            total, scale = self._part_sums(part.turned(), rows, target, bag)
+            found, count = found + total, count + scale
+        return found / or_one(count)
+
+    def _part_sums(
+        self, part: Lists, rows: Ints, target: Floats, bag: Floats
+    ) -> tuple[Floats, Floats]:
+        """Sums over the members, and their divisors (0: nothing to divide by)."""
         from scipy.sparse import csr_array
 
         owner, size = part.owner, (self.n_entities, self.n_entities)
@@ -160,7 +194,7 @@ class EntityLists(BoundContext):
                 share = seen.astype(np.float64) if part.scale == "items" else value
                 ones = csr_array((np.ones(int(mine.sum())), edges), shape=size)
                 scale += (ones @ share.T).T
-        return total if part.scale == "none" else total / or_one(scale)
+        return total, scale
 
     def source_rows(self, rows: Ints, offset: int) -> tuple[Ints, Bools]:
         """Rows `offset` away, and whether they exist in the same recording."""
@@ -211,7 +245,7 @@ class EntityLists(BoundContext):
     def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> Terms:
         from scipy.sparse import csr_array
 
-        values, seen = self.shifted_values(part, rows)
+        values, seen = self.shifted_values(part, rows, self.targets)
         known = np.asarray(~np.isnan(given).any(axis=2))
         row, edge = np.nonzero(seen & known[:, part.owner])
         n_dims, owner, member = self.n_dims, part.owner[edge], part.members[edge]

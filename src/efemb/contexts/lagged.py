@@ -27,7 +27,7 @@ class Lagged(Context):
         Row offsets, negative for the past; 0 is not a lag.
     of : Context, optional
         A context that is fixed for each entity (`Neighbors`, `Graph`): its members are seen at
-        each offset. By default only the entity itself.
+        each offset, scaled as `Lagged` itself says. By default only the entity itself.
     include_self : bool
         Whether the entity's own past and future belong to its context.
     shared : bool
@@ -94,6 +94,7 @@ class Lagged(Context):
             if not isinstance(bound, EntityLists) or len(bound.lists) != 1:
                 raise ParameterError("Lagged.of must be a fixed context: Neighbors or Graph")
             part = bound.lists[0]
+            self._check_part(part)
             lists = np.split(part.members, part.ptr[1:-1])
         elif not self.include_self:
             raise ParameterError("Lagged needs of= or include_self=True, else it is empty")
@@ -101,3 +102,13 @@ class Lagged(Context):
             lists = [np.concatenate([[n], members]) for n, members in enumerate(lists)]
         ptr = np.concatenate([[0], np.cumsum([len(members) for members in lists])])
         return ptr.astype(np.int64), np.concatenate(lists).astype(np.int64)
+
+    def _check_part(self, part: Lists) -> None:
+        """Refuse options of the other context that would have no effect."""
+        if part.offset.any():
+            raise ParameterError("Lagged.of must have no offsets: give all of them to one Lagged")
+        if part.scale not in ("none", self.scale) or (part.binary and not self.binary):
+            raise ParameterError(
+                f"Lagged scales and counts the members of {self.of!r} its own way: give "
+                f"scale={part.scale!r} and binary={part.binary} to Lagged"
+            )

@@ -197,6 +197,13 @@ class WindowBags(RowBags):
     def _first(self, slot: Ints) -> Ints | int:
         return slot * self.n_entities if self.window.positional else 0
 
+    def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """A word is predicted by each of those around it: the mean of what they say."""
+        found = self.products(rows, target, bag)
+        if self.scale != "none":  # a mean already
+            return found
+        return found / or_one(self._around(rows).inside.sum(axis=1))[:, None]
+
     def _divisor(self, sizes: Ints) -> Floats:
         return np.ones(len(sizes)) if self.scale == "none" else or_one(sizes.astype(np.float64))
 

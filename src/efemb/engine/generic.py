@@ -59,7 +59,8 @@ class GenericSolver(Solver[BoundContext]):
         places = np.arange(self.n_rows) if rows is None else rows
         pieces = self._blocks(places, vectors.target.shape[1])
         total, gradient = 0.0, Vectors.zeros_like(vectors)
-        for value, part in self.pool.map(lambda piece: self._block(piece, vectors), pieces):
+        # A gradient a piece: only a few of them at a time.
+        for value, part in self.pool.ahead(lambda piece: self._block(piece, vectors), pieces):
             total += value
             gradient.add(part)
         return total, gradient

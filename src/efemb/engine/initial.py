@@ -34,6 +34,8 @@ def initial_parameters(
         mean = bound.column_means()
     else:
         mean = column_means(bound.data, weight)
+        if space.spec.noise_offset(mean) is not None:  # means are shares of their rows
+            mean = mean / mean.sum()
     rho_shape, alpha_shape, intercept_shape = space.shapes()
     if space.spec.positive_rho or space.spec.positive_alpha:
         rho, alpha = _positive(space, bound, weight, mean, rng)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.contexts.base import or_one
 from efemb.contexts.basket import Basket
 from efemb.contexts.window import Window
 from efemb.engine.blocks import cut
@@ -59,7 +60,10 @@ def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
 
 
 def _outweighs(data: Dataset) -> bool:
-    """Whether an entry is so much larger than all others of its row."""
+    """Whether an entry is so much larger than all others of its row, or than 1 where it is alone.
+
+    What rounding leaves of an entry that is alone is divided by 1.
+    """
     from scipy.sparse import csr_array
 
     if data.n_dims > 1:  # those sums are made in double precision anyway
@@ -68,11 +72,11 @@ def _outweighs(data: Dataset) -> bool:
     if not data.is_sparse:  # which may have a third axis of length 1
         stored = csr_array(np.nan_to_num(stored.reshape(data.n_rows, data.n_entities)))
     size = np.abs(stored.data.astype(np.float64))
-    if len(size) == 0 or size.max() <= OUTWEIGHS * size.min():
+    if len(size) == 0 or size.max() <= OUTWEIGHS * min(size.min(), 1.0):
         return False
     row = np.repeat(np.arange(data.n_rows), np.diff(stored.indptr))
     rest = np.bincount(row, size, data.n_rows)[row] - size
-    return bool(((rest > 0) & (size > OUTWEIGHS * rest)).any())
+    return bool((size > OUTWEIGHS * or_one(rest)).any())
 
 
 def _moments(data: Dataset) -> tuple[Any, Any, float]:

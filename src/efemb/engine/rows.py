@@ -39,7 +39,10 @@ class RowsSolver(Solver[RowBags]):
 
     def prepare(self) -> None:
         """Draws of zeros, and what depends on the family."""
-        self.draws = Draws(self.spec.zeros, self._popularity(), self.seed, self.dtype)
+        popularity = self._popularity()
+        self.draws = Draws(self.spec.zeros, popularity, self.seed, self.dtype)
+        offset = self.spec.noise_offset(popularity)
+        self.offset = None if offset is None else offset.astype(self.dtype)
         self.samples = self.spec.zeros.gradient != "exact"
         self._lookup: Ints | None = None
         self._coming: _Expected | None = None
@@ -83,12 +86,13 @@ class RowsSolver(Solver[RowBags]):
 
     @cached_property
     def total_weight(self) -> float:  # type: ignore[override]
-        """Sum of the weights of all terms."""
+        """Sum of the weights of all terms; where zeros are drawn, in expectation."""
         block = self.bound.block(np.arange(self.n_rows), reverse=self.spec.combine.reverse)
-        sizes = np.diff(block.ptr)
-        seen = np.bincount(block.row_of_entry, block.seen, len(sizes))
-        zeros = (self.bound.n_entities - sizes) * self.spec.zeros.weight
-        return float(self.row_weight[block.row].astype(np.float64) @ (seen + zeros))
+        weight = self.row_weight[block.row].astype(np.float64)
+        column = self.draws.every().weight.astype(np.float64)
+        seen = np.bincount(block.row_of_entry, block.seen, len(weight))
+        stored = np.bincount(block.row_of_entry, column[block.ids], len(weight))
+        return float(weight @ seen + self._zero_weight(block, weight) @ (column.sum() - stored))
 
     def value_and_gradient(
         self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
@@ -103,6 +107,7 @@ class RowsSolver(Solver[RowBags]):
         else:
             sampling = self.samples and not exact
             columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
+            vectors = vectors.less(self.offset)
             if sampling and self.bound.n_slots == 1:  # with several, members are not entities
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
             total, gradient = self._elementwise(block, vectors, weight, columns)
@@ -231,11 +236,11 @@ class RowsSolver(Solver[RowBags]):
         from efemb.engine.softmax import softmax_terms
 
         self.gather_ahead()
-        results = self.pool.map(
+        results = self.pool.ahead(  # a gradient a piece: only a few of them at a time
             lambda piece: softmax_terms(self, _part(block, piece), vectors, weight[piece]),
             cut(len(block.total), BLOCK_ROWS),
         )
-        total, gradient = next(iter(results))
+        total, gradient = next(results)
         for value, part in results:
             total += value
             gradient.add(part)

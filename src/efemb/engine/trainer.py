@@ -128,7 +128,7 @@ class Trainer:
             self.iteration = number
             objective = passes.one_pass(self.rng, self._watch)
             if self.solver.spec.family.learns:
-                self._adapt(objective - self.space.log_prior(passes.parameters))
+                self._adapt_after(objective, passes.parameters)
             last = number == self.max_iter or self.flag.raised
             done = self._after(objective, passes.parameters, number % every == 0 or last)
             self._keep(partial(state_of_passes, passes), done)
@@ -152,6 +152,13 @@ class Trainer:
         for callback in self.callbacks:
             getattr(callback, "step", _nothing)(done)
         return self.flag.raised
+
+    def _adapt_after(self, objective: float, parameters: Parameters) -> None:
+        """Fit the dispersion to a pass; one that drew zeros did not add up the weights of all."""
+        if self.solver.spec.zeros.gradient == "exact":
+            self._adapt(objective - self.space.log_prior(parameters))
+        else:
+            self._adapt_to(parameters)
 
     def _adapt(self, likelihood: float) -> None:
         self.family = self.family.adapt(likelihood, self.solver.total_weight)

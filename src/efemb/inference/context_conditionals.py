@@ -89,8 +89,9 @@ class ContextConditionals(Conditionals):
         # To the posterior the vectors in question are embeddings, without intercepts.
         self.spec = replace(spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None)
         self.n, self.k, self.dtype = len(entities), vectors.bag.shape[1], vectors.bag.dtype
-        self.vectors, self.entities = vectors, entities
         stored = bound.stored
+        counts = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=bound.n_entities)
+        self.vectors, self.entities = vectors.less(spec.noise_offset(counts)), entities
         self._find_pairs(stored, bound)
         self.weight = row_weight[self.row].astype(self.dtype)  # of a pair
         self._find_entries(stored)

@@ -24,15 +24,17 @@ class Design:
     """u_t = rho . z_t + b for the observations x_t of one entity.
 
     contexts : (T, K) scaled context sums z;  x, weight : (T,)
+    offset : what is taken off the intercept
     """
 
     contexts: Floats
     x: Floats
     weight: Floats
+    offset: float = 0.0
 
     def evaluate(self, spec: Spec, rho: Floats, intercept: float) -> tuple[float, Floats, float]:
         """Log-likelihood (without base measures) and its gradient in rho and the intercept."""
-        u = self.contexts @ rho + intercept
+        u = self.contexts @ rho + (intercept - self.offset)
         value, slope = value_and_slope(spec.family, spec.link, self.x, u)
         slope = self.weight * slope
         return float(self.weight @ value), slope @ self.contexts, float(slope.sum())
@@ -57,7 +59,7 @@ class Design:
         self, rho: Floats, intercept: float
     ) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
         """Some rows at a time in float64: (z, 1), x, u, weight."""
-        vector = np.append(rho, intercept).astype(np.float64)
+        vector = np.append(rho, intercept - self.offset).astype(np.float64)
         for start in range(0, len(self.x), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             rows = np.ones((len(self.x[part]), len(vector)))

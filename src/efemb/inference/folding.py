@@ -12,7 +12,7 @@ from efemb.contexts.row_bags import RowBags
 from efemb.contexts.window import Window
 from efemb.data.dataset import Dataset
 from efemb.data.readers.progress import progress_bar
-from efemb.domains import binarized
+from efemb.domains import binarized, check_not_negative
 from efemb.engine.options import number, whole
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.fitted import FittedEmbedding
@@ -83,6 +83,7 @@ def fold_in(
     _check_options(context_too, prior, sweeps, tol)
     _check_model(fitted)
     if getattr(model, "binarize", False) and isinstance(data, Dataset):
+        check_not_negative(data)
         data = binarized(data)
     grown = Grown.of(fitted, data, prior, sample_weight)
     turns = sweeps if context_too and isinstance(grown.bound, RowBags) else 0

@@ -27,7 +27,7 @@ from efemb.fitted import FittedEmbedding
 from efemb.inference.context_conditionals import ContextConditionals, member_blocks
 from efemb.inference.design import Conditionals
 from efemb.inference.neighbors import grown_lists, grown_positions
-from efemb.inference.own_conditionals import OwnConditionals
+from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
 from efemb.inference.posterior import EntityPosterior
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.inference.softmax_posterior import SoftmaxPosterior
@@ -39,8 +39,6 @@ from efemb.vectors import Vectors
 
 AT_ONCE = 512  # entities solved side by side
 MANY_ROWS, THINNING = 20_000, 8
-# Context sums of entities with lists of their own, of which three copies live for a moment.
-SUMS_AT_ONCE = 1 << 23
 
 
 @dataclass
@@ -98,7 +96,7 @@ class Grown:
             return
         step = AT_ONCE
         if not isinstance(self.bound, RowBags):
-            step = max(1, min(step, SUMS_AT_ONCE // (self.bound.n_rows * self.space.k)))
+            step = entities_at_once(self.bound, self.space.k, step)
         for start in range(0, len(self.new), step):
             self._solve_embeddings(self.new[start : start + step], tol)
 
@@ -134,6 +132,8 @@ class Grown:
         assert isinstance(self.bound, RowBags)
         stored = self.bound.stored
         used = np.unique(stored.ids[(stored.ids >= self.new[0]) & (stored.own != 0)])
+        if len(used) == 0:  # what is in no row says nothing about others
+            return
         if isinstance(self.spec.family, Categorical):
             self._solve_softmax(used, tol, context=True)
             return

@@ -14,9 +14,9 @@ from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Categorical
 from efemb.fitted import FittedEmbedding
-from efemb.inference.design import Conditionals
+from efemb.inference.design import Conditionals, Design
 from efemb.inference.grown import row_weights
-from efemb.inference.own_conditionals import OwnConditionals
+from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
 from efemb.inference.posterior import EntityPosterior
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.table import Table
@@ -214,9 +214,12 @@ class Laplace:
     def _found(self, codes: Ints) -> tuple[Floats, Floats]:
         """Vectors (n, p) and covariances (n, p, p) of some entities."""
         missing = np.array(sorted(set(codes.tolist()) - set(self._known)), dtype=np.int64)
+        step = AT_ONCE
+        if not isinstance(self._bound, RowBags):
+            step = entities_at_once(self._bound, self.model.n_components, step)
         with progress_bar("covariances", len(missing), self.progress) as advance:
-            for start in range(0, len(missing), AT_ONCE):
-                some = missing[start : start + AT_ONCE]
+            for start in range(0, len(missing), step):
+                some = missing[start : start + step]
                 self._find(some)
                 advance(len(some))
         pairs = [self._known[code] for code in codes.tolist()]
@@ -230,20 +233,27 @@ class Laplace:
         if self.refit:
             theta = posterior.begin(theta).run(1e-6).theta
         v = posterior.vectors(theta)
-        designs = [posterior.given.design(place) for place in range(len(codes))]
-        arguments = list(zip(designs, *posterior.split(v), strict=True))
-        p, spec = theta.shape[1], self._spec
-        own = [design.information(spec, rho, b)[:p, :p] for design, rho, b in arguments]
-        every = posterior.information(np.stack(own), theta)
+        own, meat = np.empty((2, *theta.shape, theta.shape[1]))
+        for place, (rho, b) in enumerate(zip(*posterior.split(v), strict=True)):
+            own[place], meat[place] = self._of_rows(posterior.given.design(place), rho, b)
+        every = posterior.information(own, theta)
         scale = np.where(posterior.positive, v, 1.0)
         for place, code in enumerate(codes.tolist()):
             found = _inverse(every[place], self.model.entities[code])
             outer = np.outer(scale[place], scale[place])
             if self.sandwich:
-                design, rho, b = arguments[place]
-                meat = design.score_moments(spec, rho, b)[:p, :p] * outer
-                found = found @ meat @ found
+                found = found @ (meat[place] * outer) @ found
             self._known[code] = (v[place], found * outer)  # of logarithms: the delta method
+
+    def _of_rows(self, design: Design, rho: Floats, b: float) -> tuple[Floats, Floats]:
+        """Information of the rows about an entity, and the moments of their scores (or the same).
+
+        Designs come and go one at a time: each may be a copy of all rows.
+        """
+        p = len(rho) + int(self._spec.intercept)
+        own = design.information(self._spec, rho, b)[:p, :p]
+        meat = design.score_moments(self._spec, rho, b)[:p, :p] if self.sandwich else own
+        return own, meat
 
     def _conditionals(self, codes: Ints) -> Conditionals:
         bag = self._vectors.bag.astype(np.float64)

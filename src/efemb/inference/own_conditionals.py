@@ -14,6 +14,12 @@ from efemb.types import Floats, Ints
 
 BLOCK_NUMBERS = 1 << 20
 ROUNDING = 1e-14  # of a sum over many rows
+SUMS_AT_ONCE = 1 << 23  # context sums, of which three copies live for a moment
+
+
+def entities_at_once(bound: BoundContext, k: int, most: int) -> int:
+    """How many entities' own context sums are made at a time."""
+    return max(1, min(most, SUMS_AT_ONCE // (bound.n_rows * k)))
 
 
 class OwnConditionals(Conditionals):
@@ -90,5 +96,5 @@ def _designs(
     place, x, contexts, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(place, kind="stable")
     edges = np.searchsorted(place[order], np.arange(len(entities) + 1))
-    arrays = [array[order].astype(bag.dtype) for array in (contexts, x, weight)]
-    return [Design(*(array[a:b] for array in arrays)) for a, b in pairwise(edges)]
+    contexts, x, weight = (array[order].astype(bag.dtype) for array in (contexts, x, weight))
+    return [Design(contexts[a:b], x[a:b], weight[a:b]) for a, b in pairwise(edges)]

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from efemb.contexts.base import BoundContext, SumOfBound
 from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.row_bags import RowBags
 from efemb.data.dataset import Dataset
 from efemb.data.readers.progress import progress_bar
 from efemb.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
@@ -85,9 +87,8 @@ def _blocks(
     fitted: FittedEmbedding, data: Dataset, rng: np.random.Generator, progress: bool
 ) -> Iterator[tuple[Floats, Floats]]:
     """Observations and their conditional means, some rows at a time."""
-    lists: Any = fitted._bind(data)[1]
-    apart = isinstance(lists, EntityLists) and any(part.offset.any() for part in lists.lists)
-    if apart or data.n_rows * data.n_entities <= CELLS_AT_ONCE:  # rows may need one another
+    _, bound, _ = fitted._bind(data)
+    if _reaches_other_rows(bound) or data.n_rows * data.n_entities <= CELLS_AT_ONCE:
         yield _dense(data), fitted.conditional(data)
         return
     most = min(data.n_rows, max(1, CELLS // data.n_entities))
@@ -98,6 +99,15 @@ def _blocks(
             some = data.take_rows(rows[start : start + size])
             yield _dense(some), fitted.conditional(some)
             advance(some.n_rows)
+
+
+def _reaches_other_rows(bound: BoundContext) -> bool:
+    """Whether a row alone may not have its whole context."""
+    if isinstance(bound, SumOfBound):
+        return _reaches_other_rows(bound.left) or _reaches_other_rows(bound.right)
+    if isinstance(bound, EntityLists):
+        return any(bool(part.offset.any()) for part in bound.lists)
+    return not isinstance(bound, RowBags)
 
 
 def _dense(data: Dataset) -> Floats:

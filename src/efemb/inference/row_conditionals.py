@@ -42,7 +42,7 @@ class RowConditionals(Conditionals):
         block = bound.block(np.arange(bound.n_rows))
         self.cases = _cases(block, bag)
         self._keep_entries(block, lookup[block.ids], row_weight)
-        row, self.column_weight = self._zero_weights(block, bound.n_entities, entities)
+        row, self.column_weight, self.offset = self._zero_weights(block, bound.n_entities, entities)
         self._weigh(row * row_weight)
 
     def subset(self, places: Ints) -> RowConditionals:
@@ -52,7 +52,7 @@ class RowConditionals(Conditionals):
         mine = lookup[self.place] >= 0
         found = copy(self)
         found.n, found.alpha = len(places), self.alpha[places]
-        found.column_weight = self.column_weight[places]
+        found.column_weight, found.offset = self.column_weight[places], self.offset[places]
         found.place = lookup[self.place[mine]]
         for name in ("row", "seen", "x", "own", "rest", "total"):
             setattr(found, name, getattr(self, name)[mine])
@@ -93,21 +93,28 @@ class RowConditionals(Conditionals):
 
     def _zero_weights(
         self, block: RowBlock, n_entities: int, entities: Ints
-    ) -> tuple[Floats, Floats]:
-        """Weight of a zero: a factor of its row and one of its entity, noise in expectation."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """Weight of a zero: a factor of its row and one of its entity, noise in expectation.
+
+        And what noise takes off the intercept of the entity.
+        """
         zeros = self.spec.zeros
         row, column = np.full(len(block.total), float(zeros.weight)), np.ones(len(entities))
+        offset = np.zeros(len(entities))
         if isinstance(zeros, NegativeSampling):
             popularity = np.bincount(block.ids[block.seen], minlength=n_entities)
             column = probabilities(zeros.distribution, popularity.astype(np.float64))[entities]
             row = row * zeros.n * np.bincount(block.row_of_entry, block.seen, len(block.total))
-        return row, column.astype(self.dtype)
+            found = self.spec.noise_offset(popularity)
+            offset = offset if found is None else found[entities]
+        return row, column.astype(self.dtype), offset
 
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
     ) -> tuple[Floats, Floats, Floats]:
         """One matrix product to the cells and one back; entries ride in their cells."""
-        target = np.concatenate([rho, intercept[:, None]], axis=1).astype(self.dtype)
+        b = intercept - self.offset[which]
+        target = np.concatenate([rho, b[:, None]], axis=1).astype(self.dtype)
         lookup = np.full(self.n, -1, dtype=np.int64)
         lookup[which] = np.arange(len(which))
         where = lookup[self.place]
@@ -130,7 +137,7 @@ class RowConditionals(Conditionals):
         left = self.total[mine, None] * contexts[row] - self.own[mine, None] * self.alpha[place]
         contexts[row] = left / self.rest[mine, None]
         x[row], weight[row] = self.x[mine], self.seen[mine]
-        return Design(contexts, x, weight)
+        return Design(contexts, x, weight, float(self.offset[place]))
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
         """In the eigenvectors of the centred contexts, which all entities share."""

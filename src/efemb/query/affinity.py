@@ -10,7 +10,7 @@ import numpy as np
 from efemb.errors import ParameterError, suggest
 from efemb.nearest import unit_rows
 from efemb.query.vectors import predicting_vectors
-from efemb.types import Floats, Ints
+from efemb.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.fitted import FittedEmbedding
@@ -24,7 +24,8 @@ class Affinity:
 
     "given" is the paper's rho_n . alpha_m: how much m in the context raises the inner product u of
     n. "symmetric" is the mean of both directions. `center` takes the mean context vector off
-    alpha, so that 0 is what an average entity does; the paper does not.
+    alpha, so that 0 is what an average entity does; the paper does not. `known` says of each entity
+    whether it does anything to others.
     """
 
     def __init__(self, model: FittedEmbedding, direction: str = "given", center: bool = False):
@@ -37,10 +38,13 @@ class Affinity:
                 "(efemb plot MODEL weights)"
             )
         target, bag = predicting_vectors(model)
+        # What is unknown is 0 only before it is centred.
+        self.known: Bools = np.asarray(bag.any(axis=1))
         if center:
             bag = bag - bag.mean(axis=0)
         self.target, self.bag, self.left, self.right = target, bag, target, bag
         if direction == "symmetric":
+            self.known |= target.any(axis=1)
             self.left = np.concatenate([target, bag], axis=1)
             self.right = np.concatenate([bag, target], axis=1) / 2
 

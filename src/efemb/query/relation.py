@@ -58,6 +58,8 @@ class Pairing:
             raise InputTypeError(f"errors= takes what model.laplace(data) gives, not {errors!r}")
         if errors is not None and direction != "given":
             raise ParameterError("errors= belong to rho_n . alpha_m: use direction='given'")
+        if errors is not None and center:
+            raise ParameterError("errors= belong to rho_n . alpha_m: use center=False")
         self.affinity = Affinity(fitted, direction, center)
         self.min_support = checked_support(data, min_support)
         self.support = None if data is None else Support(fitted, data)
@@ -70,7 +72,7 @@ class Pairing:
     def asked(self, item: Any) -> Ints:
         """Codes of the items in question; each must do something to others."""
         codes = self.choice.codes(item)
-        for code in codes[~self.affinity.right[codes].any(axis=1)].tolist():
+        for code in codes[~self.affinity.known[codes]].tolist():
             raise DataError(
                 f"the model does not know what {shorten(self.labels[code])} does to others: its "
                 "context vector is 0, as fold_in(..., context_too=False) leaves it; ask similar()"
@@ -146,7 +148,7 @@ def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOp
         Of the intervals.
     errors : Laplace, or another object with `standard_errors(n, m)`, optional
         Knows the standard errors of inner products, as `model.laplace(data)` does; adds `low` and
-        `high` around `product`.
+        `high` around `product`. Not with `center`, nor with direction "symmetric".
     where, exclude, min_count, match, unknown
         Which entities may be answers, applied before the search; see `Choice`.
 

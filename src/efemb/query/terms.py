@@ -8,6 +8,7 @@ import numpy as np
 
 from efemb.contexts.base import or_one
 from efemb.contexts.basket import Basket
+from efemb.contexts.entity_lists import Lists
 from efemb.contexts.window import Window
 from efemb.errors import ParameterError
 from efemb.nearest import BLOCK
@@ -123,8 +124,9 @@ def _edges(model: FittedEmbedding, given: Given) -> tuple[Ints, Ints, Floats, Fl
     target, bag = flat_vectors(model)
     place_of = np.full(model.n_entities, -1, dtype=np.int64)
     place_of[given.codes] = np.arange(len(given.codes))
-    found = []
-    for part in model.lists or ():
+    found: list[tuple[Ints, Ints, Floats, Floats]] = []
+    divisors: list[Floats] = []
+    for part in _predicting_lists(model):
         if part.offset.any():
             raise ParameterError(
                 "contexts of this model reach other rows (Lagged): use conditional(X) with whole "
@@ -139,9 +141,16 @@ def _edges(model: FittedEmbedding, given: Given) -> tuple[Ints, Ints, Floats, Fl
         binary = part.binary or model.binarize
         amount = (amount != 0).astype(np.float64) if binary else amount
         share = {"items": np.ones(len(edge)), "total": amount}.get(part.scale, np.zeros(len(edge)))
-        divisor = or_one(np.bincount(owner, share, model.n_entities))
-        found.append((owner, place, product, product * amount / divisor[owner]))
-    owner, place, product, contribution = (
-        np.concatenate(column) for column in zip(*found, strict=True)
-    )
-    return owner, place, product, contribution
+        divisors.append(np.bincount(owner, share, model.n_entities))
+        found.append((owner, place, product, product * amount))
+    if model.spec.combine.reverse:  # one mean over all lists
+        divisors = [np.sum(divisors, axis=0)] * len(divisors)
+    owner, place, product, term = (np.concatenate(column) for column in zip(*found, strict=True))
+    divisor = np.concatenate([of[one[0]] for of, one in zip(divisors, found, strict=True)])
+    return owner, place, product, term / or_one(divisor)
+
+
+def _predicting_lists(model: FittedEmbedding) -> tuple[Lists, ...]:
+    """Lists of those that predict each entity."""
+    lists = model.lists or ()
+    return tuple(part.turned() for part in lists) if model.spec.combine.reverse else lists
