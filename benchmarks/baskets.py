@@ -92,6 +92,8 @@ def _rate(report: Report, counts: Counts, k: int) -> None:
     if "reference" in spread:
         ratio = _ratios(found["NumPy"], found["reference"])
         report.add("NumPy yardstick / reference script, time a pass", ratio, at_most=1.0)
+        ratio = _ratios(found["ours"], found["reference"])
+        report.add(f"K={k}: ours / reference script, time a pass", ratio, at_most=0.70)
 
 
 def _ratios(above: list[float], below: list[float]) -> Spread:
