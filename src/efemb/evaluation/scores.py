@@ -18,12 +18,18 @@ BY = ("unit", "entry", "row")
 class Score:
     """A mean and its standard errors.
 
-    value : the mean
-    standard_error : standard deviation / sqrt(n), of what the mean is over, as if its units or
-        entries were independent: the figure that the paper gives
-    n : units, entries or rows that it is over
-    row_error : standard error if only rows are independent; entries of a row are alike, so that
-        it is often the larger one, and the one to believe. NaN for a single row
+    Attributes
+    ----------
+    value : float
+        The mean.
+    standard_error : float
+        Standard deviation / sqrt(n), of what the mean is over, as if its units or entries were
+        independent: the figure that the paper gives.
+    n : float
+        Units, entries or rows that it is over.
+    row_error : float
+        Standard error if only rows are independent; entries of a row are alike, so that it is
+        often the larger one, and the one to believe. NaN for a single row.
 
     Examples
     --------
