@@ -104,7 +104,7 @@ class Family(Ingredient, ABC):
         return self
 
     def scaled_to(self, scale: float) -> Family:
-        """Return the family for data of this variance; only one that `adapt`s needs to know it."""
+        """Return the family for data of this variance; only a family that learns needs it."""
         return self
 
     @property
