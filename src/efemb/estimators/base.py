@@ -154,6 +154,7 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     ) -> Self:
         """One pass over X from where the estimator stands, without a hold-out.
 
+        Zeros, noise and order are drawn anew in every call. A `Checkpoint` keeps whole fits only.
         Only a `Dataset` with labels may bring new entities; they are added at the end.
         """
         before = dict(self.__dict__)
