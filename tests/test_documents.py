@@ -40,6 +40,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working folder with the files that the documents speak of; pictures without a screen."""
     matplotlib.use("Agg")
     write_shop(tmp_path / "trips.csv")
+    write_shop(tmp_path / "new-trips.csv")
     write_reviews(tmp_path / "reviews.txt.gz")
     monkeypatch.setitem(sys.modules, "pynwb", stand_in_for_pynwb())
     monkeypatch.chdir(tmp_path)

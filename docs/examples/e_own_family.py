@@ -44,7 +44,8 @@ waits = rng.exponential(busy)
 places = np.arange(12.0)[:, None]
 
 # %%
-# It works in every estimator, with every context and prior; nothing else is to be written.
+# It works in every estimator, with every context and prior; nothing else is to be written. Only
+# files must be told of it: `efemb.storage.register(Exponential)` before `save` and before `load`.
 context = efemb.Neighbors(4, scale="items")
 model = efemb.Embedding(2, family=Exponential(), context=context, random_state=0)
 model.fit(waits[:500], positions=places)

@@ -92,6 +92,13 @@ def test_each_model_has_a_line_over_k_in_order() -> None:
     assert legend_of(ax) == ["p-emb", "HPF", "popularity"]
 
 
+def test_lengths_may_have_the_name_that_score_grid_gives_them() -> None:
+    table = scores()
+    columns = {"n_components" if name == "k" else name: table[name] for name in table.columns}
+    ax = score_curve(Table(columns))
+    assert [list(one.lines[0].get_xdata()) for one in ax.containers] == [[20, 100], [20, 100]]
+
+
 def test_bars_are_one_standard_error_up_and_down() -> None:
     ax = score_curve(scores())
     for container, errors in zip(ax.containers, ([0.02, 0.01], [0.03, 0.04]), strict=True):

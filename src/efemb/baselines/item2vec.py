@@ -101,7 +101,7 @@ class ItemSkipGram(Baseline):
         words = Vocabulary(range(data.n_entities), counts=counts)
         model = SkipGram(
             int(self.n_components),
-            context=Window(int(sizes.max()) - 1, subsample=self.subsample),
+            context=Window(int(sizes.max()) - 1, scale="none", subsample=self.subsample),
             zeros=NegativeSampling(int(self.n_negatives), NOISE),
             max_iter=int(self.max_iter),
             n_jobs=self.n_jobs,

@@ -100,7 +100,7 @@ def command(
         from efemb.plots import score_curve
 
         label = MEASURES[metric].partition(";")[0]
-        write_picture(score_curve(table, x="n_components", y_label=label), curve)
+        write_picture(score_curve(table, y_label=label), curve)
         say(f"curve: {curve}")
 
 

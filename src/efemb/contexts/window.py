@@ -30,8 +30,9 @@ class Window(Context):
     ----------
     size : int
         Words on each side.
-    scale : {"none", "items", "total"}
-        "none" sums the context vectors; "items" and "total" take their mean.
+    scale : {"items", "none", "total"}
+        "items" and "total" take the mean of the context vectors, which predicts held-out words far
+        better; "none" sums them, as the paper does.
     positional : bool
         Weight the numbers of a context vector by its place in the window (the vLBL of Mnih and
         Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j), with
@@ -50,7 +51,7 @@ class Window(Context):
     def __init__(
         self,
         size: int = 5,
-        scale: str = "none",
+        scale: str = "items",
         positional: bool = False,
         subsample: float | None = None,
         length_offset: bool = False,

@@ -112,6 +112,8 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         Parameters
         ----------
         X : Dataset, array, sparse matrix or data frame, rows x entities
+            Text models: a path, documents, a function that returns them or a `Corpus`, and neither
+            `positions` nor `sample_weight`.
         y : ignored
         validation : like X, optional
             Entries of the same rows that X lacks, or other rows; replaces the internal hold-out.

@@ -43,8 +43,9 @@ class Embedding(BaseEmbedding):
     batch_size : int, None or "auto", default="auto"
         Rows of a minibatch; None takes all of them.
     max_iter : int, optional
-        Largest number of passes over the data.
-    early_stopping : bool, default=True
+        Largest number of passes over the data: by default 5 for text told from noise, 1,000 for
+        L-BFGS, else 300, and up to 10,000 steps where a pass has few.
+    early_stopping : bool or "auto", default=True
         Stop when a held-out score no longer rises, and keep the best parameters. Fewer than 20
         entries (row contexts) or 10 rows are too few to hold any out: `report_` says so.
     validation_fraction : float, optional
@@ -65,16 +66,18 @@ class Embedding(BaseEmbedding):
     verbose : int, default=0
         Show a progress bar.
     callbacks : list of callables, optional
-        Called with a `Progress` after each pass; returning True stops the fit.
+        Called after each pass with an object that has `iteration`, `objective`, `validation`,
+        `seconds` and `parameters()`; returning True stops the fit.
 
     Attributes
     ----------
     embedding_ : array (N, K), the embeddings rho
-    context_ : array (N, K), the context vectors alpha
+    context_ : array (N, K), the context vectors alpha; with lags of their own (N * lags, K), of
+        vector data (N, K, D)
     intercept_ : array (N,) or None
-    parameters_ : Parameters, all three
+    parameters_ : Parameters, all three, and the weights of places of a positional `Window`
     family_ : the family, with a learned dispersion
-    history_ : list of dict, one an iteration
+    history_ : list of dict, one an iteration: iteration, objective, validation, seconds
     n_iter_, best_iter_ : passes done, and pass of the best validation score
     solver_, gradient_ : which solver ran, and "exact", "unbiased" or "biased"
     report_ : dict of what was dropped or unusual; `held_out` is False where the data are too few

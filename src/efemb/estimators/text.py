@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from efemb.contexts import Window
 from efemb.estimators.embedding import Embedding
 from efemb.zeros import NegativeSampling, Zeros
+
+
+def _summed() -> Window:
+    """The paper's context of a word."""
+    return Window(5, scale="none")
 
 
 @dataclass(eq=False, repr=False)
@@ -35,8 +41,8 @@ class BernoulliTextEmbedding(_TextEmbedding):
     ----------
     n_components : int, default=100
     context : default="window"
-        `Window(size=5)`; `Window(5, scale="items")` takes the mean of the context vectors,
-        `Window(5, subsample=1e-3)` leaves out frequent words.
+        `Window(size=5)`, the mean of the context vectors; `Window(5, scale="none")` takes their
+        sum, `Window(5, subsample=1e-3)` leaves out frequent words.
     zeros : default=NegativeSampling(5, "smoothed")
         CBOW with negative sampling. `All()` visits every word of the vocabulary (exact, for small
         data), `Sampled(n)` some of them without bias.
@@ -70,7 +76,7 @@ class BernoulliTextEmbedding(_TextEmbedding):
     @classmethod
     def paper(cls, n_components: int = 100, **overrides: Any) -> Self:
         """CBOW with negative sampling as in the paper: sum context, no prior, no intercept."""
-        return cls(n_components=n_components, **overrides)
+        return cls(n_components=n_components, **{"context": _summed(), **overrides})
 
 
 @dataclass(eq=False, repr=False)
@@ -101,7 +107,7 @@ class SkipGram(BernoulliTextEmbedding):
 
 @dataclass(eq=False, repr=False)
 class CBOW(_TextEmbedding):
-    """Continuous bag of words: which word it is (a softmax), given the sum of the words around.
+    """Continuous bag of words: which word it is (a softmax), given the mean of the words around.
 
     Parameters are those of `BernoulliTextEmbedding`, except:
 
@@ -119,7 +125,8 @@ class CBOW(_TextEmbedding):
     @classmethod
     def paper(cls, n_components: int = 100, **overrides: Any) -> Self:
         """No prior, sum context, no intercept."""
-        return cls(n_components=n_components, **{"intercept": False, **overrides})
+        settings = {"context": _summed(), "intercept": False, **overrides}
+        return cls(n_components=n_components, **settings)
 
 
 @dataclass(eq=False, repr=False)

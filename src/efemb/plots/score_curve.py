@@ -22,7 +22,7 @@ STEP = 3.0  # points between the bars of two models
 def score_curve(
     table: Table,
     *,
-    x: str = "k",
+    x: str | None = None,
     y: str = "score",
     by: str = "model",
     error: str | None = "standard_error",
@@ -38,7 +38,8 @@ def score_curve(
         One row a model and K. A row without K (NaN or None), such as popularity, becomes a
         horizontal line.
     x, y, by : str
-        Columns of K, of the score, and of the model's name.
+        Columns of K (by default `k` or, as `score_grid` has it, `n_components`), of the score, and
+        of the model's name.
     error : str, optional
         Column of standard errors; bars are one standard error up and down. None, or a column that
         the table lacks: no bars.
@@ -52,6 +53,8 @@ def score_curve(
     """
     if not isinstance(table, Table):
         raise InputTypeError(f"score_curve draws a Table, not {type(table).__name__}")
+    if x is None:
+        x = "k" if "k" in table.columns else "n_components"
     sizes, scores = _numbers(table, x), _numbers(table, y)
     bars = _numbers(table, error) if error in table.columns else np.full(len(table), np.nan)
     known = np.isfinite(scores)
