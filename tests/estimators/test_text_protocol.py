@@ -159,3 +159,12 @@ def test_paper_presets() -> None:
         model = kind.paper(4, max_iter=1, early_stopping=False, random_state=0).fit(TEXT)
         assert model.intercept_ is None
         assert model.prior is None
+        assert model.fitted().spec.context.scale == "none"
+
+
+def test_by_default_the_context_is_the_mean() -> None:
+    options = {"max_iter": 5, "random_state": 0}
+    model = efemb.BernoulliTextEmbedding(4, **options).fit(TEXT)
+    assert model.fitted().spec.context.scale == "items"
+    mean = efemb.BernoulliTextEmbedding(4, context=efemb.Window(5, scale="items"), **options)
+    assert_array_equal(model.embedding_, mean.fit(TEXT).embedding_)
