@@ -17,6 +17,7 @@ from efemb.files import expanded
 from efemb.placing import partial_folder, put_in_place, stepped_aside, sync_files
 
 MANIFEST = "manifest.json"
+LEFT_BY_SYSTEMS = {".DS_Store", "desktop.ini", "Thumbs.db"}  # of a look at a folder
 ATTEMPTS = 5  # to read a folder that is replaced again and again
 
 
@@ -68,7 +69,7 @@ class SealedKind:
         """The real path of a folder that may be written; never one that holds something else."""
         target = Path(os.path.realpath(self.checked_path(path)))
         try:
-            found = set(os.listdir(target))
+            found = set(os.listdir(target)) - LEFT_BY_SYSTEMS
         except FileNotFoundError:
             return target
         except NotADirectoryError as error:

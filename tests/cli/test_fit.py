@@ -38,6 +38,21 @@ def test_json_is_one_document(run, trips: Path, tmp_path: Path) -> None:
     assert done.err == ""
 
 
+def test_one_long_document_is_held_out_in_stretches(run, text: Path, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text(" ".join(text.read_text("utf-8").split()), "utf-8")
+    done = run("fit", path, "-o", tmp_path / "m", *QUICK, "--test", "0.1")
+    assert done.code == 0
+    assert "held-out score" in done.out
+
+
+def test_too_few_rows_to_hold_any_out_are_said(run, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(12, 4)))
+    done = run("fit", tmp_path / "x.npy", "-o", tmp_path / "m", *QUICK, "-k", "2")
+    assert "12 rows are too few to hold 0.05 of them out" in done.err
+    assert "held-out" not in done.out
+
+
 def test_told_columns_are_used(run, tmp_path: Path) -> None:
     lines = [f"{t},w{w},{(t + w) % 3 + 1},9" for t in range(60) for w in (t % 6, (t + 1) % 6)]
     path = tmp_path / "odd.csv"

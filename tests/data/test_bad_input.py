@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -305,6 +306,7 @@ def test_a_fresh_interpreter_without_pyarrow(tmp_path: Path) -> None:
         {"on_bad": "ignore"},
         {"separator": "ab"},
         {"separator": '"'},
+        {"separator": "\x00"},
         {"encoding": "utf-9"},
     ],
 )
@@ -312,6 +314,43 @@ def test_options(options: dict[str, Any], tmp_path: Path) -> None:
     path = file(tmp_path, "trip,what,n\n1,a,1\n")
     with pytest.raises(ParameterError, match=next(iter(options))):
         read_baskets(path, **COLUMNS, **options)
+
+
+def test_columns_that_are_numbered() -> None:
+    frame = pd.DataFrame([[1, "a"], [1, "b"]])
+    with pytest.raises(DataError, match=r"no column 'trip'; choices: 0, 1"):
+        read_baskets(frame, basket="trip", item="what")
+
+
+def test_tables_that_are_still_on_disk(tmp_path: Path) -> None:
+    from pyarrow import dataset
+
+    pa.parquet.write_table(pa.table({"trip": [1], "what": ["a"]}), tmp_path / "x.parquet")
+    for lazy in (dataset.dataset(tmp_path / "x.parquet"),):
+        with pytest.raises(InputTypeError, match="to_table"):
+            read_baskets(lazy, basket="trip", item="what")
+        with pytest.raises(InputTypeError, match="to_table"):
+            read_baskets(lazy.scanner(), basket="trip", item="what")
+
+
+def test_the_contents_of_a_file_in_place_of_its_name() -> None:
+    with pytest.raises(DataError, match="there is no file 'trip,what"):
+        read_baskets("trip,what\n" + "1,a\n" * 200, basket="trip", item="what")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes among files here")
+def test_a_pipe_is_not_called_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(DataError, match="is a pipe or a device"):
+        read_baskets(tmp_path / "x.csv", basket="trip", item="what")
+
+
+def test_labels_of_spaces_are_missing(tmp_path: Path, way: str) -> None:
+    path = file(tmp_path, "trip,what\n   ,a\n   ,b\n1,c\n1,  \n")
+    with pytest.raises(DataError, match=r"'trip' is missing in 2 lines .*'what' is missing in line 5"):
+        read_baskets(path, basket="trip", item="what")
+    data = read_baskets(path, basket="trip", item="what", on_bad="drop")
+    assert (list(data.entities), data.n_rows) == (["c"], 1)
 
 
 def test_nothing_left_after_the_filters(tmp_path: Path) -> None:

@@ -312,3 +312,9 @@ def test_gaps_of_nullable_columns_are_missing() -> None:
     np.testing.assert_array_equal(Dataset(pd.DataFrame(columns)).values, expected)
     objects = np.array([[1, 0.5], [pd.NA, None], [3, np.nan]], dtype=object)
     np.testing.assert_array_equal(Dataset(objects).values, expected)
+
+
+@pytest.mark.parametrize(("dtype", "cells", "whole"), [("u1", [200, 100], 300), ("?", [1, 1], 2)])
+def test_small_numbers_of_one_cell_do_not_overflow(dtype: str, cells: list[int], whole: int) -> None:
+    values = coo_array((np.array(cells, dtype), ([0, 0], [0, 0])), shape=(1, 2))
+    assert efemb.Dataset(values).values.toarray().tolist() == [[whole, 0]]

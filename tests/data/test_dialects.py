@@ -95,6 +95,16 @@ def test_doubtful_counts_are_refused(way: str, tmp_path: Path) -> None:
         read_baskets(file(tmp_path, "trip;what;n\n1;a;1,234\n"), **COLUMNS)
 
 
+@pytest.mark.parametrize("separator", [" ", "t", "e", "n"])
+def test_a_separator_that_words_hold(separator: str, way: str, tmp_path: Path) -> None:
+    """What marks the end of the file must not be taken apart."""
+    path = file(tmp_path, "A B C\n1 2 3\n4 5 6\n".replace(" ", separator))
+    assert read_matrix(path, separator=separator).values.tolist() == [[1, 2, 3], [4, 5, 6]]
+    path = file(tmp_path, "A B\n1 X\n1 Y\n2 X\n".replace(" ", separator))
+    data = read_baskets(path, basket="A", item="B", separator=separator)
+    assert data.values.toarray().tolist() == [[1, 1], [1, 0]]
+
+
 def test_a_separator_of_other_letters(way: str, tmp_path: Path) -> None:
     path = file(tmp_path, "trip§what§n\n1§a, b§2\n")
     data = read_baskets(path, **COLUMNS, separator="§")

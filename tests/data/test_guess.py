@@ -167,6 +167,17 @@ def test_a_pivot_table(tmp_path: Path) -> None:
             guess_contents(table(tmp_path, "trip,milk,tea", *lines))
 
 
+@pytest.mark.parametrize("first", ["order_id", "user", "cell id", "time", "frame"])
+def test_numbers_that_only_say_which_row_it_is(first: str, tmp_path: Path) -> None:
+    """10,001 is no count of orders."""
+    path = table(tmp_path, f"{first},milk,tea", "10001,1,0", "10002,0,2", "10004,3,1")
+    assert guess_contents(path).row_labels == first
+    twice = table(tmp_path, f"{first},milk,tea", "1,1,0", "1,0,2")
+    assert guess_contents(twice).row_labels is None
+    entity = table(tmp_path, "milk,time,tea", "1,5,0", "2,6,2")
+    assert guess_contents(entity).row_labels is None
+
+
 def test_other_tables_are_asked_about(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"which columns .* there are colour, size"):
         guess_contents(table(tmp_path, "colour,size", "red,large"))

@@ -112,6 +112,16 @@ def test_positions_from_files(name: str, tmp_path: Path) -> None:
         read_matrix(X[:, :2], positions=path)
 
 
+@pytest.mark.parametrize("cells", [[7, 8, 9], ["a", "b", "c"]])
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_names_of_cells_are_no_coordinates(cells: list[Any], name: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"cell": cells, "x": [0.0, 2.0, 4.0], "y": [1.0, 3.5, 5.0]})
+    path = tmp_path / name
+    frame.to_parquet(path) if name == "p.parquet" else frame.to_csv(path, index=False)
+    data = read_matrix(X, positions=path)
+    np.testing.assert_array_equal(data.positions, frame[["x", "y"]])
+
+
 FIRST_LINES = {
     "nan": "nan,1.5,2",
     "NA": "NA,7,NA",

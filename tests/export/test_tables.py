@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import efemb
 from efemb import LabelledVectors
 from efemb.data import read_matrix
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.export import write_projector, write_vectors
 
 NAMES = ["milk", "=SUM(A1)", "+1", "-2", "@x", "a,b", 'c"d', "h\ri", "e\nf", " g "]
@@ -107,3 +108,21 @@ def test_half_a_character_is_told(tmp_path: Path, name: str) -> None:
     write_vectors(given, tmp_path / "v.npz")
     with np.load(tmp_path / "v.npz") as found:
         assert found["labels"].tolist() == ["milk", "half \ud83d"]
+
+
+@pytest.mark.parametrize("name", ["v.npz.gz", "v.parquet.gz", "v.npz.xz"])
+def test_what_is_packed_already_is_not_packed_again(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ParameterError, match="packed as they are"):
+        write_vectors(vectors(), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["v.npz", "v.csv", "v.parquet"])
+def test_a_model_in_place_of_its_vectors(tmp_path: Path, name: str) -> None:
+    truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, seed=0, sweeps=1)
+    model = efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=efemb.Vocabulary("abcd"))
+    with pytest.raises(InputTypeError, match=r"model\.vectors\(\)"):
+        write_vectors(model, tmp_path / name)
+    with pytest.raises(InputTypeError, match=r"model\.vectors\(\)"):
+        write_projector(model, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -56,3 +56,13 @@ def test_a_number_and_its_text_never_get_as_far_as_a_model(labels: Any, tmp_path
     found = efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=data.entities)
     found.save(tmp_path / "model")
     assert efemb.load(tmp_path / "model").vocabulary == data.entities
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini"])
+def test_what_systems_leave_in_folders_is_in_nobodys_way(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for _ in range(2):
+        (folder / name).write_bytes(b"icons")
+        model().save(folder)
+        assert efemb.load(folder).n_entities == 4

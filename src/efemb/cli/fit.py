@@ -87,7 +87,7 @@ def command(
     say(sizes(found))
     name = chosen_model(wanted, found, say, neighbors)
     k = chosen_components(components, found, say)
-    train, held = _split(found, test, seed)
+    train, held = _split(found, test, seed, say)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     if max_iter is not None:
         options["max_iter"] = max_iter
@@ -102,9 +102,17 @@ def command(
     _tell({**told, **scores, "saved": str(out)}, as_json)
 
 
-def _split(data: Any, test: float, seed: int) -> tuple[Any, Any]:
-    """Data to fit and data to score; None where the part is less than a row."""
-    if not int(test * len(data)):
+def _split(data: Any, test: float, seed: int, say: Any) -> tuple[Any, Any]:
+    """Data to fit and data to score; None where the part is less than a row.
+
+    Text may be a single long document, of which stretches are held out.
+    """
+    from efemb.data.corpus import Corpus
+
+    if test == 0:
+        return data, None
+    if not isinstance(data, Corpus) and not int(test * len(data)):
+        say(f"{len(data):,} rows are too few to hold {test:g} of them out: there is no score")
         return data, None
     train, held = data.split(test=test, seed=seed)
     return train, held

@@ -109,6 +109,8 @@ def checked_sparse(values: Any) -> csr_array:
         raise DataError(f"sparse values must be 2-dimensional, not {values.ndim}-dimensional")
     _check_size(values.shape)
     check_indices(values)
+    if values.dtype.kind in "biu":  # scipy would sum duplicates in so many bits
+        values = values.astype(np.float64)
     matrix = csr_array(values)
     if matrix.dtype not in (np.float32, np.float64):
         matrix = csr_array(

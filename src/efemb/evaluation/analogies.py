@@ -14,7 +14,7 @@ from efemb.data.readers.source import existing_file
 from efemb.errors import DataError, InputTypeError
 from efemb.evaluation.lookup import NOT_FOUND, WordLookup
 from efemb.evaluation.pairs import read_lines
-from efemb.labelled import EPSILON, LabelledVectors
+from efemb.labelled import EPSILON, LabelledVectors, check_labelled
 from efemb.nearest import BLOCK, checked_method, checked_number
 from efemb.table import Table
 from efemb.types import Bools, Floats, Ints
@@ -53,8 +53,7 @@ def analogies(
         section, correct, n (questions asked), missing (questions with an unknown word, not
         asked), accuracy = correct / n (NaN where n is 0); one row a section, then "total".
     """
-    if not isinstance(vectors, LabelledVectors):
-        raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
+    check_labelled(vectors)
     checked_method(method)
     used = vectors if restrict is None else vectors.most_frequent(checked_number(restrict))
     sections = _read(source)

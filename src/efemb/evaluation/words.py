@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, ParameterError, suggest
 from efemb.evaluation.lookup import NOT_FOUND, WordLookup
 from efemb.evaluation.pairs import read_pairs
-from efemb.labelled import LabelledVectors
+from efemb.labelled import LabelledVectors, check_labelled
 from efemb.nearest import unit_rows
 from efemb.table import Table
 from efemb.types import Floats
@@ -65,8 +65,7 @@ def word_similarity(
     -----
     A word is looked up as it is written, then ignoring case.
     """
-    if not isinstance(vectors, LabelledVectors):
-        raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
+    check_labelled(vectors)
     if missing not in ("skip", "zero"):
         raise ParameterError(f"missing={missing!r}; {suggest(missing, ['skip', 'zero'])}")
     pairs = read_pairs(source, column)

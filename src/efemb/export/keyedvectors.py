@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from efemb.errors import InputTypeError, MissingExtraError
-from efemb.labelled import LabelledVectors
+from efemb.errors import MissingExtraError
+from efemb.labelled import LabelledVectors, check_labelled
 
 
 def to_keyedvectors(vectors: LabelledVectors) -> Any:
@@ -17,8 +17,7 @@ def to_keyedvectors(vectors: LabelledVectors) -> Any:
     MissingExtraError
         If gensim is not installed; nothing else here needs it.
     """
-    if not isinstance(vectors, LabelledVectors):
-        raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
+    check_labelled(vectors)
     try:
         models = import_module("gensim.models")
     except ImportError as error:

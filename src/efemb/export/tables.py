@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
 from efemb.files import check_writable, complete_or_absent, expanded, file_target, table_writer
-
-if TYPE_CHECKING:
-    from efemb.labelled import LabelledVectors
+from efemb.labelled import LabelledVectors, check_labelled
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
+PACKED = ENDINGS[:2]  # may be
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _ROWS = 1 << 12
 
@@ -37,6 +36,7 @@ def write_vectors(
         What to do with labels in CSV and TSV files that a spreadsheet would take for a formula
         (they begin with = + - @): put an apostrophe before them, keep them, or refuse.
     """
+    check_labelled(vectors)
     target = file_target(path)
     kind = _ending(target)
     labels = [str(label) for label in vectors.vocabulary.labels]
@@ -52,6 +52,7 @@ def write_vectors(
 
 def write_projector(vectors: LabelledVectors, folder: str | os.PathLike[str]) -> None:
     """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector."""
+    check_labelled(vectors)
     target = expanded(folder)
     check_writable(target)
     # The metadata of a single column have no header, and a label is one line.
@@ -69,6 +70,8 @@ def _ending(path: Path) -> str:
     endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() in ENDINGS]
     if not endings:
         raise ParameterError(f"{path.name}: {suggest(path.suffix, ENDINGS)}")
+    if endings[-1] not in PACKED and path.suffix.lower() != endings[-1]:
+        raise ParameterError(f"{path.name}: {endings[-1]} files are packed as they are; leave it off")
     return endings[-1]
 
 

@@ -13,7 +13,7 @@ from efemb.data.readers.progress import progress_bar
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError
 from efemb.files import complete_or_absent, file_target
-from efemb.labelled import LabelledVectors
+from efemb.labelled import LabelledVectors, check_labelled
 from efemb.types import Floats
 
 _ROWS = 1 << 12
@@ -48,8 +48,7 @@ def write_word2vec(
     progress : bool
         Show a progress bar.
     """
-    if not isinstance(vectors, LabelledVectors):
-        raise InputTypeError(f"expected LabelledVectors, not {type(vectors).__name__}")
+    check_labelled(vectors)
     target = file_target(path)
     words = _words(vectors, replace)
     as_binary = named_binary(target) if binary is None else bool(binary)

@@ -272,3 +272,11 @@ def _checked_query(query: Any, size: int) -> Floats:
     if not np.isfinite(rows).all():
         raise DataError("the query vector holds NaN or infinite numbers")
     return rows
+
+
+def check_labelled(vectors: object) -> None:
+    """Refuse a model, say, in place of its vectors."""
+    if not isinstance(vectors, LabelledVectors):
+        raise InputTypeError(
+            f"expected LabelledVectors, such as model.vectors(), not {type(vectors).__name__}"
+        )

@@ -27,7 +27,8 @@ _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", re.ASCII)
 
 def checked_separator(separator: str) -> str:
     """A separator that was asked for."""
-    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
+    usable = isinstance(separator, str) and len(separator) == 1 and separator != '"'
+    if not usable or (separator < " " and separator != "\t"):
         raise ParameterError(f"separator={separator!r} must be one character, no quote or line end")
     return separator
 

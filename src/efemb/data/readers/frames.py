@@ -38,6 +38,10 @@ def eager_frame(source: Any) -> Any:
 def frame_source(source: Any) -> Source:
     """The source for a table in memory."""
     if type(source).__module__.startswith("pyarrow") and hasattr(source, "to_batches"):
+        if not hasattr(source, "num_rows"):  # a dataset on disk, or a scanner
+            raise InputTypeError(
+                f"{type(source).__name__} is no table yet: call .to_table(columns=[...]) first"
+            )
         from efemb.data.readers.parquet import ArrowTableSource
 
         return ArrowTableSource(source)

@@ -27,6 +27,7 @@ from efemb.data.readers.roles import (
     known,
     not_counts,
     rivals,
+    words,
 )
 from efemb.data.readers.source import existing_file
 from efemb.data.readers.text import SAMPLE, CsvSource
@@ -34,6 +35,7 @@ from efemb.errors import DataError, suggest
 
 Kind = Literal["baskets", "matrix", "text"]
 _FIRST_LINE = 1 << 16  # bytes of it to look at
+ROW_NAMES = (["id"], ["row"], ["time"], ["timestamp"], ["frame"])  # last words of columns
 ARRAYS, TABLES = {".npy", ".npz"}, {".csv", ".tsv", ".tab", ".parquet", ".pq"}
 
 
@@ -88,9 +90,10 @@ def guess_contents(
     if found is not None:
         passed_over = None if count == "none" else not_counts(sample, found[:2])
         return _described(*found, passed_over)
-    if not any(told.values()) and _all_numbers(sample):
+    numbers = _all_numbers(sample)
+    if not any(told.values()) and numbers and not _counts_rows(sample):
         return Guess("matrix", "every column holds numbers")
-    if not any(told.values()) and _names_rows(sample):
+    if not any(told.values()) and (numbers or _names_rows(sample)):
         first = next(iter(sample))
         why = f"rows named by {first!r}, all other columns hold numbers"
         return Guess("matrix", why, row_labels=first)
@@ -225,6 +228,15 @@ def _unclear(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> 
 def _all_numbers(sample: Sample) -> bool:
     filled = [values for values in sample.values() if known(values)]
     return bool(filled) and all(is_number(values) for values in filled)
+
+
+def _counts_rows(sample: Sample) -> bool:
+    """Whether the first of several columns of numbers only says which row it is, and by its name."""
+    first, *others = sample
+    named = any(first in candidates(sample, role, ())["sure"] for role in (BASKET, USER))
+    named = named or words(first)[-1:] in ROW_NAMES
+    seen = known(sample[first])
+    return named and len(others) > 1 and len(sample[first]) == len(seen) == len(set(seen))
 
 
 def _names_rows(sample: Sample) -> bool:

@@ -29,19 +29,22 @@ Column = list[Any] | Coded | NDArray[np.float64]
 class LabelTable(dict[Any, int]):
     """Code of every label seen so far; a missing cell, or one of the `absent` texts, has code -1.
 
+    Where there are absent texts, those of spaces are, too: columns of fixed width are filled up.
+
     A dictionary that fills itself, so that `map(table.__getitem__, cells)` runs in C. A number and
     its text are one label, as in `Vocabulary`: the one that comes first.
     """
 
     def __init__(self, absent: Sequence[str] = ()) -> None:
         super().__init__(dict.fromkeys(absent, MISSING))
+        self._blank_is_absent = bool(absent)
         self.labels: list[Label] = []
 
     def __missing__(self, cell: Any) -> int:
         label = canonical_label(cell)
-        if label is None:
-            return MISSING
         text = str(label)
+        if label is None or (self._blank_is_absent and text.isspace()):
+            return MISSING
         code = self.get(text)
         if code is None:
             code = self[text] = len(self.labels)

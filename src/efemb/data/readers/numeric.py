@@ -17,9 +17,14 @@ from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.frames import eager_frame, number_column
 from efemb.data.readers.index import COUNTERS, index_names, noted_index
 from efemb.data.readers.interning import CountTable
+from efemb.data.readers.roles import words
 from efemb.data.readers.source import column_places, existing_file
 from efemb.data.readers.text import Change, CsvSource
 from efemb.errors import DataError
+
+
+# What a column is called that says which entity a line is about.
+ENTITY = ("id", "cell", "neuron", "unit", "roi", "voxel", "entity", "index", "label", "name")
 
 
 class NumericTable(NamedTuple):
@@ -156,9 +161,19 @@ def _numbers(
 
 
 def read_positions(path: Path, separator: str | None, encoding: str) -> NDArray[np.float64]:
-    """Coordinates in a file, one entity a line; of text a first line of numbers is data."""
+    """Coordinates in a file, one entity a line; of text a first line of numbers is data.
+
+    A first column that by its name says which entity it is, `cell,x,y`, is no coordinate.
+    """
     if path.suffix.lower() in {".parquet", ".pq"}:
-        return read_numeric_table(path, [], separator, encoding).values
+        table = read_numeric_table(path, [], separator, encoding)
+        return table.values[:, len(_naming(table.header or [])) :]
     refuse_foreign(path)
     source = CsvSource(path, separator, encoding)
-    return _from_text(source, [], numbers_are_labels=False).values
+    return _from_text(source, _naming(source.header), numbers_are_labels=False).values
+
+
+def _naming(header: Sequence[Any]) -> list[Any]:
+    """The first column, where it names entities and two coordinates or more follow."""
+    last = words(str(header[0]))[-1:] if len(header) > 2 else []
+    return [header[0]] if last and last[0] in ENTITY else []

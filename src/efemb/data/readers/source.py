@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.interning import Column
+from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, suggest
 from efemb.files import expanded
 
@@ -63,15 +64,23 @@ def column_places(wanted: Sequence[str], header: Sequence[str], source: str) -> 
 def existing_file(source: str | os.PathLike[str]) -> Path:
     """`source` as the path of a file that is there and not empty."""
     path = expanded(source)
+    try:
+        there = path.exists()
+    except OSError as error:  # a name that is too long: text, perhaps
+        raise DataError(f"there is no file {shorten(source)} ({error.strerror})") from error
     if path.is_dir():
         raise DataError(f"{path} is a directory; give one file")
-    if not path.exists():
+    if not there:
         if not path.parent.is_dir():
             raise DataError(f"there is no file {path}; its folder does not exist")
         names = sorted(one.name for one in path.parent.iterdir() if one.is_file())
         near = difflib.get_close_matches(path.name, names, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise DataError(f"there is no file {path}{hint}")
+    if not path.is_file():
+        raise DataError(
+            f"{path} is a pipe or a device, which cannot be read twice: write it to a file first"
+        )
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty (0 bytes)")
     return path

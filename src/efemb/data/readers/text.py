@@ -33,7 +33,7 @@ from efemb.errors import DataError
 ROWS = 1 << 12
 SAMPLE, _CELLS, _LEAST = 2000, 200_000, 20  # records to look at, their cells, but so many
 # A last record of our own: if it does not come back alone, a quote was never closed.
-END = "\x00the end\x00"
+END = "\x00\x01\x00"
 
 _LINE_END = re.compile("\r\n|\r|\n")
 Change: TypeAlias = Callable[[list[str]], list[str]]
