@@ -166,8 +166,10 @@ def read_positions(path: Path, separator: str | None, encoding: str) -> NDArray[
     A first column that by its name says which entity it is, `cell,x,y`, is no coordinate.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
-        table = read_numeric_table(path, [], separator, encoding)
-        return table.values[:, len(_naming(table.header or [])) :]
+        from efemb.data.readers.parquet import read_parquet
+
+        frame = eager_frame(read_parquet(existing_file(path)))
+        return _from_frame(frame, str(path), _naming(frame.columns)).values
     refuse_foreign(path)
     source = CsvSource(path, separator, encoding)
     return _from_text(source, _naming(source.header), numbers_are_labels=False).values
