@@ -168,8 +168,8 @@ def read_positions(path: Path, separator: str | None, encoding: str) -> NDArray[
     if path.suffix.lower() in {".parquet", ".pq"}:
         from efemb.data.readers.parquet import read_parquet
 
-        frame = eager_frame(read_parquet(existing_file(path)))
-        return _from_frame(frame, str(path), _naming(frame.columns)).values
+        table = read_parquet(existing_file(path))
+        return _from_frame(table, str(path), _naming(table.column_names)).values
     refuse_foreign(path)
     source = CsvSource(path, separator, encoding)
     return _from_text(source, _naming(source.header), numbers_are_labels=False).values
