@@ -61,7 +61,8 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
     """E[x_tn | context] of every cell, (T, N) or (T, N, D).
 
     A categorical family gives probabilities, which sum to 1 over the entities of a row: the softmax
-    of the u_tn, each of which leaves the entity's own units out of its context.
+    of the u_tn, each of which leaves the entity's own units out of its context. So do words that
+    were told from noise, of which u tells the odds.
     """
     check_predictable(spec, bound)
     found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
@@ -70,7 +71,8 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
         u = _inner_products(spec, bound, vectors, rows)
         if isinstance(tree, Huffman):
             found[rows] = tree.probabilities(u)
-        elif isinstance(spec.family, Categorical):
+        elif isinstance(spec.family, Categorical) or tree is not None:
+            u = u if tree is None else u + tree
             found[rows] = np.exp(u - log_sums(u)[:, None])
         else:
             found[rows] = expected_value(spec.family, spec.link, u)
@@ -158,11 +160,13 @@ def log_mean_blocks(
     """Logarithms of the conditional means of all entities, given rows that lack one entity each.
 
     Gives (slice of the asked cells, array (cells, N)); a cell's entity is taken out of its row if
-    it is there. A categorical family gives them up to a constant.
+    it is there. A categorical family, and words told from noise, give them up to a constant.
     """
     shares = spec.family.normalized_score and bound.n_dims == 1
     if not shares or not isinstance(bound, RowBags):
         raise ParameterError("log_means is for counts and binary data whose contexts are rows")
+    if isinstance(normalizer_of(spec, bound), Huffman):
+        raise ParameterError("the words of a tree have no means: use conditional or predict")
     rows, entities = check_entries((rows, entities), bound.n_rows, bound.n_entities)
     return _log_mean_blocks(spec, bound, vectors, rows, entities)
 
@@ -172,10 +176,11 @@ def _log_mean_blocks(
 ) -> Iterator[tuple[slice, Floats]]:
     needed, place = np.unique(rows, return_inverse=True)
     entries = Entries.of_cells(bound.block(needed), bound.n_context_vectors, place, entities)
+    noise = normalizer_of(spec, bound)
     for part, Z in entries.blocks(vectors.bag, bound.n_entities):
         u = Z @ vectors.target.T
         u += vectors.intercept
-        yield part, log_expected_value(spec.family, spec.link, u)
+        yield part, log_expected_value(spec.family, spec.link, u) if noise is None else u + noise
 
 
 def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:

@@ -125,7 +125,10 @@ class ShiftedPPMI(BaseEstimator):
             context=Window(int(self.window), scale="items"), family="categorical", prior=None
         )
         unigram = np.log(np.maximum(counts, 0.5) / counts.sum())
-        parameters = Parameters(self.embedding_, self.context_, unigram)
+        # Inner products have each singular value once, whatever its power in the vectors.
+        values = np.where(self.singular_values_ > 0, self.singular_values_, 1.0)
+        context = self.context_ * values ** (1.0 - 2.0 * float(self.eigen))
+        parameters = Parameters(self.embedding_, context, unigram)
         return FittedEmbedding(parameters, spec, self.vocabulary_, model="ShiftedPPMI")
 
     def vectors(self) -> LabelledVectors:

@@ -81,12 +81,12 @@ class Neighbors(Context):
         return int(self.k)
 
 
-def nearest(positions: Floats, k: int) -> Ints:
-    """Indices of the k nearest other points, nearest first (N, k)."""
+def nearest(positions: Floats, k: int, to: Floats | None = None) -> Ints:
+    """Indices of the k nearest points to others, or of each to all others, nearest first (N, k)."""
     from sklearn.neighbors import NearestNeighbors
 
     tree = NearestNeighbors(n_neighbors=k, algorithm="ball_tree").fit(positions)
-    return np.asarray(tree.kneighbors(return_distance=False), dtype=np.int64)
+    return np.asarray(tree.kneighbors(to, return_distance=False), dtype=np.int64)
 
 
 def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints:

@@ -188,6 +188,12 @@ class Dataset:
 
         return split(self, test=test, validation=validation, seed=seed, by=by)
 
+    def filled_rows(self) -> Bools:
+        """Which rows hold anything but zeros and gaps."""
+        if self.is_sparse:
+            return np.asarray(np.diff(self.values.indptr) > 0)
+        return np.asarray(np.nan_to_num(self.values.reshape(self.n_rows, -1)).any(axis=1))
+
     def _replace(self, values: Any, **changes: Any) -> Dataset:
         """The same rows with other values."""
         kept = {

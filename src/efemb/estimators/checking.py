@@ -109,8 +109,7 @@ def drop_empty_rows(
 
     Validation entries of the same rows are dropped with them: they have no context.
     """
-    sparse = data.is_sparse
-    filled = np.diff(data.values.indptr) > 0 if sparse else (_flat(data) != 0).any(axis=1)
+    filled = data.filled_rows()
     report["empty_rows_dropped"] = int((~filled).sum())
     if filled.all():
         return data, weight, held

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, cast
 
+import numpy as np
+
 from efemb.data.aligning import in_order
 from efemb.data.dataset import Dataset
 from efemb.data.readers.progress import progress_bar
+from efemb.data.validation import generator
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.evaluation.metrics import metric_of
 from efemb.evaluation.models import as_dataset, family_of, possible, vocabulary_of
@@ -103,6 +106,8 @@ def protocol_of(protocol: Any, seed: int) -> Protocol:
     """A protocol by its name, or as it is."""
     if callable(protocol):
         return cast(Protocol, protocol)
+    if not isinstance(seed, int | np.integer):  # the same folds for every model
+        seed = int(generator(seed).integers(1 << 32))
     named: dict[str, Protocol] = {
         "leave-one-out": leave_one_out,
         "leave-fold-out": partial(leave_fold_out, seed=seed),

@@ -18,6 +18,7 @@ from efemb.spec import Spec
 from efemb.tree import Huffman
 from efemb.types import Floats, Ints
 from efemb.vectors import Vectors
+from efemb.zeros import word_noise
 
 WORDS_AT_ONCE = 1 << 14
 
@@ -121,7 +122,7 @@ def _scores(
     if not exponential or spec.link.name() != "identity":
         raise ParameterError("n_candidates needs exponential means: the identity link, no sigmoid")
     shifted = vectors.intercept if normalizer is None else vectors.intercept + normalizer
-    share = bound.word_counts / bound.word_counts.sum()
+    share = word_noise("popularity", bound.word_counts)
     drawn = rng.choice(len(share), n_candidates, p=share)
     return _sampled(known, replace(vectors, intercept=shifted), drawn, share)
 

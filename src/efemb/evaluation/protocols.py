@@ -85,7 +85,12 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
     held = _held(judged, entries)
     if not judged.by_shares:
         wanted = missing_unless_stored(held) if held.is_sparse else held.values
-        refuse_overlap(~np.isnan(wanted) & ~np.isnan(_dense(judged.given)))
+        left = _dense(judged.given)
+        if judged.family.missing:
+            there = ~np.isnan(left)
+        else:  # counts, whose absent entries are zeros
+            wanted, there = np.where(wanted == 0, np.nan, wanted), left != 0
+        refuse_overlap(~np.isnan(wanted) & there)
         return from_means(judged, wanted, _expected(judged, judged.data))
     stored, row = stored_entries(held)
     left, _ = stored_entries(judged.given)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from efemb.families.base import Family
-from efemb.links import Link
+from efemb.links import FLOOR, Link
 from efemb.objective import residual, value_and_slope
 from efemb.spec import Spec
 from efemb.types import Floats, Ints
@@ -77,7 +77,9 @@ def curvature(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
     >>> curvature(Bernoulli(), Identity(), np.zeros(1), np.zeros(1)).round(6)
     array([0.25])
     """
-    h = DIFFERENCE * (1.0 + np.abs(u))
+    # Where u must be positive, its size is all there is to compare with.
+    size = np.maximum(np.abs(u), FLOOR) if link.needs_positive else 1.0 + np.abs(u)
+    h = DIFFERENCE * size
     rise = residual(family, link, x, u - h) - residual(family, link, x, u + h)
     return np.asarray(rise / (2.0 * h))
 

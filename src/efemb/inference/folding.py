@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from efemb.contexts.row_bags import RowBags
 from efemb.contexts.window import Window
@@ -17,6 +15,7 @@ from efemb.engine.options import number, whole
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.fitted import FittedEmbedding
 from efemb.inference.grown import Grown
+from efemb.inference.solving import tell_exhausted
 from efemb.priors import Prior
 
 PRIORS = ("fitted", "model")
@@ -95,13 +94,7 @@ def fold_in(
             advance(1)
             grown.solve_rho(tol)
             advance(1)
-    if grown.exhausted:
-        warnings.warn(
-            f"{grown.exhausted} new vectors were still improving after the last round: raise the "
-            "precision of the prior, or tol",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    tell_exhausted(grown.exhausted, "raise the precision of the prior, or tol")
     return grown.fitted_with(fitted)
 
 

@@ -62,7 +62,7 @@ class Grown:
         """Make room for what is new in the data, or say why there is nothing to solve."""
         if not isinstance(data, Dataset):
             raise InputTypeError(f"fold_in needs a Dataset, got {type(data).__name__}")
-        weight = row_weights(sample_weight, data.n_rows)
+        weight = row_weights(sample_weight, data, fitted.spec)
         n_known, spec = fitted.n_entities, fitted.spec
         absent = np.nan if spec.family.missing else 0.0
         moved = with_new(data, fitted.vocabulary, n_known, absent=absent)
@@ -196,10 +196,11 @@ def _check_values(data: Dataset, spec: Spec) -> None:
     check_support(data, spec.family, allow_real=True, way_out="correct such values")
 
 
-def row_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """Weights of the rows, 1 unless given."""
-    found = check_sample_weight(sample_weight, n_rows)
-    return np.ones(n_rows) if found is None else found
+def row_weights(sample_weight: Any, data: Any, spec: Spec) -> Floats:
+    """Weights of the rows, 1 unless given, and 0 of empty baskets, which no fit heeds."""
+    found = check_sample_weight(sample_weight, data.n_rows)
+    weight = np.ones(data.n_rows) if found is None else found
+    return np.where(data.filled_rows(), weight, 0.0) if spec.context.name() == "basket" else weight
 
 
 def _with_room(

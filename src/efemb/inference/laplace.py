@@ -19,6 +19,7 @@ from efemb.inference.grown import row_weights
 from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
 from efemb.inference.posterior import EntityPosterior
 from efemb.inference.row_conditionals import RowConditionals
+from efemb.inference.solving import tell_exhausted
 from efemb.table import Table
 from efemb.types import Floats, Ints
 
@@ -118,7 +119,7 @@ class Laplace:
         self._spec, self._bound, self._vectors = model._bind(data)  # as the model reads its data
         if self._bound.n_dims > 1:
             raise ParameterError("laplace takes scalar data")
-        self._weight = row_weights(weight, self._bound.n_rows)
+        self._weight = row_weights(weight, self._bound.data, self._spec)
         self._rows: RowConditionals | None = None
         self._known: dict[int, tuple[Floats, Floats]] = {}
 
@@ -231,7 +232,9 @@ class Laplace:
         vectors = posterior.joined(target, intercept if self._spec.intercept else None)
         theta = posterior.theta(vectors)
         if self.refit:
-            theta = posterior.begin(theta).run(1e-6).theta
+            solved = posterior.begin(theta).run(1e-6)
+            theta = solved.theta
+            tell_exhausted(solved.exhausted.sum(), "refit has no maximum to tell intervals of")
         v = posterior.vectors(theta)
         own, meat = np.empty((2, *theta.shape, theta.shape[1]))
         for place, (rho, b) in enumerate(zip(*posterior.split(v), strict=True)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from efemb.contexts.entity_lists import Lists
-from efemb.contexts.neighbors import Neighbors
+from efemb.contexts.neighbors import Neighbors, nearest
 from efemb.data.aligning import positions_with_new
 from efemb.data.dataset import Dataset
 from efemb.errors import ParameterError
@@ -30,18 +30,25 @@ def grown_lists(
         )
     (known,) = lists
     k = int(np.diff(known.ptr).max(initial=0))
-    # Among so many neighbours at least k are known.
-    wide = min(k + len(new) - 1, data.n_entities - 1)
-    found = Neighbors(max(wide, 1), positions).bind_weighted(data, weight).lists[0]
-    members = [known.members]
-    for n in new.tolist():
-        near = found.members[found.ptr[n] : found.ptr[n + 1]]
-        members.append(near[near < new[0]][:k])
+    if positions is None:
+        near = _correlated(data, new, k, weight)
+    else:
+        near = list(nearest(positions[: new[0]], k, positions[new]))
+    members = [known.members, *near]
     degree = np.concatenate([np.diff(known.ptr), [len(one) for one in members[1:]]])
     every = np.concatenate(members)
     none = np.zeros(len(every), dtype=np.int64)
     ptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
     return (Lists(ptr, every, none, none, known.scale, known.binary),)
+
+
+def _correlated(data: Dataset, new: Ints, k: int, weight: Floats) -> list[Ints]:
+    """The known entities most correlated with each new one."""
+    # Among so many neighbours at least k are known.
+    wide = min(k + len(new) - 1, data.n_entities - 1)
+    found = Neighbors(max(wide, 1)).bind_weighted(data, weight).lists[0]
+    every = (found.members[found.ptr[n] : found.ptr[n + 1]] for n in new.tolist())
+    return [near[near < new[0]][:k] for near in every]
 
 
 def grown_positions(fitted: FittedEmbedding, data: Dataset, moved: Dataset) -> Floats | None:

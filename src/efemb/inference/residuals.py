@@ -65,8 +65,16 @@ def residual_findings(
     if isinstance(fitted.spec.family, Gaussian):
         return [_spread(fitted.spec.family, sums)]
     where = f"{n_rows:,} rows" + (", drawn at random" if n_rows < data.n_rows else "")
-    found = [_level(fitted, sums), _dispersion(fitted, sums, where)]
+    found = [_level(fitted, sums)]
+    if _shares_only(fitted):
+        return found
+    found.append(_dispersion(fitted, sums, where))
     return found if isinstance(fitted.spec.family, Bernoulli) else [*found, _zeros(sums)]
+
+
+def _shares_only(fitted: FittedEmbedding) -> bool:
+    """Whether means are right but for a factor, so that nothing can be said of how counts vary."""
+    return float(fitted.spec.zeros.weight) != 1.0 or fitted.spec.zeros.gradient == "biased"
 
 
 def _moments(family: Family) -> Moments | None:
@@ -87,6 +95,8 @@ def _blocks(
     fitted: FittedEmbedding, data: Dataset, rng: np.random.Generator, progress: bool
 ) -> Iterator[tuple[Floats, Floats]]:
     """Observations and their conditional means, some rows at a time."""
+    if fitted.spec.context.name() == "basket":
+        data = data.take_rows(data.filled_rows())  # as the fit did
     _, bound, _ = fitted._bind(data)
     if _reaches_other_rows(bound) or data.n_rows * data.n_entities <= CELLS_AT_ONCE:
         yield _dense(data), fitted.conditional(data)
@@ -118,10 +128,9 @@ def _level(fitted: FittedEmbedding, sums: _Sums) -> Finding:
     ratio = sums.mean / max(sums.x, 1e-300)
     numbers = {"predicted": sums.mean, "observed": sums.x, "ratio": ratio}
     text = f"The means add up to {ratio:.2f} times what was observed."
-    weight = float(fitted.spec.zeros.weight)
     if abs(np.log(max(ratio, 1e-300))) < np.log(NEAR):
         return Finding("level", "ok", text, numbers=numbers)
-    if weight != 1.0 or fitted.spec.zeros.gradient == "biased":
+    if _shares_only(fitted):
         advice = "That is meant where zeros count for less: shares are right, counts are not."
         return Finding("level", "note", text, advice, numbers)
     advice = (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from efemb.types import Bools, Floats, Ints
 
@@ -23,6 +25,13 @@ class Solution:
     theta: Floats
     value: Floats
     exhausted: Bools
+
+
+def tell_exhausted(n: int, advice: str) -> None:
+    """Warn of vectors that were given up, if any."""
+    if n:
+        text = f"{n} vectors were still improving after the last round: {advice}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 class Problems:

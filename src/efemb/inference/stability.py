@@ -70,6 +70,11 @@ def stability(
     pairs = list(combinations(range(len(vectors)), 2))
     overlap = np.stack([_overlap(near[i], near[j]) for i, j in pairs])
     agreement = np.stack([_agreement(vectors[i], vectors[j]) for i, j in pairs])
+    # A vector of zeros (of a neuron that never varied) points nowhere, and has no neighbours.
+    nowhere = ~np.all([one.any(axis=1) for one in vectors], axis=0)
+    if nowhere.all():
+        raise DataError("no entity has a vector other than 0 in every fit")
+    overlap[:, nowhere] = agreement[:, nowhere] = np.nan
     return Stability(n, len(vectors), fitted[0].vocabulary, pairs, overlap, agreement)
 
 
@@ -79,7 +84,7 @@ class Stability:
 
     n : neighbours;  n_models : fits;  vocabulary : labels or None
     pair : (model, model) of each comparison
-    overlap_of, agreement_of : (pairs, N) by pair and entity
+    overlap_of, agreement_of : (pairs, N) by pair and entity; NaN where a vector is 0
     """
 
     n: int
@@ -92,12 +97,12 @@ class Stability:
     @property
     def overlap(self) -> float:
         """Mean part of the neighbours that two fits share."""
-        return float(self.overlap_of.mean())
+        return float(np.nanmean(self.overlap_of))
 
     @property
     def agreement(self) -> float:
         """Mean cosine of the two embeddings of an entity after rotation."""
-        return float(self.agreement_of.mean())
+        return float(np.nanmean(self.agreement_of))
 
     @property
     def chance(self) -> float:
@@ -106,9 +111,9 @@ class Stability:
 
     @property
     def entities(self) -> Table:
-        """Overlap and agreement of every entity, the least stable first."""
+        """Overlap and agreement of every entity that has a vector, the least stable first."""
         overlap, agreement = self.overlap_of.mean(axis=0), self.agreement_of.mean(axis=0)
-        order = np.lexsort((agreement, overlap))
+        order = np.lexsort((agreement, overlap))[: np.count_nonzero(~np.isnan(overlap))]
         words = self.vocabulary
         columns: dict[str, Any] = {"entity": order if words is None else words.labels[order]}
         if words is not None and words.counts is not None:
@@ -123,8 +128,8 @@ class Stability:
             {
                 "model": list(first),
                 "other": list(second),
-                "overlap": self.overlap_of.mean(axis=1),
-                "agreement": self.agreement_of.mean(axis=1),
+                "overlap": np.nanmean(self.overlap_of, axis=1),
+                "agreement": np.nanmean(self.agreement_of, axis=1),
             }
         )
 
@@ -136,7 +141,7 @@ class Stability:
             "overlap": self.overlap,
             "chance": self.chance,
             "agreement": self.agreement,
-            "stable_entities": float((self.overlap_of.mean(axis=0) >= 0.5).mean()),
+            "stable_entities": float((self.entities["overlap"] >= 0.5).mean()),
         }
 
     def __repr__(self) -> str:

@@ -60,6 +60,11 @@ class Pairing:
             raise ParameterError("errors= belong to rho_n . alpha_m: use direction='given'")
         if errors is not None and center:
             raise ParameterError("errors= belong to rho_n . alpha_m: use center=False")
+        if getattr(errors, "refit", False):
+            raise ParameterError(
+                "errors= of refitted vectors belong to other products than the model's: use "
+                "laplace(...) without refit, or interval() of what you have"
+            )
         self.affinity = Affinity(fitted, direction, center)
         self.min_support = checked_support(data, min_support)
         self.support = None if data is None else Support(fitted, data)

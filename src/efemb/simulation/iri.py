@@ -19,6 +19,7 @@ from efemb.types import Floats, Ints
 CHUNK_TRIPS = 1 << 14
 MOST_ITEMS = 100
 REPELLING = 0.3  # share of the components in which like items keep each other away
+ROUNDS, TRIPS_AT_ONCE = 2000, 256  # of rejection; drawn from all items after that
 SPREAD = 0.3  # of the items of a category around its centre, in units of the centres'
 
 
@@ -153,7 +154,7 @@ def _trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[np.int
 
 
 def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
-    """One item for each trip, by rejection.
+    """One item for each trip, by rejection as long as that is fast.
 
     A category is drawn exactly for its centre, an item in it by popularity; the item's own part is
     what it is accepted by.
@@ -163,7 +164,7 @@ def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Genera
     highest = np.linalg.norm(context, axis=1) * np.linalg.norm(shop.own, axis=1).max()
     item = np.empty(len(context), dtype=np.int64)
     pending = np.arange(len(context))
-    while len(pending):
+    for _ in range(ROUNDS):
         level = rng.random(len(pending)) * running[pending, -1]
         drawn = (running[pending, :-1] <= level[:, None]).sum(axis=1)
         low, high = shop.edges[drawn], shop.edges[drawn + 1]
@@ -175,7 +176,20 @@ def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Genera
         accepted &= ~(basket[pending] == found[:, None]).any(axis=1)
         item[pending[accepted]] = found[accepted]
         pending = pending[~accepted]
+        if not len(pending):
+            break
+    for start in range(0, len(pending), TRIPS_AT_ONCE):
+        some = pending[start : start + TRIPS_AT_ONCE]
+        item[some] = _item_of_all(shop, basket[some], context[some], rng)
     return item
+
+
+def _item_of_all(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
+    """The same from all items at once, where hardly anything would be accepted."""
+    p = shop.parameters
+    fit = p.intercept + context @ p.rho.T + rng.gumbel(size=(len(context), len(p.rho)))
+    np.put_along_axis(fit, basket.astype(np.int64), -np.inf, axis=1)
+    return np.asarray(fit.argmax(axis=1))
 
 
 def _dataset(
