@@ -151,6 +151,13 @@ def test_protocols_by_name_and_as_functions() -> None:
     assert row_of(table, "one")["score"] == direct.value
 
 
+@pytest.mark.parametrize("seed", [None, np.random.default_rng(0)])
+def test_all_models_are_judged_on_the_same_folds(seed: Any) -> None:
+    model = gaussian(3)
+    table = compare({"a": model, "b": model}, REAL, protocol="leave-fold-out", seed=seed)
+    assert table["score"][0] == table["score"][1]
+
+
 def test_predictions_made_before_need_no_data() -> None:
     made = {name: leave_one_out(model, X) for name, model in MODELS.items()}
     assert compare(made) == compare(MODELS, X)

@@ -161,6 +161,20 @@ def test_counts_whose_contexts_are_not_rows_are_judged_cell_by_cell(family: str)
     assert found.log_likelihood().value == pytest.approx(model.score(X), rel=1e-8)
 
 
+@pytest.mark.parametrize("as_array", [False, True])
+def test_counts_held_out_of_lists(as_array: bool) -> None:
+    data = efemb.Dataset(sparse.csr_array(baskets()))
+    model = efemb.Embedding(2, family="poisson", context=efemb.Neighbors(3), **QUICK).fit(data)
+    train, held = data.split(test=0.2, seed=0, by="entries")
+    entries = held.values.toarray() if as_array else held
+    found = held_out_entries(model, train, entries)
+    rows, entities = held.values.toarray().nonzero()
+    assert (found.row.tolist(), found.entity.tolist()) == (rows.tolist(), entities.tolist())
+    assert_allclose(found.mean, model.conditional(train)[rows, entities])
+    with pytest.raises(efemb.DataError, match="still in X"):
+        held_out_entries(model, data, entries)
+
+
 def test_vector_data_are_judged_number_by_number() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 5, 2)) + rng.normal(size=(40, 1, 2))

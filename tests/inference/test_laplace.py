@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
+from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 from efemb.inference import laplace
@@ -65,7 +66,8 @@ def test_covariances_are_inverse_hessians(name: str) -> None:
     data = labelled(sparse.csr_array(X))
     found = laplace(model, data)
     for n in (0, 4):
-        expected = np.linalg.inv(hessian(model, sparse.csr_array(X), n))
+        # The fit left out empty rows.
+        expected = np.linalg.inv(hessian(model, sparse.csr_array(X[X.any(axis=1)]), n))
         k = expected.shape[0] - int(model.intercept)
         scale = model.embedding_[n] if model.fitted().spec.positive_rho else np.ones(k)
         expected = expected[:k, :k] * np.outer(scale, scale)
@@ -365,3 +367,24 @@ def test_rows_that_tell_nothing_are_named() -> None:
     free.parameters.alpha[:, 0] = 0.0
     with pytest.raises(efemb.DataError, match="'a'"):
         laplace(free, labelled(X)).covariance("a")
+
+
+@pytest.mark.parametrize("u", [2e-6, 1e-5, 1.2e-5, 1e-3, 0.5])
+def test_curvature_of_small_additive_means(u: float) -> None:
+    """x log(u) - u has the curvature x / u^2."""
+    found = curvature(efemb.Poisson(), efemb.Log(), np.array([3.0]), np.array([u]))
+    assert_allclose(found, 3.0 / u**2, rtol=1e-6)
+
+
+def test_errors_of_refitted_vectors_belong_to_other_products() -> None:
+    X = counts(n_entities=6)
+    model = basket_model(X=X)
+    with pytest.raises(efemb.ParameterError, match="refit"):
+        model.complements(LABELS[0], errors=model.laplace(labelled(X), refit=True))
+
+
+def test_a_refit_that_comes_to_no_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("efemb.inference.solving.MOST_ROUNDS", 2)
+    X = counts(n_entities=6)
+    with pytest.warns(ConvergenceWarning, match="still improving"):
+        basket_model(X=X, max_iter=3).laplace(labelled(X), refit=True).covariance("a")

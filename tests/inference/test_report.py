@@ -266,3 +266,22 @@ def test_models_of_other_kinds() -> None:
         efemb.GaussianEmbedding(2, context=efemb.Lagged((-1, 1)), random_state=0), signals()
     )
     assert "dispersion" in report(lagged, signals())
+
+
+@pytest.mark.parametrize("zeros", [efemb.All(0.1), efemb.NegativeSampling(2)])
+def test_nothing_is_said_of_how_counts_vary_around_relative_means(zeros: Any) -> None:
+    """Such means are right but for a factor: they are neither too few nor too many zeros."""
+    X = counts()
+    found = report(basket_model(X=X, zeros=zeros), sparse.csr_array(X[:, :6]))
+    assert "level" in found
+    assert not {"dispersion", "zeros"} & set(found)
+
+
+def test_baskets_that_hold_nothing_are_not_counted() -> None:
+    X = counts()[:, :6]
+    X = X[X.any(axis=1)]
+    model = basket_model(X=X, max_iter=100)
+    more = np.vstack([X, np.zeros_like(X)])
+    for name in ("level", "dispersion", "zeros"):
+        with_empty, without = (report(model, sparse.csr_array(one))[name] for one in (more, X))
+        assert with_empty.numbers == pytest.approx(without.numbers)

@@ -130,3 +130,17 @@ def test_bad_input() -> None:
         stability([one, made(random(0), LABELS)])
     with pytest.raises(efemb.DataError, match="unknown label"):
         stability([made(random(0), LABELS), made(random(0), [*LABELS[:-1], "other"])])
+
+
+def test_vectors_of_zeros_have_no_neighbours() -> None:
+    left, right = random(1), random(2)
+    left[[0, 4]] = right[[0, 4]] = 0.0
+    with_zeros, others = [made(left), made(right)], np.delete(np.arange(12), [0, 4])
+    found = stability(with_zeros, n=3)
+    assert np.isnan(found.overlap_of[:, [0, 4]]).all()
+    assert found.overlap == pytest.approx(found.overlap_of[:, others].mean())
+    assert found.agreement == pytest.approx(found.agreement_of[:, others].mean())
+    assert sorted(found.entities["entity"].tolist()) == others.tolist()
+    assert 0.0 <= found.to_dict()["stable_entities"] < 1.0
+    with pytest.raises(efemb.DataError, match="other than 0"):
+        stability([made(np.zeros((12, 3)))] * 2, n=3)

@@ -88,7 +88,10 @@ def test_trips_have_exact_sizes() -> None:
     assert found.data.report["categories"][found.data.entities[0]] == "category 0"
 
 
-def test_the_next_item_follows_the_softmax() -> None:
+@pytest.mark.parametrize("rounds", [2000, 0])
+def test_the_next_item_follows_the_softmax(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By rejection, and from all items where that would take too long."""
+    monkeypatch.setattr("efemb.simulation.iri.ROUNDS", rounds)
     rng = np.random.default_rng(0)
     shop = _Shop.open(30, 3, 2.0, rng)
     parameters = shop.parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,3 +102,37 @@ def test_a_word_alone_in_its_document_is_skipped_by_skip_gram_too(positional: bo
     assert held.n_skipped == 1
     # each pair of words at most two apart, both ways round: 2 (n - 1) + 2 (n - 2)
     assert held.n_words == sum(2 * (n - 1) + 2 * (n - 2) for n in (29, 50))
+
+
+def test_candidates_may_be_words_that_the_training_text_lacks() -> None:
+    """Else they would be in the numerator only."""
+    unseen = efemb.Vocabulary("abcdef", counts=[30, 20, 12, 9, 6, 0])
+    words = Corpus(WORDS.tokens, WORDS.starts, unseen)
+    model = replace(fitted(), vocabulary=unseen)
+    exact = efemb.held_out_words(model, words).log_likelihood
+    rough = efemb.held_out_words(model, words, n_candidates=200_000).log_likelihood
+    assert_allclose(rough, exact, atol=0.02)
+
+
+@pytest.mark.parametrize("eigen", [0.0, 0.3, 1.0])
+def test_the_rivals_inner_products_have_each_singular_value_once(eigen: float) -> None:
+    given = efemb.ShiftedPPMI(3, window=2, shift=1, eigen=eigen).fit(WORDS).fitted().parameters
+    usual = efemb.ShiftedPPMI(3, window=2, shift=1, eigen=0.5).fit(WORDS).fitted().parameters
+    assert_allclose(given.rho @ given.alpha.T, usual.rho @ usual.alpha.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("zeros", [efemb.NegativeSampling(4, "smoothed"), efemb.NoiseContrastive(4)])
+def test_conditional_probabilities_of_words_told_from_noise(zeros: efemb.Zeros) -> None:
+    family = "bernoulli" if isinstance(zeros, efemb.NegativeSampling) else "categorical"
+    model = fitted(family=family, zeros=zeros)
+    found = model.conditional(WORDS)
+    assert_allclose(found.sum(axis=1), 1.0)
+    held = efemb.held_out_words(model, WORDS)
+    own = np.log(found[np.arange(1, 80), WORDS.tokens[1:]])  # the first is alone in its document
+    assert_allclose(own.mean(), held.log_likelihood, rtol=1e-6)
+
+
+def test_words_of_a_tree_have_no_log_means() -> None:
+    model = efemb.CBOW(2, zeros=efemb.Hierarchical(), max_iter=1, random_state=0).fit(WORDS)
+    with pytest.raises(efemb.ParameterError, match="tree"):
+        model.log_means(WORDS, [1], [0])

@@ -188,7 +188,7 @@ class Dataset:
 
         return split(self, test=test, validation=validation, seed=seed, by=by)
 
-    def filled_rows(self) -> Bools:
+    def filled_rows(self) -> NDArray[np.bool_]:
         """Which rows hold anything but zeros and gaps."""
         if self.is_sparse:
             return np.asarray(np.diff(self.values.indptr) > 0)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from efemb.types import Bools, Floats, Ints
 
@@ -30,6 +29,8 @@ class Solution:
 def tell_exhausted(n: int, advice: str) -> None:
     """Warn of vectors that were given up, if any."""
     if n:
+        from sklearn.exceptions import ConvergenceWarning
+
         text = f"{n} vectors were still improving after the last round: {advice}"
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
