@@ -30,6 +30,7 @@ def counts(n_rows: int = 160, n_entities: int = 9, seed: int = 0, *, binary: boo
     X = rng.poisson(rate).astype(float)
     X[0] = 0.0
     X[0, -1] = 2.0  # a new entity alone in its row
+    X[~X.any(axis=1), 0] = 1.0  # a fit leaves out empty rows
     return np.minimum(X, 1.0) if binary else X
 
 

@@ -51,6 +51,7 @@ def test_the_right_family_passes() -> None:
 
 def test_numbers_against_scipy() -> None:
     X = draws("negative binomial").astype(float)
+    X = X[X.any(axis=1)]  # as a fit would have them
     found = report(truth(), X)
     mean = np.broadcast_to([0.5, 1.0, 2.0, 4.0], X.shape)
     expected = float(((X - mean) ** 2).sum() / mean.sum())
@@ -84,7 +85,7 @@ def test_less_than_random() -> None:
 def test_binary_data() -> None:
     rng = RNG(1)
     X = (rng.random((3000, 4)) < np.array([0.5, 1.0, 2.0, 4.0]) / 8).astype(float)
-    found = report(truth("bernoulli"), X)
+    found = report(truth("bernoulli", context=efemb.Neighbors(1)), X)
     assert found["dispersion"].numbers["dispersion"] == pytest.approx(1.0, abs=0.05)
     assert "zeros" not in found
 
@@ -274,7 +275,8 @@ def test_nothing_is_said_of_how_counts_vary_around_relative_means(zeros: Any) ->
     X = counts()
     found = report(basket_model(X=X, zeros=zeros), sparse.csr_array(X[:, :6]))
     assert "level" in found
-    assert not {"dispersion", "zeros"} & set(found)
+    assert "dispersion" not in found
+    assert "zeros" not in found
 
 
 def test_baskets_that_hold_nothing_are_not_counted() -> None:

@@ -123,7 +123,7 @@ def test_the_rivals_inner_products_have_each_singular_value_once(eigen: float) -
 
 @pytest.mark.parametrize("zeros", [efemb.NegativeSampling(4, "smoothed"), efemb.NoiseContrastive(4)])
 def test_conditional_probabilities_of_words_told_from_noise(zeros: efemb.Zeros) -> None:
-    family = "bernoulli" if isinstance(zeros, efemb.NegativeSampling) else "categorical"
+    family = "categorical" if isinstance(zeros, efemb.NoiseContrastive) else "bernoulli"
     model = fitted(family=family, zeros=zeros)
     found = model.conditional(WORDS)
     assert_allclose(found.sum(axis=1), 1.0)

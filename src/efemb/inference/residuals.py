@@ -57,6 +57,8 @@ def residual_findings(
     moments = _moments(fitted.spec.family)
     if moments is None or data.n_dims > 1 or fitted.spec.combine.reverse:
         return []
+    if fitted.spec.context.name() == "basket":
+        data = data.take_rows(data.filled_rows())  # as the fit did
     sums, n_rows = _Sums(), 0
     for x, mean in _blocks(fitted, data, rng, progress):
         seen = ~np.isnan(x)
@@ -95,8 +97,6 @@ def _blocks(
     fitted: FittedEmbedding, data: Dataset, rng: np.random.Generator, progress: bool
 ) -> Iterator[tuple[Floats, Floats]]:
     """Observations and their conditional means, some rows at a time."""
-    if fitted.spec.context.name() == "basket":
-        data = data.take_rows(data.filled_rows())  # as the fit did
     _, bound, _ = fitted._bind(data)
     if _reaches_other_rows(bound) or data.n_rows * data.n_entities <= CELLS_AT_ONCE:
         yield _dense(data), fitted.conditional(data)
