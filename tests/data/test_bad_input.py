@@ -347,7 +347,9 @@ def test_a_pipe_is_not_called_empty(tmp_path: Path) -> None:
 
 def test_labels_of_spaces_are_missing(tmp_path: Path, way: str) -> None:
     path = file(tmp_path, "trip,what\n   ,a\n   ,b\n1,c\n1,  \n")
-    with pytest.raises(DataError, match=r"'trip' is missing in 2 lines .*'what' is missing in line 5"):
+    with pytest.raises(
+        DataError, match=r"'trip' is missing in 2 lines .*'what' is missing in line 5"
+    ):
         read_baskets(path, basket="trip", item="what")
     data = read_baskets(path, basket="trip", item="what", on_bad="drop")
     assert (list(data.entities), data.n_rows) == (["c"], 1)

@@ -315,6 +315,8 @@ def test_gaps_of_nullable_columns_are_missing() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "cells", "whole"), [("u1", [200, 100], 300), ("?", [1, 1], 2)])
-def test_small_numbers_of_one_cell_do_not_overflow(dtype: str, cells: list[int], whole: int) -> None:
+def test_small_numbers_of_one_cell_do_not_overflow(
+    dtype: str, cells: list[int], whole: int
+) -> None:
     values = sparse.coo_array((np.array(cells, dtype), ([0, 0], [0, 0])), shape=(1, 2))
     assert Dataset(values).values.toarray().tolist() == [[whole, 0]]

@@ -14,9 +14,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 RNG = np.random.default_rng(0)
 OF = np.array([2, 0, 1, 1, 2, 0])
 TEXT = efemb.Corpus(RNG.integers(0, 6, 120), np.arange(0, 121, 20), list("abcdef"))
+SUMS: Any = {"context": efemb.Window(5, scale="none"), "max_iter": 1, "random_state": 0}
 MODELS: dict[str, Any] = {
-    "alpha": efemb.CBOW(2, structure=efemb.Shared(None, OF), max_iter=1, random_state=0),
-    "rho": efemb.SkipGram(2, structure=efemb.Shared(OF), max_iter=1, random_state=0),
+    "alpha": efemb.CBOW(2, structure=efemb.Shared(None, OF), **SUMS),
+    "rho": efemb.SkipGram(2, structure=efemb.Shared(OF), **SUMS),
 }
 
 

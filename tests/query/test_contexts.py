@@ -285,7 +285,9 @@ def test_categories_have_probabilities() -> None:
 
 
 def window(**options: Any) -> Any:
-    return random_model(6, SIZE, family="categorical", **{"context": efemb.Window(2), **options})
+    return random_model(
+        6, SIZE, family="categorical", **{"context": efemb.Window(2, scale="none"), **options}
+    )
 
 
 def test_words_of_a_window() -> None:

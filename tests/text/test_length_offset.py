@@ -29,7 +29,7 @@ def means(link: str, p: Parameters) -> np.ndarray:
 def test_objective_and_conditional_are_those_of_the_longer_mean(link: str, solver: str) -> None:
     rng = np.random.default_rng(0)
     p = Parameters(*(rng.gamma(2.0, 0.1, (4, 3)) for _ in range(2)), rng.gamma(2.0, 0.1, 4))
-    context = Window(2, length_offset=True)
+    context = Window(2, length_offset=True, scale="none")
     model = efemb.PoissonTextEmbedding(3, link=link, context=context, solver=solver)
     value, gradient = model.objective(TEXT, p)
     seen = np.eye(4)[TEXT.tokens]
@@ -60,9 +60,9 @@ def test_the_reverse_conditional_is_one_model_for_both_solvers(scale: str) -> No
 
 def test_only_poisson_means_have_a_length() -> None:
     with pytest.raises(efemb.ParameterError, match="Poisson"):
-        efemb.CBOW(2, context=Window(2, length_offset=True)).fit(TEXT)
+        efemb.CBOW(2, context=Window(2, length_offset=True, scale="none")).fit(TEXT)
     with pytest.raises(efemb.InputTypeError, match="length_offset"):
-        efemb.CBOW(2, context=Window(2, length_offset="yes")).fit(TEXT)  # type: ignore[arg-type]
+        efemb.CBOW(2, context=Window(2, length_offset="yes", scale="none")).fit(TEXT)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("combine", ["linear", "reverse"])
@@ -73,7 +73,7 @@ def test_every_word_counts_once_in_the_score(combine: str) -> None:
     options = {"link": "identity", "combine": combine}
     scores = []
     for length_offset in (True, False):
-        context = Window(2, length_offset=length_offset)
+        context = Window(2, length_offset=length_offset, scale="none")
         model = efemb.PoissonTextEmbedding(3, context=context, **options)
         fitted = efemb.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
         scores.append(fitted.score(TEXT))

@@ -133,7 +133,11 @@ def test_every_number_of_the_gradient_is_a_difference(family: str, combine: str)
     text = samples.corpus((4, 1, 3))
     p = point(family, True, False, True)
     model = estimator(
-        family, combine, context=efemb.Window(WINDOW, positional=True), prior=None, intercept=True
+        family,
+        combine,
+        context=efemb.Window(WINDOW, positional=True, scale="none"),
+        prior=None,
+        intercept=True,
     )
     _, gradient = model.objective(text, p)
     rest = (family, combine, "none", False, False)
@@ -157,7 +161,7 @@ def test_weights_of_places_are_positive_where_means_add_up() -> None:
     p = point("additive", False, False, True)
     assert p.position is not None
     p = replace(p, position=p.position - 0.6)
-    context = efemb.Window(WINDOW, positional=True)
+    context = efemb.Window(WINDOW, positional=True, scale="none")
     model = estimator("additive", "linear", context=context, prior=None, intercept=False)
     with pytest.raises(efemb.ParameterError, match="position"):
         model.objective(samples.corpus(), p)
@@ -198,7 +202,7 @@ def test_negative_sampling_is_the_biased_objective(
     """
     text = samples.corpus((7, 3, 2, 5), counts=counts)
     p = point(family, True, False, positional)
-    context = efemb.Window(WINDOW, positional=positional)
+    context = efemb.Window(WINDOW, positional=positional, scale="none")
     zeros = efemb.NegativeSampling(3, "smoothed")
     model = estimator(family, combine, context=context, prior=None, zeros=zeros, intercept=True)
     value, gradient = model.objective(text, p)
@@ -224,7 +228,7 @@ def test_negative_sampling_is_the_biased_objective(
 
 def test_a_weight_of_zeros_weighs_the_zeros() -> None:
     text, p = samples.corpus(), point("bernoulli", True, False, False)
-    context = efemb.Window(WINDOW)
+    context = efemb.Window(WINDOW, scale="none")
     model = estimator("bernoulli", "linear", context=context, prior=None, zeros=efemb.All(0.1))
     value, _ = model.objective(text, p)
     listed = plain.cases(samples.documents(text), WINDOW, False)

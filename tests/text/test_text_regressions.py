@@ -109,7 +109,7 @@ def test_a_fit_by_lbfgs_reaches_the_regression_of_its_own_alpha() -> None:
     text, _ = text_and_alpha()
     model = efemb.CBOW(
         K,
-        context=efemb.Window(WINDOW),
+        context=efemb.Window(WINDOW, scale="none"),
         prior=efemb.Normal(PRECISION),
         optimizer="lbfgs",
         early_stopping=False,

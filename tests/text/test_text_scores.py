@@ -86,7 +86,7 @@ def test_score_is_the_mean_log_share(
 def test_hierarchical_score_is_the_product_along_the_path(combine: str) -> None:
     """With the tree of the training text, whatever text is scored."""
     text, p = samples.corpus((30, 3, 2, 5)), samples.parameters(5, K, True)
-    options: dict[str, Any] = {"context": efemb.Window(WINDOW), "combine": combine}
+    options: dict[str, Any] = {"context": efemb.Window(WINDOW, scale="none"), "combine": combine}
     model = efemb.CBOW(K, zeros=efemb.Hierarchical(), random_state=0, **options)
     model = with_parameters(model, text, p)
     tree, reverse = Huffman.of(text.counts()), combine == "reverse"
@@ -105,7 +105,9 @@ def test_hierarchical_score_is_the_product_along_the_path(combine: str) -> None:
 @pytest.mark.parametrize("zeros", ["hierarchical", "noise-contrastive"])
 def test_scores_survive_storage(zeros: str, tmp_path: Any) -> None:
     text = samples.corpus((30, 3, 2, 5))
-    model = efemb.CBOW(K, context=efemb.Window(WINDOW), zeros=zeros, random_state=0).fit(text)
+    model = efemb.CBOW(
+        K, context=efemb.Window(WINDOW, scale="none"), zeros=zeros, random_state=0
+    ).fit(text)
     model.save(tmp_path / "model")
     assert_allclose(efemb.load(tmp_path / "model").score(text), model.score(text), rtol=1e-6)
 
@@ -115,7 +117,7 @@ def test_scores_survive_storage(zeros: str, tmp_path: Any) -> None:
 def test_conditional_means_of_words_are_probabilities(zeros: str) -> None:
     text, p = samples.corpus((12, 3, 6)), samples.parameters(5, K, True)
     few: dict[str, Any] = {"max_iter": 1, "early_stopping": False, "random_state": 0}
-    model = efemb.CBOW(K, context=efemb.Window(WINDOW), zeros=zeros, **few)
+    model = efemb.CBOW(K, context=efemb.Window(WINDOW, scale="none"), zeros=zeros, **few)
     found = with_parameters(model, text, p).conditional(text)
     assert found.shape == (21, 5)
     assert_allclose(found.sum(axis=1), 1.0, rtol=1e-6)
@@ -125,7 +127,9 @@ def test_conditional_means_of_words_are_probabilities(zeros: str) -> None:
 @pytest.mark.parametrize("family", ["bernoulli", "poisson", "additive"])
 def test_conditional_means_of_every_word(family: str) -> None:
     text, p = samples.corpus((12, 3, 6)), point(family)
-    model = with_parameters(estimator(family, "linear", context=efemb.Window(WINDOW)), text, p)
+    model = with_parameters(
+        estimator(family, "linear", context=efemb.Window(WINDOW, scale="none")), text, p
+    )
     where = plain.Point(p.rho, p.alpha, p.intercept)
     expected = [
         [MEANS[family](u) for u in plain.predictors(case, where, "none", False)]
@@ -161,7 +165,7 @@ def test_reverse_means_of_words_are_by_the_mean_of_what_each_neighbour_says(
 def test_every_document_and_token_has_a_row() -> None:
     """Also those of one word, when the text is read again in the model's words."""
     text = samples.corpus((9, 1, 3, 6))
-    model = efemb.CBOW(K, context=efemb.Window(WINDOW), random_state=0).fit(text)
+    model = efemb.CBOW(K, context=efemb.Window(WINDOW, scale="none"), random_state=0).fit(text)
     assert model.transform(text).shape == (4, K)
     assert model.conditional(text).shape == (19, 5)
     expected = [np.sum(model.context_[document], axis=0) for document in samples.documents(text)]
@@ -174,7 +178,11 @@ def test_what_can_be_fitted_can_be_scored(family: str) -> None:
     text = samples.corpus((30, 30))
     try:
         model = efemb.Embedding(
-            2, context=efemb.Window(2), family=family, max_iter=3, early_stopping=False
+            2,
+            context=efemb.Window(2, scale="none"),
+            family=family,
+            max_iter=3,
+            early_stopping=False,
         ).fit(text)
     except efemb.ParameterError:
         return
@@ -183,6 +191,8 @@ def test_what_can_be_fitted_can_be_scored(family: str) -> None:
 
 def test_words_unknown_to_the_model_vanish_from_scored_text() -> None:
     documents = [["a", "b", "a", "c", "b", "a"] * 4, ["b", "a", "c"] * 4]
-    model = efemb.CBOW(2, context=efemb.Window(2), min_count=1, random_state=0).fit(documents)
+    model = efemb.CBOW(2, context=efemb.Window(2, scale="none"), min_count=1, random_state=0).fit(
+        documents
+    )
     seen = model.score([["a", "b", "c", "a"]])
     assert_allclose(model.score([["a", "?", "b", "c", "??", "a"]]), seen, rtol=1e-6)

@@ -49,7 +49,7 @@ def test_each_pass_leaves_out_others() -> None:
 def test_steps_on_thinned_text_are_those_of_the_thinned_windows() -> None:
     """Windows form after words were left out: they reach further."""
     text, start = samples.corpus((60, 5, 1, 30)), samples.parameters(5, 3, True)
-    spec = samples.spec(efemb.Window(2, subsample=0.05), efemb.NegativeSampling(2))
+    spec = samples.spec(efemb.Window(2, subsample=0.05, scale="none"), efemb.NegativeSampling(2))
     run = samples.passes(spec, text, start.copy(), efemb.SGD(1e-7))
     drawn = samples.drawn(run, 3)
     every = plain.cbow_visits(drawn, samples.tables(spec, start), 2, False, False)
@@ -74,7 +74,11 @@ def test_windows_never_cross_documents(zeros: str, combine: str) -> None:
     bags = []
     for first in (apart[0], list(reversed(apart[0]))):
         text = efemb.Corpus(first + apart[1], [0, 6, 10], words)
-        options: dict[str, Any] = {"context": efemb.Window(3), "combine": combine, "prior": None}
+        options: dict[str, Any] = {
+            "context": efemb.Window(3, scale="none"),
+            "combine": combine,
+            "prior": None,
+        }
         model = efemb.Embedding(3, family="bernoulli", zeros=zeros, **options)
         _, gradient = model.objective(text, start)
         bags.append((gradient.rho if combine == "reverse" else gradient.alpha)[3:])

@@ -121,7 +121,9 @@ def test_the_rivals_inner_products_have_each_singular_value_once(eigen: float) -
     assert_allclose(given.rho @ given.alpha.T, usual.rho @ usual.alpha.T, atol=1e-8)
 
 
-@pytest.mark.parametrize("zeros", [efemb.NegativeSampling(4, "smoothed"), efemb.NoiseContrastive(4)])
+@pytest.mark.parametrize(
+    "zeros", [efemb.NegativeSampling(4, "smoothed"), efemb.NoiseContrastive(4)]
+)
 def test_conditional_probabilities_of_words_told_from_noise(zeros: efemb.Zeros) -> None:
     family = "categorical" if isinstance(zeros, efemb.NoiseContrastive) else "bernoulli"
     model = fitted(family=family, zeros=zeros)

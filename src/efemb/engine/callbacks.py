@@ -162,7 +162,7 @@ class Checkpoint:
         return state
 
     def load(self) -> Parameters:
-        """The parameters of the last state, to look at; the same `fit` goes on from it by itself."""
+        """The parameters of the last state, to look at; the same `fit` goes on from it itself."""
         state = self.read()
         if state is None:
             raise DataError(f"{self.path} does not exist: no state has been written there yet")

@@ -71,7 +71,9 @@ def _ending(path: Path) -> str:
     if not endings:
         raise ParameterError(f"{path.name}: {suggest(path.suffix, ENDINGS)}")
     if endings[-1] not in PACKED and path.suffix.lower() != endings[-1]:
-        raise ParameterError(f"{path.name}: {endings[-1]} files are packed as they are; leave it off")
+        raise ParameterError(
+            f"{path.name}: {endings[-1]} files are packed as they are; leave it off"
+        )
     return endings[-1]
 
 

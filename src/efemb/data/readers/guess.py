@@ -231,7 +231,7 @@ def _all_numbers(sample: Sample) -> bool:
 
 
 def _counts_rows(sample: Sample) -> bool:
-    """Whether the first of several columns of numbers only says which row it is, and by its name."""
+    """Whether the first of several columns of numbers, by its name, only says which row it is."""
     first, *others = sample
     named = any(first in candidates(sample, role, ())["sure"] for role in (BASKET, USER))
     named = named or words(first)[-1:] in ROW_NAMES

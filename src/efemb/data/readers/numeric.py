@@ -22,7 +22,6 @@ from efemb.data.readers.source import column_places, existing_file
 from efemb.data.readers.text import Change, CsvSource
 from efemb.errors import DataError
 
-
 # What a column is called that says which entity a line is about.
 ENTITY = ("id", "cell", "neuron", "unit", "roi", "voxel", "entity", "index", "label", "name")
 

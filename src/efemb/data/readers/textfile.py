@@ -94,7 +94,7 @@ def _existing(source: str | os.PathLike[str]) -> Path:
     try:
         return existing_file(source)
     except DataError as error:
-        if isinstance(source, str) and not os.path.exists(expanded(source)):  # noqa: PTH110 - no OSError
+        if isinstance(source, str) and not os.path.exists(expanded(source)):
             raise DataError(f"{error}; {_AS_TEXT}") from None
         raise
 
