@@ -76,7 +76,7 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
             found[rows] = np.exp(u - log_sums(u)[:, None])
         else:
             found[rows] = expected_value(spec.family, spec.link, u)
-        if isinstance(bound, WindowBags) and bound.exposure is not None:
+        if tree is None and isinstance(bound, WindowBags) and bound.exposure is not None:
             found[rows] *= bound.exposure[rows, None]
     if bound.n_dims == 1:
         return found

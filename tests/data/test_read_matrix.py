@@ -120,6 +120,11 @@ def test_names_of_cells_are_no_coordinates(cells: list[Any], name: str, tmp_path
     frame.to_parquet(path) if name == "p.parquet" else frame.to_csv(path, index=False)
     data = read_matrix(X, positions=path)
     np.testing.assert_array_equal(data.positions, frame[["x", "y"]])
+    moved = pd.DataFrame(X, columns=[str(cells[i]) for i in (2, 0, 1)])
+    named = read_matrix(moved, positions=path)
+    np.testing.assert_array_equal(named.positions, frame[["x", "y"]].to_numpy()[[2, 0, 1]])
+    others = read_matrix(pd.DataFrame(X, columns=list("pqr")), positions=path)
+    np.testing.assert_array_equal(others.positions, frame[["x", "y"]])
 
 
 FIRST_LINES = {

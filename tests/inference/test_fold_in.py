@@ -539,3 +539,13 @@ def test_new_neurons_do_not_depend_on_where_zero_is(mean: float) -> None:
     other = fold_in(replace(fitted, parameters=moved), labelled(X + mean))
     assert_array_equal(other.lists[0].members, one.lists[0].members)
     assert_allclose(other.parameters.rho, one.parameters.rho, atol=2e-3)
+
+
+def test_empty_baskets_tell_nothing_of_new_items() -> None:
+    """A fit leaves them out."""
+    X = counts()
+    model = basket_model(X=X)
+    more = np.vstack([X, np.zeros((40, X.shape[1]))])
+    given, with_empty = (fold_in(model, labelled(one), **EXACT).parameters for one in (X, more))
+    assert_allclose(with_empty.rho, given.rho, atol=1e-4)
+    assert_allclose(with_empty.intercept, given.intercept, atol=1e-4)

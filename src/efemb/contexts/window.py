@@ -31,8 +31,8 @@ class Window(Context):
     size : int
         Words on each side.
     scale : {"items", "none", "total"}
-        "items" and "total" take the mean of the context vectors, which predicts held-out words far
-        better; "none" sums them, as the paper does.
+        "items" and "total" take the mean of the context vectors, which mostly predicts held-out
+        words better; "none" sums them, as the paper does.
     positional : bool
         Weight the numbers of a context vector by its place in the window (the vLBL of Mnih and
         Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j), with

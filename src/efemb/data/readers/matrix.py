@@ -66,8 +66,9 @@ def read_matrix(
     >>> read_matrix(np.eye(3), entities=["a", "b", "c"])
     Dataset(3 rows x 3 entities, dense float64, entities 'a', 'b', 'c')
     """
+    named = None
     if positions is not None and isinstance(positions, str | os.PathLike):
-        positions = _positions(existing_file(positions), separator, encoding)
+        positions, named = _positions(existing_file(positions), separator, encoding)
     aside = {"row_labels": row_labels, "recordings": recordings}
     if _is_array(source):
         values, found = _array(source, key), aside
@@ -81,6 +82,8 @@ def read_matrix(
         if table.index_name is not None and row_labels is None:
             names["row_labels"] = table.index_name
         found = aside | {role: _aside_column(table, name) for role, name in names.items()}
+    if named is not None and entities is not None:
+        positions = _in_order(positions, named, entities)
     return Dataset(values, entities=entities, positions=positions, **found)
 
 
@@ -135,11 +138,21 @@ def _chosen(path: Path, key: str | None, names: list[str]) -> str:
     return names[0]
 
 
-def _positions(path: Path, separator: str | None, encoding: str) -> NDArray[Any]:
+def _positions(path: Path, separator: str | None, encoding: str) -> tuple[Any, list[Any] | None]:
+    """Coordinates, and the names of their entities where the file has a column of them."""
     if path.suffix.lower() in _ARRAY_FILES:
-        loaded: NDArray[Any] = load_array(path)
-        return loaded
-    return read_positions(path, separator, encoding)
+        return load_array(path), None
+    table = read_positions(path, separator, encoding)
+    return table.values, next(iter(table.aside.values()), None)
+
+
+def _in_order(positions: Any, names: list[Any], entities: Any) -> Any:
+    """Positions in the order of the entities, if they are named alike; else as they come."""
+    place = {str(name).strip(): i for i, name in enumerate(names)}
+    wanted = [str(label) for label in entities]
+    if len(place) != len(names) or set(place) != set(wanted):
+        return positions
+    return positions[[place[label] for label in wanted]]
 
 
 def _aside_column(table: NumericTable, name: str) -> NDArray[Any]:

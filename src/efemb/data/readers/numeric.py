@@ -159,19 +159,19 @@ def _numbers(
     return values
 
 
-def read_positions(path: Path, separator: str | None, encoding: str) -> NDArray[np.float64]:
+def read_positions(path: Path, separator: str | None, encoding: str) -> NumericTable:
     """Coordinates in a file, one entity a line; of text a first line of numbers is data.
 
-    A first column that by its name says which entity it is, `cell,x,y`, is no coordinate.
+    A first column that by its name says which entity it is, `cell,x,y`, is set aside.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         from efemb.data.readers.parquet import read_parquet
 
         table = read_parquet(existing_file(path))
-        return _from_frame(table, str(path), _naming(table.column_names)).values
+        return _from_frame(table, str(path), _naming(table.column_names))
     refuse_foreign(path)
     source = CsvSource(path, separator, encoding)
-    return _from_text(source, _naming(source.header), numbers_are_labels=False).values
+    return _from_text(source, _naming(source.header), numbers_are_labels=False)
 
 
 def _naming(header: Sequence[Any]) -> list[Any]:

@@ -111,4 +111,6 @@ def _array(source: Any, name: str) -> NDArray[Any]:
     kind = path.suffix.lower()
     if kind == ".npy":
         return open_array(path)
-    return np.asarray(load_array(path) if kind == ".npz" else read_positions(path, None, "utf-8"))
+    return np.asarray(
+        load_array(path) if kind == ".npz" else read_positions(path, None, "utf-8").values
+    )
