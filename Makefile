@@ -22,13 +22,14 @@ ARGS ?=
 
 BASE ?= HEAD~1
 
-.PHONY: help venv demo test lint check bench bench-compare docs fmt dist clean
+.PHONY: help venv demo test lint check goldens bench bench-compare docs fmt dist clean
 
 help:
 	@echo "make demo    see the package at work"
 	@echo "make test    the whole suite: tests, doctests, coverage"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make check   lint and test; what CI runs"
+	@echo "make goldens keep today's results of the golden fits, where they were meant to change"
 	@echo "make bench   the benchmarks, in their quick form"
 	@echo "make bench-compare BASE=<rev>   time this tree against another revision, in one job"
 	@echo "make docs    the documentation, in docs/build/index.html"
@@ -73,6 +74,9 @@ lint: $(READY)
 
 check: lint
 	@$(MAKE) --no-print-directory test
+
+goldens: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m goldens.make
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks --quick $(ARGS)

@@ -6,7 +6,7 @@ import ctypes
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,49 +17,9 @@ from numba.core.dispatcher import Dispatcher
 import efemb
 import efemb.kernels
 from efemb.engine import cell_terms
-from estimators.samples import baskets, neurons
+from goldens.fits import KERNEL_FITS, RACING_THREADS
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 Array = Any
-K = 37  # several vectors and a rest
-TEXT = [[f"w{i}" for i in np.random.default_rng(d).zipf(1.6, 60) % 40] for d in range(12)]
-COUNTS = baskets(150, 60)
-P, W = efemb.PoissonEmbedding, efemb.Window
-
-
-def text(model: Any, **options: Any) -> Callable[[], Any]:
-    return lambda: model(K, max_iter=2, min_count=1, **options).fit(TEXT)
-
-
-def rows(model: Any, data: Array = COUNTS, **options: Any) -> Callable[[], Any]:
-    return lambda: model(K, max_iter=2, random_state=0, **options).fit(data)
-
-
-def factors() -> Any:
-    model = efemb.baselines.HPF(K, max_iter=3, random_state=0).fit(COUNTS[:100])
-    return model.score(COUNTS[100:])
-
-
-FITS: dict[str, Callable[[], Any]] = {
-    "exact zeros": rows(P, batch_size=70),
-    "exact zeros, sparse": rows(P, np.where(COUNTS > 2, COUNTS, 0.0)),
-    "exact zeros, two threads": rows(P, np.where(COUNTS > 2, COUNTS, 0.0), n_jobs=2),
-    "exact zeros, step by step": rows(P, link="log-softplus", prior="half-normal"),
-    "Bernoulli": rows(efemb.BernoulliEmbedding, np.where(COUNTS > 2, 1.0, 0.0)),
-    "sampled zeros": rows(P, zeros=efemb.Sampled(9), batch_size=70),
-    "Adam": rows(P, optimizer="adam"),
-    "closed form": rows(efemb.AdditivePoissonEmbedding, batch_size=70),
-    "softmax": rows(efemb.CategoricalEmbedding),
-    "moments": rows(efemb.GaussianEmbedding, neurons(80, 50), context=efemb.Neighbors(40)),
-    "generic": rows(P, solver="generic"),
-    "noise": text(efemb.BernoulliTextEmbedding),
-    "noise, two threads": text(efemb.BernoulliTextEmbedding, n_jobs=2),
-    "subsampled": text(efemb.BernoulliTextEmbedding, context=W(5, subsample=0.05)),
-    "skip-gram": text(efemb.SkipGram),
-    "sampled softmax": text(efemb.CBOW, zeros=efemb.SampledSoftmax(5)),
-    "tree": text(efemb.CBOW, zeros="hierarchical"),
-    "factors": factors,
-}
 INSIDE = {"exp_digamma", "fold_in_row"}  # called by kernels only
 
 
@@ -152,6 +112,11 @@ def recording(patch: pytest.MonkeyPatch) -> Iterator[dict[Any, Any]]:
         yield calls
 
 
+def fit_and_score_all() -> None:
+    for fit in (*KERNEL_FITS.values(), RACING_THREADS):
+        fit().score(fit.data)
+
+
 def outcome(kernel: Dispatcher, args: Any) -> tuple[bytes, ...]:
     found = kernel(*args)
     return (np.asarray(found).tobytes(), *(a.tobytes() for a in _arrays(args)))
@@ -159,11 +124,9 @@ def outcome(kernel: Dispatcher, args: Any) -> tuple[bytes, ...]:
 
 def test_bits_do_not_depend_on_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_terms, "DENSE", 0.3)
-    for fit in FITS.values():
-        fit()  # compiled, since kernels that are recorded cannot be called by others
+    fit_and_score_all()  # compiled, since kernels that are recorded cannot be called by others
     with recording(monkeypatch) as calls:
-        for fit in FITS.values():
-            fit()
+        fit_and_score_all()
     assert {name for name, *_ in calls} == set(compiled()) - INSIDE
     rng, differing = np.random.default_rng(0), set()
     for (name, *_), (kernel, memory) in calls.items():
