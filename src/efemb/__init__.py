@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from efemb.baselines import (
         ShiftedPPMI,
     )
+    from efemb.blend import (
+        Blend,
+    )
     from efemb.combine import (
         Combine,
         Linear,
@@ -161,6 +164,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "efemb.baselines": ("ShiftedPPMI",),
+    "efemb.blend": ("Blend",),
     "efemb.combine": ("Combine", "Linear", "Reverse"),
     "efemb.contexts": ("Basket", "Context", "Explicit", "Graph", "Lagged", "Neighbors", "Window"),
     "efemb.data": (
@@ -268,6 +272,7 @@ __all__ = [
     "Bernoulli",
     "BernoulliEmbedding",
     "BernoulliTextEmbedding",
+    "Blend",
     "Categorical",
     "CategoricalEmbedding",
     "Checkpoint",

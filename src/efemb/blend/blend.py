@@ -1,0 +1,290 @@
+"""Blend: several models as one, with weights that were fitted to held-out entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from efemb.baselines.base import Baseline
+from efemb.baselines.cells import Holdout, sparse, stored_cells
+from efemb.blend.members import (
+    check_fitted,
+    check_models,
+    fit_models,
+    is_fitted,
+    sample_of,
+    share_blocks,
+)
+from efemb.blend.pools import POOLS, Pool, Sample
+from efemb.data.vocabulary import shorten
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.estimators.checking import check_shape, generator
+from efemb.evaluation.models import vocabulary_of
+from efemb.families import Categorical, Family
+from efemb.nearest import checked_number
+from efemb.scoring import log_sums
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+AUTO = "auto"
+
+
+class Blend(Baseline):
+    r"""One model of counts or binary data made of several, weighted by held-out likelihood.
+
+    With :math:`q_{ij}` the share of entity j in the means of model i given a row,
+
+    - mixture: :math:`p_j = \sum_i w_i q_{ij}` with :math:`w_i \ge 0, \sum_i w_i = 1`,
+    - log-linear: :math:`p_j \propto \prod_i q_{ij}^{w_i}`, weights of any sign; shares below
+      1e-12 count as 1e-12 there.
+
+    The weights maximise the normalised log-likelihood per unit of held-out entries, which is
+    concave in both cases. Models must be of the same entities; the order may differ where both
+    have labels.
+
+    Parameters
+    ----------
+    models : mapping of str to model
+        Anything with `log_means`: embeddings of rows, `efemb.load`'s answer, baselines, blends.
+        Fitted models are used as they are. Others are cloned and fitted (`models_`); where their
+        `random_state` is None they get a seed of the blend's.
+    how : {"auto", "mixture", "log-linear"}
+        "auto" takes what has the larger held-out likelihood; `report_` holds both.
+    validation_fraction : float
+        Share of the rows that `fit` holds out where it is not given `validation`, in (0, 1);
+        never more than `max_entries` rows.
+    max_entries : int
+        Most held-out entries that the weights are fitted to, drawn at random.
+    random_state : None, int, RandomState or Generator
+        Random seed of the hold-out, of the drawn entries and of the models.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    models_ : dict
+        The fitted models.
+    how_ : str
+        "mixture" or "log-linear".
+    weights_ : dict
+        Weight of each model.
+    report_ : dict
+        how; held_out_score: mean log share per unit of the held-out entries by each way of
+        blending that was tried and by each model alone; n_entries: how many there were;
+        fitted: names of the models that were fitted here.
+    family_ : Categorical
+        Since only the shares of the means mean anything.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> from efemb.baselines import Popularity
+    >>> trips = efemb.simulate("p-emb", n_rows=600, n_entities=12, n_components=2, seed=0)
+    >>> train, test = trips.data.split(test=0.3, seed=0)
+    >>> parts = {"vectors": efemb.PoissonEmbedding(2), "popularity": Popularity()}
+    >>> blend = Blend(parts, how="mixture").fit(train)
+    >>> sorted(blend.weights_), round(sum(blend.weights_.values()), 6)
+    (['popularity', 'vectors'], 1.0)
+    """
+
+    _allow_real = True  # whether fractions are welcome is each model's to say
+    models_: dict[str, Any]
+    how_: str
+    weights_: dict[str, float]
+    report_: dict[str, Any]
+    pool_: Pool
+
+    def __init__(
+        self,
+        models: Mapping[str, Any],
+        *,
+        how: str = AUTO,
+        validation_fraction: float = 0.1,
+        max_entries: int = 2000,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.models = models
+        self.how = how
+        self.validation_fraction = validation_fraction
+        self.max_entries = max_entries
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any = None, y: Any = None, *, validation: Any = None) -> Self:
+        """Fit the models that are not fitted yet, then the weights.
+
+        Parameters
+        ----------
+        X : like in the models, optional
+            Training data of the models that are not fitted yet; may be left out where all are.
+        y : ignored
+        validation : like X, optional
+            Other rows, or entries of the rows of X that X lacks: the weights are fitted to them,
+            and models that stop early are stopped by them. By default some rows of X are held out
+            from every model (`validation_fraction`), and no model is fitted again with them. Data
+            that no fitted model has seen must be passed where any model is fitted already.
+
+        Returns
+        -------
+        self
+        """
+        before = dict(self.__dict__)
+        try:
+            self._check()
+            self._learn(X, validation)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _check(self) -> None:
+        check_models(self.models)
+        if self.how not in (AUTO, *POOLS):
+            raise ParameterError(
+                f"how={self.how!r} is unknown; {suggest(self.how, [AUTO, *POOLS])}"
+            )
+        share = self.validation_fraction
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
+            raise InputTypeError(f"validation_fraction must be a number, got {share!r}")
+        if not 0 < share < 1:
+            raise ParameterError(f"validation_fraction must lie between 0 and 1, got {share!r}")
+        checked_number(self.max_entries, "max_entries")
+
+    def _learn(self, X: Any, validation: Any) -> None:
+        self.family_ = self._family()
+        # Apart, so that neither rows nor entries depend on the number of models.
+        for_rows, for_models, for_entries = generator(self.random_state).spawn(3)
+        fresh = [name for name, model in self.models.items() if not is_fitted(model)]
+        train, held = self._training_and_held_out(X, validation, fresh, for_rows)
+        models = fit_models(self.models, train, held, for_models)
+        if self.vocabulary_ is None:
+            named = (vocabulary_of(model) for model in models.values())
+            self.vocabulary_ = next((labels for labels in named if labels is not None), None)
+        for name, model in models.items():
+            check_fitted(name, model, held, self.vocabulary_)
+        self.models_ = models
+        contexts = None if train is None else self._labeled(train)
+        size = int(self.max_entries)
+        sample = sample_of(models, contexts, self._labeled(held), size, for_entries)
+        self._choose(sample, fresh)
+
+    def _training_and_held_out(
+        self, X: Any, validation: Any, fresh: list[str], rng: np.random.Generator
+    ) -> tuple[Dataset | None, Dataset]:
+        """The data of the models (None without X) and those of the weights."""
+        if validation is None and len(fresh) < len(self.models):
+            name = next(name for name in self.models if name not in fresh)
+            raise ParameterError(
+                f"{name!r} is fitted already: pass validation=, data that it was not fitted to, "
+                "or only models that are not fitted yet"
+            )
+        if X is None and fresh:
+            raise ParameterError(f"{fresh[0]!r} is not fitted: pass the data to fit it to as X")
+        if X is None:
+            held = self._read(validation, reset=True)
+            return None, held
+        data = self._read(X, reset=True)
+        check_shape(data)
+        if validation is None:
+            return self._held_out_rows(data, rng)
+        held = self._read(validation, reset=False)
+        _refuse_overlap(data, held)
+        return data, held
+
+    def _held_out_rows(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset]:
+        """Rows at random, at most one per entry that the weights are fitted to."""
+        most = max(1, int(float(self.validation_fraction) * data.n_rows))
+        held = np.zeros(data.n_rows, dtype=bool)
+        held[rng.permutation(data.n_rows)[: min(most, int(self.max_entries))]] = True
+        return data.take_rows(~held), data.take_rows(held)
+
+    def _choose(self, sample: Sample, fresh: list[str]) -> None:
+        """Fit the weights, both ways if need be, and keep the better one."""
+        tried = [self.how] if self.how in POOLS else list(POOLS)
+        pools = {name: POOLS[name].fit(sample) for name in tried}
+        scores = {name: pool.score(sample) for name, pool in pools.items()}
+        self.how_ = max(tried, key=lambda name: scores[name])
+        self._keep(pools[self.how_])
+        alone = sample.mean(sample.own())
+        self.report_ = {
+            "how": self.how_,
+            "held_out_score": {**scores, **dict(zip(self.models_, alone.tolist(), strict=True))},
+            "n_entries": len(sample.entities),
+            "fitted": fresh,
+        }
+
+    def _keep(self, pool: Pool) -> None:
+        self.pool_ = pool
+        self.weights_ = dict(zip(self.models_, pool.weights.tolist(), strict=True))
+
+    def _labeled(self, data: Dataset) -> Dataset:
+        """The data with the labels of the blend, by which models find their own order."""
+        if data.entities is not None or self.vocabulary_ is None:
+            return data
+        return data._replace(data.values, entities=self.vocabulary_)
+
+    def _log_mean_blocks(
+        self, data: Dataset, rows: Ints, entities: Ints
+    ) -> Iterator[tuple[slice, Floats]]:
+        for cells, logs in share_blocks(self.models_, self._labeled(data), rows, entities):
+            yield cells, self.pool_.combine(logs)
+
+    def conditional(self, X: Any) -> Floats:
+        """Share of every cell given the other entries of its row, (T, N); rows sum to 1."""
+        data = self._known(X)
+        matrix = sparse(data)
+        log_share = np.empty(data.shape)
+        rows, absent = absent_cells(matrix)
+        for cells, logs in self._log_mean_blocks(data, rows, absent):
+            log_share[rows[cells]] = logs
+        rows, entities = stored_cells(matrix)
+        for cells, logs in self._log_mean_blocks(data, rows, entities):
+            own = entities[cells]
+            log_share[rows[cells], own] = logs[np.arange(len(own)), own]
+        return np.asarray(np.exp(log_share - log_sums(log_share)[:, None]))
+
+    def _family(self) -> Family:
+        return Categorical()
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        raise NotImplementedError  # `fit` is overridden: it does not always have data
+
+
+def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
+    """A cell of each row in which nothing is stored: asked for it, a model sees the whole row.
+
+    Rows in which everything is stored have none.
+    """
+    row, entity = stored_cells(matrix)
+    # Entities are ascending in a row: those before the first gap are at the place of their code.
+    at_code = entity == np.arange(len(row)) - matrix.indptr[row]
+    first = np.bincount(row, at_code, matrix.shape[0]).astype(np.int64)
+    rows = np.flatnonzero(first < matrix.shape[1])
+    return rows, first[rows]
+
+
+def _refuse_overlap(train: Dataset, held: Dataset) -> None:
+    """Held-out data that models are fitted to would reward what fits them too well."""
+    if Holdout.of(train, held, missing=False).others is None:
+        return
+    if train.row_labels is not None and held.row_labels is not None:
+        known = set(train.row_labels.tolist())
+        shared = [label for label in held.row_labels.tolist() if label in known]
+        if shared:
+            raise DataError(
+                f"validation and X share {len(shared):,} rows, the first is {shorten(shared[0])}: "
+                "take them out of X, or pass entries that X lacks"
+            )
+    if train.shape == held.shape:
+        own = sparse(held)
+        if own.nnz == sparse(train).multiply(own != 0).nnz:
+            raise DataError(
+                "every entry of validation is in X: pass rows or entries that the models are not "
+                "fitted to (Dataset.split makes them)"
+            )

@@ -1,0 +1,176 @@
+"""Members: the models of a blend, each with its own order of the entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from efemb.baselines.cells import Holdout, sparse, stored_cells
+from efemb.blend.pools import Sample
+from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.evaluation.models import Judged, family_of, vocabulary_of
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+CACHED_NUMBERS = 1 << 26  # float32: log shares of held-out entries are kept up to 256 MB
+
+
+def is_fitted(model: Any) -> bool:
+    """Whether a model can predict: it was fitted, or cannot be (a `FittedEmbedding`)."""
+    if not hasattr(model, "fit"):
+        return True
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(model))
+
+
+def check_models(models: Any) -> None:
+    """Refuse what is not a mapping of names to models with log_means."""
+    if not isinstance(models, Mapping) or not all(isinstance(name, str) for name in models):
+        raise InputTypeError(f"models must be a mapping of names to models, got {models!r:.80}")
+    if not models:
+        raise ParameterError("models is empty: a blend needs at least one model")
+    for name, model in models.items():
+        if isinstance(model, type) or not hasattr(model, "log_means"):
+            raise InputTypeError(
+                f"{name!r} has no log_means, which a blend needs: pass an embedding of rows, a "
+                f"baseline or another model of counts, not {model!r:.80}"
+            )
+
+
+def check_fitted(name: str, model: Any, data: Dataset, entities: Vocabulary | None) -> None:
+    """Refuse real-valued models, and models of other entities."""
+    if not family_of(model).normalized_score:
+        raise ParameterError(
+            f"{name!r} is a model of real numbers ({family_of(model).name()}), which have no "
+            "shares to blend: blend models of counts or binary data"
+        )
+    own = vocabulary_of(model)
+    size = len(own) if own is not None else getattr(model, "n_features_in_", None)
+    if size is None:
+        size = getattr(model, "n_entities", data.n_entities)
+    if size != data.n_entities:
+        raise DataError(
+            f"{name!r} is a model of {size:,} entities, the data have {data.n_entities:,}: blend "
+            "models that were fitted to the same entities"
+        )
+    if own is None or entities is None:
+        return
+    strange = [label for label in own if label not in entities]
+    if strange:
+        raise DataError(
+            f"{name!r} knows {shorten(strange[0])} and {len(strange) - 1:,} other entities that "
+            "the blend does not: blend models that were fitted to the same entities"
+        )
+
+
+def fit_models(
+    models: Mapping[str, Any],
+    train: Dataset | None,
+    held: Dataset,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Clones of the unfitted models, fitted to `train`; fitted ones as they are.
+
+    Every model takes one seed from the generator, whether it needs it or not, so that its bits do
+    not depend on the others.
+    """
+    fitted = {}
+    for name, model in models.items():
+        seed = int(rng.integers(1 << 31))
+        if is_fitted(model):
+            fitted[name] = model
+            continue
+        fresh = clone(model)
+        if "random_state" in fresh.get_params() and fresh.random_state is None:
+            fresh.set_params(random_state=seed)
+        fitted[name] = fresh.fit(train, validation=held)
+    return fitted
+
+
+def log_shares(models: Mapping[str, Any], data: Dataset, rows: Ints, entities: Ints) -> Floats:
+    """log of what each model gives each entity of all it gives, (cells, P, N).
+
+    A row of which a model says nothing at all (every mean is 0) has equal shares.
+    """
+    logs = np.empty((len(rows), len(models), data.n_entities))
+    for i, (name, model) in enumerate(models.items()):
+        judged = Judged.of(model, data)
+        code = judged.codes(np.arange(data.n_entities))
+        for cells, means in model.log_means(judged.data, rows, judged.codes(entities)):
+            logs[cells, i] = means[:, code]
+        logs[:, i] -= _log_totals(name, logs[:, i])
+    return logs
+
+
+def _log_totals(name: str, log_means: Floats) -> Floats:
+    """log of the sum of each row's means; rows without any become zeros, in place."""
+    top = log_means.max(axis=1, keepdims=True)
+    if np.isnan(top).any() or (top == np.inf).any():
+        raise DataError(
+            f"the means of {name!r} are not finite (NaN or infinity): has its fit diverged?"
+        )
+    silent = top[:, 0] == -np.inf
+    log_means[silent], top[silent] = 0.0, 0.0
+    return np.asarray(top + np.log(np.exp(log_means - top).sum(axis=1, keepdims=True)))
+
+
+def share_blocks(
+    models: Mapping[str, Any], data: Dataset, rows: Ints, entities: Ints
+) -> Iterator[tuple[slice, Floats]]:
+    """(slice of the asked cells, log shares (cells, P, N)), a bounded number at a time."""
+    size = max(16, CHUNK_NUMBERS // (len(models) * data.n_entities))
+    for start in range(0, len(rows), size):
+        cells = slice(start, min(start + size, len(rows)))
+        # Models read all rows that they are handed: hand them the rows of this block.
+        needed, place = np.unique(rows[cells], return_inverse=True)
+        yield cells, log_shares(models, data.take_rows(needed), place, entities[cells])
+
+
+def sample_of(
+    models: Mapping[str, Any],
+    train: Dataset | None,
+    held: Dataset,
+    max_entries: int,
+    rng: np.random.Generator,
+) -> Sample:
+    """At most `max_entries` held-out entries that have a context, and what the models say."""
+    data, rows, entities, units = _held_entries(train, held)
+    if not len(rows):
+        raise DataError(
+            "no held-out entry has a context: validation needs rows of two or more entities, or "
+            "entries of rows that hold other entities"
+        )
+    if len(rows) > max_entries:
+        chosen = np.sort(rng.permutation(len(rows))[:max_entries])
+        rows, entities, units = rows[chosen], entities[chosen], units[chosen]
+
+    def blocks() -> Iterator[tuple[slice, Floats]]:
+        for cells, logs in share_blocks(models, data, rows, entities):
+            yield cells, logs.astype(np.float32)
+
+    if len(rows) * len(models) * data.n_entities > CACHED_NUMBERS:
+        return Sample(entities, units, blocks)
+    cached = list(blocks())
+    return Sample(entities, units, lambda: iter(cached))
+
+
+def _held_entries(train: Dataset | None, held: Dataset) -> tuple[Dataset, Ints, Ints, Floats]:
+    """Rows that give the contexts, and the entries that are not alone there."""
+    if train is not None:
+        missing = Holdout.of(train, held, missing=False)
+        if missing.others is None:
+            sizes = np.diff(sparse(train).indptr)
+            known = sizes[missing.rows] > 0
+            cells = (missing.rows[known], missing.entities[known], missing.x[known])
+            return train, *cells
+    matrix = sparse(held)
+    rows, entities = stored_cells(matrix)
+    known = np.diff(matrix.indptr)[rows] >= 2
+    units = matrix.data.astype(np.float64)
+    return held, rows[known], entities[known].astype(np.int64), units[known]
