@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import efemb
 from efemb.baselines import (
+    EASE,
     HPF,
     ExponentialFamilyPCA,
     FactorAnalysis,
@@ -25,6 +26,7 @@ from efemb.baselines import (
     ef_pca,
     hpf,
     item2vec,
+    item_item,
     weighted_mf,
 )
 from efemb.baselines.base import CountModel, Model
@@ -46,6 +48,8 @@ COUNTS: dict[str, Any] = {
     "positive Poisson PCA": ExponentialFamilyPCA(2, positive=True, random_state=0),
     "weighted": WeightedMF(2, random_state=0),
     "item2vec": ItemSkipGram(2, random_state=0, max_iter=2),
+    "EASE": EASE(2.0),
+    "EDLAE": EASE(2.0, dropout=0.2, backoff="popularity"),
 }
 REALS: dict[str, Any] = {
     "popularity": Popularity(),
@@ -106,7 +110,7 @@ def test_dense_data_become_sparse_once_for_all_blocks(
         calls.append(data)
         return cells.sparse(data)
 
-    for module in (base, ef_pca, hpf, item2vec, weighted_mf):
+    for module in (base, ef_pca, hpf, item2vec, item_item, weighted_mf):
         monkeypatch.setattr(module, "sparse", counted, raising=False)
     monkeypatch.setattr(base, "CHUNK_NUMBERS", 1)  # the smallest blocks: 64 cells
     assert X.size > 2 * 64

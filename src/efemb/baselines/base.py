@@ -57,6 +57,7 @@ class Baseline(BaseEstimator, ABC):
 
     A member gives `_fit`, and for counts `_factors` (the recovered factors of some cells),
     `_columns` (beta and an offset) and `_log_mean` (log E[x] from u); for real data `_moments`.
+    A member without factors overrides `_log_mean_blocks` and `_own_log_means` instead.
     """
 
     verbose: int
@@ -122,16 +123,7 @@ class Baseline(BaseEstimator, ABC):
         data = self._known(X)
         if not self.family_.normalized_score:
             return self._moments(data)[0]
-        beta, offset = self._columns()
-        rows, entities = (ids.ravel() for ids in np.indices(data.shape))
-        found = np.empty(rows.size)
-        with progress_bar("predicting cells", rows.size, bool(self.verbose)) as advance:
-            for part, theta in self._factor_blocks(data, rows, entities):
-                own = entities[part]
-                u = np.einsum("ik,ik->i", theta, beta[own]) + offset[own]
-                found[part] = self._log_mean(u)
-                advance(len(own))
-        means = found.reshape(data.shape)
+        means = self._own_log_means(data)
         if isinstance(self.family_, Categorical):
             means -= log_sums(means)[:, None]
         return np.exp(means)
@@ -223,10 +215,21 @@ class Baseline(BaseEstimator, ABC):
         self, data: Dataset, rows: Ints, entities: Ints
     ) -> Iterator[tuple[slice, Floats]]:
         X = sparse(data).astype(np.float64, copy=False)
-        size = max(64, CHUNK_NUMBERS // self._numbers_of_a_cell(data.n_entities))
-        for start in range(0, len(rows), size):
-            part = slice(start, min(start + size, len(rows)))
+        for part in cell_blocks(len(rows), self._numbers_of_a_cell(data.n_entities)):
             yield part, self._factors(X, rows[part], entities[part])
+
+    def _own_log_means(self, data: Dataset) -> Floats:
+        """log E[x_tn] of every cell given the other entries of its row, (T, N)."""
+        beta, offset = self._columns()
+        rows, entities = (ids.ravel() for ids in np.indices(data.shape))
+        log_means = np.empty(rows.size)
+        with progress_bar("predicting cells", rows.size, bool(self.verbose)) as advance:
+            for block, theta in self._factor_blocks(data, rows, entities):
+                own = entities[block]
+                u = np.einsum("ik,ik->i", theta, beta[own]) + offset[own]
+                log_means[block] = self._log_mean(u)
+                advance(len(own))
+        return log_means.reshape(data.shape)
 
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints
@@ -258,9 +261,8 @@ class Baseline(BaseEstimator, ABC):
     def _entry_score(self, theta: Floats, entities: Ints, x: Floats) -> float:
         """Sum x log p / sum x over entries, given the factor of each one's row."""
         beta, offset = self._columns()
-        total, size = 0.0, max(64, CHUNK_NUMBERS // len(beta))
-        for start in range(0, len(x), size):
-            part = slice(start, start + size)
+        total = 0.0
+        for part in cell_blocks(len(x), len(beta)):
             means = self._log_mean(theta[part] @ beta.T + offset)
             total += float(x[part] @ log_shares(means, entities[part]))
         return total / float(x.sum())
@@ -277,3 +279,10 @@ class Baseline(BaseEstimator, ABC):
         tags.input_tags.allow_nan = family.missing
         tags.input_tags.positive_only = family.support.low == 0
         return tags
+
+
+def cell_blocks(n_cells: int, numbers_per_cell: int) -> Iterator[slice]:
+    """Slices of at least 64 cells that need about CHUNK_NUMBERS numbers each."""
+    size = max(64, CHUNK_NUMBERS // numbers_per_cell)
+    for start in range(0, n_cells, size):
+        yield slice(start, min(start + size, n_cells))

@@ -56,15 +56,15 @@ def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype:
     if free is not None and need > free:
         raise MemoryEstimateError(
             f"fitting {space.n_entities:,} entities with {space.k} components by solver "
-            f"{solver!r} needs about {_in_words(need)}, {_in_words(free)} are free; use fewer "
+            f"{solver!r} needs about {in_words(need)}, {in_words(free)} are free; use fewer "
             "components, a smaller context, dtype='float32' or solver='generic'"
         )
 
 
-def _in_words(n_bytes: int) -> str:
+def in_words(n_bytes: int) -> str:
     """A figure with a unit that fits.
 
-    >>> _in_words(32_000_000)
+    >>> in_words(32_000_000)
     '32.0 MB'
     """
     for unit, size in (("GB", 1e9), ("MB", 1e6)):

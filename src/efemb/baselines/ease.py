@@ -1,0 +1,126 @@
+"""EASE: ridge regression of every item on all others, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from efemb.baselines.item_item import ItemItem
+from efemb.engine.memory import available_memory, in_words
+from efemb.errors import InputTypeError, MemoryEstimateError, ParameterError
+from efemb.ingredient import positive_number
+from efemb.types import Floats
+
+BYTES_PER_PAIR = 24  # Gram matrix (sparse at first), its inverse and the weights
+TILE = 1024
+
+
+@dataclass(eq=False, repr=False)
+class EASE(ItemItem):
+    r"""Item-item ridge regression without self-weights (Steck 2019), and its dropout form.
+
+    With X the 0/1 matrix of rows and items, B minimizes
+    ``|X - X B|^2 + sum over m, n of ridge_m B_mn^2`` subject to ``B_nn = 0``:
+
+    .. math:: P = (X'X + \\operatorname{diag}(ridge))^{-1}, \\qquad B_{mn} = -P_{mn} / P_{nn}
+
+    with ``ridge_m = penalty + dropout / (1 - dropout) (X'X)_mm``; `dropout` > 0 is EDLAE
+    (Steck 2020), the expected loss when items are dropped from the rows at random. Each column of
+    B is a Gaussian embedding with alpha = identity and no intercept, solved exactly.
+
+    The score of item n is ``sum over the row's other items m of B_mn``; its share is in
+    proportion to ``max(score_n, 0)^power + weight * backoff_n``. Power and weight maximize the mean
+    log-likelihood of held-out entries, so that scores become probabilities.
+
+    Parameters
+    ----------
+    penalty : float
+        lambda > 0: the number of imaginary rows that say that no item predicts any other.
+    dropout : float
+        Probability, in [0, 1), with which an item is missing from the rows that predict.
+    backoff : {"uniform", "popularity"}
+        What every item gets in addition: the same, or in proportion to the number of rows that
+        hold it. "uniform" ranks exactly as the scores do, items with scores <= 0 being tied;
+        "popularity" gains likelihood on baskets and loses a little in the ranking.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    weights_ : array (N, N) of float32
+        B; ``weights_[m, n]`` is the weight of item m for item n.
+    power_, backoff_weight_ : float
+    family_ : Categorical
+        Only the shares of the means are meaningful.
+
+    Notes
+    -----
+    Counts are used as 0/1, so that a single large count cannot dominate. Other rows passed as
+    `validation` calibrate. Without them one row in ten is set aside to calibrate, and B is then
+    fitted again to all rows, which doubles the time; held-out entries of training rows are zeros.
+    Needs N^2 numbers and O(N^3) time: `ItemKNN` and `RP3beta` are for more items than that.
+
+    References
+    ----------
+    H. Steck. Embarrassingly shallow autoencoders for sparse data. WWW, 2019.
+    H. Steck. Autoencoders that don't overfit towards the identity. NeurIPS, 2020.
+
+    Examples
+    --------
+    >>> X = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]
+    >>> model = EASE(penalty=1.0).fit(X)
+    >>> print(model.weights_.round(2))
+    [[0.   0.73 0.14]
+     [0.73 0.   0.14]
+     [0.09 0.09 0.  ]]
+    """
+
+    penalty: float = 100.0
+    _: KW_ONLY
+    dropout: float = 0.0
+
+    def _check(self) -> None:
+        super()._check()
+        owner: Any = self
+        positive_number(owner, "penalty")
+        if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float | np.number):
+            raise InputTypeError(f"dropout must be a number, got {self.dropout!r}")
+        if not 0.0 <= self.dropout < 1.0:
+            raise ParameterError(f"dropout must lie in [0, 1), got {self.dropout}")
+
+    def _learn(self, present: Any) -> None:
+        _check_memory(present.shape[1])
+        gram = (present.T @ present).toarray()
+        occurrences, dropout = gram.diagonal().copy(), float(self.dropout)
+        gram.flat[:: len(gram) + 1] += self.penalty + dropout / (1.0 - dropout) * occurrences
+        self.weights_ = _regressions(gram)
+
+
+def _regressions(gram: Floats) -> Floats:
+    """B_mn = -P_mn / P_nn, B_nn = 0, P the inverse of a positive definite matrix (overwritten)."""
+    from scipy.linalg import lapack
+
+    # The transpose, which is the same matrix, has the memory layout that LAPACK overwrites.
+    factor, _ = lapack.dpotrf(gram.T, lower=0, overwrite_a=1)
+    inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    inverse = inverse.T  # rows by columns again; the lower triangle holds the inverse
+    for start in range(0, len(inverse), TILE):
+        rows = slice(start, start + TILE)
+        inverse[:start, rows] = inverse[rows, :start].T
+        tile = inverse[rows, rows]
+        tile[...] = np.tril(tile) + np.tril(tile, -1).T
+    weights = np.empty(inverse.shape, dtype=np.float32)
+    np.multiply(inverse, -1.0 / inverse.diagonal(), out=weights, casting="same_kind")
+    np.fill_diagonal(weights, 0.0)
+    return weights
+
+
+def _check_memory(n_items: int) -> None:
+    need, free = BYTES_PER_PAIR * n_items**2, available_memory()
+    if free is not None and need > free:
+        raise MemoryEstimateError(
+            f"EASE of {n_items:,} items needs about {in_words(need)}, {in_words(free)} are free; "
+            "leave out rare items, or use ItemKNN or RP3beta, whose weights are sparse"
+        )

@@ -1,0 +1,133 @@
+"""Item-item models: the score of an item is a sum of weights of the row's other items."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.baselines.base import Baseline, cell_blocks
+from efemb.baselines.calibration import Calibration
+from efemb.baselines.cells import Holdout, sparse, stored_cells
+from efemb.data.readers.progress import progress_bar
+from efemb.errors import ParameterError, suggest
+from efemb.families import Categorical, Family
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+BACKOFFS = ("uniform", "popularity")
+HELD_OUT = 10  # without validation, one row in ten calibrates
+
+
+@dataclass(eq=False, repr=False)
+class ItemItem(Baseline):
+    """score_n = sum of B_mn over the items m of the row, B_nn = 0; a member gives `_learn`.
+
+    Amounts do not matter: an item is in a row or not, so that no single count dominates.
+    """
+
+    _: KW_ONLY
+    backoff: str = "uniform"
+    verbose: int = 0
+
+    weights_: Any = field(init=False)
+    power_: float = field(init=False)
+    backoff_weight_: float = field(init=False)
+    _calibration: Calibration = field(init=False)
+
+    @abstractmethod
+    def _learn(self, present: Any) -> None:
+        """Set weights_: B, (N, N), an array or csr_array with zeros on the diagonal.
+
+        present : csr_array (T, N), 1 where an item is in a row
+        """
+
+    def _scores(self, bags: Any) -> Floats:
+        """Scores of all items given bags of items, (bags, N); bags : csr_array of ones."""
+        scores = bags.astype(self.weights_.dtype) @ self.weights_
+        return np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
+
+    def _family(self) -> Family:
+        return Categorical()
+
+    def _check(self) -> None:
+        if self.backoff not in BACKOFFS:
+            raise ParameterError(
+                f"backoff={self.backoff!r} is unknown; {suggest(self.backoff, BACKOFFS)}"
+            )
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        present = _presence(data)
+        others = Holdout.of(data, validation, missing=False).others
+        with progress_bar(f"fitting {type(self).__name__}", 2, bool(self.verbose)) as advance:
+            if others is None:
+                # Rows that the weights were learned from are predicted too well to calibrate on,
+                # and so are held-out entries of such rows: they were zeros to the weights.
+                companions = np.flatnonzero(np.diff(present.indptr) >= 2)
+                apart = companions[HELD_OUT // 2 :: HELD_OUT]
+                self._learn(present[np.setdiff1d(np.arange(data.n_rows), apart)])
+                self._calibrate(present, present[apart])
+                advance(1)
+                self._learn(present)
+            else:
+                self._learn(present)
+                advance(1)
+                self._calibrate(present, _presence(others))
+            advance(1)
+
+    def _calibrate(self, present: Any, others: Any) -> None:
+        """Fit the calibration to (evenly spread) entries of other rows than those learned from."""
+        backoff = self._backoff_shares(present)
+        rows, entities = stored_cells(others)
+        company = np.flatnonzero(np.diff(others.indptr)[rows] >= 2)
+        calibration = Calibration(backoff)
+        if len(company):
+            size = min(len(company), max(64, CHUNK_NUMBERS // present.shape[1]))
+            cells = company[np.linspace(0, len(company) - 1, size).astype(np.int64)]
+            scores = self._scores(_bags_without(others, rows[cells], entities[cells]))
+            calibration = Calibration.fit(backoff, scores, entities[cells])
+        self.power_, self.backoff_weight_ = calibration.power, calibration.weight
+        self._calibration = calibration
+
+    def _backoff_shares(self, present: Any) -> Floats:
+        """Share of each item in all lines; what never occurs counts as half a line."""
+        if self.backoff == "uniform":
+            return np.full(present.shape[1], 1.0 / present.shape[1])
+        lines = np.maximum(np.asarray(present.sum(axis=0)).ravel(), 0.5)
+        return np.asarray(lines / lines.sum())
+
+    def _log_mean_blocks(
+        self, data: Dataset, rows: Ints, entities: Ints
+    ) -> Iterator[tuple[slice, Floats]]:
+        present = _presence(data)
+        for block in cell_blocks(len(rows), data.n_entities):
+            bags = _bags_without(present, rows[block], entities[block])
+            yield block, self._calibration.log_means(self._scores(bags))
+
+    def _own_log_means(self, data: Dataset) -> Floats:
+        """Of whole rows: an item has no weight for itself, so that it need not be left out."""
+        present, log_means = _presence(data), np.empty(data.shape)
+        with progress_bar("predicting rows", data.n_rows, bool(self.verbose)) as advance:
+            for block in cell_blocks(data.n_rows, data.n_entities):
+                log_means[block] = self._calibration.log_means(self._scores(present[block]))
+                advance(block.stop - block.start)
+        return log_means
+
+
+def _presence(data: Dataset) -> Any:
+    """csr_array (T, N) of float64, 1 where an item is in a row."""
+    return (sparse(data) != 0).astype(np.float64)
+
+
+def _bags_without(present: Any, rows: Ints, entities: Ints) -> Any:
+    """The row of each cell without the cell's entity, csr_array (cells, N)."""
+    bags = present[rows]
+    cell = np.repeat(np.arange(len(rows)), np.diff(bags.indptr))
+    bags.data[bags.indices == entities[cell]] = 0.0
+    return bags

@@ -1,0 +1,131 @@
+"""PersonalPopularity: what a household bought before, and popularity for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.baselines.base import Baseline, cell_blocks
+from efemb.baselines.cells import sparse
+from efemb.errors import DataError, ParameterError, suggest
+from efemb.families import Categorical, Family
+from efemb.ingredient import positive_number
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+# Where a Dataset holds the columns of its rows.
+ROW_COLUMNS = {"user": "users"}
+
+
+@dataclass(eq=False, repr=False)
+class PersonalPopularity(Baseline):
+    """Shares of what the same user bought in the training rows, shrunk to popularity.
+
+    ``p(n | user h) = (units of n in the rows of h + kappa * popularity_n) / (units of h + kappa)``
+
+    where popularity_n is the share of n in all units. The rest of the row does not matter. Users
+    without training rows get popularity.
+
+    Parameters
+    ----------
+    column : {"user"}
+        The column of the rows that names their owner: ``Dataset(users=)``, or
+        ``read_baskets(user=)``.
+    kappa : float
+        > 0: the number of units that popularity is worth.
+    verbose : int
+        Show progress bars.
+
+    Attributes
+    ----------
+    popularity_ : array (N,)
+        Of training; an entity that never occurs counts as half a unit.
+    units_ : csr_array (users, N)
+        Units of each entity in the training rows of each user.
+    users_ : dict
+        Row of `units_` of each known user.
+    family_ : Categorical
+        Only the shares of the means are meaningful.
+
+    Notes
+    -----
+    The counts include every training row. Score rows that were not fitted; a training row is
+    predicted from itself.
+
+    Examples
+    --------
+    >>> from efemb import Dataset
+    >>> train = Dataset([[3, 0, 1], [0, 4, 0]], users=["ann", "bob"])
+    >>> model = PersonalPopularity(kappa=4).fit(train)
+    >>> trips = Dataset([[1, 1, 0], [1, 1, 0]], users=["ann", "eve"])
+    >>> model.conditional(trips).round(3).tolist()
+    [[0.562, 0.25, 0.188], [0.375, 0.5, 0.125]]
+    """
+
+    column: str = "user"
+    _: KW_ONLY
+    kappa: float = 1000.0
+    verbose: int = 0
+
+    popularity_: Floats = field(init=False)
+    units_: Any = field(init=False)
+    users_: dict[Any, int] = field(init=False)
+
+    def _family(self) -> Family:
+        return Categorical()
+
+    def _check(self) -> None:
+        owner: Any = self
+        positive_number(owner, "kappa")
+        if self.column not in ROW_COLUMNS:
+            hint = suggest(self.column, ROW_COLUMNS)
+            raise ParameterError(f"column={self.column!r} is unknown; {hint}")
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        from scipy.sparse import csr_array
+
+        owners = self._owners(data)
+        self.users_ = {user: place for place, user in enumerate(dict.fromkeys(owners))}
+        place = np.array([self.users_[user] for user in owners])
+        rows = np.arange(data.n_rows)
+        shape = (len(self.users_), data.n_rows)
+        X = sparse(data).astype(np.float64)
+        self.units_ = csr_array((np.ones(data.n_rows), (place, rows)), shape=shape) @ X
+        total = np.maximum(np.asarray(X.sum(axis=0)).ravel(), 0.5)
+        self.popularity_ = total / total.sum()
+
+    def _owners(self, data: Dataset) -> list[Any]:
+        """The user of each row."""
+        owners = getattr(data, ROW_COLUMNS[self.column])
+        if owners is None:
+            raise DataError(
+                f"PersonalPopularity(column={self.column!r}) needs the {self.column} of every row, "
+                "which the data lack: pass Dataset(values, users=...), or read the table with "
+                "read_baskets(..., user='name of the column')"
+            )
+        return list(owners.tolist())
+
+    def _log_mean_blocks(
+        self, data: Dataset, rows: Ints, entities: Ints
+    ) -> Iterator[tuple[slice, Floats]]:
+        owners = self._owners(data)
+        place = np.array([self.users_.get(user, -1) for user in owners])[rows]
+        for block in cell_blocks(len(rows), data.n_entities):
+            yield block, self._log_shares(place[block])
+
+    def _own_log_means(self, data: Dataset) -> Floats:
+        place = [self.users_.get(user, -1) for user in self._owners(data)]
+        return self._log_shares(np.array(place))
+
+    def _log_shares(self, place: Ints) -> Floats:
+        """log p of all entities for users by their row of `units_`, -1 being an unknown user."""
+        units, known = np.zeros((len(place), len(self.popularity_))), place >= 0
+        units[known] = self.units_[place[known]].toarray()
+        kappa = float(self.kappa)
+        totals = units.sum(axis=1, keepdims=True)
+        return np.asarray(np.log((units + kappa * self.popularity_) / (totals + kappa)))
