@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from efemb.data.vocabulary import Vocabulary
     from efemb.labelled import LabelledVectors
 
+_READERS = {"efemb baseline": "efemb.baselines.contents", "efemb blend": "efemb.blend.folder"}
+
 
 @dataclass(frozen=True, repr=False)
 class FittedEmbedding(Queries):
@@ -166,8 +168,17 @@ class FittedEmbedding(Queries):
         save(self, path)
 
 
-def load(path: Any) -> FittedEmbedding:
-    """Read a model that `save` wrote."""
-    from efemb.storage import read
+def load(path: Any) -> Any:
+    """Read what `save` wrote.
 
-    return read(path)
+    Returns
+    -------
+    FittedEmbedding, baseline or Blend
+        What the folder says it holds. Anything that changed since it was written is an error.
+    """
+    from importlib import import_module
+
+    from efemb.sealed import format_of
+
+    # By name: these are layers above, which a model of vectors does without.
+    return import_module(_READERS.get(format_of(path) or "", "efemb.storage")).read(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from efemb.combine import Combine
 from efemb.contexts import Context, ContextSum
 from efemb.contexts.kept import Kept
 from efemb.data.validation import is_sparse
+from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.families import Family
 from efemb.ingredient import Ingredient
@@ -58,21 +59,36 @@ def encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(value)}
-    if isinstance(value, Ingredient):
-        return _encode_ingredient(value, arrays, place)
-    if isinstance(value, np.ndarray):
-        return _encode_array(value, arrays, place)
+    for kind, encode_kind in _ENCODERS.items():
+        if isinstance(value, kind):
+            return encode_kind(value, arrays, place)
     if is_sparse(value):
         return _encode_sparse(value, arrays, place)
-    if isinstance(value, list | tuple):
-        found = [encode(one, arrays, f"{place}.{i}") for i, one in enumerate(value)]
-        return found if isinstance(value, list) else {"$tuple": found}
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: encode(one, arrays, f"{place}.{key}") for key, one in value.items()}
     raise ParameterError(
         f"{place} holds {value!r:.80}, which a file cannot hold: use numbers, text, lists, arrays "
         "or ingredients"
     )
+
+
+def _encode_list(value: list[Any], arrays: dict[str, Any], place: str) -> list[Any]:
+    return [encode(one, arrays, f"{place}.{i}") for i, one in enumerate(value)]
+
+
+def _encode_tuple(value: tuple[Any, ...], arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    return {"$tuple": _encode_list(list(value), arrays, place)}
+
+
+def _encode_vocabulary(value: Vocabulary, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    return {
+        "$labels": encode(list(value.labels), arrays, f"{place}.labels"),
+        "counts": encode(value.counts, arrays, f"{place}.counts"),
+    }
+
+
+def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {key: encode(one, arrays, f"{place}.{key}") for key, one in value.items()}
+    return {"$pairs": _encode_list([list(pair) for pair in value.items()], arrays, place)}
 
 
 def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], place: str) -> dict[str, Any]:
@@ -104,6 +120,16 @@ def _encode_sparse(value: Any, arrays: dict[str, Any], place: str) -> dict[str, 
     return {"$sparse": [int(size) for size in rows.shape], **coded}
 
 
+_ENCODERS: dict[type, Callable[[Any, dict[str, Any], str], Any]] = {
+    Ingredient: _encode_ingredient,
+    np.ndarray: _encode_array,
+    list: _encode_list,
+    tuple: _encode_tuple,
+    Vocabulary: _encode_vocabulary,
+    Mapping: _encode_mapping,
+}
+
+
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     """Undo `encode`."""
     if isinstance(value, list):
@@ -111,19 +137,20 @@ def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
         return value if plain else [decode(one, arrays) for one in value]
     if not isinstance(value, dict):
         return value
-    if "$float" in value:
-        return float(value["$float"])
-    if "$tuple" in value:
-        return tuple(decode(value["$tuple"], arrays))
-    if "$array" in value:
-        if value["$array"] not in arrays:
-            raise DataError(f"the array {value['$array']!r} is missing")
-        return arrays[value["$array"]]
-    if "$sparse" in value:
-        return _decode_sparse(value, arrays)
-    if "$ingredient" in value:
-        return _decode_ingredient(value, arrays)
+    for mark, decode_marked in _DECODERS.items():
+        if mark in value:
+            return decode_marked(value, arrays)
     return {key: decode(one, arrays) for key, one in value.items()}
+
+
+def _decode_array(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    if value["$array"] not in arrays:
+        raise DataError(f"the array {value['$array']!r} is missing")
+    return arrays[value["$array"]]
+
+
+def _decode_vocabulary(value: dict[str, Any], arrays: Mapping[str, Any]) -> Vocabulary:
+    return Vocabulary(decode(value["$labels"], arrays), counts=decode(value["counts"], arrays))
 
 
 def _decode_sparse(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
@@ -145,3 +172,14 @@ def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingr
     if not set(options) <= set(known[name].option_names()):
         raise DataError(f"the model has options of {name} that are not known here: {options!r:.80}")
     return known[name](**options)
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, Any]], Any]] = {
+    "$float": lambda value, _: float(value["$float"]),
+    "$tuple": lambda value, arrays: tuple(decode(value["$tuple"], arrays)),
+    "$pairs": lambda value, arrays: dict(decode(value["$pairs"], arrays)),
+    "$array": _decode_array,
+    "$sparse": _decode_sparse,
+    "$labels": _decode_vocabulary,
+    "$ingredient": _decode_ingredient,
+}

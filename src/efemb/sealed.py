@@ -6,16 +6,17 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, EfembError, InputTypeError
 from efemb.files import expanded
 from efemb.placing import partial_folder, put_in_place, stepped_aside, sync_files
 
+T = TypeVar("T")
 MANIFEST = "manifest.json"
 LEFT_BY_SYSTEMS = {".DS_Store", "desktop.ini", "Thumbs.db"}  # of a look at a folder
 ATTEMPTS = 5  # to read a folder that is replaced again and again
@@ -149,6 +150,19 @@ class SealedKind:
                 raise DataError(f"{path} is being replaced again and again: {error}") from error
             raise
 
+    def load(self, path: str | os.PathLike[str], build: Callable[[Contents], T]) -> T:
+        """Read the folder and make an object of it; errors name the folder."""
+        contents = self.read(path)
+        try:
+            return build(contents)
+        except EfembError as error:
+            raise type(error)(f"{contents.folder}: {error}") from error
+        except Exception as error:
+            # The checksums hold, so the file was written like this: by other software.
+            raise DataError(
+                f"{contents.folder} does not hold a {self.noun} that can be read: {error}"
+            ) from error
+
     def _stamp(self, path: str | os.PathLike[str]) -> tuple[int, int] | None:
         """Another one for each folder that is put in place."""
         try:
@@ -227,6 +241,20 @@ class SealedKind:
         if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):
             raise _damaged(path)
         return content
+
+
+def format_of(path: Any) -> str | None:
+    """What the folder at `path` says it holds; None where reading it will say what is wrong."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        return None
+    folder = expanded(path)
+    if not folder.exists():
+        folder = stepped_aside(Path(os.path.realpath(folder)), MANIFEST) or folder
+    try:
+        body = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return body.get("format") if isinstance(body, dict) else None
 
 
 def _is_sealed(body: dict[str, Any], claimed: Any, content: bytes) -> bool:

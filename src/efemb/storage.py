@@ -13,7 +13,7 @@ from efemb.contexts.base import SCALES
 from efemb.contexts.entity_lists import Lists
 from efemb.data.vocabulary import Vocabulary
 from efemb.engine.space import ParameterSpace
-from efemb.errors import DataError, EfembError
+from efemb.errors import DataError
 from efemb.fitted import FittedEmbedding
 from efemb.manifest import decode, encode, register
 from efemb.parameters import Parameters
@@ -39,27 +39,17 @@ def save(fitted: FittedEmbedding, path: str | os.PathLike[str]) -> None:
     What `read` would refuse is refused here, while the older model is still there.
     """
     MODEL.replaceable(path)
-    _check_shapes(fitted)
-    body, arrays, labels = _contents(fitted)
-    MODEL.write(path, body, arrays, {} if labels is None else {LABELS: labels})
+    MODEL.write(path, *pack(fitted))
 
 
 def read(path: str | os.PathLike[str]) -> FittedEmbedding:
     """Read the folder that `save` wrote; anything that changed since then is an error."""
-    found = MODEL.read(path)
-    try:
-        return _fitted(found)
-    except EfembError as error:
-        raise type(error)(f"{found.folder}: {error}") from error
-    except Exception as error:
-        # The checksums hold, so the file was written like this: by other software.
-        raise DataError(
-            f"{found.folder} does not hold a model that can be read: {error}"
-        ) from error
+    return MODEL.load(path, unpack)
 
 
-def _contents(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """The manifest (still without checksums), the arrays, and the labels or None."""
+def pack(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The manifest (still without checksums), the arrays and the JSON files of a model."""
+    _check_shapes(fitted)
     _check_parameters(fitted.parameters)
     arrays: dict[str, Any] = {}
     parts = {one.name: getattr(fitted.spec, one.name) for one in fields(Spec)}
@@ -77,7 +67,8 @@ def _contents(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], 
     for name, value in named.items():
         if value is not None:
             encode(np.asarray(value), arrays, name)
-    return body, arrays, None if words is None else encode(list(words.labels), {}, "labels")
+    texts = {} if words is None else {LABELS: encode(list(words.labels), {}, "labels")}
+    return body, arrays, texts
 
 
 def _encode_lists(part: Lists, arrays: dict[str, Any], number: int) -> dict[str, Any]:
@@ -92,7 +83,8 @@ def _check_parameters(parameters: Parameters) -> None:
             raise DataError(f"{name} holds NaN or infinite numbers: this is not a usable model")
 
 
-def _fitted(found: Contents) -> FittedEmbedding:
+def unpack(found: Contents) -> FittedEmbedding:
+    """Undo `pack`."""
     manifest, arrays = found.body, found.arrays
     spec = _spec({key: decode(one, arrays) for key, one in manifest["ingredients"].items()})
     parameters = Parameters(

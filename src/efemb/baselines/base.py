@@ -151,6 +151,12 @@ class Baseline(BaseEstimator, ABC):
         mean, variance = self._moments(self._real(X, "moments"))
         return mean, np.broadcast_to(variance, mean.shape)
 
+    def save(self, path: Any) -> None:
+        """Write the fitted baseline to a folder; read it with `efemb.load`."""
+        from efemb.baselines.contents import save
+
+        save(self, path)
+
     # -- for members -------------------------------------------------------------------------------
 
     @abstractmethod

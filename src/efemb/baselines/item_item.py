@@ -39,7 +39,7 @@ class ItemItem(Baseline):
     weights_: Any = field(init=False)
     power_: float = field(init=False)
     backoff_weight_: float = field(init=False)
-    _calibration: Calibration = field(init=False)
+    backoff_shares_: Floats = field(init=False)
 
     @abstractmethod
     def _learn(self, present: Any) -> None:
@@ -93,7 +93,11 @@ class ItemItem(Baseline):
             scores = self._scores(_bags_without(others, rows[cells], entities[cells]))
             calibration = Calibration.fit(backoff, scores, entities[cells])
         self.power_, self.backoff_weight_ = calibration.power, calibration.weight
-        self._calibration = calibration
+        self.backoff_shares_ = calibration.backoff
+
+    @property
+    def _calibration(self) -> Calibration:
+        return Calibration(self.backoff_shares_, self.power_, self.backoff_weight_)
 
     def _backoff_shares(self, present: Any) -> Floats:
         """Share of each item in all lines; what never occurs counts as half a line."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from efemb.baselines.base import Baseline
 from efemb.baselines.cells import Holdout, sparse, stored_cells
 from efemb.blend.members import (
+    absent_cells,
     check_fitted,
     check_models,
     fit_models,
@@ -18,13 +20,15 @@ from efemb.blend.members import (
     share_blocks,
 )
 from efemb.blend.pools import POOLS, Pool, Sample
+from efemb.blend.recommendations import basket_row, entities_of, explained, recommended
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.estimators.checking import check_shape, generator
 from efemb.evaluation.models import vocabulary_of
 from efemb.families import Categorical, Family
+from efemb.labelled import Choice, Options
 from efemb.nearest import checked_number
-from efemb.scoring import log_sums
+from efemb.table import Table
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -235,38 +239,113 @@ class Blend(Baseline):
         for cells, logs in share_blocks(self.models_, self._labeled(data), rows, entities):
             yield cells, self.pool_.combine(logs)
 
-    def conditional(self, X: Any) -> Floats:
-        """Share of every cell given the other entries of its row, (T, N); rows sum to 1."""
-        data = self._known(X)
+    def _own_log_means(self, data: Dataset) -> Floats:
+        """Of absent entities given the whole row, of the others given the row without them."""
         matrix = sparse(data)
-        log_share = np.empty(data.shape)
+        log_shares = np.empty(data.shape)
         rows, absent = absent_cells(matrix)
         for cells, logs in self._log_mean_blocks(data, rows, absent):
-            log_share[rows[cells]] = logs
+            log_shares[rows[cells]] = logs
         rows, entities = stored_cells(matrix)
         for cells, logs in self._log_mean_blocks(data, rows, entities):
             own = entities[cells]
-            log_share[rows[cells], own] = logs[np.arange(len(own)), own]
-        return np.asarray(np.exp(log_share - log_sums(log_share)[:, None]))
+            log_shares[rows[cells], own] = logs[np.arange(len(own)), own]
+        return log_shares
+
+    def complete(
+        self, basket: Any, n: int = 10, *, user: Any = None, **options: Unpack[Options]
+    ) -> Table:
+        """The next-best items for a basket; what is in it already is excluded.
+
+        Parameters
+        ----------
+        basket : list of labels, or mapping of labels to amounts
+            May be empty.
+        n : int
+            Fewer rows come back where fewer items are left.
+        user : label, optional
+            Whose basket it is, for models that know their users.
+        where, exclude, min_count, match, unknown
+            Which items are listed; see `Choice`.
+
+        Returns
+        -------
+        Table
+            label, probability (among all items that are not in the basket).
+        """
+        check_is_fitted(self, "pool_")
+        choice = Choice(entities_of(self), **options)
+        data = basket_row(self, basket, choice, user)
+        columns = recommended(self, data, n, exclude_seen=True, allowed=choice.rows)
+        labels = choice.vocabulary.labels[columns["entity"]]
+        return Table({"label": labels, "probability": columns["probability"]})
+
+    def recommend(self, X: Any, n: int = 10, *, exclude_seen: bool = True) -> Table:
+        """The most probable entities of each row, given all that the row holds.
+
+        Parameters
+        ----------
+        X : like in `fit`
+        n : int
+            How many per row; fewer where fewer are left.
+        exclude_seen : bool
+            Leave out what is in the row already. Otherwise it is ranked given the whole row,
+            itself included.
+
+        Returns
+        -------
+        Table
+            row (its label in X, otherwise its number), label, rank (from 1), score (probability
+            among the entities that are not left out).
+        """
+        data = self._known(X)
+        columns = recommended(self, data, n, exclude_seen=exclude_seen)
+        rows = columns["row"] if data.row_labels is None else data.row_labels[columns["row"]]
+        labels = entities_of(self).labels[columns["entity"]]
+        named = {"row": rows, "label": labels, "rank": columns["rank"]}
+        return Table({**named, "score": columns["probability"]})
+
+    def explain(
+        self, basket: Any, item: Any, *, user: Any = None, **options: Unpack[Options]
+    ) -> Table:
+        """What each model adds to the probability of an item given a basket.
+
+        Parameters
+        ----------
+        basket : list of labels, or mapping of labels to amounts
+            The item itself is left out of its own context.
+        item : label
+        user : label, optional
+            Whose basket it is, for models that know their users.
+        match, unknown
+            How labels are looked up; see `Choice`.
+
+        Returns
+        -------
+        Table
+            model, weight, probability (of the item in the model), and for a mixture
+            `responsibility` (w_i q_i / p, which adds up to 1), for a log-linear blend
+            `contribution` (w_i log q_i, and minus the log normaliser: they add up to log p).
+        """
+        check_is_fitted(self, "pool_")
+        choice = Choice(entities_of(self), **options)
+        return explained(self, basket_row(self, basket, choice, user), choice.code(item))
+
+    def save(self, path: Any) -> None:
+        """Write the blend and its models to one folder; read it with `efemb.load`.
+
+        Embeddings come back as `FittedEmbedding`, baselines and blends as what they were.
+        """
+        from efemb.blend.folder import save
+
+        check_is_fitted(self, "pool_")
+        save(self, path)
 
     def _family(self) -> Family:
         return Categorical()
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         raise NotImplementedError  # `fit` is overridden: it does not always have data
-
-
-def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
-    """A cell of each row in which nothing is stored: asked for it, a model sees the whole row.
-
-    Rows in which everything is stored have none.
-    """
-    row, entity = stored_cells(matrix)
-    # Entities are ascending in a row: those before the first gap are at the place of their code.
-    at_code = entity == np.arange(len(row)) - matrix.indptr[row]
-    first = np.bincount(row, at_code, matrix.shape[0]).astype(np.int64)
-    rows = np.flatnonzero(first < matrix.shape[1])
-    return rows, first[rows]
 
 
 def _refuse_overlap(train: Dataset, held: Dataset) -> None:

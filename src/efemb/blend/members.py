@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from efemb.baselines.base import cell_blocks
 from efemb.baselines.cells import Holdout, sparse, stored_cells
 from efemb.blend.pools import Sample
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation.models import Judged, family_of, vocabulary_of
-from efemb.scoring import CHUNK_NUMBERS
 from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -124,12 +124,23 @@ def share_blocks(
     models: Mapping[str, Any], data: Dataset, rows: Ints, entities: Ints
 ) -> Iterator[tuple[slice, Floats]]:
     """(slice of the asked cells, log shares (cells, P, N)), a bounded number at a time."""
-    size = max(16, CHUNK_NUMBERS // (len(models) * data.n_entities))
-    for start in range(0, len(rows), size):
-        cells = slice(start, min(start + size, len(rows)))
+    for cells in cell_blocks(len(rows), len(models) * data.n_entities):
         # Models read all rows that they are handed: hand them the rows of this block.
         needed, place = np.unique(rows[cells], return_inverse=True)
         yield cells, log_shares(models, data.take_rows(needed), place, entities[cells])
+
+
+def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
+    """A cell of each row in which nothing is stored: asked for it, a model sees the whole row.
+
+    Rows in which everything is stored have none.
+    """
+    row, entity = stored_cells(matrix)
+    # Entities are ascending in a row: those before the first gap are at the place of their code.
+    at_code = entity == np.arange(len(row)) - matrix.indptr[row]
+    first = np.bincount(row, at_code, matrix.shape[0]).astype(np.int64)
+    rows = np.flatnonzero(first < matrix.shape[1])
+    return rows, first[rows]
 
 
 def sample_of(

@@ -13,10 +13,16 @@ if TYPE_CHECKING:
 
 
 def opened(path: Path) -> FittedEmbedding:
-    """A saved model."""
-    from efemb.fitted import load
+    """A saved model of vectors."""
+    from efemb.fitted import FittedEmbedding, load
 
-    return load(path)
+    model = load(path)
+    if not isinstance(model, FittedEmbedding):
+        raise DataError(
+            f"{path} holds a {type(model).__name__}, not an embedding, which this command needs: "
+            "use it from Python, by efemb.load"
+        )
+    return model
 
 
 class Labels:

@@ -100,18 +100,24 @@ def _summed(codes: Ints, amounts: Floats, *, keep_zeros: bool) -> Given:
     return Given(unique[kept], total[kept])
 
 
-def _amount(model: FittedEmbedding, label: object, amount: Any) -> float:
+def number_of(label: object, amount: Any) -> float:
+    """The amount of a label, checked to be a finite number."""
     if isinstance(amount, bool | np.bool_) or not isinstance(amount, int | float | np.number):
         raise InputTypeError(f"the amount of {shorten(label)} must be a number, got {amount!r}")
     if not np.isfinite(amount):
         raise DataError(f"the amount of {shorten(label)} must be a finite number, got {amount!r}")
+    return float(amount)
+
+
+def _amount(model: FittedEmbedding, label: object, amount: Any) -> float:
+    number = number_of(label, amount)
     family, context = model.spec.family, model.spec.context
     scales = [part.scale for part in ([context] if model.lists is None else model.lists)]
-    if amount < 0 and (family.support.low >= 0 or "total" in scales):
+    if number < 0 and (family.support.low >= 0 or "total" in scales):
         rule = (
             f"the {family.name()} family has values >= 0"
             if family.support.low >= 0
             else "contexts with scale='total' have values >= 0"
         )
         raise DataError(f"{rule}; the amount of {shorten(label)} is {amount!r}")
-    return float(amount)
+    return number

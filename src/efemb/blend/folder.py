@@ -1,0 +1,106 @@
+"""Blends on disk: one sealed folder that holds the weights and every model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from efemb import storage
+from efemb.baselines import contents as baselines
+from efemb.baselines.base import Baseline
+from efemb.blend.blend import Blend
+from efemb.blend.pools import POOLS
+from efemb.errors import DataError, EfembError, ParameterError, suggest
+from efemb.fitted import FittedEmbedding
+from efemb.manifest import decode, encode
+from efemb.sealed import Contents, SealedKind
+
+BLEND = SealedKind(format="efemb blend", noun="blend", version=1, tensors="arrays.safetensors")
+OPTIONS = ("how", "validation_fraction", "max_entries", "verbose")
+_STATE = ("vocabulary_", "n_features_in_", "report_")
+Packed = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+
+
+def save(blend: Blend, path: str | os.PathLike[str]) -> None:
+    """Write a fitted blend to the folder `path`; an older one there is replaced as a whole."""
+    BLEND.replaceable(path)
+    BLEND.write(path, *pack(blend))
+
+
+def read(path: str | os.PathLike[str]) -> Blend:
+    """Read the folder that `save` wrote; anything that changed since then is an error."""
+    return BLEND.load(path, unpack)
+
+
+def pack(blend: Blend) -> Packed:
+    """The manifest (still without checksums), the arrays and the JSON files of a blend."""
+    arrays: dict[str, Any] = {}
+    members = []
+    for i, (name, model) in enumerate(blend.models_.items()):
+        try:
+            kind, (body, own, texts) = _packed(model)
+        except EfembError as error:
+            raise type(error)(f"{name!r} cannot be saved: {error}") from error
+        arrays |= {f"models.{i}.{key}": array for key, array in own.items()}
+        members.append({"name": name, "format": kind, "body": body, "texts": texts})
+    body = {
+        "options": encode({name: getattr(blend, name) for name in OPTIONS}, arrays, "options"),
+        "state": encode({name: getattr(blend, name) for name in _STATE}, arrays, "state"),
+        "pool": blend.how_,
+        "weights": encode(blend.pool_.weights, arrays, "weights"),
+        "models": members,
+    }
+    return body, arrays, {}
+
+
+def _packed(model: Any) -> tuple[str, Packed]:
+    """The format of a model, and its contents."""
+    if isinstance(model, Blend):
+        return BLEND.format, pack(model)
+    if isinstance(model, Baseline):
+        return baselines.BASELINE.format, baselines.pack(model)
+    fitted = model.fitted() if hasattr(model, "fitted") else model
+    if isinstance(fitted, FittedEmbedding):
+        return storage.MODEL.format, storage.pack(fitted)
+    raise ParameterError(
+        f"a file cannot describe {type(model).__name__}: blend embeddings and baselines of efemb"
+    )
+
+
+def unpack(contents: Contents) -> Blend:
+    """Undo `pack`."""
+    body, arrays = contents.body, contents.arrays
+    models = {
+        member["name"]: _unpacked(member, contents, f"models.{i}.")
+        for i, member in enumerate(body["models"])
+    }
+    blend = Blend(models, **decode(body["options"], arrays))
+    weights = decode(body["weights"], arrays)
+    if body["pool"] not in POOLS:
+        raise DataError(f"the blend {body['pool']!r} is unknown; {suggest(body['pool'], POOLS)}")
+    if np.shape(weights) != (len(models),) or not np.isfinite(weights).all():
+        raise DataError("the weights are not one finite number per model")
+    blend.__dict__.update(decode(body["state"], arrays))
+    blend.family_, blend.models_, blend.how_ = blend._family(), models, body["pool"]
+    blend._keep(POOLS[blend.how_](weights))
+    return blend
+
+
+def _unpacked(member: dict[str, Any], contents: Contents, prefix: str) -> Any:
+    readers: dict[str, Callable[[Contents], Any]] = {
+        BLEND.format: unpack,
+        baselines.BASELINE.format: baselines.unpack,
+        storage.MODEL.format: storage.unpack,
+    }
+    kind = member["format"]
+    if kind not in readers:
+        raise DataError(f"{member['name']!r} is of the unknown kind {kind!r}: upgrade efemb")
+    own = {
+        key.removeprefix(prefix): array
+        for key, array in contents.arrays.items()
+        if key.startswith(prefix)
+    }
+    return readers[kind](Contents(contents.folder, member["body"], own, member["texts"]))
