@@ -18,8 +18,11 @@ from efemb.baselines import (
     HPF,
     ExponentialFamilyPCA,
     FactorAnalysis,
+    ItemKNN,
     ItemSkipGram,
     Popularity,
+    RP3beta,
+    Rules,
     WeightedMF,
     base,
     cells,
@@ -50,6 +53,9 @@ COUNTS: dict[str, Any] = {
     "item2vec": ItemSkipGram(2, random_state=0, max_iter=2),
     "EASE": EASE(2.0),
     "EDLAE": EASE(2.0, dropout=0.2, backoff="popularity"),
+    "item-kNN": ItemKNN(3),
+    "RP3beta": RP3beta(n_neighbors=3),
+    "rules": Rules(),
 }
 REALS: dict[str, Any] = {
     "popularity": Popularity(),

@@ -7,8 +7,11 @@ from efemb.baselines.ef_pca import ExponentialFamilyPCA
 from efemb.baselines.factor_analysis import FactorAnalysis
 from efemb.baselines.hpf import HPF
 from efemb.baselines.item2vec import ItemSkipGram
+from efemb.baselines.item_knn import ItemKNN
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baselines.popularity import Popularity
+from efemb.baselines.rp3beta import RP3beta
+from efemb.baselines.rules import Rules
 from efemb.baselines.sppmi import ShiftedPPMI
 from efemb.baselines.weighted_mf import WeightedMF
 
@@ -17,9 +20,12 @@ __all__ = [
     "HPF",
     "ExponentialFamilyPCA",
     "FactorAnalysis",
+    "ItemKNN",
     "ItemSkipGram",
     "PersonalPopularity",
     "Popularity",
+    "RP3beta",
+    "Rules",
     "ShiftedPPMI",
     "WeightedMF",
 ]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from efemb.baselines.cells import log_shares
 from efemb.types import Floats, Ints
 
 # Standard deviation of the normal prior on log power and log weight, worth one entry: it only
@@ -21,7 +20,7 @@ class Calibration:
     """m_j = max(score_j, 0)^power + weight * backoff_j, in proportion to the share of entity j.
 
     power, weight : > 0
-    backoff : (N,) positive shares: of the entities' popularity, or 1 / N
+    backoff : (N,) positive shares with a sum of 1: of the entities' popularity, or 1 / N
     """
 
     backoff: Floats
@@ -42,17 +41,21 @@ class Calibration:
         """
         from scipy.optimize import minimize
 
-        # In units of the mean positive sum the start does not depend on the scale of the scores.
-        scale = float(np.maximum(scores, 0.0).sum(axis=1, dtype=np.float64).mean())
-        if scale == 0.0:
+        # The backoff sums to 1 and other scores count as 0, so only positive ones are needed.
+        cell, _ = np.nonzero(scores > 0)
+        positive = scores[scores > 0].astype(np.float64)
+        if len(positive) == 0:
             return cls(backoff)
-        start = np.log([1.0, START_BACKOFF * scale])
+        own = np.maximum(scores[np.arange(len(entities)), entities], 0.0).astype(np.float64)
+        # In units of the mean positive sum the start does not depend on the scale of the scores.
+        start = np.log([1.0, START_BACKOFF * positive.sum() / len(entities)])
 
         def loss(point: Floats) -> float:
             power, weight = np.exp(point)
-            log_means = cls(backoff, float(power), float(weight)).log_means(scores)
+            total = np.bincount(cell, positive**power, len(entities)) + weight
+            log_share = np.log(own**power + weight * backoff[entities]) - np.log(total)
             log_prior = -0.5 * np.sum(((point - start) / PRIOR_DEVIATION) ** 2)
-            return -float(log_shares(log_means, entities).sum() + log_prior) / len(entities)
+            return -float(log_share.sum() + log_prior) / len(entities)
 
         simplex = start + 0.5 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         options: Any = {"initial_simplex": simplex, "xatol": 0.01, "fatol": 1e-5}

@@ -53,6 +53,10 @@ class ItemItem(Baseline):
         scores = bags.astype(self.weights_.dtype) @ self.weights_
         return np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
 
+    def _own_scores(self, bags: Any) -> Floats:
+        """Score of each item given the bag without it: as given the bag, since B_nn = 0."""
+        return self._scores(bags)
+
     def _family(self) -> Family:
         return Categorical()
 
@@ -115,11 +119,10 @@ class ItemItem(Baseline):
             yield block, self._calibration.log_means(self._scores(bags))
 
     def _own_log_means(self, data: Dataset) -> Floats:
-        """Of whole rows: an item has no weight for itself, so that it need not be left out."""
         present, log_means = _presence(data), np.empty(data.shape)
         with progress_bar("predicting rows", data.n_rows, bool(self.verbose)) as advance:
             for block in cell_blocks(data.n_rows, data.n_entities):
-                log_means[block] = self._calibration.log_means(self._scores(present[block]))
+                log_means[block] = self._calibration.log_means(self._own_scores(present[block]))
                 advance(block.stop - block.start)
         return log_means
 
