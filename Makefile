@@ -22,11 +22,12 @@ ARGS ?=
 
 BASE ?= HEAD~1
 
-.PHONY: help venv demo test lint check goldens bench bench-compare docs fmt dist clean
+.PHONY: help venv demo test test-fast lint check goldens bench bench-compare docs fmt dist clean
 
 help:
 	@echo "make demo    see the package at work"
 	@echo "make test    the whole suite: tests, doctests, coverage"
+	@echo "make test-fast   the tests that are quick, of every area, in less than a minute"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make check   lint and test; what CI runs"
 	@echo "make goldens keep today's results of the golden fits, where they were meant to change"
@@ -62,6 +63,10 @@ demo: $(READY)
 test: $(READY)
 	@echo "== tests"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov --cov-report=term $(ARGS)
+
+# Doctests and coverage are left to `make test`.
+test-fast: $(READY)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" tests $(ARGS)
 
 lint: $(READY)
 	@echo "== ruff"

@@ -136,6 +136,7 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BLOCKS)
 @pytest.mark.filterwarnings("ignore:.*was still improving")
 def test_block_runs(name: str, tmp_path: Path) -> None:
@@ -213,6 +214,7 @@ def test_commands_are_those_of_the_program(name: str, capsys: pytest.CaptureFixt
     assert used <= known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 @pytest.mark.filterwarnings("ignore:.*was still improving")
 def test_gallery_example_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

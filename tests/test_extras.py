@@ -51,6 +51,7 @@ def foreign() -> set[str]:
     return {name.partition(".")[0] for name in found} - sys.stdlib_module_names - {"efemb", ""}
 
 
+@pytest.mark.slow
 def test_everything_imported_is_asked_for() -> None:
     asked = packages(PROJECT["dependencies"]).union(*(packages(EXTRAS[one]) for one in FEATURES))
     carried = {name for name, carrier in COMES_WITH.items() if carrier in asked}

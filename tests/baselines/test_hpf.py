@@ -168,6 +168,7 @@ def folded_in(model: HPF, row: Any, left: int) -> Any:
     return theta
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_cell_of_a_row_is_left_out_of_its_own_fold_in() -> None:
     X = counts()

@@ -12,6 +12,7 @@ from benchmarks.harness import Settings, one_thread
 QUICK = Settings(quick=True, repeats=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["limits", "storage"])
 def test_quick_form_runs(name: str) -> None:
     with one_thread():

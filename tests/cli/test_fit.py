@@ -131,6 +131,7 @@ def test_a_limit_that_was_reached_is_told_with_its_option(run, trips: Path, tmp_
     assert "raise --max-iter" in done.err
 
 
+@pytest.mark.slow
 def test_dead_neurons_are_told(run, tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(50, 12))
     X[:, [3, 7]] = 2.5

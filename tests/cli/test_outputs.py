@@ -20,6 +20,7 @@ FONT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [one for one in PICTURES if one != "weights"])
 def test_pictures(run, model: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / f"{kind}.png"

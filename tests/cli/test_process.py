@@ -20,6 +20,7 @@ def command(code: str, *arguments: object) -> list[str]:
     return [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
 
 
+@pytest.mark.slow
 def test_questions_are_light(model: Path) -> None:
     code = (
         "import sys\nfrom efemb.cli import main\ntry:\n    main()\n"
@@ -31,6 +32,7 @@ def test_questions_are_light(model: Path) -> None:
         assert HEAVY.isdisjoint(done.stdout.partition("MODULES")[2].split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["efemb", "efemb.cli"])
 def test_it_runs_as_a_module(module: str, model: Path) -> None:
     """Where the folder of scripts is not on the path, `python -m efemb` is the command."""
@@ -62,6 +64,7 @@ def test_a_broken_pipe_is_quiet(model: Path) -> None:
 LETTERS = ["日本", "Käse", "\U0001f600", "half \ud83d"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "latin-1"])
 def test_letters_that_a_terminal_cannot_show(encoding: str, tmp_path: Path) -> None:
     truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, sweeps=1)
@@ -85,6 +88,7 @@ def test_letters_that_a_terminal_cannot_show(encoding: str, tmp_path: Path) -> N
     assert found == set(LETTERS) - {"Käse"}
 
 
+@pytest.mark.slow
 def test_no_colours_in_a_pipe(model: Path) -> None:
     for asked in (["fit", "--help"], ["similar", model, "chips"], ["similar", "x", "y"]):
         done = subprocess.run(command(RUN, *asked), capture_output=True, text=True, check=False)

@@ -119,12 +119,14 @@ def test_quotes_within_a_line_and_labels_of_several_lines(way: str, tmp_path: Pa
     assert list(found) == ['12" pie', '12" pizza', "milk,\n1 l, fresh"]
 
 
+@pytest.mark.slow
 def test_the_encoding_error_is_found_in_a_long_file(way: str, tmp_path: Path) -> None:
     head = b"trip,what,n\r\n" + b"1,milk and honey,1\r\n" * 200_000
     with pytest.raises(DataError, match=f"line 200002 .* byte 0xff at byte {len(head) + 2} "):
         read_baskets(file(tmp_path, head + b"1,\xff,1\n"), **COLUMNS)
 
 
+@pytest.mark.slow
 def test_how_many_are_told_and_the_first_five(way: str, tmp_path: Path) -> None:
     text = "trip,what,n\n" + "1,a,1\n" * 10 + "1,b,-1\n" * 20_000
     with pytest.raises(DataError, match=r"in 20,000 lines \(12, 13, 14, 15, 16, \.\.\.\)"):

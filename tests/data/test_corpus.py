@@ -179,6 +179,7 @@ def test_bad_document() -> None:
         corpus_of([[0, 1], [2]]).document("the")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_derived_corpora_in_chunks_and_files(way: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     documents = [rng.integers(0, 5, size=size).tolist() for size in rng.integers(0, 30, size=25)]

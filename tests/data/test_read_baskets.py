@@ -207,6 +207,7 @@ CELL = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(st.tuples(CELL, CELL, st.integers(1, 9)), min_size=1), newline=st.booleans())
 def test_any_text_makes_the_round_trip(

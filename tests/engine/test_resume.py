@@ -119,6 +119,7 @@ def same(one: Any, two: Any) -> None:
         assert {**left, "seconds": 0} == {**right, "seconds": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_any_fit_goes_on_as_if_nothing_had_happened(case: str, tmp_path: Path) -> None:
     model, make = CASES[case]
@@ -143,6 +144,7 @@ def test_states_may_be_rare(tmp_path: Path) -> None:
     assert seen == [7, 8, 9]
 
 
+@pytest.mark.slow
 def test_early_stopping_counts_on(tmp_path: Path) -> None:
     """Patience that was half used up is not given anew, by the fit nor by a callback."""
     model, X = Poisson(4, **options(max_iter=400, n_iter_no_change=3)), baskets()
@@ -225,6 +227,7 @@ def test_more_iterations_go_on_from_fewer(tmp_path: Path) -> None:
     assert fewer.n_iter_ == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -344,6 +347,7 @@ print("done", *(float(x).hex() for a in model.parameters_.arrays() for x in a.ra
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_kill_9_changes_nothing(tmp_path: Path) -> None:
     whole = Poisson(2, random_state=0, batch_size=16, max_iter=40, n_iter_no_change=1000).fit(

@@ -41,6 +41,7 @@ def assert_unbiased(exact: Any, mean: Any, error: Any) -> None:
     assert_allclose((mean - exact) / (4 * error + 1e-9 * np.abs(exact).max()), 0, atol=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "distribution"),
     [*(("p-emb", name) for name in DISTRIBUTIONS), ("b-emb", "sqrt"), ("nb-emb", "popularity")],
@@ -58,6 +59,7 @@ def test_sampled_gradients_are_unbiased(model: str, distribution: str) -> None:
     assert_unbiased(exact, *mean_gradient(solver))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["ap-emb", "g-emb"])
 def test_sampling_also_serves_families_with_closed_forms(model: str) -> None:
     X = models.counts(model, 9, 8)
@@ -95,6 +97,7 @@ def test_enough_draws_are_all_zeros(combine: str) -> None:
     assert_allclose(answers[0], answers[1], rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", ["popularity", "uniform"])
 def test_negative_sampling_weights_zeros_by_positives_and_popularity(distribution: str) -> None:
     """The expected gradient is that of zeros of weight n * positives_t * q_j: biased.
@@ -130,6 +133,7 @@ def skewed(seed: int) -> Any:
     return X[X.sum(axis=1) > 1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("distribution", ["popularity", "sqrt"])
 @pytest.mark.parametrize("family", ["bernoulli", "poisson"])

@@ -229,6 +229,7 @@ def test_an_empty_basket_is_dropped_and_counted() -> None:
     assert_array_equal(weighted, model.fit(X, sample_weight=np.full(60, 2.0)).embedding_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("preset", [P, A, B, C])
 def test_an_all_zero_column_is_kept_and_reported(preset: Any, make: Any) -> None:

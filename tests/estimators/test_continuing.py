@@ -46,6 +46,7 @@ def test_positive_vectors_of_constant_entities_stay_positive() -> None:
     model.partial_fit(X)
 
 
+@pytest.mark.slow
 def test_tied_vectors_of_constant_entities_stay_tied() -> None:
     X = silent(10)
     model = efemb.Embedding(
@@ -87,6 +88,7 @@ def stop(progress: Any) -> None:
         raise StoppedError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma2", [1.0, "learned"])
 def test_a_resumed_fit_keeps_the_class_of_its_family(tmp_path: Path, sigma2: Any) -> None:
     efemb.storage.register(Doubled)

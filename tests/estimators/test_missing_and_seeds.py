@@ -131,6 +131,7 @@ def test_the_global_state_is_not_touched() -> None:
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_parameters_have_the_precision_asked_for(preset: Any, dtype: str) -> None:

@@ -35,6 +35,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     return dict.fromkeys(EQUIVALENCE, REASON)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:

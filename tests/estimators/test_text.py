@@ -118,6 +118,7 @@ def fit_once(name: str, fitted: dict[str, Any]) -> Any:
     return fitted[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_topics_are_recovered(name: str, fitted: dict[str, Any]) -> None:
     model = fit_once(name, fitted)
@@ -129,6 +130,7 @@ def test_topics_are_recovered(name: str, fitted: dict[str, Any]) -> None:
             assert (np.diff(answer["similarity"]) <= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_predictions_stay_in_the_topic(name: str, fitted: dict[str, Any]) -> None:
     model = fit_once(name, fitted)
@@ -178,6 +180,7 @@ ROYAL = (  # not the tree: its vectors solve these for two seeds in eight
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROYAL)
 def test_king_minus_man_plus_woman(name: str) -> None:
     model = MODELS[name](max_iter=20).fit(royals())

@@ -205,6 +205,7 @@ def test_what_cannot_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch)
         refused(model, TEXT, r"needs about .*[GMk]B.*free")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1e3, 1e20, 1e30])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_huge_step_never_gives_nan(name: str, step: float) -> None:

@@ -52,6 +52,7 @@ def test_a_loaded_model_answers_the_same(name: str, tmp_path: Path) -> None:
     assert loaded.history == model.history_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_loading_and_asking_import_nothing_heavy(name: str, tmp_path: Path) -> None:
     quick(name).fit(TEXT).save(tmp_path / "model")
@@ -92,6 +93,7 @@ def options_of(model: Any) -> dict[str, Any]:
     return {key: params[key] for key in params if key not in ("n_components", "warm_start")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_from_fitted_is_the_model_and_goes_on(name: str, tmp_path: Path) -> None:
     model = MODELS[name]().fit(TEXT)
@@ -113,6 +115,7 @@ def test_from_fitted_remembers_the_ingredients(name: str) -> None:
     assert_allclose(again.score(TEXT), model.score(TEXT), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_warm_start_goes_on(name: str) -> None:
     model = MODELS[name](warm_start=True).fit(TEXT)
@@ -150,6 +153,7 @@ def test_partial_fit_is_one_pass_at_a_time(name: str) -> None:
     assert is_finite(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_partial_fit_on_new_text(name: str) -> None:
     model = MODELS[name]().fit(TEXT)

@@ -90,6 +90,7 @@ def test_threads_do_not_change_a_deterministic_fit(name: str) -> None:
     assert abs(free.score(TEXT) - one.score(TEXT)) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_double_precision(name: str) -> None:
     single, double = quick(name).fit(TEXT), quick(name, dtype="float64").fit(TEXT)

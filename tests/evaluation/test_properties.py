@@ -17,6 +17,8 @@ from efemb.evaluation import Predictions, held_out_entries, leave_fold_out, leav
 from efemb.evaluation.scores import averaged
 from evaluation.plain import Table, embedding, judged_entries, means_given, rank_of
 
+pytestmark = pytest.mark.slow
+
 Array = Any
 COUNTS = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 7), st.just(5)), elements=st.integers(0, 3)

@@ -71,6 +71,7 @@ def case(name: str) -> tuple[Any, efemb.Dataset]:
     return basket_model(X=X, **options), labelled(sparse.csr_array(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_new_embeddings_have_no_slope_left(name: str) -> None:
     model, data = case(name)
@@ -83,6 +84,7 @@ def test_new_embeddings_have_no_slope_left(name: str) -> None:
         assert_array_equal(after[:N_KNOWN], before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_sweeps_bring_both_kinds_of_vectors_to_rest(name: str) -> None:
     model, data = case(name)
@@ -312,6 +314,7 @@ def test_a_solved_problem_leaves_nothing_behind() -> None:
         gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_known", [25, 28])
 def test_new_entities_are_predicted_like_by_a_full_refit(n_known: int) -> None:
     """Log-share of their entries in new rows, each given the rest of its row."""

@@ -58,6 +58,7 @@ def hessian(model: Any, X: Any, n: int) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_covariances_are_inverse_hessians(name: str) -> None:
     options = dict(CASES[name])
@@ -214,11 +215,13 @@ def lists(X: Any) -> tuple[Any, Any]:
     return np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(indices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["poisson", "bernoulli"])
 def test_intervals_hold_as_often_as_they_say(family: str) -> None:
     assert coverage(family, sandwich=False) == pytest.approx(0.9, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_sandwich_holds_where_the_family_is_wrong() -> None:
     plain = coverage("overdispersed", sandwich=False)
     robust = coverage("overdispersed", sandwich=True)

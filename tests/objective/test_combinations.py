@@ -18,6 +18,7 @@ COMPLETE = bool(os.environ.get("EFEMB_ALL_COMBINATIONS"))
 SHOWN = 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("combine", ["linear", "reverse"])
 @pytest.mark.parametrize("structure", cases.STRUCTURES)
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ def _maximise(est: Any, x: Array, alpha: Array, intercept: bool) -> tuple[Array,
     return theta[:size].reshape(-1, K), theta[size:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [1.0, ZERO_WEIGHT])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("scale", ["none", "items", "total"])

@@ -39,6 +39,7 @@ def _vectors() -> list[Case]:
     return [case for case in made if cases.valid(case)][::5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", _sample() + _vectors(), ids=lambda case: case.name)
 def test_loop_gradient_equals_differences(case: Case) -> None:
     task, point = cases.problem_of(case), cases.point_of(case)
@@ -56,6 +57,7 @@ def test_unconstrained_parameters_go_there_and_back(case: Case) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_the_default_selection_leaves_no_pair_of_levels_out() -> None:
     """Every two options that occur together in the complete set do so in the default one."""
 
@@ -99,6 +101,7 @@ def test_categorical_row_by_hand() -> None:
     assert value(problem(model, x), Point(rho, alpha, b)) == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_learned_variance_is_the_profile() -> None:
     case = Case("graph", "gaussian-learned", missing=True)
     point, x = cases.point_of(case), cases.data_of(case)

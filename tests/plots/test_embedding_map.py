@@ -43,6 +43,7 @@ def boxes_of(ax: Any) -> list[Any]:
 # -- labels -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     names=st.lists(LETTERS, min_size=1, max_size=30),

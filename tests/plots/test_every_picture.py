@@ -33,6 +33,7 @@ def test_every_picture_is_tried() -> None:
     assert set(PICTURES) == set(plots.__all__) - {"Page"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_without_axes_a_figure_of_its_own_is_made(name: str) -> None:
     from matplotlib import pyplot as plt
@@ -45,6 +46,7 @@ def test_without_axes_a_figure_of_its_own_is_made(name: str) -> None:
     assert dict(mpl.rcParams) == settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_it_can_be_saved_in_any_format(name: str) -> None:
     ax = PICTURES[name]()
@@ -54,6 +56,7 @@ def test_it_can_be_saved_in_any_format(name: str) -> None:
         assert len(stream.getvalue()) > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_given_axes_are_used_and_others_left_alone(name: str) -> None:
     figure = Figure(figsize=(10, 5))
@@ -64,6 +67,7 @@ def test_given_axes_are_used_and_others_left_alone(name: str) -> None:
     figure.draw_without_rendering()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_axes_of_a_subfigure_will_do(name: str) -> None:
     figure = Figure(figsize=(10, 5))
@@ -91,6 +95,7 @@ def test_something_else_than_a_model_is_refused(name: str, wrong: Any) -> None:
         OF_A_MODEL[name](wrong)
 
 
+@pytest.mark.slow
 def test_estimators_are_drawn_like_what_they_were_fitted_to() -> None:
     rng = np.random.default_rng(0)
     X, places = rng.normal(size=(30, 12)), rng.uniform(size=(12, 2))
@@ -103,6 +108,7 @@ def test_estimators_are_drawn_like_what_they_were_fitted_to() -> None:
         assert streams[0].getvalue() == streams[1].getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [baskets, neurons], ids=["baskets", "neurons"])
 def test_pictures_leave_the_model_as_it_is(model: Any) -> None:
     fitted = model()
@@ -114,6 +120,7 @@ def test_pictures_leave_the_model_as_it_is(model: Any) -> None:
     assert (fitted.parameters.alpha == before.alpha).all()
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_extra_is_named() -> None:
     code = """
 import sys
@@ -142,6 +149,7 @@ def test_importing_the_pictures_imports_no_heavy_package() -> None:
     assert heavy.isdisjoint(run_python(code).split())
 
 
+@pytest.mark.slow
 def test_no_picture_imports_pyplot() -> None:
     code = """
 import sys

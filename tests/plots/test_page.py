@@ -80,6 +80,7 @@ def test_tables_show_as_many_rows_as_asked_for(rows: int) -> None:
     assert rest == ([] if rows == 150 else [str(150 - rows)])
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere() -> None:
     html = full_page().html()
     sources = re.findall(r'(?:src|href)="([^"]{0,30})', html)

@@ -101,6 +101,7 @@ def test_places_are_spread_out_as_far_as_they_can_be() -> None:
     assert spread_out(places, np.ones(4), 9) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_neurons_can_be_chosen_by_name() -> None:
     assert sorted(zoomed_of(spatial_weights(neurons(), [7, 3]))) == [3, 7]
     named = neurons(vocabulary=efemb.Vocabulary([f"cell {n}" for n in range(60)]))

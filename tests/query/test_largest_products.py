@@ -33,6 +33,7 @@ def questions(draw: Any) -> Any:
     return table.astype(dtype), queries.astype(dtype), draw(st.integers(1, 70)), rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [8, 64, 1 << 11, 1 << 20])
 @pytest.mark.parametrize(("enough", "threads"), [(0, 1), (20_000, 1), (50, 3)])
 @given(question=questions())

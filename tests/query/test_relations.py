@@ -29,7 +29,8 @@ def product(fitted: Any, n: int, m: int, direction: str = "given", center: bool 
 
 def test_what_goes_with_what() -> None:
     fitted = goods()
-    assert fitted.complements("milk", 2)["label"].tolist() == ["tea", "coffee"]
+    # Both products are 2; the last bit decides the order.
+    assert set(fitted.complements("milk", 2)["label"]) == {"tea", "coffee"}
     assert_allclose(fitted.complements("milk", 5)["product"], [2, 2, 1, -1.4, -1.6], atol=1e-12)
     assert fitted.complements("soap", 1)["label"].tolist() == ["towel"]
     found = fitted.substitutes("tea")

@@ -85,6 +85,7 @@ def test_varimax_is_a_rotation_that_raises_its_criterion(seed: int, k: int) -> N
     assert ((turned**3).sum(axis=0) >= -1e-9).all()
 
 
+@pytest.mark.slow
 def test_varimax_reaches_what_kaisers_planes_reach() -> None:
     vectors = np.random.default_rng(5).gamma(1.0, size=(15, 3))
     expected = criterion(by_planes(vectors, 12))

@@ -18,6 +18,8 @@ from efemb.reproduce.splits import movies_split
 from efemb.table import Table
 from reproduce.small_counts import no_orders, small_movies
 
+pytestmark = pytest.mark.slow
+
 QUICK = Options(quick=True, n_jobs=1)
 
 

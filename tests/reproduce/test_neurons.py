@@ -16,6 +16,8 @@ from efemb.reproduce.runner import Runner
 from efemb.reproduce.study import Options, Results
 from efemb.simulation.zebrafish import simulate_zebrafish
 
+pytestmark = pytest.mark.slow
+
 PLAN = Plan(ks=(2,), n_simulated=60, n_frames=60, iterations=2, steps=(0.1, 0.3), few_steps=(0.3,))
 OPTIONS = Options(quick=True, n_jobs=1)
 

@@ -49,6 +49,7 @@ def products(parameters: efemb.Parameters) -> np.ndarray:
     return weights - np.nanmean(weights, axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [*MODELS, "negative-binomial"])
 def test_parameters_are_recovered(model: str) -> None:
     truth = efemb.simulate(model, n_rows=4000, n_entities=40, n_components=4, seed=1)
@@ -74,6 +75,7 @@ def test_names_are_the_presets() -> None:
         assert spec == preset()._spec()
 
 
+@pytest.mark.slow
 def test_past_only_contexts_are_drawn_exactly() -> None:
     truth = efemb.simulate(
         "g-emb",

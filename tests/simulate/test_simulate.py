@@ -109,6 +109,7 @@ def test_a_spec_is_a_model() -> None:
         draw(spec, link="log")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["p-emb", "ap-emb", "b-emb", "categorical"])
 def test_row_size_is_the_average_sum(name: str) -> None:
     data = draw(name, n_rows=3000, n_entities=60, row_size=5.0, sweeps=8).data

@@ -42,6 +42,7 @@ def resealed(folder: Path, **changes: Any) -> None:
     (folder / "manifest.json").write_bytes(sealed.render(manifest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["manifest.json", "parameters.safetensors", "vocabulary.json"])
 def test_any_flipped_bit_is_found(folder: Path, name: str) -> None:
     content = (folder / name).read_bytes()

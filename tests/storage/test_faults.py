@@ -15,6 +15,7 @@ from storage import killing
 KILLS = 200
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_200_kills_never_leave_a_broken_or_mixed_model(tmp_path: Path) -> None:
     path = tmp_path / "model"

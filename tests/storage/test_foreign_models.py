@@ -20,6 +20,8 @@ from safetensors.numpy import load_file, save_file
 import efemb
 from efemb import sealed
 
+pytestmark = pytest.mark.slow
+
 X = np.random.default_rng(0).poisson(1.0, (20, 6)).astype(float)
 TENSORS = "parameters.safetensors"
 

@@ -28,6 +28,7 @@ def hammer(role: str, path: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linked", [False, True], ids=["folder", "link"])
 def test_two_processes_save_while_a_third_loads(linked: bool, tmp_path: Path) -> None:
     path = tmp_path / "model"

@@ -24,6 +24,7 @@ def means(link: str, p: Parameters) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["rows", "generic"])
 @pytest.mark.parametrize("link", ["log", "identity"])
 def test_objective_and_conditional_are_those_of_the_longer_mean(link: str, solver: str) -> None:

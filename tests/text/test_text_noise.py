@@ -118,6 +118,7 @@ def mean_moves(spec: Any, text: efemb.Corpus, start: Parameters, seeds: int) -> 
     return np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(seeds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["sum", "mean", "reverse"])
 def test_negative_sampling_tends_to_its_objective(how: str) -> None:
     """The mean of drawn gradients is the gradient of positives + n sum of q_v log s(-u_v)."""
@@ -193,6 +194,7 @@ def test_words_that_never_occur_do_no_harm(zeros: str) -> None:
 # -- unbiased zeros -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positional", [False, True], ids=["plain", "positional"])
 @pytest.mark.parametrize("combine", ["linear", "reverse"])
 @pytest.mark.parametrize("family", ["bernoulli", "poisson"])

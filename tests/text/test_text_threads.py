@@ -48,6 +48,7 @@ def same(one: Any, other: Any) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_same_seed_same_bits(name: str) -> None:
     data = text()
@@ -56,6 +57,7 @@ def test_same_seed_same_bits(name: str) -> None:
     assert not same(first, fitted(name, data, random_state=4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_deterministic_threads_give_the_bits_of_one(name: str) -> None:
     data = text()

@@ -99,6 +99,7 @@ def shrunk(spec: Spec, text: efemb.Corpus, seeds: int) -> tuple[Any, Any]:
     return target, bag
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DIRECTIONS)
 @pytest.mark.parametrize("zeros", ["negative-sampling", "hierarchical"])
 def test_a_pass_carries_the_whole_prior(zeros: str, how: str) -> None:

@@ -60,6 +60,7 @@ def test_tied_vectors_move_by_both_roles(how: str) -> None:
     assert_steps(spec, samples.corpus(), 6, tied=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DIRECTIONS)
 def test_long_documents(how: str) -> None:
     """Running sums are renewed on the way."""
