@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Parallel workers already use every core: BLAS threads on top of them only get in the way.
@@ -20,3 +23,11 @@ settings.register_profile(
 # The same examples in every run, so that a red build means a change and not a throw of dice.
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture
+def ctrl_c_works() -> Iterator[None]:
+    """Python's own handler of SIGINT, also where whoever started the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -158,6 +158,7 @@ def press_ctrl_c(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_leaves_a_model_and_says_so(run, trips: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(ProgressBar, "__call__", press_ctrl_c)
     done = run("fit", trips, "-o", tmp_path / "m", "-k", "2", "--jobs", "1")

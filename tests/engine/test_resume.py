@@ -263,6 +263,7 @@ def test_another_version_is_another_fit(tmp_path: Path, monkeypatch: pytest.Monk
         Poisson(2, **options(callbacks=[state])).fit(baskets())
 
 
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_an_interrupted_pass_is_not_a_place_to_go_on_from(tmp_path: Path) -> None:
     """Ctrl-C ends a pass in the middle; the state before it is kept, and gives the same bits."""
     model, X = Poisson(2, batch_size=16, **options()), baskets()

@@ -107,6 +107,7 @@ def test_divergence_is_an_error_that_names_the_step(case: str) -> None:
 
 @ignore_unconverged
 @pytest.mark.parametrize("optimizer", ["adagrad", "lbfgs"])
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_stops_at_a_step_and_leaves_a_usable_estimator(optimizer: str) -> None:
     def press(progress: Any) -> None:
         if progress.iteration == 3:
@@ -127,6 +128,7 @@ def test_ctrl_c_stops_at_a_step_and_leaves_a_usable_estimator(optimizer: str) ->
     assert not model.set_params(callbacks=None).fit(baskets()).report_["interrupted"]
 
 
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_a_second_ctrl_c_interrupts_at_once() -> None:
     def press_twice(progress: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -139,6 +141,26 @@ def test_a_second_ctrl_c_interrupts_at_once() -> None:
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@ignore_unconverged
+def test_an_ignored_ctrl_c_stays_ignored() -> None:
+    """A fit that nohup or a script started in the background is not ended by Ctrl-C elsewhere."""
+    handlers = []
+
+    def press(progress: Any) -> None:
+        handlers.append(signal.getsignal(signal.SIGINT))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        model = efemb.PoissonEmbedding(2, max_iter=5, random_state=0, callbacks=[press])
+        model.fit(baskets())
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert handlers == [signal.SIG_IGN] * 5
+    assert not model.report_["interrupted"]
 
 
 @pytest.mark.parametrize("solver", ["rows", "moments", "generic"])

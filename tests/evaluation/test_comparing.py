@@ -303,6 +303,7 @@ def test_predictions_by_hand_can_be_compared() -> None:
     assert table["score"].tolist() == pytest.approx([0.0, 5 / 3])
 
 
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_ends_a_grid() -> None:
     def press(progress: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)

@@ -82,6 +82,7 @@ def test_settings_and_version_name_a_job(monkeypatch):
     assert one.key != before
 
 
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_ends_the_run_and_keeps_nothing_of_the_fit_that_was_cut_short(tmp_path):
     def press(progress):
         os.kill(os.getpid(), signal.SIGINT)

@@ -24,8 +24,10 @@ def stop_on_interrupt() -> Iterator[StopFlag]:
     """Turn SIGINT into a flag while the block runs (main thread only)."""
     flag = StopFlag()
     elsewhere = threading.current_thread() is not threading.main_thread()
-    # A handler that is not Python's (None) belongs to a program around us, and stays.
-    if _AT_ONCE.get() or elsewhere or signal.getsignal(signal.SIGINT) is None:
+    # A handler that is not Python's (None) belongs to the program around us, and a process started
+    # in the background or by nohup ignores Ctrl-C on purpose: both stay as they are.
+    foreign = signal.getsignal(signal.SIGINT) in (None, signal.SIG_IGN)
+    if _AT_ONCE.get() or elsewhere or foreign:
         yield flag
         return
 
