@@ -48,7 +48,7 @@ class Rival(ABC):
     @cached_property
     def family(self) -> Any:
         """The family under which densities are told; ranks and shares do not depend on it."""
-        from efemb.families import Poisson
+        from efemb.model.families import Poisson
 
         return Poisson()
 

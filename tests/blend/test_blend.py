@@ -15,7 +15,7 @@ import efemb
 from efemb import Blend, Dataset, PoissonEmbedding
 from efemb.baselines import Popularity, WeightedMF
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.families import Categorical
+from efemb.model.families import Categorical
 
 HOWS = ["mixture", "log-linear"]
 LABELS = [f"item {i}" for i in range(12)]

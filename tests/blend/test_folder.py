@@ -20,7 +20,7 @@ from efemb.baselines.base import Baseline
 from efemb.baselines.contents import kinds
 from efemb.blend.folder import BLEND
 from efemb.errors import DataError, ParameterError
-from efemb.sealed import checksum, render, sha256
+from efemb.storage.folder import checksum, render, sha256
 
 LABELS = [f"item {i}" for i in range(8)]
 REAL = ("FactorAnalysis",)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import efemb
-from efemb.parameters import Parameters
+from efemb.model.parameters import Parameters
 
 Array = Any
 

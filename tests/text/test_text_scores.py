@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.parameters import Parameters
-from efemb.tree import Huffman
+from efemb.model.huffman import Huffman
+from efemb.model.parameters import Parameters
 from text import plain, samples
 
 WINDOW, K = 2, 3

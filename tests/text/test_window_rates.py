@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.engine.blocks import Workers
-from efemb.spec import Spec
+from efemb.engine.threads import Workers
+from efemb.model.spec import Spec
 from text import plain, samples
 from text.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb.types import Ints
+from efemb._typing import Ints
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from efemb._typing import Floats, Ints
+from efemb.baselines.arrays import Holdout, sparse, stored_cells
 from efemb.baselines.base import Baseline
-from efemb.baselines.cells import Holdout, sparse, stored_cells
 from efemb.blend.members import (
     absent_cells,
     check_fitted,
@@ -23,13 +24,12 @@ from efemb.blend.pools import POOLS, Pool, Sample
 from efemb.blend.recommendations import basket_row, entities_of, explained, recommended
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.estimators.checking import check_shape, generator
-from efemb.evaluation.models import vocabulary_of
-from efemb.families import Categorical, Family
-from efemb.labelled import Choice, Options
-from efemb.nearest import checked_number
+from efemb.estimators.checks import check_shape, generator
+from efemb.evaluation.adapter import vocabulary_of
+from efemb.fitted import Choice, Options
+from efemb.fitted.nearest import checked_number
+from efemb.model.families import Categorical, Family
 from efemb.table import Table
-from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from efemb import storage
 from efemb.baselines import contents as baselines
 from efemb.baselines.base import Baseline
 from efemb.blend.blend import Blend
 from efemb.blend.pools import POOLS
 from efemb.errors import DataError, EfembError, ParameterError, suggest
-from efemb.fitted import FittedEmbedding
-from efemb.manifest import decode, encode
-from efemb.sealed import Contents, SealedKind
+from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.embedding import disk as storage
+from efemb.storage.encoding import decode, encode
+from efemb.storage.folder import Contents, SealedKind
 
 BLEND = SealedKind(format="efemb blend", noun="blend", version=1, tensors="arrays.safetensors")
 OPTIONS = ("how", "validation_fraction", "max_entries", "verbose")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from efemb._typing import Floats, Ints
+from efemb.baselines.arrays import Holdout, sparse, stored_cells
 from efemb.baselines.base import cell_blocks
-from efemb.baselines.cells import Holdout, sparse, stored_cells
 from efemb.blend.pools import Sample
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.evaluation.models import Judged, family_of, vocabulary_of
-from efemb.types import Floats, Ints
+from efemb.evaluation.adapter import Judged, family_of, vocabulary_of
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

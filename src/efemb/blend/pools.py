@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from efemb.scoring import log_sums
-from efemb.types import Floats, Ints
+from efemb._typing import Floats, Ints
+from efemb.model.score import log_sums
 
 RIDGE = 1e-4  # on log-linear weights: only matters where a likelihood has no maximum
 SMALLEST_SHARE = 1e-12

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb._typing import Floats
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.evaluation.scores import By
-from efemb.nearest import checked_number
-from efemb.types import Floats
+from efemb.fitted.nearest import checked_number
 
 if TYPE_CHECKING:
     from efemb.evaluation.predictions import Predictions

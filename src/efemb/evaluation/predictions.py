@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.metrics import RECALL, metric_of
 from efemb.evaluation.scores import By, Score, averaged
-from efemb.nearest import checked_number
+from efemb.fitted.nearest import checked_number
 from efemb.table import Table
-from efemb.types import Floats, Ints
 
 _WHERE = {
     "log_share": "counts and binary data whose contexts are rows",

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb._typing import Ints
 from efemb.errors import InputTypeError, ParameterError
-from efemb.labelled import Choice, LabelledVectors
-from efemb.types import Ints
+from efemb.fitted import Choice, LabelledVectors
 
 if TYPE_CHECKING:
     from efemb.data.vocabulary import Vocabulary
-    from efemb.fitted import FittedEmbedding
+    from efemb.fitted.embedding import FittedEmbedding
 
 
 def fitted_model(model: Any) -> FittedEmbedding:

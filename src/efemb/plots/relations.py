@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import (
     GREY,
@@ -18,7 +19,6 @@ from efemb.plots.canvas import (
 )
 from efemb.plots.inputs import fitted_model
 from efemb.table import Table
-from efemb.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

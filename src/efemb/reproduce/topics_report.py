@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from efemb._typing import Ints
 from efemb.data.dataset import Dataset
 from efemb.reproduce.claims import Claim, show, verdict_of_count
 from efemb.reproduce.fitting import as_table
@@ -25,7 +26,6 @@ from efemb.reproduce.topics import (
     stability_table,
 )
 from efemb.table import Table
-from efemb.types import Ints
 
 SHOWN = 6
 TURNED = "varimax, by value"

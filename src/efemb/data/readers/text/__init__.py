@@ -1,0 +1,1 @@
+"""Text as documents of words."""

@@ -1,0 +1,1 @@
+"""Optimizers: how a gradient becomes a step."""

@@ -1,0 +1,1 @@
+"""Gaussian models of fixed contexts, by Gram matrices."""

@@ -1,0 +1,1 @@
+"""Contexts that all observations of a row share."""

@@ -1,0 +1,1 @@
+"""Text, one step per word inside a kernel."""

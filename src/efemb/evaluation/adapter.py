@@ -1,0 +1,144 @@
+"""What evaluation needs to know about a model, ours or a rival, and the data in its order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.data.align import in_order
+from efemb.data.corpus import Corpus
+from efemb.data.dataset import Dataset
+from efemb.data.labels import column_labels
+from efemb.data.readers.matrix import read_matrix
+from efemb.data.vocabulary import Vocabulary
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.contexts.base import BoundContext
+from efemb.model.contexts.bound.rows import RowBags
+from efemb.model.contexts.window import Window
+from efemb.model.families import Family
+from efemb.model.support import binarized, check_not_negative, check_support
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model and the data it is judged on.
+
+    given : the data as the user orders their entities;  data : in the order of the model's
+    code : (N,) code in the model of each entity of `given`; None where the orders are the same
+    """
+
+    model: Any
+    family: Family
+    given: Dataset
+    data: Dataset
+    code: Ints | None = None
+
+    @classmethod
+    def of(cls, model: Any, X: Any) -> Judged:
+        """Read X, check it against the family, and bring its entities into the model's order."""
+        family = family_of(model)
+        if isinstance(X, Corpus) or isinstance(_context(model), Window):
+            raise ParameterError(
+                "text has no rows x entities: score it with efemb.evaluation.held_out_words"
+            )
+        known = vocabulary_of(model)
+        given = possible(model, as_dataset(X, known), family)
+        return cls(model, family, given, *in_order(given, known))
+
+    @property
+    def by_shares(self) -> bool:
+        """Whether entries are scored by the share of their mean: counts or binary data on rows."""
+        if not self.family.normalized_score or self.data.n_dims > 1:
+            return False
+        bound = self.bound(self.data)
+        if bound is None and not hasattr(self.model, "log_means"):
+            raise InputTypeError(f"{_name(self.model)} has no log_means, which counts need")
+        return bound is None or isinstance(bound, RowBags)
+
+    def bound(self, data: Dataset) -> BoundContext | None:
+        """The contexts of an embedding on data; None for other models."""
+        bind = getattr(self.model, "_bind", None)
+        if bind is None:
+            return None
+        bound: BoundContext = bind(data)[1]
+        return bound
+
+    def conditional(self, data: Dataset) -> Floats:
+        """The model's conditional means of all cells, in the shape of the data."""
+        found = np.asarray(self.model.conditional(data))
+        if found.shape != data.shape:
+            raise DataError(
+                f"{_name(self.model)}.conditional gave shape {found.shape} for data of shape "
+                f"{data.shape}"
+            )
+        return found
+
+    def moments(self, data: Dataset) -> tuple[Floats, Floats | None]:
+        """Means of all cells, and the variances that a baseline says they have.
+
+        An embedding says them by its family.
+        """
+        if not hasattr(self.model, "moments"):
+            return self.conditional(data), None
+        mean, variance = self.model.moments(data)
+        return mean, variance
+
+    def codes(self, entity: Ints) -> Ints:
+        """Codes in the model of some entities of `given`."""
+        return entity if self.code is None else self.code[entity]
+
+
+def as_dataset(X: Any, known: Vocabulary | None = None) -> Dataset:
+    """X as it is, or read; the columns of a frame label its entities unless they only count."""
+    if isinstance(X, Dataset):
+        return X
+    data = read_matrix(X)
+    if hasattr(X, "columns") and column_labels(X, known or ()) is None:
+        return data._replace(data.values, entities=None)
+    return data
+
+
+def possible(model: Any, data: Dataset, family: Family) -> Dataset:
+    """Data that the model can have produced: ones where it counts every value as 1, or an error."""
+    if getattr(model, "binarize", False):
+        check_not_negative(data)
+        data = binarized(data)
+    # Whether fractions are welcome is the model's to say.
+    check_support(data, family, allow_real=True, way_out="remove or correct such values")
+    return data
+
+
+def family_of(model: Any) -> Family:
+    """The family that a fitted model says it has."""
+    if not hasattr(model, "conditional") and not hasattr(model, "log_means"):
+        raise InputTypeError(
+            f"expected a fitted model with conditional or log_means, not {type(model).__name__}"
+        )
+    spec = getattr(model, "spec", None)
+    places = (getattr(model, "family_", None), getattr(spec, "family", None))
+    for family in (*places, getattr(model, "family", None)):
+        if isinstance(family, Family):
+            return family
+    raise ParameterError(f"{_name(model)} has no family_: call fit first")
+
+
+def vocabulary_of(model: Any) -> Vocabulary | None:
+    """The labels a model was fitted to, if it knows them."""
+    for name in ("vocabulary_", "vocabulary"):
+        found = getattr(model, name, None)
+        if isinstance(found, Vocabulary):
+            return found
+    columns = getattr(model, "feature_names_in_", None)  # what scikit-learn keeps of a frame
+    return None if columns is None else Vocabulary(columns)
+
+
+def _context(model: Any) -> Any:
+    spec = getattr(model, "spec", None)
+    return getattr(model, "context", None) if spec is None else spec.context
+
+
+def _name(model: Any) -> str:
+    return type(model).__name__

@@ -1,0 +1,228 @@
+"""compare: models side by side on the same entries, the best first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from efemb._progress import progress_bar
+from efemb.data.align import in_order
+from efemb.data.checks import generator
+from efemb.data.dataset import Dataset
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.evaluation.adapter import as_dataset, family_of, possible, vocabulary_of
+from efemb.evaluation.metrics import metric_of
+from efemb.evaluation.pairing import Difference, check_same_entries, differences, scores
+from efemb.evaluation.predictions import Predictions
+from efemb.evaluation.protocols import leave_fold_out, leave_one_out
+from efemb.evaluation.scores import By, Score
+from efemb.fitted.nearest import checked_number
+from efemb.model.families import Bernoulli
+from efemb.table import Table
+
+POPULARITY = "popularity"
+Protocol: TypeAlias = Callable[[Any, Any], Predictions]
+
+
+def compare(
+    models: Any,
+    X: Any = None,
+    *,
+    train: Any = None,
+    protocol: str | Protocol = "leave-one-out",
+    metric: str | None = None,
+    by: By | None = None,
+    reference: str | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    progress: bool = False,
+) -> Table:
+    """Score models on the same entries, with paired differences.
+
+    Parameters
+    ----------
+    models : mapping of names to fitted models, or list of models
+        Models may also be `Predictions` that were made before.
+    X : rows x entities
+        Data that no model was fitted to.
+    train : rows x entities, optional
+        Training data: adds the row "popularity" of a model that knows no context.
+    protocol : {"leave-one-out", "leave-fold-out"} or function of (model, X)
+        The function gives `Predictions`: ``partial(held_out_entries, entries=held)``,
+        ``partial(leave_fold_out, folds=10)``.
+    metric : str, optional
+        As in `Predictions.score`; by default the normalised log-likelihood of counts and binary
+        data, the mean squared error of real data.
+    by : {"unit", "entry", "row"}, optional
+        What the mean is over; see `Predictions.score`.
+    reference : str, optional
+        Name of the model that differences are to; by default the best.
+    bootstrap : int
+        How often rows are drawn with replacement.
+    seed : int
+        Of the folds and of the bootstrap.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Table
+        The best model first: model, score, standard_error and row_error (see `Score`),
+        difference (to the reference), difference_error and the 95% interval low, high (both over
+        rows), verdict ("best"; "better" or "worse" where the interval excludes 0, else "not told
+        apart"), n, skipped.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = efemb.simulate("p-emb", n_rows=600, n_entities=12, n_components=2, seed=0)
+    >>> train, test = trips.data.split(test=0.3, seed=0)
+    >>> few, many = (efemb.PoissonEmbedding(k, random_state=0).fit(train) for k in (1, 4))
+    >>> found = compare({"K = 1": few, "K = 4": many}, test)
+    >>> found["model"].tolist(), found["verdict"].tolist()
+    (['K = 4', 'K = 1'], ['best', 'worse'])
+    """
+    judge = protocol_of(protocol, seed)
+    named = named_models(models)
+    made_before = all(isinstance(model, Predictions) for model in named.values())
+    if X is None and (train is not None or not made_before):
+        raise ParameterError("X is missing: which data are the models to be judged on?")
+    seen = dict.fromkeys(named, X)
+    if train is not None and POPULARITY not in named:
+        first = next((one for one in named.values() if not isinstance(one, Predictions)), None)
+        named[POPULARITY], seen[POPULARITY] = popularity_beside(first, train, X)
+    found = {}
+    with progress_bar("judging models", len(named), progress) as advance:
+        for name, model in named.items():
+            found[name] = model if isinstance(model, Predictions) else judge(model, seen[name])
+            advance(1)
+    return side_by_side(found, metric, by, reference, bootstrap, seed)
+
+
+def protocol_of(protocol: Any, seed: int) -> Protocol:
+    """A protocol by its name, or as it is."""
+    if callable(protocol):
+        return cast(Protocol, protocol)
+    if not isinstance(seed, int | np.integer):  # the same folds for every model
+        seed = int(generator(seed).integers(1 << 32))
+    named: dict[str, Protocol] = {
+        "leave-one-out": leave_one_out,
+        "leave-fold-out": partial(leave_fold_out, seed=seed),
+    }
+    if protocol not in named:
+        raise ParameterError(
+            f"protocol={protocol!r} is unknown; {suggest(protocol, named)}, or a function of "
+            "(model, X), such as partial(held_out_entries, entries=...)"
+        )
+    return named[protocol]
+
+
+def side_by_side(
+    found: Mapping[str, Predictions],
+    metric: str | None,
+    by: By | None,
+    reference: str | None,
+    bootstrap: int,
+    seed: int,
+    *,
+    sort: bool = True,
+) -> Table:
+    """Scores and differences of predictions, the best first unless `sort` is off."""
+    if reference is not None and reference not in found:
+        raise ParameterError(f"reference={reference!r} is no model; {suggest(reference, found)}")
+    check_same_entries(found)
+    any_one = next(iter(found.values()))
+    auto = "mean_squared_error" if any_one.log_share is None else "normalized_log_likelihood"
+    chosen = metric_of(auto if metric is None else metric)
+    over: By = by or chosen.by
+    each = scores(found, chosen, over)
+    order = sorted(found, key=lambda name: each[name].value, reverse=chosen.larger_is_better)
+    against = order[0] if reference is None else reference
+    number = checked_number(bootstrap)
+    gaps = differences(found, chosen, over, against, number, seed)
+    better = 1 if chosen.larger_is_better else -1
+    told = {name: _verdict(name, order[0], reference, gaps[name], better) for name in found}
+    names = order if sort else list(found)
+    return _table(names, each, gaps, told, {name: found[name].n_skipped for name in found})
+
+
+def _verdict(name: str, best: str, reference: str | None, gap: Difference, better: int) -> str:
+    words = ["best"] if name == best else []
+    if name == reference:
+        words.append("reference")
+    elif reference is not None or name != best:
+        words.append({1: "better", -1: "worse", 0: "not told apart"}[gap.sign * better])
+    return ", ".join(words)
+
+
+def _table(
+    names: list[str],
+    each: Mapping[str, Score],
+    gaps: Mapping[str, Difference],
+    told: Mapping[str, str],
+    skipped: Mapping[str, int],
+) -> Table:
+    return Table(
+        {
+            "model": names,
+            "score": [each[name].value for name in names],
+            "standard_error": [each[name].standard_error for name in names],
+            "row_error": [each[name].row_error for name in names],
+            "difference": [gaps[name].value for name in names],
+            "difference_error": [gaps[name].standard_error for name in names],
+            "low": [gaps[name].low for name in names],
+            "high": [gaps[name].high for name in names],
+            "verdict": [told[name] for name in names],
+            "n": [each[name].n for name in names],
+            "skipped": [skipped[name] for name in names],
+        }
+    )
+
+
+def named_models(models: Any) -> dict[str, Any]:
+    """Models by name; those of a list are named after their class, with K where they have it."""
+    if isinstance(models, Mapping):
+        named = dict(models)
+        if not all(isinstance(name, str) for name in named):
+            raise InputTypeError("models must be named by text")
+    elif isinstance(models, Iterable) and not isinstance(models, str | bytes):
+        named = {}
+        for model in models:
+            k = getattr(model, "n_components", None)
+            plain = type(model).__name__ + ("" if k is None else f"({k})")
+            used = [name for name in named if name == plain or name.startswith(f"{plain} #")]
+            named[f"{plain} #{len(used) + 1}" if used else plain] = model
+    else:
+        raise InputTypeError(
+            f"models must be a mapping of names to models, or a list, not {type(models).__name__}"
+        )
+    if not named:
+        raise DataError("there is no model to judge")
+    return named
+
+
+def popularity_beside(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
+    """Popularity of the entities of X and X itself, both as the model takes its data.
+
+    Real numbers that happen to be whole stay real, and counts that count as 1 are ones: otherwise
+    the scores of the two would not be of the same thing.
+    """
+    from efemb.baselines import Popularity
+
+    # Columns 0, 1, ... of a frame are names where the model, or the training data, know them.
+    known = None if model is None else vocabulary_of(model)
+    data = as_dataset(X, known or as_dataset(train).entities)
+    ordered, _ = in_order(as_dataset(train, data.entities), data.entities)
+    if model is None:
+        return Popularity().fit(ordered), data
+    # `efemb compare` asks before the fit.
+    family = model._spec().family if hasattr(model, "_spec") else family_of(model)
+    past = possible(model, ordered, family)
+    # By the model, not by the data: quantities between counts (kilograms) are still no real data,
+    # and of trips of one each there may be tests of two.
+    counts = "bernoulli" if isinstance(family, Bernoulli) else "poisson"
+    rival = Popularity(counts if family.normalized_score else "gaussian")
+    return rival.fit(past), possible(model, data, family)

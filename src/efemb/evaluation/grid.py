@@ -1,0 +1,118 @@
+"""score_grid: one fit for each setting, scored on data held out; the K-versus-score curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from time import perf_counter
+from typing import Any
+
+from efemb._progress import progress_bar
+from efemb.engine.interrupt import interrupt_at_once
+from efemb.errors import DivergenceError, InputTypeError, ParameterError
+from efemb.evaluation.comparison import Protocol, named_models, protocol_of, side_by_side
+from efemb.evaluation.predictions import Predictions
+from efemb.evaluation.scores import By
+from efemb.table import Table
+
+DIVERGED = "diverged"
+BOOTSTRAP = 1000
+
+
+def score_grid(
+    models: Any,
+    settings: Mapping[str, Iterable[Any]],
+    train: Any,
+    X: Any,
+    *,
+    validation: Any = None,
+    protocol: str | Protocol = "leave-one-out",
+    metric: str | None = None,
+    by: By | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Table:
+    """Fit each model with every combination of settings and score the fits on the same entries.
+
+    Parameters
+    ----------
+    models : mapping of names to models, or list of models
+        Unfitted; copies are fitted.
+    settings : mapping of parameter names to values
+        As in `set_params`: ``{"n_components": [10, 20, 50], "prior__precision": [0.1, 1.0]}``.
+    train : rows x entities
+        What the models are fitted to.
+    X : rows x entities
+        What they are scored on: validation data, not those of the final test.
+    validation : like X, optional
+        Passed to `fit`, for early stopping.
+    protocol, metric, by, seed, progress
+        As in `compare`.
+
+    Returns
+    -------
+    Table
+        One row a fit, in the order of models and settings: model, a column for each setting, then
+        score ... verdict as in `compare`, differences being to the best fit of all, and seconds
+        (of the fit). A fit that diverged has no score and the verdict "diverged".
+    """
+    judge = protocol_of(protocol, seed)
+    named = named_models(models)
+    combinations = _combinations(settings)
+    found: dict[str, Predictions] = {}
+    rows: list[tuple[str, dict[str, Any], float]] = []
+    with progress_bar("fitting settings", len(named) * len(combinations), progress) as advance:
+        for name, model in named.items():
+            for chosen in combinations:
+                started = perf_counter()
+                fitted = _fit(model, chosen, train, validation)
+                rows.append((name, chosen, perf_counter() - started))
+                if fitted is not None:
+                    place = str(len(rows) - 1)
+                    found[place] = judge(fitted, X)
+                advance(1)
+    if not found:
+        raise DivergenceError("every fit diverged: try smaller steps or a stronger prior")
+    judged = side_by_side(found, metric, by, None, BOOTSTRAP, seed, sort=False)
+    return _table(rows, judged, list(settings))
+
+
+def _combinations(settings: Any) -> list[dict[str, Any]]:
+    if not isinstance(settings, Mapping):
+        raise InputTypeError(
+            f"settings must map parameter names to lists of values, not {type(settings).__name__}"
+        )
+    for name, values in settings.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputTypeError(f"settings[{name!r}] must be a list of values, not {values!r}")
+    lists = [list(values) for values in settings.values()]
+    found = [dict(zip(settings, chosen, strict=True)) for chosen in product(*lists)]
+    if not found or not settings:
+        raise ParameterError(f"settings hold no value to try: {dict(settings)!r}")
+    return found
+
+
+def _fit(model: Any, chosen: Mapping[str, Any], train: Any, validation: Any) -> Any:
+    """A fitted copy, or None if it diverged."""
+    from sklearn.base import clone
+
+    copy = clone(model).set_params(**{name: clone(v, safe=False) for name, v in chosen.items()})
+    extra = {} if validation is None else {"validation": validation}
+    try:
+        with interrupt_at_once():
+            return copy.fit(train, **extra)
+    except DivergenceError:
+        return None
+
+
+def _table(
+    rows: list[tuple[str, dict[str, Any], float]], judged: Table, settings: list[str]
+) -> Table:
+    by_place = {row.pop("model"): row for row in judged}
+    lost: dict[str, Any] = dict.fromkeys(next(iter(by_place.values())), float("nan"))
+    lost |= {"verdict": DIVERGED, "n": 0.0, "skipped": 0}
+    each = [by_place.get(str(place), lost) for place in range(len(rows))]
+    columns: dict[str, list[Any]] = {"model": [name for name, _, _ in rows]}
+    columns |= {one: [chosen[one] for _, chosen, _ in rows] for one in settings}
+    columns |= {one: [row[one] for row in each] for one in lost}
+    return Table({**columns, "seconds": [seconds for _, _, seconds in rows]})

@@ -1,0 +1,40 @@
+"""What a fit leaves: an immutable model, and one function per question that it answers."""
+
+from __future__ import annotations
+
+from efemb.fitted.embedding import FittedEmbedding, load
+from efemb.fitted.interval import ProductErrors
+from efemb.fitted.labeled_vectors import EPSILON, LabelledVectors, check_labelled
+from efemb.fitted.pairs import pairs
+from efemb.fitted.prediction import complete, explain, predict, what_if
+from efemb.fitted.queries import Queries
+from efemb.fitted.relation import complements, substitutes
+from efemb.fitted.selection import Choice, Options
+from efemb.fitted.similarity import analogy, similar
+from efemb.fitted.topics import topics
+from efemb.fitted.vectors import labelled_vectors
+from efemb.fitted.weights import weights
+
+__all__ = [
+    "EPSILON",
+    "Choice",
+    "FittedEmbedding",
+    "LabelledVectors",
+    "Options",
+    "ProductErrors",
+    "Queries",
+    "analogy",
+    "check_labelled",
+    "complements",
+    "complete",
+    "explain",
+    "labelled_vectors",
+    "load",
+    "pairs",
+    "predict",
+    "similar",
+    "substitutes",
+    "topics",
+    "weights",
+    "what_if",
+]

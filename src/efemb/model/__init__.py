@@ -1,0 +1,1 @@
+"""What a model is: ingredients, parameters, the objective and its predictions; NumPy only."""
