@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from efemb.engine.blocks import Workers
-from efemb.engine.moments import MomentsSolver
-from efemb.spec import Spec
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 import efemb
 from efemb.baselines import EASE, ease, item_item
+from efemb.engine.solvers.moments.solver import MomentsSolver
+from efemb.engine.threads import Workers
+from efemb.model.spec import Spec
 
 RNG = np.random.default_rng(0)
 KINDS = RNG.gamma(0.7, 0.8, (2, 9))

@@ -14,7 +14,7 @@ from efemb.blend.members import absent_cells, share_blocks
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError
-from efemb.fitted import Choice
+from efemb.fitted.embedding import Choice
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.query_context import number_of
 from efemb.model.contexts.base import gather_rows
