@@ -15,7 +15,8 @@ from efemb.baselines.cooccurrence import cooccurrences
 from efemb.engine.threads import one_blas_thread
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.estimators.checks import check_components, generator
-from efemb.fitted.embedding import FittedEmbedding, LabelledVectors
+from efemb.fitted import LabelledVectors
+from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.contexts.window import Window
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
@@ -195,6 +196,6 @@ def leading_singular(
 
 def _corpus(X: Any) -> Corpus:
     from efemb.data.corpus import Corpus
-    from efemb.data.readers.csv.read import read_text
+    from efemb.data.readers.text.read import read_text
 
     return X if isinstance(X, Corpus) else read_text(X)

@@ -26,8 +26,8 @@ from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.estimators.checks import check_shape, generator
 from efemb.evaluation.adapter import vocabulary_of
-from efemb.fitted.embedding import Choice, Options
 from efemb.fitted.nearest import checked_number
+from efemb.fitted.selection import Choice, Options
 from efemb.model.families import Categorical, Family
 from efemb.table import Table
 

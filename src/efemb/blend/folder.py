@@ -13,8 +13,8 @@ from efemb.baselines.base import Baseline
 from efemb.blend.blend import Blend
 from efemb.blend.pools import POOLS
 from efemb.errors import DataError, EfembError, ParameterError, suggest
+from efemb.fitted import disk as storage
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.embedding import disk as storage
 from efemb.storage.encoding import decode, encode
 from efemb.storage.folder import Contents, SealedKind
 

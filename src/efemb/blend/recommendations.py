@@ -14,9 +14,9 @@ from efemb.blend.members import absent_cells, share_blocks
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError
-from efemb.fitted.embedding import Choice
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.query_context import number_of
+from efemb.fitted.selection import Choice
 from efemb.model.contexts.base import gather_rows
 from efemb.model.score import log_sums
 from efemb.table import Table
