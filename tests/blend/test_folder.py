@@ -180,7 +180,8 @@ def test_there_are_baselines_to_save() -> None:
 
 
 def test_a_baseline_of_a_frame_knows_its_columns_when_loaded(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame(np.eye(4) + 1, columns=list("abcd"))
     model = Popularity().fit(frame)
     model.save(tmp_path / "baseline")
