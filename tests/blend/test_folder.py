@@ -60,6 +60,7 @@ def test_a_loaded_blend_answers_as_the_saved_one(
     again = efemb.load(tmp_path / "blend")
     assert isinstance(again, Blend)
     assert again.weights_ == blend.weights_
+    assert again.powers_ == blend.powers_
     assert (again.how_, again.how) == ("mixture", "mixture")
     assert again.report_ == blend.report_
     assert again.vocabulary_ == blend.vocabulary_
@@ -117,7 +118,7 @@ def test_a_damaged_blend_is_refused(blend: Blend, tmp_path: Path) -> None:
         (lambda body: body["models"][1]["body"]["state"].update(fit=1), "'fit' is not something"),
         (lambda body: body.update(pool="mixtures"), "did you mean 'mixture'"),
         (lambda body: body["models"].pop(), "one finite number per model"),
-        (lambda body: body.pop("weights"), "does not hold a blend that can be read"),
+        (lambda body: body.pop("parameters"), "does not hold a blend that can be read"),
     ],
 )
 def test_what_this_version_cannot_read_is_a_typed_error(

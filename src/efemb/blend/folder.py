@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,10 @@ def pack(blend: Blend) -> Packed:
         "options": encode({name: getattr(blend, name) for name in OPTIONS}, arrays, "options"),
         "state": encode({name: getattr(blend, name) for name in _STATE}, arrays, "state"),
         "pool": blend.how_,
-        "weights": encode(blend.pool_.weights, arrays, "weights"),
+        "parameters": {
+            field.name: encode(getattr(blend.pool_, field.name), arrays, field.name)
+            for field in fields(blend.pool_)
+        },
         "models": members,
     }
     return body, arrays, {}
@@ -78,14 +82,15 @@ def unpack(contents: Contents) -> Blend:
         for i, member in enumerate(body["models"])
     }
     blend = Blend(models, **decode(body["options"], arrays))
-    weights = decode(body["weights"], arrays)
     if body["pool"] not in POOLS:
         raise DataError(f"the blend {body['pool']!r} is unknown; {suggest(body['pool'], POOLS)}")
-    if np.shape(weights) != (len(models),) or not np.isfinite(weights).all():
-        raise DataError("the weights are not one finite number per model")
+    parameters = decode(body["parameters"], arrays)
+    for name, values in parameters.items():
+        if np.shape(values) != (len(models),) or not np.isfinite(values).all():
+            raise DataError(f"{name} are not one finite number per model")
     blend.__dict__.update(decode(body["state"], arrays))
     blend.family_, blend.models_, blend.how_ = blend._family(), models, body["pool"]
-    blend._keep(POOLS[blend.how_](weights))
+    blend._keep(POOLS[blend.how_](**parameters))
     return blend
 
 
