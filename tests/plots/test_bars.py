@@ -12,8 +12,8 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.plots import relations, topics
 from efemb.plots.canvas import GREY, PALETTES, label_text
 from efemb.table import Table
+from fitted.toys import goods
 from plots.models import baskets
-from query.toys import goods
 
 POSITIVE, NEGATIVE, _ = PALETTES["colorblind"]
 

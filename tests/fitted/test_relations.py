@@ -11,7 +11,7 @@ from scipy import sparse, stats
 
 import efemb
 from efemb.fitted.cooccurrence import lift_interval
-from query.toys import EFFECTS, GOODS, baskets, checkerboard, goods, model, random_model
+from fitted.toys import EFFECTS, GOODS, baskets, checkerboard, goods, model, random_model
 
 LABELS = [f"item {i}" for i in range(9)]
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import efemb
 from efemb import fitted as query
-from query.toys import GOODS, goods, model, neighbour_lists, random_model
+from fitted.toys import GOODS, goods, model, neighbour_lists, random_model
 
 SIZE = 7
 LABELS = [f"item {i}" for i in range(SIZE)]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from query.toys import goods, model, neighbour_lists
+from fitted.toys import goods, model, neighbour_lists
 
 HEAVY = {"sklearn", "scipy", "pandas", "numba", "matplotlib", "polars", "pyarrow"}
 ASK = """

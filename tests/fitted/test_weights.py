@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from query.toys import model, neighbour_lists, random_model
+from fitted.toys import model, neighbour_lists, random_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PTR, MEMBERS = [0, 2, 3, 5, 5], [1, 2, 3, 0, 1]

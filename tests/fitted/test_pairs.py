@@ -12,7 +12,7 @@ from scipy import stats
 
 import efemb
 from efemb.fitted import pairs as pairs_module_function
-from query.toys import EFFECTS, GOODS, baskets, goods, random_model
+from fitted.toys import EFFECTS, GOODS, baskets, goods, random_model
 
 
 def all_pairs(fitted: Any, direction: str = "given") -> dict[tuple[Any, Any], float]:

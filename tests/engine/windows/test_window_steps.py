@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from text import plain, samples
 
 import efemb
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
-from text import plain, samples
-from text.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
+from engine.windows.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 
 
 def assert_steps(

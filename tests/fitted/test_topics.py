@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from efemb.fitted.rotation import varimax
-from query.toys import checkerboard, random_model
+from fitted.toys import checkerboard, random_model
 
 
 @pytest.mark.parametrize("by", ["value", "magnitude"])

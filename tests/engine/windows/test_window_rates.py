@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from text import plain, samples
 
 import efemb
 from efemb.engine.threads import Workers
 from efemb.model.spec import Spec
-from text import plain, samples
-from text.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
+from engine.windows.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 
 
 @pytest.mark.parametrize(("zeros", "how"), CASES)

@@ -9,7 +9,7 @@ import pytest
 
 import efemb
 from efemb.fitted import Choice
-from query.toys import random_model
+from fitted.toys import random_model
 
 NAMES = ["Apple pie", "apple juice", "Pineapple", "beer", "Beer", "17", "stout beer"]
 WORDS = efemb.Vocabulary(NAMES, counts=[5, 9, 2, 7, 1, 3, 4])

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from objective.build import Expected, check_solver, solver_rule
+from model.objective.build import Expected, check_solver, solver_rule
 from oracle import cases
 from oracle.cases import combinations
 

@@ -9,7 +9,7 @@ import pytest
 
 import efemb
 from efemb.fitted.embedding import FittedEmbedding
-from query.toys import GOODS, baskets, goods, model, neighbour_lists, random_model
+from fitted.toys import GOODS, baskets, goods, model, neighbour_lists, random_model
 
 D, P, T = efemb.DataError, efemb.ParameterError, efemb.InputTypeError
 TEA = {"tea": 1.0}

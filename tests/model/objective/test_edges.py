@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import efemb
-from objective.build import (
+from model.objective.build import (
     Expected,
     adjacency,
     answer,
@@ -21,7 +21,7 @@ from objective.build import (
     parameters,
     solver_rule,
 )
-from objective.build import family as ingredient
+from model.objective.build import family as ingredient
 from oracle import cases, tiny
 from oracle.cases import Case
 from oracle.loops import gradient, problem, value

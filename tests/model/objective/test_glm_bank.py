@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 import efemb
-from objective.build import adjacency
+from model.objective.build import adjacency
 from oracle import tiny
 from oracle.model import Array, Part
 

@@ -19,7 +19,7 @@ from efemb.errors import DataError, InputTypeError, MissingExtraError
 from efemb.export import binary as binary_module
 from efemb.export import read_glove, read_word2vec, text, to_keyedvectors, write_word2vec
 from efemb.fitted import LabelledVectors
-from words.word2vec import NUMBERS, WORDS, by_hand, same
+from export.word2vec import NUMBERS, WORDS, by_hand, same
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b""])

@@ -14,7 +14,7 @@ import pytest
 
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.export import read_glove, read_word2vec
-from words.word2vec import NUMBERS, WORDS, by_hand, same
+from export.word2vec import NUMBERS, WORDS, by_hand, same
 
 TEXT = "3 2\na 1 2\nb 3 4\nc 5 6\n"
 
