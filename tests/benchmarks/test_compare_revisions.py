@@ -1,0 +1,49 @@
+"""`make bench-compare`: its jobs run on a package of any layout, and worse figures are noticed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks.compare_revisions import PEAK, ROOT, report, run_jobs
+from benchmarks.revision_jobs import JOBS
+
+from benchmarks import revision_jobs
+
+
+@pytest.mark.slow
+def test_every_job_runs() -> None:
+    figures = run_jobs(ROOT / "src", list(JOBS), 0.01, "--turns", "1")
+    assert set(figures) == {*JOBS, PEAK}
+    assert all(value > 0 for value in figures.values())
+
+
+def test_only_public_names_are_used() -> None:
+    """Modules move between revisions."""
+    source = Path(revision_jobs.__file__).read_text("utf-8")
+    assert not re.findall(r"(?:from|import) efemb\.\w+", source)
+    assert not re.findall(r"import_module|\._\w+\(", source)
+
+
+@pytest.mark.slow
+def test_a_base_of_another_layout_runs(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "efemb"
+    shutil.copytree(ROOT / "src" / "efemb", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.move(package / "table.py", package / "tables.py")
+    for path in package.rglob("*.py"):
+        text = path.read_text("utf-8")
+        path.write_text(re.sub(r"\befemb\.table\b", "efemb.tables", text), "utf-8")
+    figures = run_jobs(tmp_path / "src", ["import efemb", "efemb similar"], 0.01, "--turns", "1")
+    assert set(figures) == {"import efemb", "efemb similar", PEAK}
+
+
+@pytest.mark.parametrize(
+    ("now", "worse"),
+    [([1.0, 1.0, 1.0], 0), ([1.1, 1.1, 1.1], 1), ([1.1, 1.1, 0.9], 0), ([1.02, 1.02, 1.02], 0)],
+    ids=["same", "slower", "not in every turn", "less than three percent"],
+)
+def test_slower_in_every_turn_is_worse(now: list[float], worse: int) -> None:
+    figures = {"a": ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]), "b": ([1.0, 1.0, 1.0], now)}
+    assert report(figures, "base") == worse
