@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from efemb.evaluation.analogies import analogies
+from efemb.evaluation.calibration import Calibrated, calibrate
 from efemb.evaluation.comparison import compare
 from efemb.evaluation.grid import score_grid
 from efemb.evaluation.held_out import HeldOut, held_out_words
@@ -12,11 +13,13 @@ from efemb.evaluation.scores import Score
 from efemb.evaluation.words import WordSimilarity, word_similarity
 
 __all__ = [
+    "Calibrated",
     "HeldOut",
     "Predictions",
     "Score",
     "WordSimilarity",
     "analogies",
+    "calibrate",
     "compare",
     "held_out_entries",
     "held_out_words",

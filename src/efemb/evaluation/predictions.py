@@ -95,7 +95,9 @@ class Predictions:
         Parameters
         ----------
         metric : {"normalized_log_likelihood", "log_likelihood", "mean_squared_error", \
-"mean_reciprocal_rank", "recall@10" (any k)}
+"mean_reciprocal_rank", "recall@10", "mrr@100", "ndcg@10"}
+            The last three take any cut-off k. An entry counts 1, 1 / rank and 1 / log2(1 + rank)
+            respectively if its rank is at most k, else 0.
         by : {"unit", "entry", "row"}, optional
             What the mean and its standard error are over; "unit" for the normalised
             log-likelihood, else "entry".
