@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import efemb
-from efemb.model.parameters import Parameters
+from efemb.parameters import Parameters
 
 Array = Any
 

@@ -36,7 +36,7 @@ def test_scores_that_do_not_exist_are_refused() -> None:
     for k, error in ((0, efemb.ParameterError), (1.5, efemb.InputTypeError)):
         with pytest.raises(error):
             counts.recall(k)  # type: ignore[arg-type]
-    for metric in ("recall@", "recall@x", "log_likelyhood", "recall@0"):
+    for metric in ("recall@", "recall@x", "log_likelyhood", "recall@0", "mrr@0", "map@10"):
         with pytest.raises(efemb.ParameterError):
             counts.score(metric)
     with pytest.raises(efemb.InputTypeError, match="name"):

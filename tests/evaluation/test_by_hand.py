@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 
 import efemb
+from efemb.contexts.entity_lists import EntityLists
 from efemb.evaluation import held_out_entries, leave_fold_out, leave_one_out
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.parameters import Parameters
+from efemb.parameters import Parameters
 
 # rho = 0, log 2, log 4 and alpha = 1: a context sum s gives the means 1, 2^s, 4^s. Contexts are
 # divided by their number of items.

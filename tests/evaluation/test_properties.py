@@ -139,6 +139,10 @@ def test_ranks_and_shares_of_tied_means(X: Array, weights: Array, block: int) ->
     for k in (1, 2, 5):
         hits = [rank <= k for rank in found.rank]
         assert found.recall(k).value == pytest.approx(sum(hits) / len(hits))
+        cut = [1 / rank if rank <= k else 0.0 for rank in found.rank]
+        assert found.score(f"mrr@{k}").value == pytest.approx(sum(cut) / len(cut))
+        gains = [1 / math.log2(1 + rank) if rank <= k else 0.0 for rank in found.rank]
+        assert found.score(f"ndcg@{k}").value == pytest.approx(sum(gains) / len(gains))
     reciprocal = [1 / rank for rank in found.rank]
     assert found.mean_reciprocal_rank().value == pytest.approx(sum(reciprocal) / len(reciprocal))
 

@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Bools, Floats, Ints
+from efemb.data.readers.progress import progress_bar
 from efemb.data.readers.source import existing_file
 from efemb.errors import DataError, InputTypeError
 from efemb.evaluation.lookup import NOT_FOUND, WordLookup
 from efemb.evaluation.pairs import read_lines
-from efemb.fitted import EPSILON, LabelledVectors, check_labelled
-from efemb.fitted.nearest import BLOCK, checked_method, checked_number
+from efemb.labelled import EPSILON, LabelledVectors, check_labelled
+from efemb.nearest import BLOCK, checked_method, checked_number
 from efemb.table import Table
+from efemb.types import Bools, Floats, Ints
 
 Sections = dict[str, list[list[Any]]]
 

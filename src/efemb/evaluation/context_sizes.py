@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from efemb._typing import Ints
-from efemb.model.contexts.base import BoundContext, dense_rows
-from efemb.model.contexts.bound.entities import EntityLists, Lists
+from efemb.contexts.base import BoundContext, dense_rows
+from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.types import Ints
 
 
 def context_sizes(bound: BoundContext | None) -> Ints | None:

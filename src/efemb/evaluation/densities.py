@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.model.families import Bernoulli, Categorical, Family
-from efemb.model.links import Identity
-from efemb.model.objective import expected_value, log_density
+from efemb.families import Bernoulli, Categorical, Family
+from efemb.links import Identity
+from efemb.objective import expected_value, log_density
+from efemb.types import Floats
 
 
 def log_density_at(family: Family, x: Floats, log_mean: Floats, log_share: Floats) -> Floats | None:

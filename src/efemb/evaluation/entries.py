@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError
+from efemb.types import Floats, Ints
 
 
 def stored_entries(data: Dataset) -> tuple[Any, Ints]:

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
-from efemb.data.checks import generator
+from efemb.contexts.window import Window, WindowBags
+from efemb.data.readers.progress import progress_bar
+from efemb.data.validation import generator
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.nearest import checked_number
-from efemb.model.contexts.window import Window, WindowBags
-from efemb.model.factors import Vectors
-from efemb.model.huffman import Huffman
-from efemb.model.predict import entry_scores, normalizer_of
-from efemb.model.score import Entries
-from efemb.model.spec import Spec
-from efemb.model.zeros import word_noise
+from efemb.nearest import checked_number
+from efemb.prediction import entry_scores, normalizer_of
+from efemb.scoring import Entries
+from efemb.spec import Spec
+from efemb.tree import Huffman
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+from efemb.zeros import word_noise
 
 WORDS_AT_ONCE = 1 << 14
 

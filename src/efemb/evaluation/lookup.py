@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from efemb._typing import Ints
 from efemb.data.vocabulary import Vocabulary
+from efemb.types import Ints
 
 NOT_FOUND = -1
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.evaluation.scores import By
-from efemb.fitted.nearest import checked_number
+from efemb.nearest import checked_number
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.evaluation.predictions import Predictions
@@ -42,11 +42,27 @@ def _reciprocal_rank(found: Predictions) -> Floats:
     return np.asarray(1.0 / found.known("rank"))
 
 
-def _recall(k: int) -> Metric:
-    def found_in_time(found: Predictions) -> Floats:
-        return np.asarray(found.known("rank") <= k, dtype=np.float64)
+def _recall(rank: Floats) -> Floats:
+    return np.ones_like(rank)
 
-    return Metric(found_in_time, "entry")
+
+def _cut_reciprocal(rank: Floats) -> Floats:
+    return np.asarray(1.0 / rank)
+
+
+def _discounted_gain(rank: Floats) -> Floats:
+    """An entry has a single relevant entity, so that the ideal gain is 1."""
+    return np.asarray(1.0 / np.log2(1.0 + rank))
+
+
+def _first(k: int, gain: Callable[[Floats], Floats]) -> Metric:
+    """A gain that depends on the rank, 0 beyond rank k."""
+
+    def gains(found: Predictions) -> Floats:
+        rank = found.known("rank")
+        return np.where(rank <= k, gain(rank), 0.0)
+
+    return Metric(gains, "entry")
 
 
 METRICS = {
@@ -56,15 +72,18 @@ METRICS = {
     "mean_reciprocal_rank": Metric(_reciprocal_rank, "entry"),
 }
 RECALL = "recall@"
+# Metrics whose names end in a cut-off: recall@10.
+AT_RANK = {RECALL: _recall, "mrr@": _cut_reciprocal, "ndcg@": _discounted_gain}
 
 
 def metric_of(name: Any) -> Metric:
     """The metric of a name; "recall@10" and the like have their k in it."""
     if not isinstance(name, str):
         raise InputTypeError(f"a metric is chosen by its name (text), not {name!r}")
-    if name.startswith(RECALL) and name[len(RECALL) :].isdecimal():
-        return _recall(checked_number(int(name[len(RECALL) :])))
+    prefix, at, cutoff = name.partition("@")
+    if prefix + at in AT_RANK and cutoff.isdecimal():
+        return _first(checked_number(int(cutoff)), AT_RANK[prefix + at])
     if name not in METRICS:
-        choices = [*METRICS, f"{RECALL}10"]
+        choices = [*METRICS, *(f"{known}10" for known in AT_RANK)]
         raise ParameterError(f"metric={name!r} is unknown; {suggest(name, choices)}")
     return METRICS[name]

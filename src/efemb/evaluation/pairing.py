@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.data.checks import generator
+from efemb.data.validation import generator
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.metrics import Metric
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.scores import By, Score, averaged, per_row, row_errors, weights
+from efemb.types import Floats
 
 LEVEL = 0.95
 _RESAMPLED_AT_ONCE = 1 << 22

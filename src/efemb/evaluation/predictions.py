@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.metrics import RECALL, metric_of
 from efemb.evaluation.scores import By, Score, averaged
-from efemb.fitted.nearest import checked_number
+from efemb.nearest import checked_number
 from efemb.table import Table
+from efemb.types import Floats, Ints
 
 _WHERE = {
     "log_share": "counts and binary data whose contexts are rows",
@@ -95,7 +95,9 @@ class Predictions:
         Parameters
         ----------
         metric : {"normalized_log_likelihood", "log_likelihood", "mean_squared_error", \
-"mean_reciprocal_rank", "recall@10" (any k)}
+"mean_reciprocal_rank", "recall@10", "mrr@100", "ndcg@10"}
+            The last three take any cut-off k. An entry counts 1, 1 / rank and 1 / log2(1 + rank)
+            respectively if its rank is at most k, else 0.
         by : {"unit", "entry", "row"}, optional
             What the mean and its standard error are over; "unit" for the normalised
             log-likelihood, else "entry".

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Ints
-from efemb.data.align import in_order
-from efemb.data.checks import generator
+from efemb.data.aligning import in_order
 from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
+from efemb.data.validation import generator
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.evaluation.adapter import Judged, as_dataset, possible
 from efemb.evaluation.context_sizes import context_sizes
 from efemb.evaluation.entries import missing_unless_stored, refuse_overlap, stored_entries
+from efemb.evaluation.models import Judged, as_dataset, possible
 from efemb.evaluation.predictions import Predictions
-from efemb.evaluation.score_table import Expected, from_means, from_shares
+from efemb.evaluation.reporting import Expected, from_means, from_shares
+from efemb.types import Ints
 
 
 def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:

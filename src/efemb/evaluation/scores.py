@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError, suggest
+from efemb.types import Floats, Ints
 
 By: TypeAlias = Literal["unit", "entry", "row"]
 BY = ("unit", "entry", "row")

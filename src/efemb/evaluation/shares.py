@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Bools, Floats, Ints
+from efemb.contexts.base import gather_rows
 from efemb.errors import DataError
-from efemb.evaluation.adapter import Judged
 from efemb.evaluation.densities import log_density_at
 from efemb.evaluation.entries import stored_entries
-from efemb.model.contexts.base import gather_rows
-from efemb.model.score import CACHED_NUMBERS, log_sums
+from efemb.evaluation.models import Judged
+from efemb.scoring import CACHED_NUMBERS, log_sums
+from efemb.types import Bools, Floats, Ints
 
 
 def scored_entries(

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.evaluation.lookup import NOT_FOUND, WordLookup
 from efemb.evaluation.pairs import read_pairs
-from efemb.fitted import LabelledVectors, check_labelled
-from efemb.fitted.nearest import unit_rows
+from efemb.labelled import LabelledVectors, check_labelled
+from efemb.nearest import unit_rows
 from efemb.table import Table
+from efemb.types import Floats
 
 DECIMALS = 12  # of a cosine in double precision
 

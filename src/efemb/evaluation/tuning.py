@@ -7,10 +7,10 @@ from itertools import product
 from time import perf_counter
 from typing import Any
 
-from efemb._progress import progress_bar
+from efemb.data.readers.progress import progress_bar
 from efemb.engine.interrupt import interrupt_at_once
 from efemb.errors import DivergenceError, InputTypeError, ParameterError
-from efemb.evaluation.comparison import Protocol, named_models, protocol_of, side_by_side
+from efemb.evaluation.comparing import Protocol, named_models, protocol_of, side_by_side
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.scores import By
 from efemb.table import Table

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Bools, Floats, Ints
-from efemb.baselines.arrays import normal_log_density
+from efemb.baselines.cells import normal_log_density
+from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError
-from efemb.evaluation.adapter import Judged
 from efemb.evaluation.densities import log_density_of_mean
+from efemb.evaluation.models import Judged
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.shares import scored_entries
+from efemb.types import Bools, Floats, Ints
 
 
 def from_shares(

@@ -8,19 +8,19 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb.data.align import in_order
-from efemb.data.checks import generator
+from efemb.data.aligning import in_order
 from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
+from efemb.data.validation import generator
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.evaluation.adapter import as_dataset, family_of, possible, vocabulary_of
 from efemb.evaluation.metrics import metric_of
+from efemb.evaluation.models import as_dataset, family_of, possible, vocabulary_of
 from efemb.evaluation.pairing import Difference, check_same_entries, differences, scores
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
 from efemb.evaluation.scores import By, Score
-from efemb.fitted.nearest import checked_number
-from efemb.model.families import Bernoulli
+from efemb.families import Bernoulli
+from efemb.nearest import checked_number
 from efemb.table import Table
 
 POPULARITY = "popularity"

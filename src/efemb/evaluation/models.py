@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.data.align import in_order
+from efemb.contexts.base import BoundContext
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import Window
+from efemb.data.aligning import in_order
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.labels import column_labels
 from efemb.data.readers.matrix import read_matrix
 from efemb.data.vocabulary import Vocabulary
+from efemb.domains import binarized, check_not_negative, check_support
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import Window
-from efemb.model.families import Family
-from efemb.model.support import binarized, check_not_negative, check_support
+from efemb.families import Family
+from efemb.types import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,215 @@
+"""Calibration: any score as a probability of what comes next, given what is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from efemb.contexts.base import gather_rows
+from efemb.errors import DataError
+from efemb.evaluation.entries import refuse_overlap, stored_entries
+from efemb.evaluation.models import Judged, as_dataset, family_of, vocabulary_of
+from efemb.scoring import CACHED_NUMBERS, log_sums
+from efemb.types import Floats, Ints
+
+_TOLERANCE = 1e-6  # of the gradient of the log-likelihood per unit
+_RIDGE = 1e-6  # keeps weights finite where a model's scores are those of popularity
+
+
+class Weights(NamedTuple):
+    """What multiplies the mean, its logarithm and the logarithm of popularity."""
+
+    mean: float
+    log_mean: float
+    log_popularity: float
+
+
+class Calibrated:
+    """log p_j = a m_j + c log m_j + d log q_j + constant, over the entities j not in the context.
+
+    m are the conditional means of a fitted model (or scores that only rank, as `log_means` gives
+    them), or their shares, q is the popularity. The calibrated log-likelihood, by which models with
+    and without probabilities of their own can be compared, is
+    ``leave_one_out(calibrated, X).normalized_log_likelihood()``.
+
+    Attributes
+    ----------
+    weights : Weights
+        a, c and d.
+    of_shares : bool
+        Whether m are shares; whatever has the larger likelihood.
+    largest : float
+        Largest m among the calibration entries; larger ones count as this one.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        popularity: Floats,
+        weights: Weights,
+        *,
+        of_shares: bool,
+        largest: float = np.inf,
+    ) -> None:
+        self.model, self.weights = model, weights
+        self.of_shares, self.largest = of_shares, largest
+        self.log_popularity = np.log(popularity)
+        self.family_, self.vocabulary_ = family_of(model), vocabulary_of(model)
+        self.binarize = getattr(model, "binarize", False)
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """Logarithms of the shares up to a constant, -infinity for what is in the context."""
+        context, _ = stored_entries(as_dataset(X))
+        a, c, d = self.weights
+        for cells, block in self.model.log_means(X, rows, entities):
+            log_means = _log_shares(block) if self.of_shares else block
+            values = c * log_means + d * self.log_popularity
+            values += a * np.exp(np.minimum(log_means, np.log(self.largest)))
+            values[_context_cells(context, rows[cells], entities[cells])] = -np.inf
+            yield cells, values
+
+
+def calibrate(model: Any, X: Any, entries: Any, popularity: Any) -> Calibrated:
+    """Fit the three weights of `Calibrated` to held-out entries by maximum likelihood per unit.
+
+    Parameters
+    ----------
+    model : fitted estimator, baseline or FittedEmbedding of counts or binary data
+    X : rows x entities, without the held-out entries
+    entries : like X, of the same shape
+        The held-out entries, as in `held_out_entries`; neither training nor test data.
+    popularity : array (N,)
+        Positive numbers, such as `Popularity().fit(train).mean_`.
+
+    Returns
+    -------
+    Calibrated
+
+    Notes
+    -----
+    The log-likelihood is concave, and Newton's method finds its maximum. The means of all entities
+    given each entry's row are in memory, four bytes each.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> from efemb.baselines import Popularity
+    >>> from efemb.evaluation import leave_one_out
+    >>> trips = efemb.simulate("p-emb", n_rows=600, n_entities=12, n_components=2, seed=0)
+    >>> known, test = trips.data.split(test=0.2, seed=0)
+    >>> train, held = known.split(test=0.1, by="entries", seed=0)
+    >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(train, validation=held)
+    >>> calibrated = calibrate(model, train, held, Popularity().fit(train).mean_)
+    >>> for judged in (model, calibrated):
+    ...     print(round(leave_one_out(judged, test).normalized_log_likelihood().value, 2))
+    -2.19
+    -1.80
+    """
+    judged = Judged.of(model, X)
+    context, _ = stored_entries(judged.data)
+    held, row = stored_entries(as_dataset(entries))
+    refuse_overlap(held.multiply(context))
+    quantities = np.asarray(popularity, dtype=np.float64)
+    if quantities.shape != (judged.data.n_entities,) or not (quantities > 0).all():
+        raise DataError(
+            f"popularity must be {judged.data.n_entities} positive numbers, one per entity; "
+            f"got shape {quantities.shape}, smallest value {quantities.min(initial=np.inf)}"
+        )
+    entity = held.indices.astype(np.int64)
+    log_means = np.empty((len(row), judged.data.n_entities), dtype=np.float32)
+    for cells, block in model.log_means(judged.data, row, entity):
+        log_means[cells] = block
+    absent = _context_cells(context, row, entity)
+    asked = (np.log(quantities), absent, entity, held.data.astype(np.float64))
+    means, shares = _Problem(log_means, *asked), _Problem(_log_shares(log_means), *asked)
+    solutions = {False: means.solve(), True: shares.solve()}
+    of_shares = solutions[True][1] > solutions[False][1]
+    largest = np.exp((shares if of_shares else means).log_means.max(initial=-np.inf))
+    weights = solutions[of_shares][0]
+    return Calibrated(model, quantities, weights, of_shares=of_shares, largest=float(largest))
+
+
+def _log_shares(log_means: Floats) -> Floats:
+    return np.asarray(log_means - log_sums(log_means)[:, None].astype(log_means.dtype))
+
+
+def _context_cells(context: Any, row: Ints, entity: Ints) -> tuple[Ints, Ints]:
+    """Which (cell, entity) pairs of a block are in the context of the cell."""
+    ptr, where = gather_rows(context.indptr, row)
+    cell = np.repeat(np.arange(len(row)), np.diff(ptr))
+    member = context.indices[where]
+    other = member != entity[cell]
+    return cell[other], member[other]
+
+
+class _Problem(NamedTuple):
+    """Choices among the entities outside of the context, one per held-out entry.
+
+    log_means : (n, N);  log_popularity : (N,);  absent : cells that cannot be chosen;
+    entity, units : (n,) what was chosen, and how often
+    """
+
+    log_means: Floats
+    log_popularity: Floats
+    absent: tuple[Ints, Ints]
+    entity: Ints
+    units: Floats
+
+    def solve(self) -> tuple[Weights, float]:
+        """Weights and log-likelihood, by Newton steps within a trust region."""
+        from scipy.optimize import minimize
+
+        @lru_cache(maxsize=2)  # value and derivatives are asked for one after the other
+        def expand(*weights: float) -> tuple[float, Floats, Floats]:
+            return self._expand(np.array(weights))
+
+        def loss(weights: Floats) -> float:
+            return -expand(*weights)[0]
+
+        options: dict[str, Any] = {
+            "jac": lambda weights: -expand(*weights)[1],
+            "hess": lambda weights: expand(*weights)[2],
+            "method": "trust-exact",
+            "options": {"gtol": _TOLERANCE},
+        }
+        solution = minimize(loss, np.array([0.0, 1.0, 0.0]), **options)
+        return Weights(*solution.x.tolist()), -float(solution.fun)
+
+    def _expand(self, weights: Floats) -> tuple[float, Floats, Floats]:
+        """Mean log-likelihood per unit, its gradient (3,) and minus its Hessian (3, 3)."""
+        value, gradient, curvature = 0.0, np.zeros(3), np.zeros((3, 3))
+        size = max(1, CACHED_NUMBERS // max(len(self.log_popularity), 1))
+        for start in range(0, len(self.entity), size):
+            terms = self._expand_block(weights, slice(start, start + size))
+            value, gradient, curvature = (
+                value + terms[0],
+                gradient + terms[1],
+                curvature + terms[2],
+            )
+        total = self.units.sum()
+        penalty = 0.5 * _RIDGE * float(weights @ weights)
+        gradient = gradient / total - _RIDGE * weights
+        return value / total - penalty, gradient, curvature / total + _RIDGE * np.eye(3)
+
+    def _expand_block(self, weights: Floats, block: slice) -> tuple[float, Floats, Floats]:
+        """The same sums over some of the entries: E[f] and Cov[f] of the features f under p."""
+        log_means, units = self.log_means[block].astype(np.float64), self.units[block]
+        popularity = np.broadcast_to(self.log_popularity, log_means.shape)
+        features = (np.exp(log_means), log_means, popularity)
+        u = sum(weight * feature for weight, feature in zip(weights, features, strict=True))
+        low, high = np.searchsorted(self.absent[0], (block.start, block.start + len(units)))
+        u[self.absent[0][low:high] - block.start, self.absent[1][low:high]] = -np.inf
+        log_shares = u - log_sums(u)[:, None]
+        share = np.exp(log_shares)
+        chosen = (np.arange(len(units)), self.entity[block])
+        expected = np.stack([np.einsum("ij,ij->i", share, f) for f in features], axis=1)
+        gradient = units @ (np.stack([f[chosen] for f in features], axis=1) - expected)
+        curvature = -(expected.T * units) @ expected
+        share *= units[:, None]
+        for i, left in enumerate(features):
+            for j, right in enumerate(features):
+                curvature[i, j] += np.einsum("ij,ij,ij->", share, left, right)
+        return float(units @ log_shares[chosen]), gradient, curvature
