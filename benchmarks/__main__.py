@@ -4,6 +4,7 @@ python -m benchmarks --quick                        every scenario, small, witho
 python -m benchmarks movies baskets --data FOLDER   full scenarios on real data
 python -m benchmarks --table                        what was measured last, as Markdown
 python -m benchmarks --readme README.md             the same in short, into the README
+python -m benchmarks ranking --readme FILE          only the tables of one scenario, into a page
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SCENARIOS = (
     "movies",
     "baskets",
     "instacart",
-    "peers",
+    "ranking",
     "neurons",
     "huge",
     "text",
@@ -53,9 +54,12 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--large", action="store_true", help="movies with K=100 as well")
     parser.add_argument("--reference", type=Path, help="another basket script to compare with")
-    parser.add_argument("--only", nargs="+", default=[], help="peers: names of some of them")
+    parser.add_argument("--only", nargs="+", default=[], help="ranking: words in some of the names")
+    parser.add_argument(
+        "--work", type=Path, metavar="FOLDER", help="ranking: keep finished fits here, and resume"
+    )
     parser.add_argument("--table", action="store_true", help="print the kept results, run nothing")
-    parser.add_argument("--readme", type=Path, metavar="FILE", help="put the table in short there")
+    parser.add_argument("--readme", type=Path, metavar="FILE", help="write the tables into FILE")
     return parser.parse_args(given)
 
 
@@ -65,11 +69,11 @@ def main(given: list[str] | None = None) -> int:
     if found.table:
         print(markdown(read_results(quick=found.quick)))
         return 0
+    asked = [found.scenario] if isinstance(found.scenario, str) else found.scenario
     if found.readme is not None:
-        write_into(found.readme, read_results())
+        write_into(found.readme, read_results(), tuple(asked))
         return 0
     repeats = found.repeats or (1 if found.quick else 3)
-    asked = [found.scenario] if isinstance(found.scenario, str) else found.scenario
     names = SCENARIOS if "all" in asked else tuple(asked)
     settings = Settings(
         found.quick,
@@ -79,6 +83,7 @@ def main(given: list[str] | None = None) -> int:
         found.reference,
         found.large,
         tuple(found.only),
+        found.work,
     )
     missing = False
     for name in names:

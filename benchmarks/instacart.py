@@ -1,15 +1,14 @@
-"""Instacart: 0/1 orders of 14,127 products; p-emb and ap-emb beside popularity and the rivals."""
+"""Instacart: two threads against one on 0/1 orders of 14,127 products."""
 
 from __future__ import annotations
 
 from benchmarks.data import instacart
 from benchmarks.harness import Report, Settings, fit_watched
-from benchmarks.peers import contest
 from benchmarks.threads import two_threads
 
 
 def run(settings: Settings) -> Report:
-    """Two threads against one, then the fits of `peers`, on 0/1 data."""
+    """Two threads against one."""
     from efemb import PoissonEmbedding
 
     report = Report("instacart", settings)
@@ -20,5 +19,4 @@ def run(settings: Settings) -> Report:
         f"p-emb K={k}",
         lambda n_jobs: fit_watched(PoissonEmbedding(k, n_jobs=n_jobs, **options), orders.train),
     )
-    contest(report, "orders", orders, k)
     return report

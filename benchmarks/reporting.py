@@ -18,7 +18,7 @@ import numpy as np
 import efemb
 
 RESULTS = Path(__file__).resolve().parent / "results"
-PACKAGES = ("gensim", "hpfrec", "implicit", "itembed", "scikit-learn")
+PACKAGES = ("gensim", "hpfrec", "implicit", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Settings:
     reference: Path | None = None
     large: bool = False
     only: tuple[str, ...] = ()
+    work: Path | None = None
 
 
 @dataclass(frozen=True)

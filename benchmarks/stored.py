@@ -13,7 +13,7 @@ from benchmarks import THREADS
 def stored_model(n_items: int, k: int) -> Any:
     """A FittedEmbedding of random vectors with labels "item 0", "item 1", ..."""
     import efemb
-    from efemb.model.spec import Spec
+    from efemb.spec import Spec
 
     rng = np.random.default_rng(0)
     rho, alpha = rng.standard_normal((2, n_items, k), dtype=np.float32)

@@ -1,12 +1,14 @@
-"""The table of the README, made of the kept results."""
+"""The tables of the README and of the page of figures, made of the kept results."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ranking_tables
 from benchmarks.cold_start import IMPORTS
 
 BEGIN, END = "<!-- made by `python -m benchmarks --readme README.md` -->", "<!-- end -->"
@@ -46,12 +48,13 @@ class Figures:
             raise SystemExit(f"no {pattern!r} beside {what!r} of {scenario}: {text}")
         return float(found[1].replace(",", ""))
 
-    def peer(self, name: str, *, score: bool = True) -> str:
-        """Score of a package on the trips, recall@10 and CPU-seconds of its fit."""
-        what = f"baskets, K=100: {name}: CPU-s of the fit"
-        recall = f"{self.beside('peers', what, 'recall@10 #'):.3f}".lstrip("0")
-        first = f"{self.beside('peers', what, 'score #'):.3f}, " if score else ""
-        return f"{first}{recall}, {self.value('peers', what):.0f}"
+    def has(self, scenario: str, what: str) -> bool:
+        """Whether this was measured."""
+        return (scenario, what) in self._rows
+
+    def text(self, scenario: str, what: str) -> str:
+        """What stands beside a figure."""
+        return str(self._row(scenario, what)["beside"])
 
 
 def _trips(f: Figures) -> tuple[str, str, str]:
@@ -59,12 +62,12 @@ def _trips(f: Figures) -> tuple[str, str, str]:
     later = 1 / f.value("baskets", "ours / NumPy, time to NumPy's best score")
     return (
         "104,777 grocery trips x 7,840 items, p-emb K=100, every zero exact",
-        f"**{f.value('baskets', 'defaults, test score'):.3f}** nats a unit, "
+        f"**{f.value('baskets', 'defaults, test score'):.3f}** nats per unit, "
         f"{f.value('baskets', 'defaults, CPU-s to the best validation score'):.0f} CPU-s to the "
         f"best, {f.value('baskets', 'defaults, CPU-s of the whole fit'):.0f} in all, "
         f"{f.value('baskets', 'peak memory, reading and fitting, GB'):.1f} GB",
         f"popularity {f.value('baskets', 'popularity, test score'):.3f}; plain NumPy {slower:.1f} "
-        f"times the time a pass, {later:.1f} times the time to its own best score",
+        f"times the time per pass, {later:.1f} times the time to its own best score",
     )
 
 
@@ -73,25 +76,6 @@ def _few_components(f: Figures) -> tuple[str, str, str]:
         "a pass over the same trips with K=20",
         f"{f.value('baskets', 'K=20: CPU-s a pass, ours'):.1f} CPU-s",
         f"plain NumPy {f.value('baskets', 'K=20: NumPy / ours, time a pass'):.1f} times",
-    )
-
-
-def _packages(f: Figures) -> tuple[str, str, str]:
-    ours = [
-        f"p-emb {f.peer('efemb PoissonEmbedding')}",
-        f"sampled zeros {f.peer('efemb PoissonEmbedding, sampled zeros')}",
-        f"ap-emb {f.peer('efemb AdditivePoissonEmbedding')}",
-    ]
-    theirs = [
-        f"hpfrec {f.peer('hpfrec, 100 iterations')}",
-        f"gensim CBOW {f.peer('gensim CBOW on baskets')}",
-        f"implicit ALS {f.peer('implicit ALS', score=False)}",
-        f"itembed {f.peer('itembed', score=False)}",
-    ]
-    return (
-        "packages, one fit each: score of 1,500 test trips, recall@10, CPU-s",
-        "; ".join(ours),
-        "; ".join(theirs),
     )
 
 
@@ -181,7 +165,7 @@ def _start(f: Figures) -> tuple[str, str, str]:
 
 
 LINES: tuple[Callable[[Figures], tuple[str, str, str]], ...] = (
-    _trips, _few_components, _packages, _limit, _threads, _movies, _zebrafish, _huge, _text,
+    _trips, _few_components, _limit, _threads, _movies, _zebrafish, _huge, _text,
     _questions, _start,
 )  # fmt: skip
 
@@ -192,12 +176,54 @@ def summary(results: list[dict[str, Any]]) -> str:
     return "\n".join([HEAD, *("| " + " | ".join(line(figures)) + " |" for line in LINES)])
 
 
-def write_into(path: Path, results: list[dict[str, Any]]) -> None:
-    """Put the table between the marks of a document."""
+@dataclass(frozen=True)
+class Block:
+    """A table between two marks of a document.
+
+    scenario : what it is made of, "all" for every scenario;  make : its text
+    """
+
+    begin: str
+    end: str
+    scenario: str
+    make: Callable[[list[dict[str, Any]]], str]
+
+    @classmethod
+    def of_ranking(cls, name: str, make: Callable[[Figures], str]) -> Block:
+        """A table of `ranking`, marked by its name."""
+        begin = f"<!-- {name}, made by `python -m benchmarks ranking --readme FILE` -->"
+        return cls(
+            begin, f"<!-- end of {name} -->", "ranking", lambda results: make(Figures(results))
+        )
+
+    def put_into(self, text: str, results: list[dict[str, Any]], path: Path) -> str:
+        """The document with the table of these results."""
+        before, _, rest = text.partition(self.begin)
+        _, closed, after = rest.partition(self.end)
+        if not closed:
+            raise SystemExit(f"{path} has no {self.end} after {self.begin}")
+        return f"{before}{self.begin}\n{self.make(results)}\n{self.end}{after}"
+
+
+BLOCKS = (
+    Block(BEGIN, END, "all", summary),
+    Block.of_ranking("ranking in short", ranking_tables.in_short),
+    Block.of_ranking("ranking in full", ranking_tables.in_full),
+    Block.of_ranking("short contexts", ranking_tables.short_contexts),
+)
+
+
+def write_into(path: Path, results: list[dict[str, Any]], scenarios: tuple[str, ...]) -> None:
+    """Put tables between the marks of a document: those of some scenarios, or all of them."""
     text = path.read_text(encoding="utf-8")
-    before, found, rest = text.partition(BEGIN)
-    _, closed, after = rest.partition(END)
-    if not found or not closed:
-        raise SystemExit(f"{path} has no place for the table: {BEGIN} ... {END}")
-    table = f"{before}{BEGIN}\n{summary(results)}\n{END}{after}"
-    path.write_text(table, encoding="utf-8")
+    asked = [
+        block
+        for block in BLOCKS
+        if block.begin in text and ("all" in scenarios or block.scenario in scenarios)
+    ]
+    if not asked:
+        places = ", ".join(block.begin for block in BLOCKS)
+        raise SystemExit(f"{path} has no place for a table of {', '.join(scenarios)}: {places}")
+    for block in asked:
+        text = block.put_into(text, results, path)
+    path.write_text(text, encoding="utf-8")

@@ -94,7 +94,7 @@ def gensim(train: Any, n: int, seed: int, *, reverse: bool = False, n_jobs: int 
 def ours_spec(n: int, reverse: bool) -> Any:
     """Ingredients of the model that both sides fit."""
     import efemb
-    from efemb.model.spec import Spec
+    from efemb.spec import Spec
 
     return Spec.resolve(
         context=efemb.Window(5, scale="items"),
@@ -115,8 +115,8 @@ def _rates(train: Any, timing: Any) -> tuple[float, float]:
 
 def pseudo_log_likelihood(fitted: Any, test: Any, n: int) -> float:
     """Expected negative-sampling log-likelihood a held-out word, exact over the noise."""
-    from efemb.model.contexts import WindowBags
-    from efemb.model.score import Entries
+    from efemb.contexts import WindowBags
+    from efemb.scoring import Entries
 
     bound = WindowBags(test, fitted.spec.context)
     rows = np.sort(np.random.default_rng(0).permutation(test.n_tokens)[:WORDS_SCORED])

@@ -1,4 +1,4 @@
-"""What every adapter of a rival on counts has in common, so that one scorer judges them all."""
+"""What all adapters have in common, so that one scorer judges rivals and our own models."""
 
 from __future__ import annotations
 
@@ -6,87 +6,77 @@ import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 Array = NDArray[Any]
-BLOCK_NUMBERS = 1 << 22  # numbers of one block of answers
+BLOCK_NUMBERS = 1 << 22  # numbers in one block of answers
 
 
-class Rival(ABC):
-    """A model of counts, rows x items, that completes a row from its other items.
+class Package:
+    """Something that another package brings.
 
-    name : what the tables call it;  package : what pip installs, "" where nothing is needed
-    gives_shares : whether log_means are logarithms of means, or scores that only rank
+    package : what pip installs
     """
 
-    name: ClassVar[str]
-    package: ClassVar[str] = ""
-    gives_shares: ClassVar[bool] = True
+    package: ClassVar[str]
 
     @classmethod
     def available(cls) -> bool:
-        """Whether its package is installed; it is not imported."""
-        return not cls.package or importlib.util.find_spec(cls.package) is not None
+        """Whether the package is installed; it is not imported."""
+        return importlib.util.find_spec(cls.package) is not None
 
     @classmethod
     def missing(cls) -> str:
         """What the tables say in its place."""
         return f"not installed: pip install {cls.package}"
 
-    @abstractmethod
-    def fit(self, train: csr_array, k: int, seed: int, validation: csr_array | None = None) -> None:
-        """Learn from rows; `validation`, entries of these rows or other rows, may end it."""
+
+class Rival(Package, ABC):
+    """A model of counts, rows x items, that completes a row from its other items.
+
+    gives_shares : whether log_means are logarithms of means, or of scores that only rank
+    """
+
+    gives_shares: ClassVar[bool] = True
 
     @abstractmethod
-    def log_means(self, X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, Array]]:
-        """What `efemb.evaluation` asks of a model: (cells, N) log means or scores, in blocks."""
+    def fit(self, X: Any, *, validation: Any = None) -> Self:
+        """Learn from rows; none of the rivals makes use of validation data while it learns."""
+
+    @abstractmethod
+    def block(self, context: csr_array, asked: Array) -> Array:
+        """(cells, N) log means or scores, given rows without their asked items."""
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Array]]:
+        """What `efemb.evaluation` asks of a model."""
+        values = counts_of(X)
+        size = max(1, BLOCK_NUMBERS // values.shape[1])
+        for start in range(0, len(rows), size):
+            cells = slice(start, min(start + size, len(rows)))
+            asked = np.asarray(entities[cells])
+            yield cells, self.block(without(values, np.asarray(rows[cells]), asked), asked)
 
     @cached_property
     def family(self) -> Any:
-        """The family under which densities are told; ranks and shares do not depend on it."""
-        from efemb.model.families import Poisson
+        """The family of the densities; ranks and shares do not depend on it."""
+        from efemb.families import Poisson
 
         return Poisson()
 
 
-class Completer(Rival):
-    """A rival that takes rows from which the asked items were taken out, like any other rows."""
-
-    @abstractmethod
-    def block(self, context: csr_array, asked: Array) -> Array:
-        """(cells, N) log means or scores, given such rows."""
-
-    def log_means(self, X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, Array]]:
-        for part, values, cells, asked in blocks(X, rows, entities):
-            yield part, self.block(without(values, cells, asked), asked)
-
-
-def blocks(X: Any, rows: Array, entities: Array) -> Iterator[tuple[slice, csr_array, Array, Array]]:
-    """Cells so few at a time that their answers fit: part, counts, rows and items of its cells."""
-    values = csr_array(getattr(X, "values", X))
-    size = max(1, BLOCK_NUMBERS // values.shape[1])
-    for start in range(0, len(rows), size):
-        part = slice(start, min(start + size, len(rows)))
-        yield part, values, np.asarray(rows[part]), np.asarray(entities[part])
+def counts_of(X: Any) -> csr_array:
+    """The counts of a Dataset or a sparse array."""
+    return csr_array(getattr(X, "values", X))
 
 
 def without(values: csr_array, rows: Array, asked: Array) -> csr_array:
     """The rows of the asked cells, each without its asked item."""
-    taken = values[rows]
-    cell = np.repeat(np.arange(len(rows)), np.diff(taken.indptr))
-    taken.data = np.where(taken.indices == asked[cell], 0, taken.data)
-    taken.eliminate_zeros()
-    return taken
-
-
-def mean_of_rows(context: csr_array, vectors: Array) -> Array:
-    """Mean vector of the items of each row, counts left aside."""
-    items = np.maximum(np.diff(context.indptr), 1)[:, None]
-    ones = csr_array(
-        (np.ones(context.nnz, vectors.dtype), context.indices, context.indptr), context.shape
-    )
-    return np.asarray(ones @ vectors) / items
+    context = values[rows]
+    cell = np.repeat(np.arange(len(rows)), np.diff(context.indptr))
+    context.data = np.where(context.indices == asked[cell], 0, context.data)
+    context.eliminate_zeros()
+    return context

@@ -1,4 +1,4 @@
-"""gensim's Word2Vec: on words with the windows and negatives of ours, and on baskets."""
+"""gensim's Word2Vec, with the windows and negatives of ours."""
 
 from __future__ import annotations
 
@@ -6,39 +6,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from benchmarks.harness import Timing, stopwatch
-from benchmarks.rivals.base import Completer, mean_of_rows
+from benchmarks.rivals.base import Package
 
 Array = NDArray[Any]
-WHOLE_ROW = 1000  # a window that reaches over any basket
 
 
-class Gensim(Completer):
-    """CBOW with 5 negatives, baskets as sentences (item2vec); its five epochs.
+class Gensim(Package):
+    """Word2Vec."""
 
-    Words are told from noise: an item's share is its share of the noise times its odds.
-    """
-
-    name = "gensim CBOW on baskets"
     package = "gensim"
-
-    def fit(self, train: csr_array, k: int, seed: int, validation: csr_array | None = None) -> None:
-        from gensim.models import Word2Vec
-
-        baskets = [[str(n) for n in part] for part in np.split(train.indices, train.indptr[1:-1])]
-        options = {"window": WHOLE_ROW, "shrink_windows": False, "sample": 0, "min_count": 1}
-        model = Word2Vec(baskets, vector_size=k, seed=seed, workers=1, **options)
-        place = np.array([int(word) for word in model.wv.index_to_key])
-        self.inner, self.outer = (np.zeros((train.shape[1], k), np.float32) for _ in range(2))
-        self.inner[place], self.outer[place] = model.wv.vectors, model.syn1neg
-        counts = np.asarray((train > 0).sum(axis=0), dtype=np.float32).ravel()
-        self.log_noise = model.ns_exponent * np.log(np.maximum(counts, 1))
-
-    def block(self, context: csr_array, asked: Array) -> Array:
-        """Mean vector of the row's other items, times the output vectors of all items."""
-        return np.asarray(mean_of_rows(context, self.inner) @ self.outer.T + self.log_noise)
 
 
 def word_vectors(

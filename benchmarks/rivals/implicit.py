@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from benchmarks.rivals.base import Completer
+from benchmarks.rivals.base import Rival, counts_of
 
 Array = NDArray[Any]
+SMALLEST_SCORE = 1e-3  # scores may be negative, their logarithms may not
 
 
-class Implicit(Completer):
-    """Its defaults (15 iterations, regularisation 0.01, alpha 1), one thread."""
+class ImplicitALS(Rival):
+    """Factors of an item and of a row: x'y, confidence alpha x of what is there, 1 of zeros."""
 
-    name = "implicit ALS"
     package = "implicit"
     gives_shares = False
 
-    def fit(self, train: csr_array, k: int, seed: int, validation: csr_array | None = None) -> None:
+    def __init__(self, factors: int, regularization: float, alpha: float) -> None:
+        self.factors, self.regularization, self.alpha = factors, regularization, alpha
+
+    def fit(self, X: Any, *, validation: Any = None) -> Self:
+        """15 iterations (its default), one thread."""
         from implicit.cpu.als import AlternatingLeastSquares
 
-        self.model = AlternatingLeastSquares(factors=k, random_state=seed, num_threads=1)
-        self.model.fit(csr_matrix(train, dtype=np.float32), show_progress=False)
+        self.model = AlternatingLeastSquares(
+            factors=self.factors,
+            regularization=self.regularization,
+            alpha=self.alpha,
+            random_state=0,
+            num_threads=1,
+        )
+        self.model.fit(csr_matrix(counts_of(X), dtype=np.float32), show_progress=False)
+        return self
 
     def block(self, context: csr_array, asked: Array) -> Array:
-        """The row's factors from its other items, times those of all items."""
+        """log of the scores of all items, the row's factors being found without the asked item.
+
+        The asked item is a zero there, like every other item that is not in the row: so it would
+        be in use. A fold-in that leaves its cell out, and no other zero, gives the answer away
+        (recall@10 .58 instead of .25 with 200 factors and hardly any regularisation).
+        """
         rows = csr_matrix(context, dtype=np.float32)
         factors = self.model.recalculate_user(np.arange(len(asked)), rows)
-        return np.asarray(factors @ self.model.item_factors.T)
+        scores = factors @ self.model.item_factors.T
+        return np.asarray(np.log(np.maximum(scores, SMALLEST_SCORE)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from benchmarks.__main__ import SCENARIOS, main
-from benchmarks.summary import BEGIN, END, HEAD, LINES, summary, write_into
+from benchmarks.summary import BEGIN, BLOCKS, END, HEAD, LINES, summary, write_into
 from benchmarks.tables import markdown, read_results
 
 from benchmarks import summary as made
@@ -116,11 +116,13 @@ def test_summary_goes_between_the_marks(tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
     both = [HUGE, ZEBRAFISH]
-    write_into(path, both)
+    write_into(path, both, ("all",))
     assert path.read_text("utf-8") == f"before\n{BEGIN}\n{summary(both)}\n{END}\nafter\n"
-    path.write_text("no marks", encoding="utf-8")
-    with pytest.raises(SystemExit, match="no place"):
-        write_into(path, both)
+    with pytest.raises(SystemExit, match="no place for a table of ranking"):
+        write_into(path, both, ("ranking",))
+    path.write_text(f"{BEGIN} no end", encoding="utf-8")
+    with pytest.raises(SystemExit, match="no <!-- end -->"):
+        write_into(path, both, ("all",))
 
 
 def test_readme_has_a_place_for_the_summary() -> None:
@@ -128,3 +130,45 @@ def test_readme_has_a_place_for_the_summary() -> None:
     table = text.partition(BEGIN)[2].partition(END)[0]
     assert table.strip().startswith(HEAD)
     assert len(table.strip().splitlines()) == 2 + len(LINES)
+
+
+def rank_rows(contest: str, model: str, recall: float, gap: float) -> list[dict[str, Any]]:
+    beside = f"error 0.0100, to the best {gap:.4f} (error 0.0040), n 9"
+    names = ("recall@10", "MRR@100", "log-likelihood", "calibrated")
+    sets = ("test", "all", "context 1", "context 3", "context 10")
+    rows = [
+        row(f"{contest}, {asked}: {model}: {name}", recall - (place > 1), beside=beside)
+        for asked in sets
+        for place, name in enumerate(names)
+    ]
+    cost = row(f"{contest}: {model}: CPU-s of the fit", 12.3, beside="best of 3, peak 1.00 GB")
+    return [cost, *rows]
+
+
+def test_tables_of_ranking(tmp_path: Path) -> None:
+    rows = rank_rows("Complete Journey", "EASE", 0.25, 0.0)
+    rows += rank_rows("Complete Journey", "popularity", 0.125, -0.125)
+    rows += rank_rows("MovieLens-100K", "EASE", 0.5, -0.006)
+    results = [figures("ranking", *rows)]
+    path = tmp_path / "page.md"
+    blocks = [block for block in BLOCKS if block.scenario == "ranking"]
+    places = [f"{block.begin}\nold\n{block.end}" for block in blocks]
+    path.write_text("\n".join(places), encoding="utf-8")
+    write_into(path, results, ("ranking",))
+    lines = path.read_text("utf-8").splitlines()
+    assert "old" not in lines
+    assert lines[3] == "| popularity | .125 / .125 / -.875 | – | – | -.875 | 12 |"
+    both = "**.250** / **.250** / **-.750** | **.500** / **.500** / **-.500**"
+    assert lines[4] == f"| EASE | {both} | – | **-.750** | 12 |"
+    assert (
+        "| Complete Journey, popularity | .125 ± .004 | .125 ± .004 | -.875 ± .004 | "
+        "-.875 ± .004 | .125 | .125 | -.875 | 12 | best of 3 |"
+    ) in lines
+    four = " | ".join(["**.250** / **-.750**"] * 4)
+    assert f"| Complete Journey, EASE | {four} |" in lines
+
+
+def test_pages_have_places_for_the_tables_of_ranking() -> None:
+    root = Path(__file__).resolve().parents[2]
+    pages = "".join((root / name).read_text("utf-8") for name in ("README.md", "docs/figures.md"))
+    assert [pages.count(block.begin) for block in BLOCKS if block.scenario == "ranking"] == [1] * 3
