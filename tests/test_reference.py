@@ -14,7 +14,7 @@ import efemb
 import efemb.cli
 
 DOCS = Path(__file__).parent.parent / "docs"
-MODULES = ["efemb", "efemb.model.contexts", *(f"efemb.{name}" for name in efemb._MODULES)]
+MODULES = ["efemb", "efemb.contexts", *(f"efemb.{name}" for name in efemb._MODULES)]
 
 
 def reference() -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def test_every_public_name_is_in_the_reference(module: str) -> None:
 def test_the_reference_names_what_is_public_once() -> None:
     entries = reference()
     assert len(entries) > 100
-    homes = {*MODULES, "efemb.errors", "efemb.fitted", "efemb.storage"}
+    homes = {*MODULES, "efemb.errors", "efemb.labelled", "efemb.storage"}
     assert {home for home, _ in entries} <= homes
     unknown = [entry for entry in entries if entry[1] not in public(entry[0])]
     assert not unknown

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from efemb.blend import (
         Blend,
     )
+    from efemb.combine import (
+        Combine,
+        Linear,
+        Reverse,
+    )
+    from efemb.contexts import (
+        Basket,
+        Context,
+        Explicit,
+        Graph,
+        Lagged,
+        Neighbors,
+        Window,
+    )
     from efemb.data import (
         Corpus,
         Dataset,
@@ -36,7 +50,7 @@ if TYPE_CHECKING:
         EarlyStopping,
         JsonLinesLog,
     )
-    from efemb.engine.optimizers.first_order import (
+    from efemb.engine.optimizers import (
         LBFGS,
         SGD,
         Adagrad,
@@ -88,28 +102,7 @@ if TYPE_CHECKING:
         write_vectors,
         write_word2vec,
     )
-    from efemb.fitted import (
-        LabelledVectors,
-    )
-    from efemb.fitted.embedding import (
-        FittedEmbedding,
-        load,
-    )
-    from efemb.model.combine import (
-        Combine,
-        Linear,
-        Reverse,
-    )
-    from efemb.model.contexts import (
-        Basket,
-        Context,
-        Explicit,
-        Graph,
-        Lagged,
-        Neighbors,
-        Window,
-    )
-    from efemb.model.families import (
+    from efemb.families import (
         Bernoulli,
         Categorical,
         Family,
@@ -118,36 +111,28 @@ if TYPE_CHECKING:
         NegativeBinomial,
         Poisson,
     )
-    from efemb.model.links import (
+    from efemb.fitted import (
+        FittedEmbedding,
+        load,
+    )
+    from efemb.labelled import (
+        LabelledVectors,
+    )
+    from efemb.links import (
         Identity,
         Link,
         Log,
         LogSoftplus,
         Softplus,
     )
-    from efemb.model.parameters import (
+    from efemb.parameters import (
         Parameters,
     )
-    from efemb.model.priors import (
+    from efemb.priors import (
         HalfNormal,
         LogNormal,
         Normal,
         Prior,
-    )
-    from efemb.model.structures import (
-        PerEntity,
-        Shared,
-        Structure,
-        Tied,
-    )
-    from efemb.model.zeros import (
-        All,
-        Hierarchical,
-        NegativeSampling,
-        NoiseContrastive,
-        Sampled,
-        SampledSoftmax,
-        Zeros,
     )
     from efemb.simulation import (
         SimulatedRecording,
@@ -158,23 +143,30 @@ if TYPE_CHECKING:
         simulate_iri,
         simulate_zebrafish,
     )
+    from efemb.structures import (
+        PerEntity,
+        Shared,
+        Structure,
+        Tied,
+    )
     from efemb.table import (
         Table,
+    )
+    from efemb.zeros import (
+        All,
+        Hierarchical,
+        NegativeSampling,
+        NoiseContrastive,
+        Sampled,
+        SampledSoftmax,
+        Zeros,
     )
 
 _HOME = {
     "efemb.baselines": ("ShiftedPPMI",),
     "efemb.blend": ("Blend",),
-    "efemb.model.combine": ("Combine", "Linear", "Reverse"),
-    "efemb.model.contexts": (
-        "Basket",
-        "Context",
-        "Explicit",
-        "Graph",
-        "Lagged",
-        "Neighbors",
-        "Window",
-    ),
+    "efemb.combine": ("Combine", "Linear", "Reverse"),
+    "efemb.contexts": ("Basket", "Context", "Explicit", "Graph", "Lagged", "Neighbors", "Window"),
     "efemb.data": (
         "Corpus",
         "Dataset",
@@ -188,7 +180,7 @@ _HOME = {
         "split",
     ),
     "efemb.engine.callbacks": ("Checkpoint", "EarlyStopping", "JsonLinesLog"),
-    "efemb.engine.optimizers.first_order": ("LBFGS", "SGD", "Adagrad", "Adam"),
+    "efemb.engine.optimizers": ("LBFGS", "SGD", "Adagrad", "Adam"),
     "efemb.errors": (
         "DataError",
         "DivergenceError",
@@ -231,7 +223,7 @@ _HOME = {
         "write_vectors",
         "write_word2vec",
     ),
-    "efemb.model.families": (
+    "efemb.families": (
         "Bernoulli",
         "Categorical",
         "Family",
@@ -240,11 +232,11 @@ _HOME = {
         "NegativeBinomial",
         "Poisson",
     ),
-    "efemb.fitted.embedding": ("FittedEmbedding", "load"),
-    "efemb.fitted": ("LabelledVectors",),
-    "efemb.model.links": ("Identity", "Link", "Log", "LogSoftplus", "Softplus"),
-    "efemb.model.parameters": ("Parameters",),
-    "efemb.model.priors": ("HalfNormal", "LogNormal", "Normal", "Prior"),
+    "efemb.fitted": ("FittedEmbedding", "load"),
+    "efemb.labelled": ("LabelledVectors",),
+    "efemb.links": ("Identity", "Link", "Log", "LogSoftplus", "Softplus"),
+    "efemb.parameters": ("Parameters",),
+    "efemb.priors": ("HalfNormal", "LogNormal", "Normal", "Prior"),
     "efemb.simulation": (
         "SimulatedRecording",
         "SimulatedTrips",
@@ -254,9 +246,9 @@ _HOME = {
         "simulate_iri",
         "simulate_zebrafish",
     ),
-    "efemb.model.structures": ("PerEntity", "Shared", "Structure", "Tied"),
+    "efemb.structures": ("PerEntity", "Shared", "Structure", "Tied"),
     "efemb.table": ("Table",),
-    "efemb.model.zeros": (
+    "efemb.zeros": (
         "All",
         "Hierarchical",
         "NegativeSampling",
@@ -375,7 +367,7 @@ __all__ = [
 
 
 # Reached as attributes as well: `efemb.plots.embedding_map(model)`.
-_MODULES = ("baselines", "datasets", "evaluation", "inference", "plots", "simulation")
+_MODULES = ("baselines", "datasets", "evaluation", "inference", "plots", "query", "simulation")
 
 
 def __getattr__(name: str) -> Any:

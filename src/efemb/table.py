@@ -10,8 +10,8 @@ from unicodedata import combining, east_asian_width
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, MissingExtraError, suggest
+from efemb.types import Floats
 
 _SHOWN = 40
 _WIDEST = 60

@@ -25,13 +25,13 @@ from efemb.baselines import (
     Rules,
     WeightedMF,
     base,
+    cells,
     ef_pca,
     hpf,
     item2vec,
     item_item,
     weighted_mf,
 )
-from efemb.baselines import arrays as cells
 from efemb.baselines.base import CountModel, Model
 from efemb.evaluation import leave_one_out
 

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 
 import efemb
 from efemb.baselines import EASE, ease, item_item
-from efemb.engine.solvers.moments.solver import MomentsSolver
-from efemb.engine.threads import Workers
-from efemb.model.spec import Spec
+from efemb.engine.blocks import Workers
+from efemb.engine.moments import MomentsSolver
+from efemb.spec import Spec
 
 RNG = np.random.default_rng(0)
 KINDS = RNG.gamma(0.7, 0.8, (2, 9))

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import efemb
 from efemb.baselines import ExponentialFamilyPCA, row_fits
 from efemb.baselines.factor_search import FactorSearch
-from efemb.model.families import Family
+from efemb.families import Family
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

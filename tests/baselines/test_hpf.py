@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 from efemb.baselines import HPF, hpf
-from efemb.baselines.arrays import Holdout
+from efemb.baselines.cells import Holdout
 from efemb.baselines.hpf import _Ascent
 from efemb.kernels.poisson_factors import exp_digamma
 

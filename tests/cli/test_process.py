@@ -108,7 +108,7 @@ def test_failures_are_one_line(run, monkeypatch, raised: str, code: int, line: s
     def fail(model: object) -> None:
         raise eval(raised)
 
-    monkeypatch.setattr("efemb.cli._labels.opened", fail)
+    monkeypatch.setattr("efemb.cli._asking.opened", fail)
     assert run("info", "somewhere") == (code, "", line)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import efemb
-from efemb.data.align import aligned, in_order, places, with_new
+from efemb.data.aligning import aligned, in_order, places, with_new
 from efemb.errors import DataError
 
 LABELS = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from efemb.data import Dataset, read_baskets
 from efemb.data.readers import baskets as baskets_module
-from efemb.data.readers import csv as text_module
 from efemb.data.readers import sums as sums_module
+from efemb.data.readers import text as text_module
 from efemb.data.readers.source import table_sources
 from efemb.errors import DataError
 

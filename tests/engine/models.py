@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 
 import efemb
-from efemb.engine.solvers.choice import make_solver
-from efemb.engine.threads import Workers
-from efemb.model.factors import Vectors
-from efemb.model.spec import Spec
+from efemb.engine.blocks import Workers
+from efemb.engine.solvers import make_solver
+from efemb.spec import Spec
+from efemb.vectors import Vectors
 from engine import plain
 
 Array = Any

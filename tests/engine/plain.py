@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from efemb.model.factors import Vectors
+from efemb.vectors import Vectors
 
 Array = Any
 Density = Callable[[float, float], float]

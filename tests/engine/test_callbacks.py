@@ -12,7 +12,7 @@ import pytest
 import efemb
 from efemb.engine.callbacks import Progress
 from efemb.engine.progress import ProgressBar
-from efemb.model.parameters import Parameters
+from efemb.parameters import Parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

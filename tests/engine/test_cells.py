@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.engine.solvers.choice import make_solver
-from efemb.engine.solvers.rows import tiles as cell_terms
-from efemb.engine.threads import Workers
-from efemb.model.factors import Vectors
+from efemb.engine import cell_terms
+from efemb.engine.blocks import Workers
+from efemb.engine.solvers import make_solver
+from efemb.vectors import Vectors
 from engine import models, plain
 
 N = 300

@@ -9,7 +9,7 @@ import pytest
 
 import efemb
 from efemb.engine.fit import choose_optimizer
-from efemb.model.spec import Spec
+from efemb.spec import Spec
 
 
 def chosen(k: int, *, minibatches: bool = True, **spec: Any) -> Any:

@@ -10,13 +10,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.engine.solvers import generic
-from efemb.engine.solvers.choice import make_solver
-from efemb.engine.solvers.rows import softmax
-from efemb.engine.solvers.rows import solver as rows
-from efemb.engine.threads import workers
-from efemb.model.factors import Vectors
-from efemb.model.spec import Spec
+from efemb.engine import generic, rows, softmax
+from efemb.engine.blocks import workers
+from efemb.engine.solvers import make_solver
+from efemb.spec import Spec
+from efemb.vectors import Vectors
 from engine import models, plain
 
 WEIGHT = np.array([1.0, 0.5, 2.0, 0.0, 1.3, 0.7, 1.0])
@@ -70,7 +68,7 @@ def test_rows_and_generic_agree_to_rounding(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["p-emb", "nb-emb"])
 def test_narrow_tiles_change_nothing(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from efemb.engine.solvers.rows import tiles as cell_terms
+    from efemb.engine import cell_terms
 
     X = models.counts(model, 30, 150)
     spec = models.spec(model)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numba.core import caching
 
-from efemb.kernels.disk_cache import KernelFiles, folder_digest, keeping
+from efemb.kernels.keeping import KernelFiles, folder_digest, keeping
 
 INNER = "from numba import njit\n@njit(inline='always')\ndef inner(x):\n    return x + {}\n"
 OUTER = """
-from efemb.kernels.disk_cache import keeping
+from efemb.kernels.keeping import keeping
 from inner import inner
 
 @keeping(nogil=True)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import efemb
 from efemb.kernels import zero_terms
-from efemb.kernels.jit import FUSED
+from efemb.kernels.compiling import FUSED
 from engine import models, plain
 
 Array = Any
@@ -82,7 +82,7 @@ def test_fused_zero_terms_are_the_formulas(name: str, weights: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_hidden_cells_add_nothing(name: str) -> None:
-    from efemb.engine.solvers.rows.zero_stages import HIDDEN
+    from efemb.engine.zero_stages import HIDDEN
 
     size = KERNELS[name][0]
     E = np.full((3, 20), HIDDEN, dtype=np.float32)

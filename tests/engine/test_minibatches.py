@@ -81,14 +81,14 @@ def test_a_longer_last_batch_is_weighted_by_its_own_size() -> None:
 def test_minibatches_visit_every_row_once_a_pass() -> None:
     seen: list[Any] = []
     X = rows_of_counts(37)
-    from efemb.engine.solvers.rows.solver import RowsSolver
+    from efemb.engine.rows import RowsSolver
 
     class Watching(RowsSolver):
         def value_and_gradient(self, vectors: Any, rows: Any = None, *, exact: bool = False) -> Any:
             seen.append(rows)
             return super().value_and_gradient(vectors, rows, exact=exact)
 
-    from efemb.engine.solvers import choice as solvers
+    from efemb.engine import solvers
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solvers, "RowsSolver", Watching)

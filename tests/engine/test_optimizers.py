@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import efemb
-from efemb.engine.optimizers.first_order import Optimizer
-from efemb.engine.optimizers.limited_memory import LimitedMemory
-from efemb.engine.optimizers.step import Move
-from efemb.engine.threads import Workers
+from efemb.engine.blocks import Workers
+from efemb.engine.lbfgs import LimitedMemory
+from efemb.engine.move import Move
+from efemb.engine.optimizers import Optimizer
 
 Array = Any
 SHAPES = ((4, 3), (4,))

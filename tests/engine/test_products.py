@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from efemb.engine.solvers.rows.row_vectors import RowVectors
-from efemb.engine.threads import aligned, workers
+from efemb.engine.blocks import aligned, workers
+from efemb.engine.cells import RowVectors
 from efemb.kernels.products import BLOCK, ROW_BYTES, inner_products, multiply
 
 DTYPES = ["f4", "f8"]

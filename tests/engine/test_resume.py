@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 import efemb
 from efemb.engine.callbacks import Progress
-from efemb.engine.checkpoint import fingerprint
+from efemb.engine.resuming import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -258,7 +258,7 @@ def test_the_state_of_another_fit_is_not_lost(
 def test_another_version_is_another_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = efemb.Checkpoint(tmp_path / "state")
     crashed(Poisson(2, **options()), baskets(), 4, state)
-    monkeypatch.setattr("efemb.engine.checkpoint.__version__", "99")
+    monkeypatch.setattr("efemb.engine.resuming.__version__", "99")
     with pytest.raises(efemb.ParameterError, match=r"different: software\)"):
         Poisson(2, **options(callbacks=[state])).fit(baskets())
 

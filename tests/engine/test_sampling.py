@@ -9,11 +9,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.engine.epochs import Passes
-from efemb.engine.solvers.rows.draws import Draws
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
-from efemb.model.zeros import probabilities
+from efemb.engine.draws import Draws
+from efemb.engine.passes import Passes
+from efemb.engine.space import ParameterSpace
+from efemb.parameters import Parameters
+from efemb.zeros import probabilities
 from engine import models, plain
 
 N_DRAWS = 1000

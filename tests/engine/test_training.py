@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import efemb
-from efemb.engine import limits as memory
+from efemb.engine import memory
 from engine.tasks import PRESETS, Array, held_out
 from estimators.samples import baskets, neurons
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from efemb.engine.threads import Workers, workers
+from efemb.engine.blocks import Workers, workers
 
 N_JOBS = [1, 2, 5]
 

@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import efemb
-import efemb.fitted.disk
-from efemb._typing import Floats
+import efemb.storage
+from efemb.types import Floats
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

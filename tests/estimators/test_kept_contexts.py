@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import efemb
-from efemb.model.contexts import Context
+from efemb.contexts import Context
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -11,7 +11,7 @@ from scipy import sparse, stats
 from scipy.special import softmax
 
 import efemb
-from efemb.model.parameters import Parameters
+from efemb.parameters import Parameters
 from estimators.samples import PRESETS, baskets, data_for, neurons
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -332,5 +332,5 @@ def test_context_sums_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     cells = rng.integers(len(X), size=40), rng.integers(X.shape[1], size=40)
     whole = model.context_sums(X, cells)
-    monkeypatch.setattr("efemb.model.predict.BLOCK_NUMBERS", 3 * X.shape[1] * 2)
+    monkeypatch.setattr("efemb.prediction.BLOCK_NUMBERS", 3 * X.shape[1] * 2)
     assert_allclose(model.context_sums(X, cells), whole, rtol=1e-12)

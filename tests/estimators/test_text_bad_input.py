@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import efemb
 from efemb import Window
-from efemb.engine import limits as memory
+from efemb.engine import memory
 from estimators.text_samples import FAST, MODELS, TEXT, is_finite, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from efemb._files import check_writable, complete_or_absent, file_target
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.disk import MODEL
+from efemb.files import check_writable, complete_or_absent, file_target
+from efemb.storage import MODEL
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def test_every_model_is_there() -> None:
     assert questions == set(QUESTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", MODELS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_saved_model_gives_the_answers_it_gave(folder: Path) -> None:
     model, asked = efemb.load(folder), asked_of(folder)

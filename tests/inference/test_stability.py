@@ -12,7 +12,7 @@ from scipy.stats import ortho_group
 
 import efemb
 from efemb.inference import stability
-from efemb.model.spec import Spec
+from efemb.spec import Spec
 
 SPEC = Spec.resolve(context="basket", family="poisson")
 LABELS = [f"i{n}" for n in range(12)]

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import efemb
-from efemb.model.contexts.neighbors import most_correlated, nearest
+from efemb.contexts.neighbors import most_correlated, nearest
 
 Array = Any
 

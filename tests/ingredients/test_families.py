@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import efemb
-from efemb.model.families import Family, Interval
-from efemb.model.objective import log_density, residual
+from efemb.families import Family, Interval
+from efemb.objective import log_density, residual
 
 U = np.linspace(-3.0, 2.5, 23)
 COUNTS = np.arange(0.0, 400.0)

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.model.links import FLOOR, Link
-from efemb.model.priors import Prior, resolve_pair
+from efemb.links import FLOOR, Link
+from efemb.priors import Prior, resolve_pair
 
 STEP = 1e-6
 U = np.array([-40.0, -16.0, -14.9, -2.0, -0.3, 0.2, 1.0, 5.0, 40.0])

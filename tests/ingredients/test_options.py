@@ -10,15 +10,15 @@ from scipy import sparse
 from sklearn.base import clone
 
 import efemb
-from efemb.engine.optimizers.first_order import Optimizer
-from efemb.model.combine import Combine
-from efemb.model.contexts import Context
-from efemb.model.families import Family
-from efemb.model.ingredient import Ingredient
-from efemb.model.links import Link
-from efemb.model.priors import Prior
-from efemb.model.structures import Structure
-from efemb.model.zeros import Zeros
+from efemb.combine import Combine
+from efemb.contexts import Context
+from efemb.engine.optimizers import Optimizer
+from efemb.families import Family
+from efemb.ingredient import Ingredient
+from efemb.links import Link
+from efemb.priors import Prior
+from efemb.structures import Structure
+from efemb.zeros import Zeros
 
 KINDS = (Combine, Context, Family, Link, Optimizer, Prior, Structure, Zeros)
 NEEDS_OPTIONS: dict[str, Ingredient] = {

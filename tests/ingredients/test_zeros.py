@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.model.zeros import inclusion_probabilities, probabilities
+from efemb.zeros import inclusion_probabilities, probabilities
 
 POPULARITY = np.array([16.0, 4.0, 1.0, 0.0])
 

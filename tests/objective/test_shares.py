@@ -9,8 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import efemb
-from efemb.model.links import FLOOR
-from efemb.model.score import Entries, normalized_log_likelihood
+from efemb.links import FLOOR
+from efemb.scoring import Entries, normalized_log_likelihood
 
 N, K = 40, 3
 

@@ -9,10 +9,10 @@ import numpy as np
 
 import efemb
 from efemb import plots
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.contexts.bound.entities import Lists
-from efemb.model.parameters import Parameters
-from efemb.model.spec import Spec
+from efemb.contexts.entity_lists import Lists
+from efemb.fitted import FittedEmbedding
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 from efemb.table import Table
 
 HISTORY = [

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import efemb
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError
-from efemb.fitted import LabelledVectors
+from efemb.labelled import LabelledVectors
 from efemb.plots import embedding_map
 from efemb.plots.canvas import HUES, label_text
 from efemb.plots.embedding_map import principal_components

@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import linkage, to_tree
 from scipy.spatial.distance import squareform
 
 from efemb.errors import DataError, ParameterError
-from efemb.fitted import LabelledVectors
+from efemb.labelled import LabelledVectors
 from efemb.plots import similarity
 from efemb.plots.canvas import label_text
 from efemb.plots.similarity import leaf_order

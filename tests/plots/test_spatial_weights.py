@@ -11,8 +11,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 import efemb
+from efemb.contexts.entity_lists import Lists
 from efemb.errors import DataError, ParameterError
-from efemb.model.contexts.bound.entities import Lists
 from efemb.plots import spatial_weights
 from efemb.plots.canvas import PALETTES
 from efemb.plots.panels import Panels, round_number

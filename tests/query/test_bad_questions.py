@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted import FittedEmbedding
 from query.toys import GOODS, baskets, goods, model, neighbour_lists, random_model
 
 D, P, T = efemb.DataError, efemb.ParameterError, efemb.InputTypeError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.fitted import Choice
+from efemb.labelled import Choice
 from query.toys import random_model
 
 NAMES = ["Apple pie", "apple juice", "Pineapple", "beer", "Beer", "17", "stout beer"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb import fitted as query
+from efemb import query
 from query.toys import GOODS, goods, model, neighbour_lists, random_model
 
 SIZE = 7

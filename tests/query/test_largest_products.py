@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from efemb.fitted import nearest
-from efemb.fitted.nearest import largest_products
+from efemb import nearest
+from efemb.nearest import largest_products
 
 
 def plain(table: Any, query: Any, n: int, rows: Any = None) -> list[tuple[int, float]]:

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import efemb
-from efemb.fitted import pairs as pairs_module_function
+from efemb.query import pairs as pairs_module_function
 from query.toys import EFFECTS, GOODS, baskets, goods, random_model
 
 
@@ -39,7 +39,7 @@ def listed(table: efemb.Table) -> list[tuple[Any, Any]]:
 def test_both_ends(n: int, direction: Any, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    monkeypatch.setattr(sys.modules["efemb.fitted.pairs"], "BLOCK", block)
+    monkeypatch.setattr(sys.modules["efemb.query.pairs"], "BLOCK", block)
     for seed in range(3):
         fitted = random_model(seed)
         scores = all_pairs(fitted, direction)

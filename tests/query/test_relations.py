@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 
 import efemb
-from efemb.fitted.cooccurrence import lift_interval
+from efemb.query.support import lift_interval
 from query.toys import EFFECTS, GOODS, baskets, checkerboard, goods, model, random_model
 
 LABELS = [f"item {i}" for i in range(9)]

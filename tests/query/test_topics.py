@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from efemb.fitted.rotation import varimax
+from efemb.query.rotation import varimax
 from query.toys import checkerboard, random_model
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 import efemb
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.contexts.bound.entities import Lists
-from efemb.model.parameters import Parameters
-from efemb.model.spec import Spec
+from efemb.contexts.entity_lists import Lists
+from efemb.fitted import FittedEmbedding
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 
 GOODS = ["tea", "coffee", "milk", "sugar", "soap", "towel"]
 # Row n, column m: what m in the basket does to n. Tea and coffee answer alike to everything else

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 
 import efemb
-from efemb.model.parameters import Parameters
-from efemb.model.spec import Spec
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 
 SIZE = (400, 50)
 

@@ -15,8 +15,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import efemb
-from efemb.fitted.disk import MODEL
-from efemb.storage import folder as sealed
+from efemb import sealed
+from efemb.storage import MODEL
 
 
 def model(seed: int = 0) -> efemb.FittedEmbedding:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 import efemb
-from efemb.storage import folder as sealed
+from efemb import sealed
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import efemb
-from efemb.storage import folder as sealed
+from efemb import sealed
 from storage import killing
 
 MOST_OPENED = 12  # files that a load opens, at the most

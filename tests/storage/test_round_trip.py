@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.fitted import disk as storage
+from efemb import storage
 
 PRESETS: dict[str, Any] = {
     "g-emb": efemb.GaussianEmbedding,
@@ -113,7 +113,7 @@ class Halved(efemb.Poisson):
 
 
 def test_own_classes_need_to_be_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("efemb.storage.encoding._registered", {})
+    monkeypatch.setattr("efemb.manifest._registered", {})
     truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, family=Halved(0.25))
     model = efemb.FittedEmbedding(truth.parameters, truth.spec)
     with pytest.raises(efemb.ParameterError, match=r"Halved.*efemb.storage.register"):
@@ -122,7 +122,7 @@ def test_own_classes_need_to_be_registered(tmp_path: Path, monkeypatch: pytest.M
     assert storage.register(Halved) is Halved
     model.save(tmp_path / "m")
     assert efemb.load(tmp_path / "m").spec.family == Halved(0.25)
-    monkeypatch.setattr("efemb.storage.encoding._registered", {})
+    monkeypatch.setattr("efemb.manifest._registered", {})
     with pytest.raises(efemb.DataError, match=r"Halved.*register"):
         efemb.load(tmp_path / "m")
     with pytest.raises(efemb.InputTypeError, match="class of ingredients"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import efemb
-from efemb.storage import atomic as placing
+from efemb import placing
 from storage import hammering, killing
 
 SECONDS = 2.0

@@ -9,13 +9,13 @@ import numpy as np
 
 import efemb
 from efemb.data.vocabulary import Vocabulary
-from efemb.engine.solvers.windows.epochs import WindowPasses
-from efemb.engine.solvers.windows.negatives import Streams
-from efemb.engine.solvers.windows.solver import WindowsSolver
-from efemb.engine.threads import Workers
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
-from efemb.model.spec import Spec
+from efemb.engine.blocks import Workers
+from efemb.engine.space import ParameterSpace
+from efemb.engine.streams import Streams
+from efemb.engine.window_passes import WindowPasses
+from efemb.engine.windows import WindowsSolver
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 from text import plain
 
 Array = Any

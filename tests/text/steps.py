@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.model.parameters import Parameters
-from efemb.model.spec import Spec
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 from text import plain, samples
 
 TINY, SEED = 1e-7, 4

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import efemb
-from efemb.engine.solvers.windows.chunks import (
-    LEAST_TOKENS,
-    LONGEST,
-    MOST_OUTPUTS,
-    RUN_TOKENS,
-    Chunk,
-    Chunks,
-)
+from efemb.engine.chunks import LEAST_TOKENS, LONGEST, MOST_OUTPUTS, RUN_TOKENS, Chunk, Chunks
 from text import samples
 
 SIZES = st.lists(st.integers(0, 30_000), min_size=1, max_size=40).filter(any)

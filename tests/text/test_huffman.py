@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.model.huffman import Huffman
+from efemb.tree import Huffman
 from text import plain, samples
 
 COUNTS = st.lists(st.integers(0, 1000), min_size=2, max_size=40)

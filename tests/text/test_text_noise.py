@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import efemb
-from efemb.engine.solvers.choice import make_solver
-from efemb.engine.threads import Workers
-from efemb.kernels.negatives import alias_table
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
+from efemb.engine.blocks import Workers
+from efemb.engine.solvers import make_solver
+from efemb.engine.space import ParameterSpace
+from efemb.kernels.streams import alias_table
+from efemb.parameters import Parameters
 from text import plain, samples
 
 RARE = 1e-6  # a p-value that no right program meets

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.model.parameters import Parameters
+from efemb.parameters import Parameters
 from text import plain, samples
 
 WINDOW, K, STEP, PRECISION = 2, 2, 1e-5, 0.7

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import efemb
-from efemb.model.parameters import Parameters
+from efemb.parameters import Parameters
 from text import plain, samples
 
 WINDOW, K, PRECISION = 2, 3, 0.5

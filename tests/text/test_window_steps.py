@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.model.parameters import Parameters
-from efemb.model.spec import Spec
+from efemb.parameters import Parameters
+from efemb.spec import Spec
 from text import plain, samples
 from text.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 

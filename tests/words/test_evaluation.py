@@ -17,7 +17,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation import analogies, word_similarity
 from efemb.evaluation.analogies import _answered
 from efemb.evaluation.words import average_ranks, spearman
-from efemb.fitted import LabelledVectors
+from efemb.labelled import LabelledVectors
 
 WORDS = ["king", "queen", "man", "woman", "apple", "pear", "Paris"]
 OWN = LabelledVectors(WORDS, np.random.default_rng(1).normal(size=(7, 4)))

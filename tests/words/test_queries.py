@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from efemb import nearest
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted import LabelledVectors, nearest
+from efemb.labelled import LabelledVectors
 
 WORDS = [f"w{i}" for i in range(30)]
 DRAWN = np.random.default_rng(3).normal(size=(30, 6))

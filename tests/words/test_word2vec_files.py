@@ -18,7 +18,7 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, MissingExtraError
 from efemb.export import binary as binary_module
 from efemb.export import read_glove, read_word2vec, text, to_keyedvectors, write_word2vec
-from efemb.fitted import LabelledVectors
+from efemb.labelled import LabelledVectors
 from words.word2vec import NUMBERS, WORDS, by_hand, same
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb.fitted import LabelledVectors
+from efemb.labelled import LabelledVectors
 
 WORDS = ["the", "naïve", "日本", "a,b", "x"]
 NUMBERS = np.array([[0.1, -2.5], [1e-30, 3e30], [0, 1], [5, 6], [-1, 1 / 3]], dtype=np.float32)

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import dense, log_shares, normal_log_density, sparse, stored_cells
+from efemb.baselines.cells import dense, log_shares, normal_log_density, sparse, stored_cells
+from efemb.data.readers.progress import progress_bar
+from efemb.domains import check_support
 from efemb.errors import DataError, ParameterError
-from efemb.estimators import checks as checking
-from efemb.estimators.inputs import read
-from efemb.model.families import Categorical, Family
-from efemb.model.predict import check_entries
-from efemb.model.score import CHUNK_NUMBERS, log_sums
-from efemb.model.support import check_support
+from efemb.estimators import checking
+from efemb.estimators.reading import read
+from efemb.families import Categorical, Family
+from efemb.prediction import check_entries
+from efemb.scoring import CHUNK_NUMBERS, log_sums
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb.types import Floats, Ints
 
 # Standard deviation of the normal prior on log power and log weight, worth one entry: it only
 # matters where a handful of entries would be explained best by an infinite power.

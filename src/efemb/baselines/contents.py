@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from efemb import baselines
 from efemb.baselines.base import Baseline
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.storage.encoding import decode, encode
-from efemb.storage.folder import Contents, SealedKind
+from efemb.manifest import decode, encode
+from efemb.sealed import Contents, SealedKind
 
 BASELINE = SealedKind(
     format="efemb baseline", noun="baseline", version=1, tensors="arrays.safetensors"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Ints
+from efemb.types import Ints
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus

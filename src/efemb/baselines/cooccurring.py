@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Floats, Ints
 
 Weigh = Callable[[Floats, Ints, Ints], Floats]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.baselines.item_item import ItemItem
-from efemb.engine.limits import available_memory, in_words
+from efemb.engine.memory import available_memory, in_words
 from efemb.errors import InputTypeError, MemoryEstimateError, ParameterError
-from efemb.model.ingredient import positive_number
+from efemb.ingredient import positive_number
+from efemb.types import Floats
 
 BYTES_PER_PAIR = 24  # Gram matrix (sparse at first), its inverse and the weights
 TILE = 1024

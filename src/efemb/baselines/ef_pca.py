@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, dense, sparse
-from efemb.baselines.early_stopping import watched
+from efemb.baselines.cells import Holdout, dense, sparse
 from efemb.baselines.factor_search import FactorSearch
-from efemb.baselines.gaussian_loo import gaussian_left_out
 from efemb.baselines.iterated import Iterated
+from efemb.baselines.left_out import gaussian_left_out
 from efemb.baselines.row_fits import RowFits
+from efemb.baselines.watching import watched
+from efemb.data.readers.progress import progress_bar
 from efemb.errors import InputTypeError, ParameterError
-from efemb.estimators.checks import check_variation, generator
-from efemb.model.families import Bernoulli, Family, Gaussian, Poisson
-from efemb.model.links import Identity
-from efemb.model.score import log_expected_value
+from efemb.estimators.checking import check_variation, generator
+from efemb.families import Bernoulli, Family, Gaussian, Poisson
+from efemb.links import Identity
+from efemb.scoring import log_expected_value
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats
-from efemb.baselines.arrays import dense, known_variances
 from efemb.baselines.base import Baseline
-from efemb.baselines.gaussian_loo import gaussian_left_out
+from efemb.baselines.cells import dense, known_variances
+from efemb.baselines.left_out import gaussian_left_out
+from efemb.data.readers.progress import progress_bar
 from efemb.engine.options import number, whole
 from efemb.errors import DataError, ParameterError
-from efemb.estimators.checks import check_components, generator
-from efemb.model.families import Family, Gaussian
+from efemb.estimators.checking import check_components, generator
+from efemb.families import Family, Gaussian
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.baselines.arrays import stored_cells
-from efemb.engine.optimizers.limited_memory import LimitedMemory
-from efemb.model.families import Family, Gaussian
+from efemb.baselines.cells import stored_cells
+from efemb.engine.lbfgs import LimitedMemory
+from efemb.families import Family, Gaussian
+from efemb.types import Floats
 
 MEMORY = 10  # pairs that L-BFGS remembers
 NOISE = 0.05  # standard deviation of the start

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse
-from efemb.baselines.early_stopping import watched
+from efemb.baselines.cells import Holdout, sparse
 from efemb.baselines.iterated import Iterated
-from efemb.estimators.checks import generator
+from efemb.baselines.watching import watched
+from efemb.estimators.checking import generator
+from efemb.families import Family, Poisson
 from efemb.kernels.poisson_factors import fold_in, gamma_posterior, log_products, share_counts
-from efemb.model.families import Family, Poisson
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse
 from efemb.baselines.base import Baseline
+from efemb.baselines.cells import sparse
+from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.vocabulary import Vocabulary
 from efemb.engine.options import whole
 from efemb.errors import DataError
-from efemb.estimators.checks import check_components
-from efemb.estimators.text_presets import SkipGram
-from efemb.model.contexts.window import Window
-from efemb.model.families import Categorical, Family
-from efemb.model.zeros import NegativeSampling, word_noise
+from efemb.estimators.checking import check_components
+from efemb.estimators.text import SkipGram
+from efemb.families import Categorical, Family
+from efemb.types import Floats, Ints
+from efemb.zeros import NegativeSampling, word_noise
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

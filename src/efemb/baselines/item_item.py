@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse, stored_cells
 from efemb.baselines.base import Baseline, cell_blocks
 from efemb.baselines.calibration import Calibration
+from efemb.baselines.cells import Holdout, sparse, stored_cells
+from efemb.data.readers.progress import progress_bar
 from efemb.errors import ParameterError, suggest
-from efemb.model.families import Categorical, Family
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.families import Categorical, Family
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
-from efemb._typing import Floats
 from efemb.baselines.base import Baseline
 from efemb.engine.options import number, whole
-from efemb.estimators.checks import check_components
-from efemb.model.ingredient import positive_number
+from efemb.estimators.checking import check_components
+from efemb.ingredient import positive_number
+from efemb.types import Floats
 
 
 @dataclass(eq=False, repr=False)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse
 from efemb.baselines.base import Baseline, cell_blocks
+from efemb.baselines.cells import sparse
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.model.families import Categorical, Family
-from efemb.model.ingredient import positive_number
+from efemb.families import Categorical, Family
+from efemb.ingredient import positive_number
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

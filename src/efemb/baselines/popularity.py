@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import dense, known_variances
 from efemb.baselines.base import Baseline
+from efemb.baselines.cells import dense, known_variances
 from efemb.errors import DataError
-from efemb.estimators.checks import never_observed
-from efemb.model.families import Bernoulli, Family, Gaussian, Poisson
+from efemb.estimators.checking import never_observed
+from efemb.families import Bernoulli, Family, Gaussian, Poisson
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

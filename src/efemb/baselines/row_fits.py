@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._typing import Bools, Floats, Ints
-from efemb.model.families import Bernoulli, Family, Poisson
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.families import Bernoulli, Family, Poisson
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Bools, Floats, Ints
 
 # A step of Newton's method this small (relative) is the last: the next one squares it. Steps with
 # a fixed Hessian gain a constant factor each, and are taken further.

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.baselines.cooccurring import strongest_weights
 from efemb.baselines.item_item import ItemItem
 from efemb.engine.options import whole
-from efemb.model.ingredient import positive_number
+from efemb.ingredient import positive_number
+from efemb.types import Floats, Ints
 
 
 @dataclass(eq=False, repr=False)

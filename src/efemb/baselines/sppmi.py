@@ -9,17 +9,17 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats
 from efemb.baselines.cooccurrence import cooccurrences
-from efemb.engine.threads import one_blas_thread
+from efemb.contexts.window import Window
+from efemb.data.readers.progress import progress_bar
+from efemb.engine.blocks import one_blas_thread
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.estimators.checks import check_components, generator
-from efemb.fitted import LabelledVectors
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.contexts.window import Window
-from efemb.model.parameters import Parameters
-from efemb.model.spec import Spec
+from efemb.estimators.checking import check_components, generator
+from efemb.fitted import FittedEmbedding
+from efemb.labelled import LabelledVectors
+from efemb.parameters import Parameters
+from efemb.spec import Spec
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
@@ -196,6 +196,6 @@ def leading_singular(
 
 def _corpus(X: Any) -> Corpus:
     from efemb.data.corpus import Corpus
-    from efemb.data.readers.text.read import read_text
+    from efemb.data.readers.words import read_text
 
     return X if isinstance(X, Corpus) else read_text(X)

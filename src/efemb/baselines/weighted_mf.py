@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse
-from efemb.baselines.early_stopping import watched
+from efemb.baselines.cells import Holdout, sparse
 from efemb.baselines.iterated import Iterated
-from efemb.estimators.checks import generator
-from efemb.model.families import Categorical, Family
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.baselines.watching import watched
+from efemb.estimators.checking import generator
+from efemb.families import Categorical, Family
+from efemb.scoring import CHUNK_NUMBERS
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

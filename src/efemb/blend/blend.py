@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse, stored_cells
 from efemb.baselines.base import Baseline
+from efemb.baselines.cells import Holdout, sparse, stored_cells
 from efemb.blend.members import (
     absent_cells,
     check_fitted,
@@ -20,16 +19,17 @@ from efemb.blend.members import (
     sample_of,
     share_blocks,
 )
-from efemb.blend.pools import POOLS, Mixture, Pool, Sample
+from efemb.blend.pools import POOLS, Pool, Sample
 from efemb.blend.recommendations import basket_row, entities_of, explained, recommended
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.estimators.checks import check_shape, generator
-from efemb.evaluation.adapter import vocabulary_of
-from efemb.fitted.nearest import checked_number
-from efemb.fitted.selection import Choice, Options
-from efemb.model.families import Categorical, Family
+from efemb.estimators.checking import check_shape, generator
+from efemb.evaluation.models import vocabulary_of
+from efemb.families import Categorical, Family
+from efemb.labelled import Choice, Options
+from efemb.nearest import checked_number
 from efemb.table import Table
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -42,14 +42,13 @@ class Blend(Baseline):
 
     With :math:`q_{ij}` the share of entity j in the means of model i given a row,
 
-    - mixture: :math:`p_j = \sum_i w_i q_{ij}^{t_i} / \sum_k q_{ik}^{t_i}` with
-      :math:`w_i \ge 0, \sum_i w_i = 1` and powers :math:`t_i > 0`,
+    - mixture: :math:`p_j = \sum_i w_i q_{ij}` with :math:`w_i \ge 0, \sum_i w_i = 1`,
     - log-linear: :math:`p_j \propto \prod_i q_{ij}^{w_i}`, weights of any sign; shares below
       1e-12 count as 1e-12 there.
 
-    Weights and powers maximise the normalised log-likelihood per unit of held-out entries. It is
-    concave in the weights of both; powers start from 1 and are only moved where that gains. Models
-    must be of the same entities; the order may differ where both have labels.
+    The weights maximise the normalised log-likelihood per unit of held-out entries, which is
+    concave in both cases. Models must be of the same entities; the order may differ where both
+    have labels.
 
     Parameters
     ----------
@@ -77,8 +76,6 @@ class Blend(Baseline):
         "mixture" or "log-linear".
     weights_ : dict
         Weight of each model.
-    powers_ : dict
-        Power of each model in a mixture; 1 in a log-linear blend, whose weights are powers.
     report_ : dict
         how; held_out_score: mean log share per unit of the held-out entries by each way of
         blending that was tried and by each model alone; n_entries: how many there were;
@@ -102,7 +99,6 @@ class Blend(Baseline):
     models_: dict[str, Any]
     how_: str
     weights_: dict[str, float]
-    powers_: dict[str, float]
     report_: dict[str, Any]
     pool_: Pool
 
@@ -132,10 +128,10 @@ class Blend(Baseline):
             Training data of the models that are not fitted yet; may be left out where all are.
         y : ignored
         validation : like X, optional
-            Other rows: the weights are fitted to their entries, each predicted from the rest of
-            its row, and models that stop early are stopped by them. By default some rows of X are
-            held out from every model (`validation_fraction`), and no model is fitted again with
-            them. Where any model is fitted already, rows that it has not seen must be passed.
+            Other rows, or entries of the rows of X that X lacks: the weights are fitted to them,
+            and models that stop early are stopped by them. By default some rows of X are held out
+            from every model (`validation_fraction`), and no model is fitted again with them. Data
+            that no fitted model has seen must be passed where any model is fitted already.
 
         Returns
         -------
@@ -177,7 +173,9 @@ class Blend(Baseline):
         for name, model in models.items():
             check_fitted(name, model, held, self.vocabulary_)
         self.models_ = models
-        sample = sample_of(models, self._labeled(held), int(self.max_entries), for_entries)
+        contexts = None if train is None else self._labeled(train)
+        size = int(self.max_entries)
+        sample = sample_of(models, contexts, self._labeled(held), size, for_entries)
         self._choose(sample, fresh)
 
     def _training_and_held_out(
@@ -228,8 +226,6 @@ class Blend(Baseline):
     def _keep(self, pool: Pool) -> None:
         self.pool_ = pool
         self.weights_ = dict(zip(self.models_, pool.weights.tolist(), strict=True))
-        powers = np.ones(len(self.models_)) if not isinstance(pool, Mixture) else pool.powers
-        self.powers_ = dict(zip(self.models_, powers.tolist(), strict=True))
 
     def _labeled(self, data: Dataset) -> Dataset:
         """The data with the labels of the blend, by which models find their own order."""
@@ -353,27 +349,21 @@ class Blend(Baseline):
 
 
 def _refuse_overlap(train: Dataset, held: Dataset) -> None:
-    """Only rows that no model was fitted to tell how far to trust each.
-
-    In a row that it was fitted to, a model has learned that held-out entries are absent. On
-    MovieLens-100K, weights from such entries gave a blend that was worse than each of its models.
-    """
+    """Held-out data that models are fitted to would reward what fits them too well."""
     if Holdout.of(train, held, missing=False).others is None:
-        raise DataError(
-            "validation holds entries of the rows of X, where models have learned that they are "
-            "absent: pass other rows, or no validation, so that rows are held out"
-        )
+        return
     if train.row_labels is not None and held.row_labels is not None:
         known = set(train.row_labels.tolist())
         shared = [label for label in held.row_labels.tolist() if label in known]
         if shared:
             raise DataError(
                 f"validation and X share {len(shared):,} rows, the first is {shorten(shared[0])}: "
-                "take them out of X"
+                "take them out of X, or pass entries that X lacks"
             )
-    own = sparse(held)
-    if train.shape == held.shape and own.nnz == sparse(train).multiply(own != 0).nnz:
-        raise DataError(
-            "every entry of validation is in X: pass rows that the models are not fitted to "
-            "(Dataset.split makes them)"
-        )
+    if train.shape == held.shape:
+        own = sparse(held)
+        if own.nnz == sparse(train).multiply(own != 0).nnz:
+            raise DataError(
+                "every entry of validation is in X: pass rows or entries that the models are not "
+                "fitted to (Dataset.split makes them)"
+            )

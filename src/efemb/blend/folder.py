@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from efemb import storage
 from efemb.baselines import contents as baselines
 from efemb.baselines.base import Baseline
 from efemb.blend.blend import Blend
 from efemb.blend.pools import POOLS
 from efemb.errors import DataError, EfembError, ParameterError, suggest
-from efemb.fitted import disk as storage
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.storage.encoding import decode, encode
-from efemb.storage.folder import Contents, SealedKind
+from efemb.fitted import FittedEmbedding
+from efemb.manifest import decode, encode
+from efemb.sealed import Contents, SealedKind
 
 BLEND = SealedKind(format="efemb blend", noun="blend", version=1, tensors="arrays.safetensors")
 OPTIONS = ("how", "validation_fraction", "max_entries", "verbose")
@@ -51,10 +50,7 @@ def pack(blend: Blend) -> Packed:
         "options": encode({name: getattr(blend, name) for name in OPTIONS}, arrays, "options"),
         "state": encode({name: getattr(blend, name) for name in _STATE}, arrays, "state"),
         "pool": blend.how_,
-        "parameters": {
-            field.name: encode(getattr(blend.pool_, field.name), arrays, field.name)
-            for field in fields(blend.pool_)
-        },
+        "weights": encode(blend.pool_.weights, arrays, "weights"),
         "models": members,
     }
     return body, arrays, {}
@@ -82,15 +78,14 @@ def unpack(contents: Contents) -> Blend:
         for i, member in enumerate(body["models"])
     }
     blend = Blend(models, **decode(body["options"], arrays))
+    weights = decode(body["weights"], arrays)
     if body["pool"] not in POOLS:
         raise DataError(f"the blend {body['pool']!r} is unknown; {suggest(body['pool'], POOLS)}")
-    parameters = decode(body["parameters"], arrays)
-    for name, values in parameters.items():
-        if np.shape(values) != (len(models),) or not np.isfinite(values).all():
-            raise DataError(f"{name} are not one finite number per model")
+    if np.shape(weights) != (len(models),) or not np.isfinite(weights).all():
+        raise DataError("the weights are not one finite number per model")
     blend.__dict__.update(decode(body["state"], arrays))
     blend.family_, blend.models_, blend.how_ = blend._family(), models, body["pool"]
-    blend._keep(POOLS[blend.how_](**parameters))
+    blend._keep(POOLS[blend.how_](weights))
     return blend
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse, stored_cells
 from efemb.baselines.base import cell_blocks
+from efemb.baselines.cells import Holdout, sparse, stored_cells
 from efemb.blend.pools import Sample
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.evaluation.adapter import Judged, family_of, vocabulary_of
+from efemb.evaluation.models import Judged, family_of, vocabulary_of
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -144,27 +144,44 @@ def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
 
 
 def sample_of(
-    models: Mapping[str, Any], held: Dataset, max_entries: int, rng: np.random.Generator
+    models: Mapping[str, Any],
+    train: Dataset | None,
+    held: Dataset,
+    max_entries: int,
+    rng: np.random.Generator,
 ) -> Sample:
-    """At most `max_entries` entries of held-out rows, and what the models say about them."""
-    matrix = sparse(held)
-    rows, entities = stored_cells(matrix)
-    chosen = np.flatnonzero(np.diff(matrix.indptr)[rows] >= 2)
-    if not len(chosen):
+    """At most `max_entries` held-out entries that have a context, and what the models say."""
+    data, rows, entities, units = _held_entries(train, held)
+    if not len(rows):
         raise DataError(
-            "no held-out row has two or more entities, so that no entry has a context: pass such "
-            "rows as validation"
+            "no held-out entry has a context: validation needs rows of two or more entities, or "
+            "entries of rows that hold other entities"
         )
-    if len(chosen) > max_entries:
-        chosen = np.sort(rng.permutation(chosen)[:max_entries])
-    rows, entities = rows[chosen], entities[chosen].astype(np.int64)
-    units = matrix.data[chosen].astype(np.float64)
+    if len(rows) > max_entries:
+        chosen = np.sort(rng.permutation(len(rows))[:max_entries])
+        rows, entities, units = rows[chosen], entities[chosen], units[chosen]
 
     def blocks() -> Iterator[tuple[slice, Floats]]:
-        for cells, logs in share_blocks(models, held, rows, entities):
+        for cells, logs in share_blocks(models, data, rows, entities):
             yield cells, logs.astype(np.float32)
 
-    if len(rows) * len(models) * held.n_entities > CACHED_NUMBERS:
+    if len(rows) * len(models) * data.n_entities > CACHED_NUMBERS:
         return Sample(entities, units, blocks)
     cached = list(blocks())
     return Sample(entities, units, lambda: iter(cached))
+
+
+def _held_entries(train: Dataset | None, held: Dataset) -> tuple[Dataset, Ints, Ints, Floats]:
+    """Rows that give the contexts, and the entries that are not alone there."""
+    if train is not None:
+        missing = Holdout.of(train, held, missing=False)
+        if missing.others is None:
+            sizes = np.diff(sparse(train).indptr)
+            known = sizes[missing.rows] > 0
+            cells = (missing.rows[known], missing.entities[known], missing.x[known])
+            return train, *cells
+    matrix = sparse(held)
+    rows, entities = stored_cells(matrix)
+    known = np.diff(matrix.indptr)[rows] >= 2
+    units = matrix.data.astype(np.float64)
+    return held, rows[known], entities[known].astype(np.int64), units[known]

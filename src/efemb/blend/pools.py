@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.model.score import log_sums
+from efemb.scoring import log_sums
+from efemb.types import Floats, Ints
 
 RIDGE = 1e-4  # on log-linear weights: only matters where a likelihood has no maximum
 SMALLEST_SHARE = 1e-12
@@ -18,8 +18,6 @@ NORMALIZER = "(normalizer)"
 _STEPS = 50
 _EM_STEPS = 10_000
 _TOLERANCE = 1e-9
-_WORTHWHILE = 1e-5  # nats per unit
-_LOWEST = -1e15
 
 
 @dataclass(frozen=True)
@@ -74,109 +72,51 @@ class Pool(ABC):
         return float(sample.mean(log_share))
 
 
-@dataclass(frozen=True)
 class Mixture(Pool):
-    """p_j = sum_i w_i q_ij^t_i / sum_k q_ik^t_i, w >= 0, sum of w = 1, powers t > 0.
+    """p_j = sum_i w_i q_ij, w >= 0, sum of w = 1; q_ij is the share of entity j in model i.
 
-    q_ij is the share of entity j in model i. A power above 1 sharpens a model: what is best for a
-    model on its own is too flat in a mixture, where the others cover what it misses.
+    The log-likelihood is concave in w and only needs the shares of the entries themselves, so
+    that expectation-maximisation finds its maximum.
     """
 
-    powers: Floats
     name = "mixture"
 
     @classmethod
     def fit(cls, sample: Sample) -> Self:
-        """Expectation-maximisation from powers of 1, a Newton step per power and pass."""
-        powers = np.ones(next(sample.blocks())[1].shape[1])
-        best, best_score = cls(powers / len(powers), powers), -np.inf
-        for _ in range(_STEPS):
-            own, gap, variance = _tempered_moments(sample, powers)
-            # What no model thinks possible says nothing about the weights.
-            possible = np.exp(own).sum(axis=1) > 0
-            weights = mixture_weights(own[possible], sample.units[possible])
-            log_shares, responsibility = _mixed(own[possible], weights)
-            units = sample.units[possible]
-            score = float(units @ log_shares / units.sum()) if len(units) else 0.0
-            if not score > best_score + _WORTHWHILE:
+        """w_i <- mean of the responsibilities w_i q_i / p, until they stand still."""
+        shares = np.exp(sample.own())
+        # What no model thinks possible says nothing about the weights.
+        possible = shares.sum(axis=1) > 0
+        shares, units = shares[possible], sample.units[possible]
+        weights = np.full(shares.shape[1], 1.0 / shares.shape[1])
+        for _ in range(_EM_STEPS if len(shares) else 0):
+            ratio = units @ (shares / (shares @ weights)[:, None]) / units.sum()
+            moved = weights * ratio
+            change = np.abs(moved - weights).max()
+            weights = moved / moved.sum()
+            if change < _TOLERANCE:
                 break
-            best, best_score = cls(weights, powers), score
-            slope = (units[:, None] * responsibility * gap[possible]).sum(axis=0)
-            curvature = (units[:, None] * responsibility * variance[possible]).sum(axis=0)
-            step = slope / np.maximum(curvature, 1e-12)
-            powers = np.clip(powers + step, powers / 2.0, powers * 2.0)
-        return best
+        return cls(weights)
 
     def combine(self, logs: Floats) -> Floats:
-        """log of the mixture without underflow; models of weight 0 are left out."""
+        """log sum_i w_i q_ij without underflow; models of weight 0 are left out."""
         used = np.flatnonzero(self.weights)
-        total = None
-        for i in used:
-            term = _tempered(logs[:, i], self.powers[i]) + np.log(self.weights[i])
-            total = term if total is None else np.logaddexp(total, term)
+        total = logs[:, used[0]] + np.log(self.weights[used[0]])
+        for i in used[1:]:
+            total = np.logaddexp(total, logs[:, i] + np.log(self.weights[i]))
         return np.asarray(total)
 
     def explain(self, logs: Floats, entity: int, names: list[str]) -> dict[str, list[Any]]:
         """Each model's share, and its responsibility w_i q_i / p; these add up to 1."""
-        pairs = zip(logs, self.powers, strict=True)
-        own = np.array([_tempered(row[None], power)[0, entity] for row, power in pairs])
-        _, responsibility = _mixed(own[None], self.weights)
+        shares = np.exp(logs[:, entity])
+        joint = self.weights * shares
+        responsibility = joint / joint.sum() if joint.sum() > 0 else self.weights
         return {
             "model": names,
             "weight": self.weights.tolist(),
-            "probability": np.exp(own).tolist(),
-            "responsibility": responsibility[0].tolist(),
+            "probability": shares.tolist(),
+            "responsibility": responsibility.tolist(),
         }
-
-
-def mixture_weights(log_shares: Floats, units: Floats) -> Floats:
-    """Weights of the largest sum of units x log sum_i w_i q_i, which is concave; (n, P) -> (P,).
-
-    w_i <- mean of the responsibilities w_i q_i / p, until they stand still.
-    """
-    weights = np.full(log_shares.shape[1], 1.0 / log_shares.shape[1])
-    # A common factor per entry does not matter, and keeps shares from underflowing.
-    shares = np.exp(log_shares - log_shares.max(axis=1, keepdims=True, initial=-np.inf))
-    for _ in range(_EM_STEPS if len(shares) else 0):
-        moved = weights * (units @ (shares / (shares @ weights)[:, None])) / units.sum()
-        change = np.abs(moved - weights).max()
-        weights = moved / moved.sum()
-        if change < _TOLERANCE:
-            break
-    return np.asarray(weights)
-
-
-def _mixed(own: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """log p and responsibilities of entries; own : log shares (n, P)."""
-    with np.errstate(divide="ignore"):  # a weight of 0
-        joint = own + np.log(weights)
-    log_shares = log_sums(joint)
-    return log_shares, np.exp(joint - log_shares[:, None])
-
-
-def _tempered(logs: Floats, power: float) -> Floats:
-    """log of q^t, normalised; logs : (cells, N)."""
-    u = logs * power
-    return np.asarray(u - log_sums(u)[:, None])
-
-
-def _tempered_moments(sample: Sample, powers: Floats) -> tuple[Floats, Floats, Floats]:
-    """Log shares of the entries under each q^t, log q less its mean, its variance; (n, P) each."""
-    shape = (len(sample.units), len(powers))
-    own, gap, variance = np.empty(shape), np.empty(shape), np.empty(shape)
-    for cells, block in sample.blocks():
-        entity = sample.entities[cells]
-        for i, power in enumerate(powers):
-            # Shares of 0 stay 0, but have a logarithm whose square is finite.
-            logs = np.maximum(block[:, i], _LOWEST)
-            tempered = _tempered(logs, power)
-            p = np.exp(tempered)
-            place = np.arange(len(p))
-            mean = np.einsum("cn,cn->c", p, logs)
-            own[cells, i] = tempered[place, entity]
-            gap[cells, i] = logs[place, entity] - mean
-            variance[cells, i] = np.einsum("cn,cn,cn->c", p, logs, logs) - mean**2
-    return own, gap, variance
 
 
 class LogLinear(Pool):

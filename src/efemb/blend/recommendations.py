@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse
+from efemb.baselines.cells import sparse
 from efemb.blend.members import absent_cells, share_blocks
+from efemb.contexts.base import gather_rows
 from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError
-from efemb.fitted.nearest import checked_number, largest
-from efemb.fitted.query_context import number_of
-from efemb.fitted.selection import Choice
-from efemb.model.contexts.base import gather_rows
-from efemb.model.score import log_sums
+from efemb.labelled import Choice
+from efemb.nearest import checked_number, largest
+from efemb.query.context import number_of
+from efemb.scoring import log_sums
 from efemb.table import Table
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.blend.blend import Blend

@@ -82,9 +82,9 @@ def made(
     **options: Any,
 ) -> Any:
     """An estimator for the data."""
+    from efemb.contexts import Neighbors, Window
     from efemb.data.corpus import Corpus
     from efemb.estimators.names import model_named
-    from efemb.model.contexts import Neighbors, Window
 
     text = isinstance(data, Corpus)
     check_context(name, neighbors, window)
@@ -115,7 +115,7 @@ def held_out_scores(model: Any, train: Any, test: Any) -> dict[str, float]:
 
     found = {"score": float(model.score(test))}
     if not isinstance(train, Corpus):
-        from efemb.evaluation.comparison import popularity_beside
+        from efemb.evaluation.comparing import popularity_beside
 
         rival, seen = popularity_beside(model, train, test)
         found["popularity"] = float(rival.score(seen))

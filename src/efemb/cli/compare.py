@@ -64,9 +64,9 @@ def command(
       efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50
       efemb compare trips.csv -k 5 -k 10 -k 20 -k 50 --curve curve.png
     """
-    from efemb.cli._inputs import Reading, sizes
     from efemb.cli._models import check_context, chosen_model
-    from efemb.cli._output import nothing, remark, show_json
+    from efemb.cli._reading import Reading, sizes
+    from efemb.cli._show import nothing, remark, show_json
     from efemb.cli.plot import check_picture, write_picture
     from efemb.data.dataset import Dataset
     from efemb.estimators.names import canonical_name
@@ -146,7 +146,7 @@ def _scored(
 ) -> tuple[Table, float]:
     from efemb.cli._models import made, without_warnings
     from efemb.evaluation import compare, score_grid
-    from efemb.evaluation.comparison import POPULARITY, popularity_beside
+    from efemb.evaluation.comparing import POPULARITY, popularity_beside
 
     train, held = parts
     models = {name: made(name, lengths[0], train, **options) for name in names}

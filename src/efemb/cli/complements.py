@@ -29,8 +29,8 @@ def command(
       efemb complements model milk
       efemb complements model milk --data trips.csv --min-support 5
     """
-    from efemb.cli._labels import asked_pairs
-    from efemb.cli._output import show
+    from efemb.cli._asking import asked_pairs
+    from efemb.cli._show import show
 
     told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     found, query, options = asked_pairs(model, items, (min_count, where, exclude), data, **told)

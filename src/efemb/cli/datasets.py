@@ -39,7 +39,7 @@ def command(
       efemb datasets groceries
       efemb datasets groceries --out trips.csv    a file for efemb fit
     """
-    from efemb.cli._output import show_json
+    from efemb.cli._show import show_json
     from efemb.datasets.catalogue import fetch, list_datasets
 
     if out is not None:
@@ -81,7 +81,7 @@ def described(name: str, data: Any) -> dict[str, Any]:
 
 def _check_target(out: Path, name: str | None) -> None:
     """Refuse what cannot be written, before the work."""
-    from efemb._files import check_writable, file_target
+    from efemb.files import check_writable, file_target
 
     if name is None:
         raise ParameterError("--out writes one data set: efemb datasets NAME --out FILE")
@@ -92,7 +92,7 @@ def _check_target(out: Path, name: str | None) -> None:
 
 def write_baskets(data: Any, name: str, out: Path) -> None:
     """One line for each item of each basket, as `efemb fit` reads them."""
-    from efemb._files import complete_or_absent, file_target, table_writer
+    from efemb.files import complete_or_absent, file_target, table_writer
 
     if not getattr(data, "is_sparse", False) or data.entities is None:
         raise ParameterError(

@@ -52,9 +52,9 @@ def command(
       efemb demo
       efemb demo -k 20 --passes 5 --out report.html
     """
-    from efemb._files import check_writable, file_target
-    from efemb.cli._output import nothing, remark, show_json
+    from efemb.cli._show import nothing, remark, show_json
     from efemb.datasets import fetch_complete_journey
+    from efemb.files import check_writable, file_target
 
     say = nothing if quiet else remark
     check_writable(file_target(out).parent)
@@ -87,7 +87,7 @@ def _fitted(
 ) -> tuple[Any, float]:
     from efemb import PoissonEmbedding
     from efemb.cli._models import without_warnings
-    from efemb.cli._output import nothing
+    from efemb.cli._show import nothing
 
     def late(progress: Any) -> bool:
         return bool(progress.seconds > seconds)

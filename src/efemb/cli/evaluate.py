@@ -49,12 +49,12 @@ def command(
       efemb evaluate model test.csv --train train.csv
       efemb evaluate model activity.npy --protocol leave-fold-out
     """
-    from efemb.cli._inputs import Reading, sizes
-    from efemb.cli._labels import opened
+    from efemb.cli._asking import opened
     from efemb.cli._models import without_warnings
-    from efemb.cli._output import nothing, remark, show
+    from efemb.cli._reading import Reading, sizes
+    from efemb.cli._show import nothing, remark, show
+    from efemb.contexts.window import Window
     from efemb.data.corpus import Corpus
-    from efemb.model.contexts.window import Window
 
     say = nothing if quiet else remark
     found = opened(model)
@@ -89,7 +89,7 @@ def _words(model: Any, test: Any, progress: bool) -> Table:
 
 
 def _entries(model: Any, test: Any, train: Any, protocol: str, seed: int, progress: bool) -> Table:
-    from efemb.evaluation.comparison import popularity_beside, protocol_of
+    from efemb.evaluation.comparing import popularity_beside, protocol_of
     from efemb.table import Table
 
     chosen: Any = protocol_of(protocol, seed)

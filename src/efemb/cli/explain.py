@@ -22,8 +22,8 @@ def command(
     \b
       efemb explain model salsa beer=2 chips
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import show_json
+    from efemb.cli._asking import Labels, opened
+    from efemb.cli._show import show_json
 
     found = opened(model)
     labels = Labels(found)

@@ -44,9 +44,9 @@ def command(
     gensim reads the second:
       KeyedVectors.load_word2vec_format("vectors.txt")
     """
-    from efemb._files import check_writable, expanded, file_target
-    from efemb.cli._labels import opened
-    from efemb.cli._output import show_json
+    from efemb.cli._asking import opened
+    from efemb.cli._show import show_json
+    from efemb.files import check_writable, expanded, file_target
 
     kind = _format(form, out)
     check_writable(expanded(out) if kind == "projector" else file_target(out).parent)

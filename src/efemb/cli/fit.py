@@ -71,12 +71,12 @@ def command(
       efemb complements model milk --data trips.csv
       efemb plot model map --out map.png
     """
-    from efemb._files import check_writable
-    from efemb.cli._inputs import Reading, sizes
     from efemb.cli._models import check_context, chosen_components, chosen_model, held_out_scores
-    from efemb.cli._output import nothing, remark
+    from efemb.cli._reading import Reading, sizes
+    from efemb.cli._show import nothing, remark
     from efemb.estimators.names import canonical_name
-    from efemb.fitted.disk import MODEL
+    from efemb.files import check_writable
+    from efemb.storage import MODEL
 
     say = nothing if quiet else remark
     wanted = None if model is None else canonical_name(model)
@@ -142,7 +142,7 @@ def _say_unseen(estimator: Any, say: Any) -> None:
 
 
 def _tell(told: dict[str, Any], as_json: bool) -> None:
-    from efemb.cli._output import show_json
+    from efemb.cli._show import show_json
 
     if as_json:
         show_json(told)

@@ -16,8 +16,8 @@ def command(model: of.Model, as_json: of.Json = False) -> None:
       efemb info model
       efemb info model --json
     """
-    from efemb.cli._labels import opened
-    from efemb.cli._output import show_json, show_list
+    from efemb.cli._asking import opened
+    from efemb.cli._show import show_json, show_list
 
     told = described(opened(model))
     if as_json:

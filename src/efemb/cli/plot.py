@@ -14,7 +14,7 @@ from efemb.cli import _arguments as of
 from efemb.errors import EfembError, ParameterError, suggest
 
 if TYPE_CHECKING:
-    from efemb.fitted.embedding import FittedEmbedding
+    from efemb.fitted import FittedEmbedding
 
 ENDINGS = (".png", ".svg", ".pdf")
 METHODS = ("pca", "tsne", "umap")
@@ -78,8 +78,8 @@ def command(
     weights      neurons and their neighbours, seen from above
     history      score and objective while it was fitted
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import show_json
+    from efemb.cli._asking import Labels, opened
+    from efemb.cli._show import show_json
 
     told = {"basket": basket, "item": item_column, "count": count, "encoding": encoding}
     given = {
@@ -120,7 +120,7 @@ def _check_options(kind: str, method: str, given: dict[str, bool]) -> None:
 
 def _baskets(path: Path, model: FittedEmbedding, told: dict[str, Any]) -> Any:
     """Data behind a model; here --item is what to show, so that its column has another option."""
-    from efemb.cli._labels import data_of
+    from efemb.cli._asking import data_of
 
     try:
         return data_of(path, model, **told)
@@ -130,7 +130,7 @@ def _baskets(path: Path, model: FittedEmbedding, told: dict[str, Any]) -> Any:
 
 def check_picture(path: Path) -> None:
     """Refuse what cannot be drawn or written, before the work."""
-    from efemb._files import check_writable, file_target
+    from efemb.files import check_writable, file_target
 
     if path.suffix.lower() not in ENDINGS:
         raise ParameterError(f"{path}: a picture ends in {', '.join(ENDINGS)}")
@@ -139,7 +139,7 @@ def check_picture(path: Path) -> None:
 
 def write_picture(picture: Any, path: Path, dpi: int = 200) -> None:
     """Write Axes to a file, whole or not at all."""
-    from efemb._files import complete_or_absent, file_target
+    from efemb.files import complete_or_absent, file_target
 
     target = file_target(path)
     form = target.suffix.lower()[1:]
@@ -150,7 +150,7 @@ def write_picture(picture: Any, path: Path, dpi: int = 200) -> None:
 @contextmanager
 def _missing_signs_told() -> Iterator[None]:
     """One remark instead of a warning for each sign that the font does not have."""
-    from efemb.cli._output import remark
+    from efemb.cli._show import remark
 
     with warnings.catch_warnings(record=True) as missing:
         warnings.filterwarnings("always", message="Glyph .* missing")

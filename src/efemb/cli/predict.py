@@ -27,8 +27,8 @@ def command(
       efemb predict model beer=2 chips --new
       efemb predict text-model once upon a
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import show
+    from efemb.cli._asking import Labels, opened
+    from efemb.cli._show import show
 
     found = opened(model)
     ask = found.complete if new else found.predict

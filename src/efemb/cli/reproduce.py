@@ -35,7 +35,7 @@ def command(
       efemb reproduce movies --quick
       efemb reproduce all --out reproduction
     """
-    from efemb.cli._output import remark, show_json
+    from efemb.cli._show import remark, show_json
     from efemb.reproduce import STUDIES, Options, reproduce
     from efemb.reproduce.running import study
 

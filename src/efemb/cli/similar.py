@@ -25,8 +25,8 @@ def command(
       efemb similar model milk beer --number 3 --json
       efemb similar model milk --where organic --min-count 50
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import remark, show
+    from efemb.cli._asking import Labels, opened
+    from efemb.cli._show import remark, show
 
     found = opened(model)
     labels = Labels(found)

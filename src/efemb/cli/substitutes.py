@@ -38,8 +38,8 @@ def command(
       efemb substitutes model milk --data trips.csv
       efemb substitutes model milk --data trips.csv --apart
     """
-    from efemb.cli._labels import asked_pairs
-    from efemb.cli._output import remark, show
+    from efemb.cli._asking import asked_pairs
+    from efemb.cli._show import remark, show
 
     told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     found, query, options = asked_pairs(model, items, (min_count, where, exclude), data, **told)

@@ -34,8 +34,8 @@ def command(
       efemb topics model --number 3
       efemb topics model --rotate varimax --min-count 50
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import show
+    from efemb.cli._asking import Labels, opened
+    from efemb.cli._show import show
 
     found = opened(model)
     options: dict[str, Any] = Labels(found).filters(min_count, where, exclude)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from efemb.data.align import aligned
+    from efemb.data.aligning import aligned
     from efemb.data.corpus import Corpus
     from efemb.data.dataset import Dataset
     from efemb.data.readers.baskets import read_baskets
     from efemb.data.readers.matrix import read_matrix
     from efemb.data.readers.suite2p import read_suite2p
-    from efemb.data.readers.text.read import read_text
     from efemb.data.readers.traces import read_traces
+    from efemb.data.readers.words import read_text
     from efemb.data.splits import split
     from efemb.data.vocabulary import Vocabulary
 
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "aligned": "efemb.data.align",
+    "aligned": "efemb.data.aligning",
     "Corpus": "efemb.data.corpus",
     "Dataset": "efemb.data.dataset",
     "Vocabulary": "efemb.data.vocabulary",
     "read_baskets": "efemb.data.readers.baskets",
     "read_matrix": "efemb.data.readers.matrix",
     "read_suite2p": "efemb.data.readers.suite2p",
-    "read_text": "efemb.data.readers.text.read",
+    "read_text": "efemb.data.readers.words",
     "read_traces": "efemb.data.readers.traces",
     "split": "efemb.data.splits",
 }

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efemb.data.checks import generator
 from efemb.data.corpus_checks import checked_starts, checked_tokens, checked_words, read_only
 from efemb.data.dataset import Dataset, _places, only_rows
 from efemb.data.splits import split
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, count_codes
+from efemb.data.validation import generator
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efemb.data.checks import (
+from efemb.data.labels import column_labels
+from efemb.data.validation import (
     checked_dense,
     checked_positions,
     checked_recordings,
@@ -17,7 +18,6 @@ from efemb.data.checks import (
     checked_sparse,
     is_sparse,
 )
-from efemb.data.labels import column_labels
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError
 

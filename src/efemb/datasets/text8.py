@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from efemb.data.corpus import Corpus
-from efemb.data.readers.text.read import read_text
+from efemb.data.readers.words import read_text
 from efemb.datasets.files import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Archive, Copy, DataSet

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from efemb.errors import DataError, ParameterError
-from efemb.model.parameters import Parameters
-from efemb.storage.encoding import decode, encode
-from efemb.storage.folder import SealedKind
+from efemb.manifest import decode, encode
+from efemb.parameters import Parameters
+from efemb.sealed import SealedKind
 
 CHECKPOINT = SealedKind(
     format="efemb checkpoint", noun="checkpoint", version=1, tensors="state.safetensors"

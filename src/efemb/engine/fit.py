@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.engine.checkpoint import Keeper, identity
+from efemb.contexts.base import BoundContext, Context
+from efemb.contexts.entity_lists import EntityLists, Lists
+from efemb.contexts.kept import kept
+from efemb.engine.blocks import workers
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
-from efemb.engine.limits import check_memory
-from efemb.engine.loop import Result, Trainer
-from efemb.engine.optimizers.first_order import LBFGS, Adagrad, Optimizer, OptimizerState
+from efemb.engine.memory import check_memory
+from efemb.engine.optimizers import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
 from efemb.engine.precision import scaled, working_precision
-from efemb.engine.solvers.base import Solver
-from efemb.engine.solvers.choice import Setup, choose_solver
-from efemb.engine.threads import workers
+from efemb.engine.resuming import Keeper, identity
+from efemb.engine.solver import Solver
+from efemb.engine.solvers import Setup, choose_solver
+from efemb.engine.space import ParameterSpace
+from efemb.engine.trainer import Result, Trainer
 from efemb.errors import DataError, ParameterError
-from efemb.model.contexts.base import BoundContext, Context
-from efemb.model.contexts.bound.entities import EntityLists, Lists
-from efemb.model.contexts.frozen import kept
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
-from efemb.model.spec import Spec
+from efemb.parameters import Parameters
+from efemb.spec import Spec
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
 from efemb.data.corpus import FEW_DOCUMENTS, Corpus
-from efemb.engine.solvers.base import Solver
-from efemb.engine.solvers.choice import Setup
+from efemb.engine.solver import Solver
+from efemb.engine.solvers import Setup
 from efemb.engine.validation import (
     EntryValidation,
     SolverValidation,
@@ -19,11 +22,8 @@ from efemb.engine.validation import (
     rows_given_themselves,
 )
 from efemb.errors import DataError, ParameterError
-from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import WindowBags
-from efemb.model.predict import normalizer_of
+from efemb.prediction import normalizer_of
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

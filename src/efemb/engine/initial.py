@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.engine.threads import cut
-from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import WindowBags
-from efemb.model.families.base import Family
-from efemb.model.huffman import Huffman
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
-from efemb.model.zeros import Hierarchical, NegativeSampling, word_noise
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
+from efemb.engine.blocks import cut
+from efemb.engine.space import ParameterSpace
+from efemb.families.base import Family
+from efemb.parameters import Parameters
+from efemb.tree import Huffman
+from efemb.types import Floats
+from efemb.zeros import Hierarchical, NegativeSampling, word_noise
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.engine.threads import cut
-from efemb.model.contexts.base import or_one
-from efemb.model.contexts.basket import Basket
-from efemb.model.contexts.window import Window
-from efemb.model.spec import Spec
+from efemb.contexts.base import or_one
+from efemb.contexts.basket import Basket
+from efemb.contexts.window import Window
+from efemb.engine.blocks import cut
+from efemb.spec import Spec
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

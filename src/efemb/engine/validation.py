@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.engine.solvers.base import Solver
-from efemb.engine.threads import Workers, cut
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.factors import Vectors
-from efemb.model.families.base import Family
-from efemb.model.huffman import Huffman
-from efemb.model.predict import entry_scores
-from efemb.model.score import Entries, entry_log_density
-from efemb.model.spec import Spec
+from efemb.contexts.row_bags import RowBags
+from efemb.engine.blocks import Workers, cut
+from efemb.engine.solver import Solver
+from efemb.families.base import Family
+from efemb.prediction import entry_scores
+from efemb.scoring import Entries, entry_log_density
+from efemb.spec import Spec
+from efemb.tree import Huffman
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 BLOCK_ENTRIES = 2048
 

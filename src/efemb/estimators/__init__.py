@@ -11,7 +11,7 @@ from efemb.estimators.presets import (
     NonnegativeGaussianEmbedding,
     PoissonEmbedding,
 )
-from efemb.estimators.text_presets import (
+from efemb.estimators.text import (
     CBOW,
     BernoulliTextEmbedding,
     PoissonTextEmbedding,

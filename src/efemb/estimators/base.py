@@ -10,32 +10,32 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from efemb._typing import Floats
+from efemb.combine import Combine
+from efemb.contexts.base import Context, ContextSum
+from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
-from efemb.data.readers.text.read import recoded
+from efemb.data.readers.words import recoded
+from efemb.domains import binarized, check_not_negative, check_sample_weight, check_support
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
 from efemb.errors import EfembError, InputTypeError, ParameterError
-from efemb.estimators import checks as checking
-from efemb.estimators.continuation import grown, leave_absent
-from efemb.estimators.inputs import read
-from efemb.estimators.mixin import Predictions
+from efemb.estimators import checking
+from efemb.estimators.growing import grown, leave_absent
+from efemb.estimators.predicting import Predictions
+from efemb.estimators.reading import read
 from efemb.estimators.resuming import resumed
 from efemb.estimators.words import read_words
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.combine import Combine
-from efemb.model.contexts.base import Context, ContextSum
-from efemb.model.contexts.window import Window
-from efemb.model.families import Family, Gaussian
-from efemb.model.ingredient import Ingredient
-from efemb.model.links import Link
-from efemb.model.parameters import Parameters
-from efemb.model.priors import Prior
-from efemb.model.spec import Spec
-from efemb.model.structures import Structure
-from efemb.model.support import binarized, check_not_negative, check_sample_weight, check_support
-from efemb.model.zeros import Zeros
+from efemb.families import Family, Gaussian
+from efemb.fitted import FittedEmbedding
+from efemb.ingredient import Ingredient
+from efemb.links import Link
+from efemb.parameters import Parameters
+from efemb.priors import Prior
+from efemb.spec import Spec
+from efemb.structures import Structure
+from efemb.types import Floats
+from efemb.zeros import Zeros
 
 KINDS: dict[str, type[Ingredient]] = {
     "context": Context,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from efemb.estimators.base import BaseEmbedding
-from efemb.model.spec import Spec
+from efemb.spec import Spec
 
 
 @dataclass(eq=False, repr=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from efemb.engine.optimizers.first_order import Adagrad
+from efemb.contexts import Basket, Neighbors
+from efemb.engine.optimizers import Adagrad
 from efemb.errors import ParameterError
 from efemb.estimators.embedding import Embedding
-from efemb.model.contexts import Basket, Neighbors
-from efemb.model.priors import LogNormal, Normal
-from efemb.model.zeros import All
+from efemb.priors import LogNormal, Normal
+from efemb.zeros import All
 
 
 @dataclass(eq=False, repr=False)

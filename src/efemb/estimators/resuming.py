@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from efemb.contexts.base import ContextSum
+from efemb.contexts.kept import as_written
 from efemb.errors import ParameterError, suggest
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.contexts.base import ContextSum
-from efemb.model.contexts.frozen import as_written
+from efemb.fitted import FittedEmbedding
 
 INGREDIENTS = ("context", "family", "link", "zeros", "structure", "combine")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.readers.text.read import read_text, recoded
+from efemb.data.readers.words import read_text, recoded
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError
 

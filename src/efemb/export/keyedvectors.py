@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from efemb.errors import MissingExtraError
-from efemb.fitted import LabelledVectors, check_labelled
+from efemb.labelled import LabelledVectors, check_labelled
 
 
 def to_keyedvectors(vectors: LabelledVectors) -> Any:

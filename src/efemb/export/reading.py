@@ -8,16 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from efemb._progress import progress_bar
 from efemb.data.readers.encoding import compressed, open_bytes, told
+from efemb.data.readers.progress import progress_bar
 from efemb.data.readers.source import existing_file
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.export.binary import BinaryRecords
 from efemb.export.text import TextRecords, numbers_of
 from efemb.export.writing import named_binary
-from efemb.fitted import LabelledVectors
-from efemb.fitted.nearest import checked_number
+from efemb.labelled import LabelledVectors
+from efemb.nearest import checked_number
 
 Errors = Literal["strict", "replace", "ignore"]
 Duplicates = Literal["error", "first"]

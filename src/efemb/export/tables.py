@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import check_writable, complete_or_absent, expanded, file_target, table_writer
 from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
-from efemb.fitted import LabelledVectors, check_labelled
+from efemb.files import check_writable, complete_or_absent, expanded, file_target, table_writer
+from efemb.labelled import LabelledVectors, check_labelled
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
 PACKED = ENDINGS[:2]  # may be

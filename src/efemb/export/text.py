@@ -8,9 +8,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError
+from efemb.types import Floats
 
 _CHUNK = 1 << 22
 

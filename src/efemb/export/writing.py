@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import complete_or_absent, file_target
-from efemb._progress import progress_bar
-from efemb._typing import Floats
+from efemb.data.readers.progress import progress_bar
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError
-from efemb.fitted import LabelledVectors, check_labelled
+from efemb.files import complete_or_absent, file_target
+from efemb.labelled import LabelledVectors, check_labelled
+from efemb.types import Floats
 
 _ROWS = 1 << 12
 _SPACE = re.compile(r"\s")

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from efemb._typing import Bools, Floats, Ints
+from efemb.contexts.base import gather_rows
+from efemb.contexts.row_bags import RowBags, Stored
+from efemb.families import Poisson
 from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
-from efemb.model.contexts.base import gather_rows
-from efemb.model.contexts.bound.rows import RowBags, Stored
-from efemb.model.factors import Vectors
-from efemb.model.families import Poisson
-from efemb.model.links import Identity
-from efemb.model.objective import value_and_slope
-from efemb.model.spec import Spec
-from efemb.model.zeros import NegativeSampling, probabilities
+from efemb.links import Identity
+from efemb.objective import value_and_slope
+from efemb.spec import Spec
+from efemb.types import Bools, Floats, Ints
+from efemb.vectors import Vectors
+from efemb.zeros import NegativeSampling, probabilities
 
 BLOCK_NUMBERS = 1 << 18
 BYTES_AT_ONCE = 1 << 27

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.model.families.base import Family
-from efemb.model.links import FLOOR, Link
-from efemb.model.objective import residual, value_and_slope
-from efemb.model.spec import Spec
+from efemb.families.base import Family
+from efemb.links import FLOOR, Link
+from efemb.objective import residual, value_and_slope
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
 
 Inverse = Callable[[Floats, Ints], Floats]  # (gradients (m, p), which (m,)) -> steps (m, p)
 ROWS_AT_ONCE = 4096

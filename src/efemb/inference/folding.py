@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import Window
 from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
+from efemb.domains import binarized, check_not_negative
 from efemb.engine.options import number, whole
 from efemb.errors import InputTypeError, ParameterError, suggest
-from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted import FittedEmbedding
 from efemb.inference.grown import Grown
 from efemb.inference.solving import tell_exhausted
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import Window
-from efemb.model.priors import Prior
-from efemb.model.support import binarized, check_not_negative
+from efemb.priors import Prior
 
 PRIORS = ("fitted", "model")
 

@@ -7,16 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.data.align import with_new
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.neighbors import Neighbors
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
+from efemb.data.aligning import with_new
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
+from efemb.domains import check_sample_weight
+from efemb.engine.blocks import workers
 from efemb.engine.initial import initial_parameters
 from efemb.engine.precision import working_precision
-from efemb.engine.solvers.rows.solver import RowsSolver
-from efemb.engine.threads import workers
+from efemb.engine.rows import RowsSolver
+from efemb.engine.space import ParameterSpace
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.embedding import FittedEmbedding
+from efemb.families import Categorical
+from efemb.fitted import FittedEmbedding
 from efemb.inference.context_conditionals import ContextConditionals, member_blocks
 from efemb.inference.design import Conditionals
 from efemb.inference.neighbors import grown_lists, grown_positions
@@ -24,18 +31,11 @@ from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
 from efemb.inference.posterior import EntityPosterior
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.inference.softmax_posterior import SoftmaxPosterior
-from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.neighbors import Neighbors
-from efemb.model.contexts.window import WindowBags
-from efemb.model.factors import Vectors
-from efemb.model.families import Categorical
-from efemb.model.parameters import Parameters
-from efemb.model.priors import HalfNormal, LogNormal, Normal, Prior
-from efemb.model.space import ParameterSpace
-from efemb.model.spec import Spec
-from efemb.model.support import check_sample_weight
+from efemb.parameters import Parameters
+from efemb.priors import HalfNormal, LogNormal, Normal, Prior
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 AT_ONCE = 512  # entities solved side by side
 MANY_ROWS, THINNING = 20_000, 8
@@ -189,7 +189,7 @@ def _check_bound(bound: BoundContext) -> None:
 
 
 def _check_values(data: Dataset, spec: Spec) -> None:
-    from efemb.model.support import check_support
+    from efemb.domains import check_support
 
     if data.n_dims > 1:
         raise ParameterError("fold_in takes scalar data; use partial_fit")

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import Window
+from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.embedding import FittedEmbedding
+from efemb.families import Categorical
+from efemb.fitted import FittedEmbedding
 from efemb.inference.design import Conditionals, Design
 from efemb.inference.grown import row_weights
 from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
 from efemb.inference.posterior import EntityPosterior
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.inference.solving import tell_exhausted
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import Window
-from efemb.model.families import Categorical
 from efemb.table import Table
+from efemb.types import Floats, Ints
 
 AT_ONCE = 64  # entities
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.data.align import positions_with_new
+from efemb.contexts.entity_lists import Lists
+from efemb.contexts.neighbors import Neighbors, nearest
+from efemb.data.aligning import positions_with_new
 from efemb.data.dataset import Dataset
 from efemb.errors import ParameterError
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.contexts.bound.entities import Lists
-from efemb.model.contexts.neighbors import Neighbors, nearest
+from efemb.fitted import FittedEmbedding
+from efemb.types import Floats, Ints
 
 
 def grown_lists(

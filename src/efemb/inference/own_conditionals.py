@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
 from efemb.inference.design import Conditionals, Design, Inverse
-from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.spec import Spec
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
 
 BLOCK_NUMBERS = 1 << 20
 ROUNDING = 1e-14  # of a sum over many rows

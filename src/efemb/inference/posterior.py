@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from efemb._typing import Bools, Floats, Ints
+from efemb.engine.space import positive_exp
 from efemb.inference.design import DIFFERENCE, Conditionals, Inverse
 from efemb.inference.solving import Problems
-from efemb.model.priors import Prior
-from efemb.model.space import positive_exp
+from efemb.priors import Prior
+from efemb.types import Bools, Floats, Ints
 
 NOISE = {"float32": 1e-6, "float64": 1e-13}  # relative error of a sum over many rows
 

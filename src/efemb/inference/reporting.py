@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import Window
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import shorten
-from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted import FittedEmbedding
 from efemb.inference.findings import Finding, Report
 from efemb.inference.residuals import residual_findings
-from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import Window
+from efemb.types import Floats, Ints
 
 FEW = 10  # observations that an entity should have at least
 LONG_TAIL = 20.0  # times the median

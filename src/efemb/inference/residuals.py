@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
+from efemb.contexts.base import BoundContext, SumOfBound
+from efemb.contexts.entity_lists import EntityLists
+from efemb.contexts.row_bags import RowBags
 from efemb.data.dataset import Dataset
-from efemb.fitted.embedding import FittedEmbedding
+from efemb.data.readers.progress import progress_bar
+from efemb.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
+from efemb.fitted import FittedEmbedding
 from efemb.inference.findings import Finding
-from efemb.model.contexts.base import BoundContext, SumOfBound
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
+from efemb.types import Floats, Ints
 
 # Variance and probability of 0 as functions of the mean.
 Moments = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]

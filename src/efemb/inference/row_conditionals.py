@@ -6,15 +6,15 @@ from copy import copy
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.row_block import RowBlock
+from efemb.families import Poisson
 from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
-from efemb.model.contexts.bound.row_block import RowBlock
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.families import Poisson
-from efemb.model.links import Identity
-from efemb.model.objective import value_and_slope
-from efemb.model.spec import Spec
-from efemb.model.zeros import NegativeSampling, probabilities
+from efemb.links import Identity
+from efemb.objective import value_and_slope
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+from efemb.zeros import NegativeSampling, probabilities
 
 ROWS_AT_ONCE = 2048
 BLOCK_NUMBERS = 1 << 18  # inner products at a time: they stay in the cache

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.engine.solvers.rows.solver import RowsSolver
+from efemb.engine.rows import RowsSolver
 from efemb.inference.posterior import Posterior
-from efemb.model.factors import Vectors
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
 
 
 class SoftmaxPosterior(Posterior):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._typing import Bools, Floats, Ints
+from efemb.types import Bools, Floats, Ints
 
 Evaluate = Callable[[Floats, Ints], tuple[Floats, Floats]]
 Precondition = Callable[[Floats, Ints], Floats]

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
+from efemb.data.readers.progress import progress_bar
 from efemb.data.vocabulary import Vocabulary
 from efemb.engine.options import whole
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.nearest import largest_products, unit_rows
+from efemb.fitted import FittedEmbedding
+from efemb.nearest import largest_products, unit_rows
 from efemb.table import Table
+from efemb.types import Floats, Ints
 
 
 def stability(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from efemb.kernels.jit import kernel
-from efemb.kernels.simd import prefetch
+from efemb.kernels.compiling import kernel
+from efemb.kernels.vectors import prefetch
 
 Array = Any
 AHEAD = 16  # rows between a prefetch and its use: another core may have written them last

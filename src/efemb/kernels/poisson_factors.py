@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb.kernels.jit import elementwise, kernel, summing
+from efemb.kernels.compiling import elementwise, kernel, summing
 
 Array = Any
 LEAST = 1e-150

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from efemb.kernels.jit import kernel
+from efemb.kernels.compiling import kernel
 from efemb.kernels.vector_code import BITS, WIDE, Matrix, Vectors
 from efemb.kernels.wide import use_wide_vectors
 

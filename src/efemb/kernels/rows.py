@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from efemb.kernels.jit import elementwise, kernel, summing
+from efemb.kernels.compiling import elementwise, kernel, summing
 
 Array = Any
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from efemb.kernels.jit import elementwise
+from efemb.kernels.compiling import elementwise
 
 Array = Any
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from efemb.kernels.arithmetic import exponential, logistic
-from efemb.kernels.jit import elementwise, inlined
-from efemb.kernels.simd import (
+from efemb.kernels.compiling import elementwise, inlined
+from efemb.kernels.vectors import (
     add_products,
     dot,
     enter,

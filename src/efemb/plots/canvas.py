@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from efemb._typing import Floats
 from efemb.errors import InputTypeError, MissingExtraError, ParameterError, suggest
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

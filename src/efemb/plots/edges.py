@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.errors import DataError
-from efemb.fitted.weights import edge_weights
+from efemb.query.weights import edge_weights
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from efemb.fitted.embedding import FittedEmbedding
+    from efemb.fitted import FittedEmbedding
 
 
 class Edges:

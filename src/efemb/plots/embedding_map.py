@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
+from efemb.data.readers.progress import progress_bar
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError, suggest
 from efemb.plots.canvas import GREY, HUES, INK, dots, label_text, new_axes, settle
 from efemb.plots.inputs import chosen, importance, is_number, vectors_of
 from efemb.plots.labels import place_labels
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from efemb.fitted import LabelledVectors
+    from efemb.labelled import LabelledVectors
 
 METHODS = ("pca", "tsne", "umap")
 LARGE = 2000  # points from which marks are small and become pixels in a vector file

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.plots.canvas import GREY, HUES, INK, MARKERS, dots, label_text, new_axes, plain_spines
 from efemb.plots.inputs import fitted_model
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Ints
 from efemb.errors import InputTypeError, ParameterError
-from efemb.fitted import Choice, LabelledVectors
+from efemb.labelled import Choice, LabelledVectors
+from efemb.types import Ints
 
 if TYPE_CHECKING:
     from efemb.data.vocabulary import Vocabulary
-    from efemb.fitted.embedding import FittedEmbedding
+    from efemb.fitted import FittedEmbedding
 
 
 def fitted_model(model: Any) -> FittedEmbedding:

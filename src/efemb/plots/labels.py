@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.plots.canvas import figure_of, label_text, settle
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
-from efemb._files import complete_or_absent, file_target
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.files import complete_or_absent, file_target
 from efemb.plots.page_style import CSS
 from efemb.table import Table
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.plots.canvas import INK, dots
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import (
     GREY,
@@ -19,6 +18,7 @@ from efemb.plots.canvas import (
 )
 from efemb.plots.inputs import fitted_model
 from efemb.table import Table
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

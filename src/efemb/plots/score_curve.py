@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import HUES, INK, MARKERS, figure_of, label_text, new_axes, plain_spines
 from efemb.table import Table
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

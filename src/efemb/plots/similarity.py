@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.plots.canvas import label_texts, new_axes, settle
 from efemb.plots.inputs import chosen, vectors_of
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

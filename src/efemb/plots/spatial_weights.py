@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
 from efemb.plots.canvas import INK, dots, label_text, new_axes, palette_of
 from efemb.plots.edges import Edges
 from efemb.plots.inputs import codes_of, fitted_model, is_number
 from efemb.plots.panels import Panels, halo
+from efemb.types import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from efemb.fitted.embedding import FittedEmbedding
+    from efemb.fitted import FittedEmbedding
 
 LETTERS = "ABCDEFGHIJKL"
 LEAN = 0.3  # part of the way to the nearest neighbour by which the deepest are moved

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import INK, figure_of, label_text, new_axes, palette_of, settle
 from efemb.plots.inputs import fitted_model
 from efemb.plots.labels import ruler
 from efemb.table import Table
+from efemb.types import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError
-from efemb.fitted.nearest import unit_rows
+from efemb.nearest import unit_rows
 from efemb.reproduce.fitting import as_arrays
 from efemb.table import Table
+from efemb.types import Floats
 
 ALIKE, PAIRS = 3, 5  # as many as the paper lists
 SUPPORT = 5.0  # trips together (largest products), or expected together (smallest)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from efemb.contexts import Neighbors
 from efemb.data.dataset import Dataset
-from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.contexts import Neighbors
-from efemb.model.parameters import Parameters
-from efemb.model.spec import Spec
+from efemb.fitted import FittedEmbedding
+from efemb.parameters import Parameters
 from efemb.plots.edges import Edges
 from efemb.plots.spatial_weights import spread_out
 from efemb.reproduce.neuron_fits import ingredients
 from efemb.reproduce.neuron_settings import NeuronModel
+from efemb.spec import Spec
 
 
 def fitted_model(model: NeuronModel, arrays: Mapping[str, Any]) -> FittedEmbedding:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.evaluation import Predictions, leave_fold_out, leave_one_out
 from efemb.evaluation.protocols import fold_members
 from efemb.reproduce.neuron_data import Source
 from efemb.reproduce.neuron_settings import BATCH_FRAMES, NeuronModel
 from efemb.reproduce.runner import Found, Job
+from efemb.types import Floats
 
 STUDY_NAME = "neurons"
 FOLDS = 4
@@ -81,7 +81,7 @@ def estimator(model: NeuronModel, source: Source, n_jobs: int, n_rows: int) -> A
 
 def context(model: NeuronModel, source: Source) -> Any:
     """The c nearest neurons, or the c nearest of those in other folds."""
-    from efemb.model.contexts import Graph, Neighbors
+    from efemb.contexts import Graph, Neighbors
 
     if not model.outside:
         return Neighbors(model.c, scale=model.scale)
@@ -107,8 +107,8 @@ def other_folds(positions: Floats, c: int, seed: int) -> Any:
 
 def ingredients(model: NeuronModel) -> dict[str, Any]:
     """Prior and family as objects."""
-    from efemb.model.families import Gaussian
-    from efemb.model.priors import HalfNormal, LogNormal, Normal
+    from efemb.families import Gaussian
+    from efemb.priors import HalfNormal, LogNormal, Normal
 
     priors = {"normal": Normal, "half-normal": HalfNormal, "log-normal": LogNormal}
     return {"prior": priors[model.prior](model.penalty), "family": Gaussian(model.sigma2)}
@@ -118,7 +118,7 @@ def _optimisation(model: NeuronModel, iterations: int, n_rows: int) -> dict[str,
     """The paper's minibatches, all iterations of them; or ours, until validation stops rising."""
     if model.step is None:
         return {}
-    from efemb.engine.optimizers.first_order import Adagrad
+    from efemb.engine.optimizers import Adagrad
 
     steps_a_pass = max(1, round(n_rows / BATCH_FRAMES))
     passes = max(1, round(iterations / steps_a_pass))

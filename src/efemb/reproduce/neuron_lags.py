@@ -70,7 +70,7 @@ class _Work:
 
 def context(name: str) -> Any:
     """The context of a name."""
-    from efemb.model.contexts import Lagged, Neighbors
+    from efemb.contexts import Lagged, Neighbors
 
     lags, near = CONTEXTS[name]
     here = Neighbors(NEIGHBOURS)

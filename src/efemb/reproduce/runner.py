@@ -15,9 +15,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from efemb import __version__
-from efemb._files import complete_or_absent
+from efemb.engine.blocks import one_blas_thread
 from efemb.engine.interrupt import interrupt_at_once
-from efemb.engine.threads import one_blas_thread
+from efemb.files import complete_or_absent
 
 Found = tuple[dict[str, Any], dict[str, Any]]
 

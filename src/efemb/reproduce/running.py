@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from efemb._files import check_writable, expanded
-from efemb.engine.threads import n_threads
+from efemb.engine.blocks import n_threads
 from efemb.errors import ParameterError, suggest
+from efemb.files import check_writable, expanded
 from efemb.reproduce.runner import Outcome, Runner
 from efemb.reproduce.study import Options, Results, Study
 

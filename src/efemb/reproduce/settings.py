@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from efemb.baselines import HPF, ExponentialFamilyPCA, Popularity
-from efemb.engine.optimizers.first_order import Adagrad
+from efemb.contexts import Basket
+from efemb.engine.optimizers import Adagrad
 from efemb.estimators.presets import (
     AdditivePoissonEmbedding,
     CategoricalEmbedding,
     PoissonEmbedding,
 )
-from efemb.model.contexts import Basket
-from efemb.model.priors import HalfNormal, LogNormal, Normal
-from efemb.model.zeros import Sampled
+from efemb.priors import HalfNormal, LogNormal, Normal
+from efemb.zeros import Sampled
 
 # Table "Algorithm details" of the paper, shopping and movies, all models.
 PRECISION = 1.0  # "regularization parameter"

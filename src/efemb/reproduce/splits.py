@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Bools
 from efemb.data.dataset import Dataset
+from efemb.types import Bools
 
 TEST_USERS = 0.2
 VALIDATION_ENTRIES = 0.05

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from efemb._files import complete_or_absent
+from efemb.files import complete_or_absent
 from efemb.reproduce.runner import Job, Outcome
 from efemb.table import Table
 

@@ -111,9 +111,9 @@ def _fitted(model: TextModel, plan: TextPlan, seed: int, options: Options) -> Fo
 
 def estimator(model: TextModel, plan: TextPlan, seed: int, n_jobs: int) -> Any:
     """The model, not yet fitted; the same seed gives the same bits."""
+    from efemb.contexts import Window
     from efemb.estimators import CBOW, BernoulliTextEmbedding, SkipGram
-    from efemb.model.contexts import Window
-    from efemb.model.zeros import All, Hierarchical, NegativeSampling, NoiseContrastive
+    from efemb.zeros import All, Hierarchical, NegativeSampling, NoiseContrastive
 
     kinds = {"b-emb": BernoulliTextEmbedding, "cbow": CBOW, "skip-gram": SkipGram}
     zeros = {
@@ -134,7 +134,7 @@ def estimator(model: TextModel, plan: TextPlan, seed: int, n_jobs: int) -> Any:
 
 def unigram(data: Texts) -> dict[str, Any]:
     """Held-out log-likelihood of the words' shares in the training text; one is added to each."""
-    from efemb.data.readers.text.read import recoded
+    from efemb.data.readers.words import recoded
 
     counts = data.train.counts() + 1.0
     tokens = recoded(data.test, data.train.vocabulary).tokens

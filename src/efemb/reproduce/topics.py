@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
-from efemb.fitted.nearest import largest
-from efemb.fitted.rotation import varimax
+from efemb.nearest import largest
+from efemb.query.rotation import varimax
 from efemb.reproduce.fitting import Later, as_arrays, described, progress_of
 from efemb.reproduce.runner import Found, Job
 from efemb.reproduce.settings import P_EMB
 from efemb.table import Table
+from efemb.types import Floats, Ints
 
 LISTED = 10  # movies a topic, as in the paper's tables
 LEVEL = 0.05  # share of false discoveries

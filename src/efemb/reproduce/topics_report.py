@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Ints
 from efemb.data.dataset import Dataset
 from efemb.reproduce.claims import Claim, show, verdict_of_count
 from efemb.reproduce.fitting import as_table
@@ -26,6 +25,7 @@ from efemb.reproduce.topics import (
     stability_table,
 )
 from efemb.table import Table
+from efemb.types import Ints
 
 SHOWN = 6
 TURNED = "varimax, by value"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.errors import InputTypeError, ParameterError
+from efemb.types import Floats, Ints
 
 CHUNK_LINES = 1 << 20
 TOPIC_SHARE = 0.7  # of the lines of a basket come from its topic, the others from anywhere

@@ -8,18 +8,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from efemb.contexts import Basket, BoundContext, Context, Neighbors
 from efemb.data.dataset import Dataset
+from efemb.engine.space import ParameterSpace
 from efemb.errors import InputTypeError, ParameterError
-from efemb.model.contexts import Basket, BoundContext, Context, Neighbors
-from efemb.model.families import Categorical
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
-from efemb.model.spec import Spec
+from efemb.families import Categorical
+from efemb.parameters import Parameters
 from efemb.simulation import samplers
 from efemb.simulation.graphs import graph_of
 from efemb.simulation.models import spec_of
 from efemb.simulation.samplers import Plan
 from efemb.simulation.truth import Popularity
+from efemb.spec import Spec
 
 
 @dataclass(frozen=True)

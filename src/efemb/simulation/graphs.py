@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.model.contexts import BoundContext, CellLists, EntityLists
-from efemb.model.contexts.base import or_one
-from efemb.model.contexts.bound.entities import Lists
+from efemb.contexts import BoundContext, CellLists, EntityLists
+from efemb.contexts.base import or_one
+from efemb.contexts.entity_lists import Lists
+from efemb.types import Floats, Ints
 
 
 @dataclass(frozen=True)

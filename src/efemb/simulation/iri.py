@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import ParameterError
-from efemb.model.parameters import Parameters
+from efemb.parameters import Parameters
 from efemb.simulation.baskets import _check_whole, _row_sizes
+from efemb.types import Floats, Ints
 
 CHUNK_TRIPS = 1 << 14
 MOST_ITEMS = 100

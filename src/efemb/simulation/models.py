@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from efemb.errors import InputTypeError, ParameterError, suggest
-from efemb.model.spec import Spec
+from efemb.spec import Spec
 
 MODELS: dict[str, dict[str, Any]] = {
     "g-emb": {"context": "neighbors", "family": "gaussian"},

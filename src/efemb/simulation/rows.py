@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._typing import Floats
+from efemb.contexts.base import or_one
 from efemb.errors import DivergenceError, EfembError
-from efemb.model.contexts.base import or_one
-from efemb.model.factors import Vectors
-from efemb.model.objective import natural_parameter
-from efemb.model.spec import Spec
+from efemb.objective import natural_parameter
+from efemb.spec import Spec
+from efemb.types import Floats
+from efemb.vectors import Vectors
 
 LARGEST = 1e6
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.data.dataset import Dataset
-from efemb.model.families import Categorical
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
+from efemb.engine.space import ParameterSpace
+from efemb.families import Categorical
+from efemb.parameters import Parameters
 from efemb.simulation.graphs import Graph, Predictor
 from efemb.simulation.rows import RowSampler, UnitSampler, draw
 from efemb.simulation.truth import Popularity, corrected, graph_parameters, row_parameters
+from efemb.types import Floats
 
 BLOCK_NUMBERS = 1 << 22
 TUNING_SWEEPS = 10

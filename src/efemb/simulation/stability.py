@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
-from efemb.model.spec import Spec
+from efemb.engine.space import ParameterSpace
+from efemb.parameters import Parameters
 from efemb.simulation.graphs import Graph
+from efemb.spec import Spec
+from efemb.types import Floats
 
 GAIN = 0.7  # largest multiplier of a deviation from the mean in one sweep
 AVERAGED = 2.0  # standard deviation of rho_n . alpha_m where the context is a weighted average

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._typing import Floats
-from efemb.model.families import Categorical
-from efemb.model.links import Link
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
-from efemb.model.spec import Spec
+from efemb.engine.space import ParameterSpace
+from efemb.families import Categorical
+from efemb.links import Link
+from efemb.parameters import Parameters
 from efemb.simulation.graphs import Graph
 from efemb.simulation.stability import GAIN, graph_factor, row_factor
+from efemb.spec import Spec
+from efemb.types import Floats
 
 INTERCEPT_PART = 0.2  # of the mean of an additive model at strength 1; the context gives the rest
 

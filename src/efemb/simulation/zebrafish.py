@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._progress import progress_bar
-from efemb._typing import Floats
 from efemb.data.dataset import Dataset
+from efemb.data.readers.progress import progress_bar
 from efemb.data.readers.source import Advance
 from efemb.errors import ParameterError
 from efemb.simulation.baskets import _check_whole
+from efemb.types import Floats
 
 # Parts of a larval brain from above, in micrometres: centre, half axes, share of the neurons.
 # Each part but the last, which lies on the midline, has a mirror image.

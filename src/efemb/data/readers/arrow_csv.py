@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from efemb.data.readers.badlines import BadLines
-from efemb.data.readers.csv import END, Change, CsvSource
 from efemb.data.readers.encoding import UNREADABLE, open_bytes
 from efemb.data.readers.interning import Coded, Column
 from efemb.data.readers.parquet import coded
 from efemb.data.readers.source import Advance, Batch, NeedsTextReaderError, column_places
+from efemb.data.readers.text import END, Change, CsvSource
 
 _BLOCK = 4 << 20
 _BLANK = re.compile("\n(?=\n)")

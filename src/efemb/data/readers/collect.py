@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import progress_bar
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.interning import MISSING, CountTable, LabelTable
+from efemb.data.readers.progress import progress_bar
 from efemb.data.readers.source import Batch, Source
 from efemb.data.readers.sums import PairSums
 

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.csv import SAMPLE, CsvSource
 from efemb.data.readers.encoding import UNREADABLE, checked_encoding, open_bytes
 from efemb.data.readers.foreign import inner_suffix, refuse_foreign
 from efemb.data.readers.index import index_names
@@ -31,6 +30,7 @@ from efemb.data.readers.roles import (
     words,
 )
 from efemb.data.readers.source import existing_file
+from efemb.data.readers.text import SAMPLE, CsvSource
 from efemb.errors import DataError, suggest
 
 Kind = Literal["baskets", "matrix", "text"]

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb.data.readers.badlines import BadLines
-from efemb.data.readers.csv import Change, CsvSource
 from efemb.data.readers.dialect import MISSING
 from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.frames import eager_frame, number_column
@@ -20,6 +19,7 @@ from efemb.data.readers.index import COUNTERS, index_names, noted_index
 from efemb.data.readers.interning import CountTable
 from efemb.data.readers.roles import words
 from efemb.data.readers.source import column_places, existing_file
+from efemb.data.readers.text import Change, CsvSource
 from efemb.errors import DataError
 
 # What a column is called that says which entity a line is about.

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import expanded
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.interning import Column
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, suggest
+from efemb.files import expanded
 
 Advance = Callable[[int], None]
 
@@ -98,7 +98,7 @@ def table_sources(source: Any, separator: str | None, encoding: str) -> list[Sou
         from efemb.data.readers.parquet import ParquetSource
 
         return [ParquetSource(path)]
-    from efemb.data.readers.csv import CsvSource
+    from efemb.data.readers.text import CsvSource
 
     plain = CsvSource(path, separator, encoding)
     try:

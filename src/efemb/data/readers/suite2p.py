@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import expanded
-from efemb._progress import progress_bar
 from efemb.data.dataset import Dataset
-from efemb.data.readers.safe_unpickle import load_objects
+from efemb.data.readers.pickled import load_objects
+from efemb.data.readers.progress import progress_bar
 from efemb.data.readers.traces import drawn, frames_of, open_array
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.files import expanded
 
 _PLANE = re.compile(r"plane(\d+)")
 

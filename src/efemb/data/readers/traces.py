@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb.data.checks import float_array, generator, unmasked
 from efemb.data.dataset import Dataset
 from efemb.data.readers.matrix import load_array
 from efemb.data.readers.numeric import read_positions
 from efemb.data.readers.source import existing_file
+from efemb.data.validation import float_array, generator, unmasked
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 

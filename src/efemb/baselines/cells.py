@@ -1,0 +1,111 @@
+"""Cells of rows x entities: as arrays, as shares, and those held out to tell when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.errors import DataError
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+def sparse(data: Dataset) -> Any:
+    """The values as csr_array, NaN as zero."""
+    from scipy.sparse import csr_array
+
+    return data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
+
+
+def dense(data: Dataset) -> Floats:
+    """The values as a float64 array."""
+    values = data.values.toarray() if data.is_sparse else data.values
+    return np.asarray(values, dtype=np.float64)
+
+
+def stored_cells(matrix: Any) -> tuple[Ints, Ints]:
+    """Row and entity of every stored entry of a csr_array."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
+
+
+def log_shares(log_means: Floats, entities: Ints) -> Floats:
+    """log(m_n / sum_j m_j) of the asked entity of each row of log_means (overwritten)."""
+    log_means -= log_means.max(axis=1, keepdims=True)
+    picked = log_means[np.arange(len(entities)), entities]
+    np.exp(log_means, out=log_means)
+    return np.asarray(picked - np.log(log_means.sum(axis=1)))
+
+
+def normal_log_density(gap: Floats, variance: Floats) -> Floats:
+    """log-density of Normal(0, variance) at gap."""
+    return np.asarray(-0.5 * (gap * gap / variance + np.log(2.0 * np.pi * variance)))
+
+
+def known_variances(variance: Floats, values: Floats) -> Floats:
+    """Variances of entities; those that never vary get the mean of the others.
+
+    Nothing is known of theirs, and 0 would make a later change infinitely improbable.
+    """
+    varies = np.nanmax(values, axis=0) > np.nanmin(values, axis=0)
+    return np.where(varies, variance, variance[varies].mean() if varies.any() else 1.0)
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Other rows, or entries of the training rows, or nothing.
+
+    others : Dataset of rows, to be scored leaving one entry out at a time
+    rows, entities, x : (n,) entries that are not in the training data
+    """
+
+    others: Dataset | None
+    rows: Ints
+    entities: Ints
+    x: Floats
+
+    @classmethod
+    def of(cls, data: Dataset, validation: Dataset | None, *, missing: bool) -> Holdout:
+        """Entries, if they lie in the same rows and none is in the data; otherwise rows.
+
+        missing : NaN marks what the data lack; otherwise zeros do
+        """
+        none = np.zeros(0, dtype=np.int64)
+        nothing = cls(None, none, none, np.zeros(0))
+        if validation is None:
+            return nothing
+        if missing and (data.is_sparse or validation.is_sparse):  # zeros are data
+            return cls(validation, none, none, nothing.x)
+        held = _present(validation, missing)
+        overlap = validation.shape != data.shape or _present(data, missing).multiply(held).nnz
+        if overlap:
+            return cls(validation, none, none, nothing.x)
+        rows, entities = stored_cells(held)
+        if len(rows) == 0:
+            raise DataError("validation holds no entry, so it cannot tell when to stop: pass none")
+        x = validation.values[rows, entities]
+        return cls(None, rows, entities, np.asarray(x, dtype=np.float64).ravel())
+
+    @property
+    def given(self) -> bool:
+        """Whether there is anything to be scored."""
+        return self.others is not None or len(self.rows) > 0
+
+    def mask(self, shape: Any) -> Any:
+        """csr_array of ones at the held-out entries, which training leaves out."""
+        from scipy.sparse import csr_array
+
+        ones = np.ones(len(self.rows))
+        return csr_array((ones, (self.rows, self.entities)), shape=shape)
+
+
+def _present(data: Dataset, missing: bool) -> Any:
+    """csr_array, True at what the data hold."""
+    from scipy.sparse import csr_array
+
+    if missing:
+        return csr_array(~np.isnan(data.values))
+    return csr_array(data.values != 0)

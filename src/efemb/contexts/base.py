@@ -1,0 +1,202 @@
+"""Context: which other observations surround an observation, and how their sum is scaled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from efemb.contexts.terms import Terms
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.ingredient import Ingredient
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+SCALES = ("items", "none", "total")
+
+
+class Context(Ingredient, ABC):
+    """A rule that gives each observation its context; `bind` applies it to data.
+
+    Every context has two options: `scale` ("items" divides the context sum by the number of its
+    terms, "total" by the sum of their values, "none" by 1) and `binary` (a member counts as
+    1 where it is not zero).
+    """
+
+    scale: str
+    binary: bool
+
+    @abstractmethod
+    def bind(self, data: Dataset) -> BoundContext:
+        """Return the context of every observation of `data`."""
+
+    def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
+        """`bind`, for contexts that look at the values and so at the weights of the rows."""
+        return self.bind(data)
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+        if not isinstance(self.scale, str) or self.scale not in SCALES:
+            raise ParameterError(
+                f"unknown scale {self.scale!r} of {type(self).__name__}; "
+                f"{suggest(self.scale, SCALES)}"
+            )
+        if not isinstance(self.binary, bool | np.bool_):
+            raise InputTypeError(
+                f"binary of {type(self).__name__} must be True or False, got {self.binary!r}"
+            )
+
+    def __add__(self, other: object) -> ContextSum:
+        """Both contexts together: their scaled sums are added."""
+        if not isinstance(other, Context):
+            raise InputTypeError(f"a context can only be added to a context, got {other!r}")
+        if isinstance(other, ContextSum):  # one after the other, so that no two lags share a slot
+            return (self + other.left) + other.right
+        return ContextSum(self, other)
+
+
+class ContextSum(Context):
+    """left + right; build it with the plus sign."""
+
+    listed = False
+
+    def __init__(self, left: Context, right: Context) -> None:
+        self.left = left
+        self.right = right
+
+    def __repr__(self) -> str:
+        """As it is written."""
+        return f"{self.left!r} + {self.right!r}"
+
+    @property
+    def scale(self) -> str:  # type: ignore[override]
+        """The scale if both parts agree, else "mixed"."""
+        return self.left.scale if self.left.scale == self.right.scale else "mixed"
+
+    def check(self) -> None:
+        """Check both parts."""
+        self.left.check()
+        self.right.check()
+
+    def bind(self, data: Dataset) -> BoundContext:
+        """Bind both parts; parts that are fixed for each entity merge into one."""
+        return self.bind_weighted(data, None)
+
+    def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
+        """Bind both parts to weighted rows."""
+        from efemb.contexts.entity_lists import EntityLists
+
+        left, right = (part.bind_weighted(data, weight) for part in (self.left, self.right))
+        if isinstance(left, EntityLists) and isinstance(right, EntityLists):
+            return left.merge(right)
+        if isinstance(right, EntityLists) and right.private:
+            right = right.shifted(left.n_slots)
+        elif isinstance(left, EntityLists) and left.private:
+            left = left.shifted(right.n_slots)
+        return SumOfBound(left, right)
+
+
+class BoundContext(ABC):
+    """The context of every observation of one data set."""
+
+    data: Dataset
+    n_rows: int
+    n_entities: int
+    n_dims: int
+    n_slots: int = 1
+    exposure: Floats | None = None  # factor of the mean of each row, if there is one
+
+    @property
+    def n_context_vectors(self) -> int:
+        """Rows of alpha for scalar data: a slot of N for each kind of member."""
+        return self.n_slots * self.n_entities
+
+    @abstractmethod
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Conditional terms of the observations of some rows, on request of missing cells too."""
+
+    def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Inner products rho . s / d of every cell of some rows, (rows, N * D)."""
+        terms = self.terms(rows, missing=True)
+        found = np.empty((len(rows), len(target)))
+        inner = np.einsum("ik,ik->i", terms.contexts(bag), target[terms.vector])
+        found[terms.row, terms.entity] = inner
+        return found
+
+    def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Inner products of every cell in a reverse model, where each member predicts it alone."""
+        return self.products(rows, target, bag)
+
+    def row_weights(self, weight: Floats) -> Floats:
+        """Weights of the rows, times what the context has to say about them."""
+        return weight
+
+    def observed(self, rows: Ints) -> Floats:
+        """Values of some rows, (rows, N * D); NaN where missing."""
+        return dense_rows(self.data, rows).reshape(len(rows), -1)
+
+    def cost_of_row(self) -> int:
+        """Rough number of stored numbers that `terms` makes for one row."""
+        return self.n_entities * self.n_dims
+
+
+class SumOfBound(BoundContext):
+    """Sum of two bound contexts of different kinds."""
+
+    def __init__(self, left: BoundContext, right: BoundContext) -> None:
+        self.left, self.right, self.data = left, right, left.data
+        self.n_rows, self.n_entities, self.n_dims = left.n_rows, left.n_entities, left.n_dims
+        self.n_slots = max(left.n_slots, right.n_slots)
+
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Terms whose context sums have the parts of both."""
+        if reverse:
+            raise ParameterError("combine='reverse' does not take a sum of different contexts")
+        left, right = (part.terms(rows, missing=missing) for part in (self.left, self.right))
+        return left.joined(right)
+
+    def cost_of_row(self) -> int:
+        """Sum of the parts."""
+        return self.left.cost_of_row() + self.right.cost_of_row()
+
+
+def dense_rows(data: Dataset, rows: Ints) -> Floats:
+    """Rows of the data as float64 (rows, N, D); an observation with any NaN is NaN throughout."""
+    block = data.values[rows]
+    dense = block.toarray() if data.is_sparse else block
+    out = np.array(dense, dtype=np.float64).reshape(len(rows), data.n_entities, data.n_dims)
+    if not data.is_sparse:
+        out[np.isnan(out).any(axis=2)] = np.nan
+    return out
+
+
+def gather_rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """CSR pointer of the selected rows, and the places of their entries.
+
+    >>> gather_rows(np.array([0, 2, 2, 5]), np.array([2, 0]))
+    (array([0, 3, 5]), array([2, 3, 4, 0, 1]))
+    """
+    starts = ptr[rows].astype(np.int64)
+    sizes = ptr[rows + 1] - starts
+    new = np.concatenate([[0], np.cumsum(sizes)])
+    return new, np.arange(new[-1]) + np.repeat(starts - new[:-1], sizes)
+
+
+def or_one(scale: Floats) -> Floats:
+    """The scale, 1 where nothing remains in the context."""
+    return np.where(scale > 0, scale, 1.0)
+
+
+def check_scale(data: Dataset, scale: str) -> None:
+    """Refuse "total" on data below 0."""
+    if scale != "total":
+        return
+    values = data.values.data if data.is_sparse else data.values
+    if values.size and float(np.nanmin(values)) < 0:
+        raise DataError(
+            "scale='total' divides by the sum of the context, so the data must be >= 0; "
+            "use scale='items' or scale='none'"
+        )

@@ -1,0 +1,84 @@
+"""CellLists: a list of members for each single observation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
+from efemb.contexts.terms import Bags, Terms, with_components
+from efemb.errors import DataError, ParameterError
+from efemb.types import Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+class CellLists(BoundContext):
+    """Members of cell (t, n) are the cells `indices[indptr[c]:indptr[c + 1]]`, c = t N + n."""
+
+    def __init__(
+        self, data: Dataset, indptr: Ints, indices: Ints, *, scale: str, binary: bool
+    ) -> None:
+        self.data, self.scale, self.binary = data, scale, binary
+        self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
+        n_cells = data.n_rows * data.n_entities
+        self.indptr, self.indices = checked_lists(indptr, indices, n_cells)
+        check_scale(data, scale)
+
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Every observed cell of the rows as a term."""
+        from scipy.sparse import csr_array
+
+        if reverse:
+            raise ParameterError("combine='reverse' takes Basket, Neighbors, Graph or Lagged")
+        x = dense_rows(self.data, rows)
+        n_rows, n_entities, n_dims = x.shape
+        cells = (rows[:, None] * n_entities + np.arange(n_entities)).ravel()
+        ptr, where = gather_rows(self.indptr, cells)
+        row, member = np.divmod(self.indices[where], n_entities)
+        needed, place = np.unique(row, return_inverse=True)
+        values = dense_rows(self.data, needed)[place, member]
+        seen = np.asarray(~np.isnan(values).any(axis=1))
+        values = np.where(seen[:, None], values, 0.0)
+        if self.binary:
+            values = (values != 0).astype(np.float64)
+        matrix = csr_array(
+            (values.ravel(), with_components(member, n_dims), ptr * n_dims),
+            shape=(len(cells), n_entities * n_dims),
+        )
+        scale = np.ones(len(cells))
+        if self.scale != "none":
+            share = seen.astype(np.float64) if self.scale == "items" else values.sum(axis=1)
+            owner = np.repeat(np.arange(len(cells)), np.diff(ptr))
+            scale = or_one(np.bincount(owner, share, len(cells)))
+        bag = np.repeat(np.arange(len(cells)), n_dims)
+        entity = np.tile(np.arange(n_entities * n_dims), n_rows)
+        row_of = np.repeat(np.arange(n_rows), n_entities * n_dims)
+        parts = (Bags(matrix, bag, np.repeat(scale, n_dims)),)
+        terms = Terms(x.ravel(), row_of, entity, entity, parts)
+        return terms if missing else terms.take(~np.isnan(terms.x))
+
+    def cost_of_row(self) -> int:
+        """Average number of members of a row."""
+        return (len(self.indices) // self.n_rows + self.n_entities) * self.n_dims
+
+
+def checked_lists(indptr: Ints, indices: Ints, n_cells: int) -> tuple[Ints, Ints]:
+    """Lists in CSR form over `n_cells` cells, none in its own context."""
+    ptr, members = (np.asarray(array, dtype=np.int64) for array in (indptr, indices))
+    if ptr.shape != (n_cells + 1,) or ptr[0] != 0 or ptr[-1] != len(members):
+        raise DataError(
+            f"Explicit.indptr must have {n_cells + 1} entries (rows x entities + 1) from 0 to "
+            f"{len(members)}, the length of indices; got {len(ptr)} entries"
+        )
+    if (np.diff(ptr) < 0).any():
+        raise DataError(f"Explicit.indptr decreases at cell {np.flatnonzero(np.diff(ptr) < 0)[0]}")
+    if len(members) and (members.min() < 0 or members.max() >= n_cells):
+        raise DataError(f"Explicit.indices must lie in 0 ... {n_cells - 1}")
+    owner = np.repeat(np.arange(n_cells), np.diff(ptr))
+    if (owner == members).any():
+        cell = int(owner[owner == members][0])
+        raise DataError(f"Explicit: cell {cell} is in its own context")
+    return ptr, members

@@ -1,0 +1,288 @@
+"""EntityLists: contexts that are the same list of members for an entity in every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
+from efemb.contexts.terms import Bags, Terms, stacked, with_components
+from efemb.errors import DataError
+from efemb.types import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Members of each entity: `members[ptr[n]:ptr[n + 1]]`, seen `offset` rows away.
+
+    ptr : (N + 1,);  members, offset, slot : (edges,);  scale, binary as in `Context`
+    """
+
+    ptr: Ints
+    members: Ints
+    offset: Ints
+    slot: Ints
+    scale: str = "none"
+    binary: bool = False
+
+    @property
+    def owner(self) -> Ints:
+        """Entity that each edge belongs to."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+    def turned(self) -> Lists:
+        """What predicts each entity under the reverse conditional: those in whose list it is.
+
+        Each of them predicts it on its own; together, by the mean of what they say. A value over
+        its own total is 1.
+        """
+        edges = np.argsort(self.members, kind="stable")
+        sizes = np.bincount(self.members, minlength=len(self.ptr) - 1)
+        return Lists(
+            ptr=np.concatenate([[0], np.cumsum(sizes)]),
+            members=self.owner[edges],
+            offset=-self.offset[edges],
+            slot=self.slot[edges],
+            scale="items",
+            binary=self.binary or self.scale == "total",
+        )
+
+
+class EntityLists(BoundContext):
+    """Fixed member lists; several kinds of lists are scaled apart and added.
+
+    `private` lists (one context vector an offset) take slots of their own in a sum. `targets` may
+    hold other values to be predicted than those that make the contexts.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        lists: tuple[Lists, ...],
+        *,
+        private: bool = False,
+        targets: Dataset | None = None,
+    ) -> None:
+        self.data, self.lists, self.private = data, lists, private
+        self.targets = data if targets is None else targets
+        self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
+        self.n_slots = 1 + max((int(part.slot.max(initial=0)) for part in lists), default=0)
+        for part in lists:
+            check_scale(data, part.scale)
+
+    @classmethod
+    def from_neighbors(
+        cls, data: Dataset, ptr: Any, members: Any, *, scale: str = "none", binary: bool = False
+    ) -> EntityLists:
+        """Contexts within the same row, from the members of each entity in CSR form."""
+        index = np.asarray(members, dtype=np.int64)
+        none = np.zeros(len(index), dtype=np.int64)
+        part = Lists(np.asarray(ptr, dtype=np.int64), index, none, none, scale, binary)
+        return cls(data, (part,))
+
+    def rebind(self, data: Dataset) -> EntityLists:
+        """The same lists on other rows."""
+        return EntityLists(data, self.lists, private=self.private)
+
+    def merge(self, other: EntityLists) -> EntityLists:
+        """Both sets of lists; private slots of one come after all slots of the other."""
+        first, second = self, other
+        if second.private:
+            second = second.shifted(first.n_slots)
+        elif first.private:
+            first = first.shifted(second.n_slots)
+        private = self.private and other.private
+        return EntityLists(self.data, first.lists + second.lists, private=private)
+
+    def shifted(self, by: int) -> EntityLists:
+        """The same lists with their slots moved up."""
+        moved = tuple(replace(part, slot=part.slot + by) for part in self.lists)
+        return EntityLists(self.data, moved, private=self.private)
+
+    def around(self, entities: Ints) -> tuple[EntityLists, Ints]:
+        """The lists of some entities on their own and their members' columns, and these columns.
+
+        The entities come first, in their order; other entities have empty lists.
+        """
+        lists = [_chosen(part, entities) for part in self.lists]
+        members = np.concatenate([part.members for part in lists])
+        columns = np.concatenate([entities, np.setdiff1d(members, entities)])
+        place = np.full(self.n_entities, -1, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        found = [_padded(part, len(columns), place) for part in lists]
+        data, targets = (one.take_entities(columns) for one in (self.data, self.targets))
+        return EntityLists(data, tuple(found), private=self.private, targets=targets), columns
+
+    def cost_of_row(self) -> int:
+        """Every member of every observation."""
+        edges = sum(len(part.members) for part in self.lists)
+        return (edges + self.n_entities) * self.n_dims
+
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Every observed cell of the rows as a term, or every edge under the reverse."""
+        if reverse:
+            return self._reverse_terms(rows)
+        x = dense_rows(self.targets, rows)
+        n_rows, n_entities, n_dims = x.shape
+        parts = tuple(self._bags(part, rows) for part in self.lists)
+        entity = np.tile(np.arange(n_entities * n_dims), n_rows)
+        row = np.repeat(np.arange(n_rows), n_entities * n_dims)
+        terms = Terms(x.ravel(), row, entity, entity, parts)
+        return terms if missing else terms.take(~np.isnan(terms.x))
+
+    def shifted_values(
+        self, part: Lists, rows: Ints, data: Dataset | None = None
+    ) -> tuple[Floats, Bools]:
+        """Value of every edge's member in each row (rows, edges, D), and whether it is observed.
+
+        Values are those that make the contexts, unless other data are given.
+        """
+        values = np.zeros((len(rows), len(part.members), self.n_dims))
+        seen = np.zeros(values.shape[:2], dtype=bool)
+        for offset in np.unique(part.offset):
+            edges = np.flatnonzero(part.offset == offset)
+            source, inside = self.source_rows(rows, int(offset))
+            block = dense_rows(self.data if data is None else data, source)[:, part.members[edges]]
+            ok = ~np.isnan(block).any(axis=2) & inside[:, None]
+            values[:, edges] = np.where(ok[:, :, None], block, 0.0)
+            seen[:, edges] = ok
+        return values, seen
+
+    def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Inner products through the members' coefficients rho_n . alpha_m: cost rows x edges."""
+        if self.n_dims > 1:
+            return super().products(rows, target, bag)
+        found = np.zeros((len(rows), self.n_entities))
+        for part in self.lists:
+            total, scale = self._part_sums(part, rows, target, bag)
+            found += total / or_one(scale)
+        return found
+
+    def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Mean of what all those say in whose lists an entity is, whichever list it is."""
+        found, count = np.zeros((2, len(rows), self.n_entities))
+        for part in self.lists:
+            total, scale = self._part_sums(part.turned(), rows, target, bag)
+            found, count = found + total, count + scale
+        return found / or_one(count)
+
+    def _part_sums(
+        self, part: Lists, rows: Ints, target: Floats, bag: Floats
+    ) -> tuple[Floats, Floats]:
+        """Sums over the members, and their divisors (0: nothing to divide by)."""
+        from scipy.sparse import csr_array
+
+        owner, size = part.owner, (self.n_entities, self.n_entities)
+        alpha = bag[part.slot * self.n_entities + part.members]
+        weight = np.einsum("ek,ek->e", target[owner], alpha).astype(np.float64)
+        total, scale = np.zeros((len(rows), size[0])), np.zeros((len(rows), size[0]))
+        for offset in np.unique(part.offset):
+            mine = part.offset == offset
+            source, inside = self.source_rows(rows, int(offset))
+            block = dense_rows(self.data, source)[:, :, 0]
+            seen = ~np.isnan(block) & inside[:, None]
+            value = np.where(seen, block, 0.0)
+            value = (value != 0).astype(np.float64) if part.binary else value
+            edges = (owner[mine], part.members[mine])
+            total += (csr_array((weight[mine], edges), shape=size) @ value.T).T
+            if part.scale != "none":
+                share = seen.astype(np.float64) if part.scale == "items" else value
+                ones = csr_array((np.ones(int(mine.sum())), edges), shape=size)
+                scale += (ones @ share.T).T
+        return total, scale
+
+    def source_rows(self, rows: Ints, offset: int) -> tuple[Ints, Bools]:
+        """Rows `offset` away, and whether they exist in the same recording."""
+        source = rows + offset
+        inside = (source >= 0) & (source < self.n_rows)
+        source = np.where(inside, source, 0)
+        if self.data.recordings is not None:
+            inside &= self.data.recordings[source] == self.data.recordings[rows]
+        return source, inside
+
+    def check_reach(self) -> None:
+        """Refuse an offset that reaches beyond every recording: nothing can be learnt of it."""
+        for offset in np.unique(np.concatenate([part.offset for part in self.lists])):
+            _, inside = self.source_rows(np.arange(self.n_rows), int(offset))
+            if not inside.any():
+                raise DataError(
+                    f"the offset {offset} reaches beyond every recording: of {self.n_rows:,} rows "
+                    f"none has another one {abs(offset):,} rows away; use smaller offsets"
+                )
+
+    def _bags(self, part: Lists, rows: Ints) -> Bags:
+        from scipy.sparse import csr_array
+
+        values, seen = self.shifted_values(part, rows)
+        if part.binary:
+            values = (values != 0).astype(np.float64)
+        n_rows, n_edges, n_dims = values.shape
+        columns = with_components(part.slot * self.n_entities + part.members, n_dims)
+        starts = np.arange(n_rows)[:, None] * n_edges * n_dims + part.ptr[None, :-1] * n_dims
+        ptr = np.append(starts.ravel(), n_rows * n_edges * n_dims)
+        n_columns = self.n_context_vectors * n_dims
+        matrix = csr_array(
+            (values.ravel(), np.tile(columns, n_rows), ptr),
+            shape=(n_rows * self.n_entities, n_columns),
+        )
+        scale = np.ones((n_rows, self.n_entities))
+        if part.scale != "none":
+            share = seen.astype(np.float64) if part.scale == "items" else values.sum(axis=2)
+            scale = or_one(sum_by_owner(share, part.ptr))
+        bag = np.arange(n_rows * self.n_entities)
+        return Bags(matrix, np.repeat(bag, n_dims), np.repeat(scale.ravel(), n_dims))
+
+    def _reverse_terms(self, rows: Ints) -> Terms:
+        """Each observed member given the observation whose context it is in."""
+        given = dense_rows(self.data, rows)
+        return stacked([self._reverse_part(part, rows, given) for part in self.lists])
+
+    def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> Terms:
+        from scipy.sparse import csr_array
+
+        values, seen = self.shifted_values(part, rows, self.targets)
+        known = np.asarray(~np.isnan(given).any(axis=2))
+        row, edge = np.nonzero(seen & known[:, part.owner])
+        n_dims, owner, member = self.n_dims, part.owner[edge], part.members[edge]
+        amount = given[row, owner]
+        if part.binary:
+            amount = (amount != 0).astype(np.float64)
+        scale = or_one(amount.sum(axis=1)) if part.scale == "total" else np.ones(len(row))
+        ptr = np.arange(len(row) + 1) * n_dims
+        matrix = csr_array(
+            (amount.ravel(), with_components(owner, n_dims), ptr),
+            shape=(len(row), self.n_entities * n_dims),
+        )
+        bag = np.repeat(np.arange(len(row)), n_dims)
+        return Terms(
+            x=values[row, edge].ravel(),
+            row=np.repeat(row, n_dims),
+            vector=with_components(part.slot[edge] * self.n_entities + member, n_dims),
+            entity=with_components(member, n_dims),
+            parts=(Bags(matrix, bag, np.repeat(scale, n_dims)),),
+        )
+
+
+def _chosen(part: Lists, entities: Ints) -> Lists:
+    """The lists of some entities, in their order."""
+    ptr, edges = gather_rows(part.ptr, entities)
+    members, offset, slot = (array[edges] for array in (part.members, part.offset, part.slot))
+    return replace(part, ptr=ptr, members=members, offset=offset, slot=slot)
+
+
+def _padded(part: Lists, n_entities: int, place: Ints) -> Lists:
+    """Members by their new places; entities without a list of their own have an empty one."""
+    empty = np.full(n_entities + 1 - len(part.ptr), part.ptr[-1])
+    return replace(part, ptr=np.concatenate([part.ptr, empty]), members=place[part.members])
+
+
+def sum_by_owner(share: Floats, ptr: Ints) -> Floats:
+    """Sum the columns of `share` (rows, edges) that belong to each entity."""
+    running = np.zeros((share.shape[0], share.shape[1] + 1))
+    np.cumsum(share, axis=1, out=running[:, 1:])
+    return np.asarray(running[:, ptr[1:]] - running[:, ptr[:-1]])

@@ -1,0 +1,53 @@
+"""Graph: the neighbours of an entity in any graph of entities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import Context
+from efemb.contexts.entity_lists import EntityLists
+from efemb.errors import DataError
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+class Graph(Context):
+    """Row n of `adjacency` lists the context members of entity n, in the same row of the data.
+
+    Parameters
+    ----------
+    adjacency : sparse or dense matrix (N, N)
+        Non-zero entries are edges; their values are not used. The diagonal must be empty.
+    scale, binary
+        As in every context.
+    """
+
+    def __init__(self, adjacency: Any, scale: str = "none", binary: bool = False) -> None:
+        self.adjacency = adjacency
+        self.scale = scale
+        self.binary = binary
+
+    def bind(self, data: Dataset) -> EntityLists:
+        """Check the graph against the data."""
+        from scipy.sparse import csr_array
+
+        graph = csr_array(self.adjacency)
+        graph.eliminate_zeros()
+        graph.sort_indices()
+        size = data.n_entities
+        if graph.shape != (size, size):
+            raise DataError(
+                f"Graph.adjacency must be {size} x {size}, one row an entity; it is {graph.shape}"
+            )
+        loops = np.flatnonzero(graph.diagonal())
+        if len(loops):
+            raise DataError(
+                f"Graph.adjacency has {len(loops)} loops, the first at entity {loops[0]}: "
+                "an observation cannot be in its own context; set the diagonal to zero"
+            )
+        return EntityLists.from_neighbors(
+            data, graph.indptr, graph.indices, scale=self.scale, binary=self.binary
+        )

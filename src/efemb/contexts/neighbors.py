@@ -1,0 +1,115 @@
+"""Neighbors: the k nearest entities by position, or the k most correlated ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import Context
+from efemb.contexts.entity_lists import EntityLists
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+DEFAULT_K = 10
+DECIMALS = 10  # of a correlation in double precision
+
+
+class Neighbors(Context):
+    """The k nearest entities in the same row (the paper's context for neurons).
+
+    Parameters
+    ----------
+    k : int, optional
+        Number of neighbours; by default min(10, N - 1).
+    positions : array (N, p), optional
+        Where each entity is. Without it, and without positions in the data, the neighbours are
+        the k entities of the largest absolute correlation.
+    scale, binary
+        As in every context.
+    """
+
+    def __init__(
+        self,
+        k: int | None = None,
+        positions: Any = None,
+        scale: str = "none",
+        binary: bool = False,
+    ) -> None:
+        self.k = k
+        self.positions = positions
+        self.scale = scale
+        self.binary = binary
+
+    def bind(self, data: Dataset) -> EntityLists:
+        """Find the neighbours of every entity."""
+        return self.bind_weighted(data, None)
+
+    def bind_weighted(self, data: Dataset, weight: Floats | None) -> EntityLists:
+        """Find the neighbours of every entity; correlations are those of weighted rows."""
+        size = data.n_entities
+        k = self._size(size)
+        positions = self.positions if self.positions is not None else data.positions
+        if k == 0:
+            near = np.empty((size, 0), dtype=np.int64)
+        elif positions is None:
+            near = most_correlated(data, k, weight)
+        else:
+            from efemb.data.validation import checked_positions
+
+            near = nearest(np.asarray(checked_positions(positions, size)), k)
+        ptr = np.arange(size + 1) * k
+        return EntityLists.from_neighbors(
+            data, ptr, near.ravel(), scale=self.scale, binary=self.binary
+        )
+
+    def _size(self, n_entities: int) -> int:
+        if self.k is None:
+            return min(DEFAULT_K, n_entities - 1)
+        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)):
+            raise InputTypeError(f"Neighbors.k must be an integer >= 1, got {self.k!r}")
+        if self.k < 1:
+            raise ParameterError(f"Neighbors.k must be >= 1, got {self.k}")
+        if self.k > n_entities - 1:
+            raise DataError(
+                f"Neighbors(k={self.k}) needs at least {self.k + 1} entities, the data have "
+                f"{n_entities}; use k <= {n_entities - 1}"
+            )
+        return int(self.k)
+
+
+def nearest(positions: Floats, k: int, to: Floats | None = None) -> Ints:
+    """Indices of the k nearest points to others, or of each to all others, nearest first (N, k)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    tree = NearestNeighbors(n_neighbors=k, algorithm="ball_tree").fit(positions)
+    return np.asarray(tree.kneighbors(to, return_distance=False), dtype=np.int64)
+
+
+def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints:
+    """Indices of the k columns of the largest absolute correlation with each column (N, k).
+
+    Of equal ones, which counts often have, the first: rounding, and so the order of the rows or the
+    number of threads, has no say.
+    """
+    values = data.values.toarray() if data.is_sparse else data.values
+    flat = np.asarray(values, dtype=np.float64).reshape(data.n_rows, data.n_entities, -1)
+    w = np.ones((data.n_rows, 1, 1)) if weight is None else weight[:, None, None]
+    seen = ~np.isnan(flat)
+    filled = np.where(seen, flat, 0.0)
+    total = (w * seen).sum(axis=0)
+    mean = (w * filled).sum(axis=0) / np.where(total > 0, total, 1.0)
+    centred = np.where(seen, filled - mean, 0.0) * np.sqrt(w)
+    norm = np.sqrt((centred**2).sum(axis=(0, 2)))
+    columns = centred / np.where(norm > 0, norm, 1.0)[None, :, None]
+    columns = columns.transpose(1, 0, 2).reshape(data.n_entities, -1)
+    best = np.empty((data.n_entities, k), dtype=np.int64)
+    for start in range(0, data.n_entities, 1024):
+        rows = np.arange(start, min(start + 1024, data.n_entities))
+        strength = np.abs(columns[rows] @ columns.T).round(DECIMALS)
+        strength[np.arange(len(rows)), rows] = -1.0
+        best[rows] = np.argsort(-strength, axis=1, kind="stable")[:, :k]
+    return best

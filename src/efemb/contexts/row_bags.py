@@ -1,0 +1,238 @@
+"""RowBags: contexts that all observations of a row share, each taking itself out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
+from efemb.contexts.row_block import RowBlock
+from efemb.contexts.terms import Bags, Terms, summing_dtype
+from efemb.errors import ParameterError
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+class RowBags(BoundContext):
+    """A bag of members for each row.
+
+    Parameters
+    ----------
+    data : Dataset
+    scale, binary
+        As in `Context`.
+    members : csr_array (T, N), optional
+        Values of the members of each row's bag. By default the row itself, in which case an
+        observation is taken out of its own context.
+    masked : csr_array (T, N), optional
+        Stored entries are neither zero, target nor context.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        *,
+        scale: str = "total",
+        binary: bool = False,
+        members: Any = None,
+        masked: Any = None,
+    ) -> None:
+        self.data, self.scale, self.binary, self.members = data, scale, binary, members
+        self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
+        self.masked = masked
+        self._stored: Stored | None = None
+        check_scale(data, scale)
+
+    def without(self, masked: Any) -> RowBags:
+        """The same context with some cells masked."""
+        return RowBags(
+            self.data, scale=self.scale, binary=self.binary, members=self.members, masked=masked
+        )
+
+    @property
+    def stored(self) -> Stored:
+        """All rows as sparse arrays (made once)."""
+        if self._stored is None:
+            self._stored = Stored.of(self)
+        return self._stored
+
+    def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
+        """Some rows as sparse arrays (scalar data)."""
+        from efemb.contexts.reverse_rows import reverse_block
+
+        block = self.stored.block(rows, shares_bag=self.members is None)
+        return reverse_block(block, self.scale) if reverse else block
+
+    def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
+        """What `score` looks at: each entry given the rest of its row, in either direction."""
+        return self.block(rows)
+
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Every cell of the rows as a term."""
+        if reverse:
+            from efemb.contexts.reverse_rows import reverse_terms
+
+            return reverse_terms(self, rows)
+        from scipy.sparse import csr_array
+
+        x = dense_rows(self.data, rows)
+        n_rows, n_entities, n_dims = x.shape
+        if self.members is None:
+            value = np.where(np.isnan(x), 0.0, x)
+            value = (value != 0).astype(np.float64) if self.binary else value
+        else:
+            value = self.members[rows].toarray()[:, :, None]
+        share = self._share(value)
+        cells = np.arange(n_rows * n_entities)
+        own = left_out = None
+        total = share.sum(axis=1)[:, None] + np.zeros(share.shape)
+        if self.members is None:
+            own = csr_array(_blocks_of_own(value))
+            left_out = np.repeat(cells, n_dims)
+            total = total - share
+        shape = (n_rows, n_entities, n_dims)
+        terms = Terms(
+            x=x.ravel(),
+            row=np.repeat(cells // n_entities, n_dims),
+            vector=np.tile(np.arange(n_entities * n_dims), n_rows),
+            entity=np.tile(np.arange(n_entities * n_dims), n_rows),
+            parts=(
+                Bags(
+                    matrix=csr_array(value.reshape(n_rows, -1)),
+                    bag=np.repeat(cells // n_entities, n_dims),
+                    scale=np.broadcast_to(or_one(total)[:, :, None], shape).ravel(),
+                    own=own,
+                    left_out=left_out,
+                ),
+            ),
+        )
+        return terms if missing else terms.take(self._observed(rows, x))
+
+    def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """Every cell with the whole bag, then the stored entries without themselves."""
+        if self.n_dims > 1:
+            return super().products(rows, target, bag)
+        block = self.block(rows)
+        dtype = summing_dtype(block.bag_values, bag.dtype)
+        sums = block.bag_matrix(self.n_context_vectors).astype(dtype) @ bag
+        scaled = np.asarray(sums / block.total.astype(dtype)[:, None])
+        found = scaled.astype(bag.dtype, copy=False) @ target.T
+        row, ids = block.row_of_entry, block.ids
+        left = (sums[row] - block.own.astype(dtype)[:, None] * bag[ids]) / block.rest[:, None]
+        found[row, ids] = np.einsum("ik,ik->i", left, target[ids])
+        return found
+
+    def _observed(self, rows: Ints, x: Floats) -> Any:
+        seen = ~np.isnan(x)
+        if self.masked is not None:
+            seen &= ~self.masked[rows].toarray().astype(bool)[:, :, None]
+        return seen.ravel()
+
+    def _share(self, value: Floats) -> Floats:
+        """What each member adds to the divisor of its bag, (rows, N)."""
+        if self.scale == "items":
+            return np.asarray((value != 0).any(axis=2), dtype=np.float64)
+        return value.sum(axis=2) if self.scale == "total" else np.zeros(value.shape[:2])
+
+    def predictions_of_entry(self) -> Ints:
+        """Under the reverse conditional: how many entries of a row predict each of its entries."""
+        stored = self.stored
+        row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[~np.isnan(stored.x)]
+        return np.maximum(np.bincount(row, minlength=self.n_rows) - 1, 0)
+
+    def cost_of_row(self) -> int:
+        """Every cell, and every cell again under `own`."""
+        return self.n_entities * self.n_dims * (1 + self.n_dims)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The whole data set in the arrays of a RowBlock."""
+
+    ptr: Ints
+    ids: Ints
+    x: Floats
+    own: Floats
+    rest: Floats
+    total: Floats
+    bag: Any
+
+    @classmethod
+    def of(cls, bags: RowBags) -> Stored:
+        if bags.n_dims > 1:
+            raise ParameterError("vector observations on row contexts need solver='generic'")
+        matrix = _with_masked(bags.data, bags.masked)
+        x, ptr = matrix.data, matrix.indptr
+        row = np.repeat(np.arange(matrix.shape[0]), np.diff(ptr))
+        bag = bags.members
+        if bag is None:
+            missing = np.isnan(x)
+            value = np.where(missing, 0.0, x).astype(x.dtype) if missing.any() else x
+            own = (value != 0).astype(x.dtype) if bags.binary else value
+            share = _entry_share(own, bags.scale)
+            total = np.bincount(row, share, matrix.shape[0])
+        else:
+            own = np.zeros_like(x)
+            share = np.zeros(len(x))
+            owner = np.repeat(np.arange(bag.shape[0]), np.diff(bag.indptr))
+            total = np.bincount(owner, _entry_share(bag.data, bags.scale), bag.shape[0])
+        rest = or_one(total[row] - share)
+        return cls(ptr, matrix.indices, x, own, rest.astype(x.dtype), or_one(total), bag)
+
+    def block(self, rows: Ints, *, shares_bag: bool) -> RowBlock:
+        ptr, where = gather_rows(self.ptr, rows)
+        ids, x, rest = self.ids.take(where), self.x.take(where), self.rest.take(where)
+        own = x if self.own is self.x else self.own.take(where)
+        if shares_bag:
+            bag_ptr, bag_ids, bag_values = ptr, ids, own
+        else:
+            bag_ptr, place = gather_rows(self.bag.indptr, rows)
+            bag_ids, bag_values = self.bag.indices[place], self.bag.data[place].astype(x.dtype)
+        total = self.total[rows].astype(x.dtype)
+        return RowBlock(
+            bag_ptr, bag_ids, bag_values, ptr, ids, x, own, total, rest, np.arange(len(rows))
+        )
+
+
+def _entry_share(value: Floats, scale: str) -> Floats:
+    if scale == "items":
+        return np.asarray(value != 0, dtype=np.float64)
+    return value.astype(np.float64) if scale == "total" else np.zeros(len(value))
+
+
+def _with_masked(data: Dataset, masked: Any) -> Any:
+    """CSR of the data in which masked and missing cells are stored as NaN."""
+    from scipy.sparse import csr_array
+
+    values = data.values
+    if not data.is_sparse:
+        values = values.reshape(data.n_rows, data.n_entities)
+        if masked is not None:
+            values = np.where(masked.toarray().astype(bool), np.nan, values)
+        return csr_array(values)
+    if masked is None or masked.nnz == 0:
+        return values
+    marks = csr_array(masked, copy=True).astype(values.dtype)
+    marks.data[:] = np.nan
+    both = csr_array(values + marks)
+    both.sort_indices()
+    return both
+
+
+def _blocks_of_own(value: Floats) -> Any:
+    """Each cell's own values as a row over the flattened columns: (cells, N * D)."""
+    from scipy.sparse import csr_array
+
+    n_rows, n_entities, n_dims = value.shape
+    columns = np.arange(n_entities * n_dims).reshape(n_entities, n_dims)
+    ptr = np.arange(n_rows * n_entities + 1) * n_dims
+    matrix = csr_array(
+        (value.ravel().copy(), np.tile(columns.ravel(), n_rows), ptr),
+        shape=(n_rows * n_entities, n_entities * n_dims),
+    )
+    matrix.eliminate_zeros()  # in place, hence the copy
+    return matrix

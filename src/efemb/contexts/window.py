@@ -1,0 +1,264 @@
+"""Window: the words around a position of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import Context, or_one
+from efemb.contexts.row_bags import RowBags, Stored
+from efemb.contexts.row_block import RowBlock
+from efemb.contexts.terms import Terms
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.ingredient import positive_number
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.corpus import Corpus
+
+
+ROWS_AT_ONCE = 1 << 18
+
+
+class Window(Context):
+    """Up to `size` words on either side of a word, in the same document.
+
+    Parameters
+    ----------
+    size : int
+        Words on each side.
+    scale : {"items", "none", "total"}
+        "items" and "total" take the mean of the context vectors, which mostly predicts held-out
+        words better; "none" sums them, as the paper does.
+    positional : bool
+        Weight the numbers of a context vector by its place in the window (the vLBL of Mnih and
+        Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j), with
+        a learned c_j for each place j.
+    subsample : float or None
+        Leave out tokens of frequent words at random, anew in each pass, before windows form:
+        word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and the like
+        draw anew; for exact models use `Corpus.subsampled`.
+    length_offset : bool
+        Poisson models: add the logarithm of the document's length to the natural parameter, so
+        that the mean is in proportion to the length.
+    """
+
+    binary = False
+
+    def __init__(
+        self,
+        size: int = 5,
+        scale: str = "items",
+        positional: bool = False,
+        subsample: float | None = None,
+        length_offset: bool = False,
+    ) -> None:
+        self.size = size
+        self.scale = scale
+        self.positional = positional
+        self.subsample = subsample
+        self.length_offset = length_offset
+
+    def check(self) -> None:
+        """`size` >= 1, `subsample` > 0 if given."""
+        super().check()
+        if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)):
+            raise InputTypeError(f"Window.size must be an integer >= 1, got {self.size!r}")
+        if self.size < 1:
+            raise ParameterError(f"Window.size must be >= 1, got {self.size}")
+        if self.subsample is not None:
+            positive_number(self, "subsample")
+        for name in ("positional", "length_offset"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise InputTypeError(f"Window.{name} must be True or False, got {value!r}")
+
+    def bind(self, data: Any) -> WindowBags:
+        """Each token is a row, its bag the words around it."""
+        from efemb.data.corpus import Corpus
+
+        if not isinstance(data, Corpus):
+            raise DataError(
+                "a Window context needs text: a path, token lists or a Corpus (efemb.read_text); "
+                f"got {data!r}"
+            )
+        return WindowBags(data, self)
+
+
+class WindowBags(RowBags):
+    """A row for each token; its only entry is the token, its bag the words around it."""
+
+    data: Corpus  # type: ignore[assignment]
+
+    def __init__(self, data: Corpus, window: Window) -> None:
+        self.data, self.window, self.scale, self.binary = data, window, window.scale, False
+        self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, 1
+        self.n_slots = 2 * window.size if window.positional else 1
+        self.members = self.masked = None
+        # No window reaches further than the longest document.
+        self.reach = int(min(window.size, max(int(np.diff(data.starts).max()) - 1, 1)))
+        near = np.arange(1, self.reach + 1)
+        self.offsets = np.concatenate([-near[::-1], near])
+        self.slots = np.concatenate([window.size - near[::-1], window.size - 1 + near])
+
+    @cached_property
+    def exposure(self) -> Floats | None:  # type: ignore[override]
+        """Length of each token's document where it is an offset, else None.
+
+        With exposure L, the log-density of x given mean L m is L times that of x / L given m, but
+        for a constant: so a row has the weight L and the value 1 / L.
+        """
+        if not self.window.length_offset:
+            return None
+        lengths = np.diff(self.data.starts)
+        return np.repeat(lengths, lengths).astype(np.float64)
+
+    def row_weights(self, weight: Floats) -> Floats:
+        """Weights of the rows, times their exposure."""
+        return weight if self.exposure is None else weight * self.exposure
+
+    def _values(self, rows: Ints) -> Floats:
+        if self.exposure is None:
+            return np.ones(len(rows), np.float32)
+        return np.asarray(1.0 / self.exposure[rows])
+
+    @cached_property
+    def own_counts(self) -> Floats:
+        """Counts of the words in this text."""
+        return self.data.counts()
+
+    @cached_property
+    def word_counts(self) -> Floats:
+        """Counts of the words where the vocabulary was made, if it says; else in this text."""
+        counts = self.data.vocabulary.counts
+        return self.own_counts if counts is None else counts
+
+    @cached_property
+    def stored(self) -> Stored:
+        """All tokens as one-entry rows."""
+        n = self.n_rows
+        rest = self._divisor(self.predictions_of_entry()).astype(np.float32)
+        values, none = self._values(np.arange(n)), np.zeros(n, np.float32)
+        return Stored(np.arange(n + 1), self.data.tokens, values, none, rest, rest, None)
+
+    def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
+        """Some tokens with the words around them; reversed, a row for each pair of the two."""
+        found = self._around(rows)
+        sizes = found.inside.sum(axis=1)
+        owner, place = np.nonzero(found.inside)
+        slot = self.slots[place]
+        around = self.data.tokens[found.place[found.inside]].astype(np.int64)
+        own_word = self.data.tokens[rows].astype(np.int64)
+        if reverse:
+            given = own_word[owner]
+            return self._pairs(given + self._first(slot), around, owner, rows)
+        total = self._divisor(sizes).astype(np.float32)
+        ptr = np.concatenate([[0], np.cumsum(sizes)])
+        every, values = np.arange(len(rows) + 1), self._values(rows)
+        return RowBlock(
+            bag_ptr=ptr,
+            bag_ids=around + self._first(slot),
+            bag_values=np.ones(len(around), np.float32),
+            ptr=every,
+            ids=own_word,
+            x=values,
+            own=np.zeros_like(values),
+            total=total,
+            rest=total,
+            row=every[:-1],
+        )
+
+    def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
+        """`block`, with the pairs of a token in one row where they share their context.
+
+        A word is one unit of the score, however long its document is.
+        """
+        block = self.block(rows, reverse=reverse)
+        block = replace(block, x=np.ones(len(block.x), np.float32))
+        if not reverse or self.window.positional:
+            return block
+        sizes = np.bincount(block.row, minlength=len(rows))
+        some = np.flatnonzero(sizes)
+        every, ones = np.arange(len(some) + 1), np.ones(len(some), np.float32)
+        given = self.data.tokens[rows[some]].astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum(sizes[some])])
+        return RowBlock(
+            every, given, ones, ptr, block.ids, block.x, block.own, ones, block.rest, some
+        )
+
+    def _pairs(self, given: Ints, predicted: Ints, owner: Ints, rows: Ints) -> RowBlock:
+        every, ones = np.arange(len(given) + 1), np.ones(len(given), np.float32)
+        x = self._values(rows)[owner]
+        own = np.zeros_like(x)
+        return RowBlock(every, given, ones, every, predicted, x, own, ones, ones, owner)
+
+    def _first(self, slot: Ints) -> Ints | int:
+        return slot * self.n_entities if self.window.positional else 0
+
+    def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
+        """A word is predicted by each of those around it: the mean of what they say."""
+        found = self.products(rows, target, bag)
+        if self.scale != "none":  # a mean already
+            return found
+        return found / or_one(self._around(rows).inside.sum(axis=1))[:, None]
+
+    def _divisor(self, sizes: Ints) -> Floats:
+        return np.ones(len(sizes)) if self.scale == "none" else or_one(sizes.astype(np.float64))
+
+    def _around(self, rows: Ints) -> _Around:
+        starts = self.data.starts
+        document = np.searchsorted(starts, rows, side="right") - 1
+        place = rows[:, None] + self.offsets
+        inside = (place >= starts[document][:, None]) & (place < starts[document + 1][:, None])
+        return _Around(place, inside)
+
+    def observed(self, rows: Ints) -> Floats:
+        """Indicators of the words at some tokens, (rows, N)."""
+        x = np.zeros((len(rows), self.n_entities))
+        x[np.arange(len(rows)), self.data.tokens[rows]] = 1.0
+        return x
+
+    def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
+        """Every word of the vocabulary as a target of each token (or of each pair)."""
+        from scipy.sparse import csr_array
+
+        from efemb.contexts.terms import Bags
+
+        block = self.block(rows, reverse=reverse)
+        n_rows, n_entities = len(block.total), self.n_entities
+        x = np.zeros((n_rows, n_entities))
+        x[np.arange(n_rows), block.ids] = block.x
+        each = np.repeat(np.arange(n_rows), n_entities)
+        entity = np.tile(np.arange(n_entities), n_rows)
+        shape = (n_rows, self.n_context_vectors)
+        matrix = csr_array((block.bag_values, block.bag_ids, block.bag_ptr), shape=shape)
+        bags = Bags(matrix=matrix, bag=each, scale=block.total.astype(np.float64)[each])
+        return Terms(x.ravel(), block.row[each], entity, entity, (bags,))
+
+    def predictions_of_entry(self) -> Ints:
+        """Words around each token: as many predict it as it predicts."""
+        found = np.empty(self.n_rows, np.int64)
+        for start in range(0, self.n_rows, ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, self.n_rows))
+            found[rows] = self._around(rows).inside.sum(axis=1)
+        return found
+
+    def column_means(self) -> Floats:
+        """Share of each word among the tokens."""
+        exposure = self.n_rows if self.exposure is None else float(self.exposure.sum())
+        return self.own_counts / max(exposure, 1.0)
+
+    def cost_of_row(self) -> int:
+        """Every word of the vocabulary."""
+        return self.n_entities
+
+
+@dataclass(frozen=True)
+class _Around:
+    """Places around some tokens, and which of them are in the same document."""
+
+    place: Ints
+    inside: Any

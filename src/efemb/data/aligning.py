@@ -1,0 +1,174 @@
+"""Data in the order of a model's entities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.errors import DataError
+from efemb.types import Floats, Ints
+
+_WAY = "efemb.aligned(data, vocabulary) of a Dataset and the model's vocabulary brings them there"
+
+
+def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
+    """The data over exactly the entities of `vocabulary`, in its order.
+
+    Entities that it does not know are left out and counted in `report["unknown_entities"]`. What
+    the data lack is zero in sparse data, which then have no positions, and an error in dense ones.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> data = Dataset(csr_array([[1.0, 2.0]]), entities=["milk", "tea"])
+    >>> aligned(data, Vocabulary(["beer", "milk"])).values.toarray().tolist()
+    [[0.0, 1.0]]
+    """
+    labels = data.entities
+    if labels is None:
+        raise DataError("data without labels cannot be brought into the order of others")
+    code = np.array([vocabulary.index_of(one) if one in vocabulary else -1 for one in labels])
+    known = np.flatnonzero(code >= 0)
+    if not len(known):
+        raise DataError(
+            f"none of the {len(labels):,} entities of the data is one of the model's "
+            f"{len(vocabulary):,}"
+        )
+    report = {**data.report, "unknown_entities": len(labels) - len(known)}
+    if not data.is_sparse:
+        ordered, _ = in_order(data.take_entities(known), vocabulary)
+        return ordered._replace(ordered.values, report=report)
+    moved = _moved(data, code, len(vocabulary))
+    at = None
+    if data.positions is not None and len(known) == len(vocabulary):
+        at = data.positions[known[np.argsort(code[known])]]
+    return data._replace(moved, entities=vocabulary, positions=at, report=report)
+
+
+def _moved(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
+    """The values with column n at place[n], or gone where it is -1 (sparse data only)."""
+    if not data.is_sparse:
+        shape = (data.n_rows, size, *data.shape[2:])
+        values: Floats = np.full(shape, absent, dtype=data.values.dtype)
+        values[:, place] = data.values
+        return values
+    from scipy.sparse import csr_array
+
+    column = place[data.values.indices]
+    row = np.repeat(np.arange(data.n_rows), np.diff(data.values.indptr))
+    kept = column >= 0
+    cells = (row[kept], column[kept])
+    matrix = csr_array((data.values.data[kept], cells), shape=(data.n_rows, size))
+    matrix.sort_indices()
+    return matrix
+
+
+def check_entities(data: Dataset, known: Vocabulary | None, n_known: int) -> None:
+    """Refuse data whose entities are not the known ones in the same order."""
+    if data.n_entities != n_known:
+        way = "" if known is None or data.entities is None else f"; {_WAY}"
+        raise DataError(
+            f"the data have {data.n_entities:,} entities, the model has {n_known:,}{way}"
+        )
+    check_order(data, known)
+
+
+def check_order(data: Dataset, known: Vocabulary | None) -> None:
+    """Refuse labelled data whose entities are not the known ones in the same order."""
+    labels = data.entities
+    if known is None or labels is None or labels == known:
+        return
+    for place, (own, label) in enumerate(zip(labels, known, strict=True)):
+        if own not in known or known.index_of(own) != place:
+            raise DataError(
+                f"the entities of the data are not those of the model in the same order: column "
+                f"{place} is {shorten(own)}, the model has {shorten(label)} there; {_WAY}"
+            )
+
+
+def in_order(data: Dataset, known: Vocabulary | None) -> tuple[Dataset, Ints | None]:
+    """The data with their entities in the order of `known`, and the new code of each entity."""
+    labels = data.entities
+    if known is None or labels is None or labels == known:
+        return data, None
+    missing = [label for label in known if label not in labels]
+    unknown = [label for label in labels if label not in known]
+    if missing or unknown:
+        lacks = f"lack {shorten(missing[0])}" if missing else f"have {shorten(unknown[0])}"
+        raise DataError(
+            f"the entities of the data are not those of the model: the data {lacks} "
+            f"({len(missing):,} of the model's {len(known):,} are missing, {len(unknown):,} are "
+            "unknown to it); read both with the same labels, then split"
+        )
+    order = np.array([labels.index_of(label) for label in known], dtype=np.int64)
+    sorted_ = data.take_entities(order)
+    # A number and its text are one label, so that the labels of the model are the ones to keep.
+    return sorted_._replace(sorted_.values, entities=known), np.argsort(order)
+
+
+def with_new(data: Dataset, known: Vocabulary | None, n_known: int, *, absent: float) -> Dataset:
+    """The data with known entities in their order, then new ones in the order of the data.
+
+    Parameters
+    ----------
+    data : Dataset
+    known : Vocabulary, or None: the first `n_known` columns are the known entities
+    absent : value of known entities that the data lack (dense data)
+
+    Examples
+    --------
+    >>> data = Dataset([[1, 2, 3]], entities=["new", "b", "a"])
+    >>> found = with_new(data, Vocabulary(["a", "b", "c"]), 3, absent=0.0)
+    >>> found.values.tolist(), found.entities.labels.tolist()
+    ([[3.0, 2.0, 0.0, 1.0]], ['a', 'b', 'c', 'new'])
+    """
+    if known is None:
+        if data.n_entities < n_known:
+            raise DataError(
+                f"the data have {data.n_entities} columns, the model {n_known} entities"
+            )
+        return data
+    if data.entities is None:
+        raise DataError("the model has labels: data with new entities need them too")
+    index, labels = _places(data.entities, known)
+    if labels == data.entities:
+        return data
+    values = _moved(data, index, len(labels), absent)
+    return data._replace(values, entities=labels, positions=None)
+
+
+def places(data: Dataset, known: Vocabulary | None) -> Ints:
+    """Column of each entity of the data among the aligned ones."""
+    if known is None or data.entities is None:
+        return np.arange(data.n_entities)
+    return _places(data.entities, known)[0]
+
+
+def positions_with_new(data: Dataset, moved: Dataset, known: Vocabulary | None, at: Any) -> Floats:
+    """Positions of all entities: the known ones stay where they are.
+
+    data : as given;  moved : the same with known entities first;  at : of the known entities
+    """
+    if data.positions is None and moved.n_entities > len(at):
+        raise DataError(
+            "the model has positions of its entities: data with new entities need them too"
+        )
+    if data.positions is not None and data.positions.shape[1] != at.shape[1]:
+        raise DataError(
+            f"the data have positions of {data.positions.shape[1]} numbers, the model of "
+            f"{at.shape[1]}"
+        )
+    found = np.empty((moved.n_entities, at.shape[1]))
+    if data.positions is not None:
+        found[places(data, known)] = data.positions
+    found[: len(at)] = at
+    return found
+
+
+def _places(found: Vocabulary, known: Vocabulary) -> tuple[Ints, Vocabulary]:
+    new = [label for label in found if label not in known]
+    labels = Vocabulary([*known, *new])
+    return np.array([labels.index_of(label) for label in found], dtype=np.int64), labels

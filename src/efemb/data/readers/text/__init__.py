@@ -1,1 +1,0 @@
-"""Text as documents of words."""

@@ -1,0 +1,237 @@
+"""Text (one document a line, or an iterable of documents) becomes a `Corpus`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb.data.corpus import Corpus
+from efemb.data.readers.progress import progress_bar
+from efemb.data.readers.textfile import TextFile
+from efemb.data.readers.wordcodes import Interned, interned
+from efemb.data.readers.wordstreams import Documents, DocumentStream
+from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of
+from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+
+_ERRORS = ("strict", "replace", "ignore")
+
+
+def read_text(
+    source: Any,
+    *,
+    min_count: int = 5,
+    max_vocab: int | None = None,
+    vocabulary: Vocabulary | None = None,
+    keep_short: bool = False,
+    lower: bool = False,
+    encoding: str = "utf-8",
+    errors: Literal["strict", "replace", "ignore"] = "strict",
+    progress: bool = False,
+) -> Corpus:
+    """Read text: one document a line, words separated by whitespace.
+
+    The source is read once. Words become integers as they come; then rare words vanish from the
+    text (their neighbours move together, as in word2vec), and documents of fewer than two
+    remaining words, which have no context, are dropped. Memory: 4 bytes a token, and the words.
+    Above 64 million tokens these 4 bytes are in a temporary file, which is gone with the corpus.
+
+    Parameters
+    ----------
+    source : path, iterable of documents, function or Corpus
+        A plain, .gz, .bz2 or .xz file; an iterable of documents, each a text that is split at
+        whitespace or a list of tokens (text or numbers); a function that returns such an
+        iterable. A str is always a path. A Corpus is returned as it is, or coded anew if
+        `vocabulary` is given.
+    min_count : int
+        Keep words that occur at least so often.
+    max_vocab : int, optional
+        Of these keep the most frequent (ties: the first to appear); at least 2.
+    vocabulary : Vocabulary, optional
+        Keep exactly these words, with their codes; `min_count` and `max_vocab` are ignored. So
+        held-out text is read: ``read_text("test.txt", vocabulary=train.vocabulary)``.
+    keep_short : bool
+        Keep documents of fewer than two words, empty ones too, so that the documents are those of
+        the source.
+    lower : bool
+        Turn words into lower case.
+    encoding : str
+        Of the file.
+    errors : {"strict", "replace", "ignore"}
+        What to do with bytes that are not of this encoding: refuse the file, put U+FFFD in their
+        place, or leave them out.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Corpus
+        Words in order of their counts, the most frequent first (ties: the first to appear).
+        `vocabulary.counts` are those of the whole text, before short documents were dropped.
+        `report` tells what was read and dropped: documents_read, documents_dropped, tokens_read,
+        tokens_dropped, words_dropped.
+
+    Raises
+    ------
+    DataError
+        Names the file, the line or the document, and the way out.
+    InputTypeError
+        If the source, a document or a token is not of a kind named above.
+
+    Examples
+    --------
+    >>> corpus = read_text(["a rose is a rose", "is it", "it"], min_count=1)
+    >>> corpus
+    Corpus(2 documents, 7 tokens, 4 words 'a', 'rose', 'is', ...)
+    >>> corpus.report["documents_dropped"], corpus.vocabulary.counts.tolist()
+    (1, [2.0, 2.0, 2.0, 2.0])
+    """
+    _check_options(min_count, max_vocab, vocabulary, errors)
+    if isinstance(source, Corpus) and vocabulary is None:
+        return source
+    with TokenStore() as store:
+        if isinstance(source, Corpus):
+            text = _of_corpus(source, store)
+        else:
+            text = interned(_stream(source, encoding, errors), store, lower, progress)
+        _check_text(text, keep_short)
+        if vocabulary is None:
+            vocabulary, new_codes = _frequent(text, min_count, max_vocab)
+            lost = f"no document has two words that occur at least min_count={min_count} times"
+        else:
+            new_codes = _known(text, vocabulary)
+            lost = "no document has two words of the vocabulary"
+        return _coded(text, vocabulary, new_codes, "" if keep_short else lost, progress)
+
+
+def recoded(X: Any, known: Vocabulary) -> Corpus:
+    """X in the words of a model; every document stays, so that rows are those of X."""
+    if isinstance(X, Corpus) and (X.vocabulary is known or X.vocabulary == known):
+        return Corpus(X.tokens, X.starts, known, report=X.report)
+    return read_text(X, vocabulary=known, keep_short=True)
+
+
+def _check_options(min_count: int, max_vocab: int | None, vocabulary: object, errors: str) -> None:
+    if not isinstance(min_count, int | np.integer) or min_count < 1:
+        raise ParameterError(f"min_count={min_count!r} must be a whole number of at least 1")
+    if max_vocab is not None and (not isinstance(max_vocab, int | np.integer) or max_vocab < 2):
+        raise ParameterError(f"max_vocab={max_vocab!r} must be a whole number of at least 2")
+    if errors not in _ERRORS:
+        raise ParameterError(f"errors={errors!r} is unknown; {suggest(errors, _ERRORS)}")
+    if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
+        raise InputTypeError(
+            f"vocabulary must be a Vocabulary, not {type(vocabulary).__name__}; pass "
+            "Vocabulary(labels), or the vocabulary of a corpus"
+        )
+
+
+def _stream(source: Any, encoding: str, errors: str) -> DocumentStream:
+    if isinstance(source, str | os.PathLike):
+        return TextFile(source, encoding, errors)
+    is_function = callable(source) and not hasattr(source, "__iter__")
+    return Documents(source() if is_function else source)
+
+
+def _of_corpus(corpus: Corpus, store: TokenStore) -> Interned:
+    for chunk in chunks_of(corpus.tokens):
+        store.append(chunk)
+    return Interned("the corpus", list(corpus.vocabulary), store, corpus.starts)
+
+
+def _check_text(text: Interned, keep_short: bool) -> None:
+    """Refuse what no model can learn from, whatever words are kept."""
+    if not text.labels:
+        n_documents = len(text.starts) - 1
+        raise DataError(f"{text.name}: there are no words ({n_documents:,} documents, all empty)")
+    if np.diff(text.starts).max() < 2 and not keep_short:
+        raise DataError(
+            f"{text.name}: every document is a single word, which has no context; if the source "
+            "is a list of the words of one document, pass [source]"
+        )
+
+
+def _known(text: Interned, vocabulary: Vocabulary) -> Codes:
+    """Code of each word that was read; -1 if it is not in the vocabulary."""
+    codes = (vocabulary.index_of(word) if word in vocabulary else -1 for word in text.labels)
+    return np.fromiter(codes, np.int32, len(text.labels))
+
+
+def _frequent(text: Interned, min_count: int, max_vocab: int | None) -> tuple[Vocabulary, Codes]:
+    """The most frequent words, and the code of each word that was read; -1 if it is not kept."""
+    counts = text.store.counts(len(text.labels))
+    # Stable: old codes are in the order of appearance, which decides ties.
+    order = np.argsort(-counts, kind="stable")
+    kept = order[: np.count_nonzero(counts >= min_count)][:max_vocab]
+    if len(kept) < 2:
+        raise _too_few(text, counts, order, min_count)
+    new_codes = np.full(len(counts), -1, np.int32)
+    new_codes[kept] = np.arange(len(kept))
+    return Vocabulary([text.labels[i] for i in kept], counts=counts[kept]), new_codes
+
+
+def _too_few(
+    text: Interned, counts: NDArray[np.int64], order: NDArray[np.int64], min_count: int
+) -> DataError:
+    """Why fewer than two words are left."""
+    told = [f"{shorten(text.labels[i])} ({counts[i]:,} times)" for i in order[:2]]
+    if len(told) == 1:
+        return DataError(f"{text.name}: there is one word only, {told[0]}; two are needed")
+    left = "none" if counts[order[0]] < min_count else "only one"
+    return DataError(
+        f"{text.name}: min_count={min_count} leaves {left} of {len(counts):,} words; the most "
+        f"frequent are {told[0]} and {told[1]}: pass min_count={counts[order[1]]} or less"
+    )
+
+
+def _coded(
+    text: Interned, words: Vocabulary, new_codes: Codes, lost: str, progress: bool
+) -> Corpus:
+    """The corpus of the kept words, coded anew in place.
+
+    `lost` says why nothing may be left of two words or more; without it short documents stay.
+    """
+    read, kept_starts = text.store.n_tokens, KeptStarts(text.starts)
+    with progress_bar("coding words", read, progress) as advance:
+
+        def renew(chunk: Codes) -> Codes:
+            codes = new_codes[chunk]
+            kept = codes >= 0
+            kept_starts.add(kept)
+            advance(len(chunk))
+            return codes[kept]
+
+        text.store.rewrite(renew)
+    starts = _without_short(text.store, kept_starts.starts) if lost else kept_starts.starts
+    if len(starts) == 1 or starts[-1] == 0:
+        why = lost or "no document has a word of the vocabulary"
+        raise DataError(f"{text.name}: {why}; nothing is left")
+    n_documents = len(text.starts) - 1
+    report = {
+        "documents_read": n_documents,
+        "documents_dropped": n_documents - (len(starts) - 1),
+        "tokens_read": read,
+        "tokens_dropped": read - text.store.n_tokens,
+        "words_dropped": int(np.count_nonzero(new_codes < 0)),
+    }
+    return Corpus(text.store.finish(), starts, words, report=report)
+
+
+def _without_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Starts of the documents of two tokens or more; the tokens of others leave the store."""
+    lengths = np.diff(starts)
+    alone = starts[:-1][lengths == 1]
+    if len(alone):
+        begin = 0
+
+        def leave_out(chunk: Codes) -> Codes:
+            nonlocal begin
+            here = alone[slice(*np.searchsorted(alone, [begin, begin + len(chunk)]))] - begin
+            begin += len(chunk)
+            return np.delete(chunk, here)
+
+        store.rewrite(leave_out)
+    kept = lengths[lengths >= 2]
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])

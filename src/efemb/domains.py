@@ -1,0 +1,110 @@
+"""Domains: whether data are what a family can produce, and data made to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.data.vocabulary import shorten
+from efemb.errors import DataError, InputTypeError
+from efemb.families.base import Family, Interval
+from efemb.types import Bools, Floats
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+LARGEST = 1e12  # squares of gradients must stay finite in single precision
+
+
+def check_support(
+    data: Dataset, family: Family, *, allow_real: bool, way_out: str, as_context: bool = False
+) -> None:
+    """Raise `DataError` naming the first bad value if the family cannot have produced the data.
+
+    With `as_context` the data are only predicted from: there, values may be any number of times
+    as large (two of an item, where the model is one of presence).
+    """
+    support = family.support
+    if allow_real:
+        support = Interval(low=support.low, high=np.inf if as_context else support.high)
+    stored = data.values.data if data.is_sparse else data.values
+    if _surely_within(stored, support):
+        return
+    missing = np.isnan(stored)
+    if missing.any() and not family.missing:
+        way = "drop those rows, or store the counts sparsely: what is not stored is zero"
+        _refuse(data, missing, f"{family.name()} needs observed values", way)
+    bad = support.broken_by(stored)
+    if bad.any():
+        first = stored[bad].ravel()[0]
+        if first < support.low:
+            check_not_negative(data, f"{family.name()} needs {support}")
+        hint = way_out if np.isfinite(first) else "remove infinite values"
+        _refuse(data, bad, f"{family.name()} needs {support}", hint)
+    huge = np.abs(stored) > LARGEST
+    if huge.any():
+        _refuse(data, huge, f"values must not exceed {LARGEST:g}", "scale the data")
+
+
+def _surely_within(stored: Floats, support: Interval) -> bool:
+    """Whether the extremes show that nothing is wrong: a quick look at the usual data."""
+    if support.integer or stored.size == 0:
+        return False
+    low, high = float(stored.min()), float(stored.max())  # NaN where anything is missing
+    return support.low <= low and high <= support.high and max(-low, high) <= LARGEST
+
+
+def check_not_negative(data: Dataset, rule: str = "values must be >= 0") -> None:
+    """Refuse values below 0."""
+    stored = data.values.data if data.is_sparse else data.values
+    bad = stored < 0
+    if bad.any():
+        _refuse(data, bad, f"Negative values in data: {rule}", "remove or correct such values")
+
+
+def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
+    if data.is_sparse:
+        place = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(data.values.indptr, place, side="right")) - 1
+        entity, value = int(data.values.indices[place]), data.values.data[place]
+    else:
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        row, entity, value = index[0], index[1], data.values[index]
+    name = f"entity {entity}"
+    if data.entities is not None:
+        name = f"column {shorten(data.entities.labels[entity])}"
+    more = int(bad.sum()) - 1
+    others = f", and {more:,} more" if more else ""
+    shown = "NaN" if np.isnan(value) else f"{value:g}"
+    raise DataError(f"{rule}; {name} has {shown} (first in row {row}{others}); {way_out}")
+
+
+def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
+    """One finite weight >= 0 a row."""
+    if weight is None:
+        return None
+    try:
+        found = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("sample_weight must hold numbers") from error
+    if found.ndim == 0:
+        found = np.full(n_rows, float(found))
+    if found.shape != (n_rows,):
+        raise DataError(f"sample_weight must have one number for each of {n_rows} rows")
+    if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
+        raise DataError("sample_weight must be finite, >= 0 and not all zero")
+    return found
+
+
+def binarized(data: Dataset) -> Dataset:
+    """The data with 1 for every value that is not zero."""
+    return data._replace(_binary(data.values))
+
+
+def _binary(values: Any) -> Any:
+    if isinstance(values, np.ndarray):
+        return np.where(np.isnan(values), np.nan, (values != 0).astype(values.dtype))
+    found = values.copy()
+    found.data = np.where(np.isnan(found.data), np.nan, 1).astype(found.dtype)
+    return found

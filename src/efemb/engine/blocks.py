@@ -1,0 +1,210 @@
+"""Blocks: run fixed pieces of work in threads and add the results up in a fixed order."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from efemb.errors import InputTypeError, ParameterError
+from efemb.types import Floats
+
+LINE_BYTES = 64  # of the cache
+WORTH_A_THREAD = 1 << 19  # numbers to work on: half a millisecond; waking a thread takes a tenth
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Number of threads: None is 1, -1 is every core, as in scikit-learn."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
+        raise InputTypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ParameterError("n_jobs must not be 0; -1 uses every core")
+    return max(1, (os.cpu_count() or 1) + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)
+
+
+def cut(n: int, size: int) -> list[slice]:
+    """Cut n rows into slices of `size`, the last up to half longer, whatever the threads.
+
+    >>> cut(1100, 512)
+    [slice(0, 512, None), slice(512, 1100, None)]
+    """
+    edges = [*range(0, max(n - size // 2, 1), size), n]
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Floats:
+    """An uninitialised array that begins at a cache line."""
+    size, each = math.prod(shape), np.dtype(dtype).itemsize
+    room = np.empty(size + LINE_BYTES // each, dtype=dtype)
+    start = -room.ctypes.data % LINE_BYTES // each
+    return room[start : start + size].reshape(shape)
+
+
+class _Shared(Generic[Piece, Result]):
+    """Pieces of work that several threads take from, one after the other."""
+
+    def __init__(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> None:
+        self.work, self.pieces = work, pieces
+        self.found: dict[int, Result] = {}
+        self.failed: dict[int, BaseException] = {}
+        self.left = iter(range(len(pieces)))  # of which no two threads get the same
+        self.done: SimpleQueue[int] = SimpleQueue()
+
+    def help(self) -> None:
+        """Work on what is left; after an error nobody does."""
+        for place in self.left:
+            try:
+                self.found[place] = self.work(self.pieces[place])
+            except BaseException as error:
+                self.failed[place] = error
+                for dropped in self.left:
+                    self.done.put(dropped)
+            self.done.put(place)
+
+    def lead(self) -> list[Result]:
+        """Work as well, then wait for what others have taken; results in the order of pieces."""
+        self.help()
+        for _ in self.pieces:
+            self.done.get()
+        if self.failed:
+            raise self.failed[min(self.failed)]
+        return [self.found[place] for place in range(len(self.pieces))]
+
+
+class Workers:
+    """A pool of threads, each running its piece with single-threaded BLAS.
+
+    The pieces do not depend on the number of threads and results come back in their order, so
+    sums over them have the same bits for any `n_jobs`. Steps are short (milliseconds), so what a
+    thread waits for is a plain queue, and whoever calls `map` works too.
+    """
+
+    def __init__(self, n_jobs: int | None = 1) -> None:
+        self.n = n_threads(n_jobs)
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._local = threading.local()
+        self._threads = [
+            threading.Thread(target=_serve, args=(self._tasks,), daemon=True)
+            for _ in range(self.n if self.n > 1 else 0)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def map(
+        self, work: Callable[[Piece], Result], pieces: Sequence[Piece], size: float = np.inf
+    ) -> Iterator[Result]:
+        """Results in the order of the pieces; `size` is the count of numbers they work on."""
+        if self.n == 1 or len(pieces) <= 1 or size < WORTH_A_THREAD:
+            return map(work, pieces)
+        shared = _Shared(work, pieces)
+        for _ in range(min(self.n, len(pieces)) - 1):
+            self._tasks.put(shared.help)
+        return iter(shared.lead())
+
+    def ahead(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+        """Results in the order of the pieces, of which only a few are worked on ahead of time."""
+        if self.n == 1:
+            yield from map(work, pieces)
+            return
+        waiting: deque[Callable[[], Result]] = deque()
+        for piece in pieces:
+            waiting.append(self.begin(work, piece))
+            if len(waiting) > 2 * self.n:
+                yield waiting.popleft()()
+        while waiting:
+            yield waiting.popleft()()
+
+    def begin(self, work: Callable[[Piece], Result], piece: Piece) -> Callable[[], Result]:
+        """Work on a piece meanwhile, if there are threads; the result is that of calling."""
+        if self.n == 1:
+            return lambda: work(piece)
+        future: Future[Result] = Future()
+
+        def task() -> None:
+            try:
+                future.set_result(work(piece))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._tasks.put(task)
+        return future.result
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
+        """An array of this thread, reused between calls: zeros at first, later anything."""
+        store: dict[str, Floats] = self._local.__dict__
+        size = math.prod(shape)
+        kept = store.get(name)
+        if kept is None or kept.size < size or kept.dtype != dtype:
+            kept = store[name] = aligned((size,), dtype)
+            kept[:] = 0
+        return kept[:size].reshape(shape)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _serve(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (task := tasks.get()) is not None:
+        task()
+
+
+@cache
+def _blas() -> Any:
+    """The BLAS libraries in use; SciPy's and numba's are loaded first, since the search is slow."""
+    import scipy.linalg.cython_lapack  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+class _OneBlasThread:
+    """Holds BLAS at one thread from the first of several fits until the last has ended."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
+
+
+@contextmanager
+def workers(n_jobs: int | None) -> Iterator[Workers]:
+    """A pool for one fit, with BLAS held at one thread inside."""
+    pool = Workers(n_jobs)
+    try:
+        with one_blas_thread:
+            yield pool
+    finally:
+        pool.close()

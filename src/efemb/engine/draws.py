@@ -1,0 +1,73 @@
+"""Draws: which entities' zeros a minibatch visits, and with what weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.engine.zero_stages import Columns
+from efemb.types import Floats
+from efemb.zeros import NegativeSampling, Sampled, Zeros, inclusion_probabilities, probabilities
+
+GOLDEN = 0.6180339887498949
+MAX_NEGATIVES = 1024
+
+
+class Draws:
+    """Columns for one minibatch after another; the same seed gives the same sequence."""
+
+    def __init__(self, zeros: Zeros, popularity: Floats, seed: int, dtype: Any) -> None:
+        self.zeros, self.dtype, self.n_entities = zeros, dtype, len(popularity)
+        self.rng = np.random.default_rng(seed)
+        self.start = 0.0  # of systematic sampling
+        if isinstance(zeros, Sampled):
+            share = probabilities(zeros.distribution, popularity)
+            # Half uniform: a rarely drawn entity's mean would grow unpunished between draws.
+            self.chance = inclusion_probabilities(0.5 * share + 0.5 / len(share), zeros.n)
+            self.order = self.rng.permutation(len(share))
+            self.edges = np.cumsum(self.chance[self.order])
+            self.start = float(self.rng.random())
+        elif isinstance(zeros, NegativeSampling):
+            self.cumulative = np.cumsum(probabilities(zeros.distribution, popularity))
+            self.share = probabilities(zeros.distribution, popularity)
+
+    def __call__(self, n_positives: int) -> Columns:
+        """Columns for the next minibatch."""
+        if isinstance(self.zeros, Sampled):
+            return self._systematic()
+        if isinstance(self.zeros, NegativeSampling):
+            return self._independent(max(1, min(n_positives * self.zeros.n, MAX_NEGATIVES)))
+        return self.every()
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep."""
+        return {"rng": self.rng.bit_generator.state, "start": self.start}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.rng.bit_generator.state, self.start = state["rng"], state["start"]
+
+    def every(self) -> Columns:
+        """Every column, with the weights whose expectation the draws have."""
+        if isinstance(self.zeros, NegativeSampling):
+            return Columns(None, self.share.astype(self.dtype))
+        return Columns(None, np.ones(self.n_entities, dtype=self.dtype))
+
+    def _systematic(self) -> Columns:
+        """Systematic sampling with unequal probabilities, weights 1 / probability.
+
+        The start moves by the golden ratio, so the visits of an entity are spread evenly over
+        the minibatches: the longest gap is a small multiple of 1 / probability.
+        """
+        self.start = (self.start + GOLDEN) % 1.0
+        stair = np.floor(self.edges + self.start)
+        chosen = np.diff(stair, prepend=np.floor(self.start)) > 0
+        index = np.sort(self.order[chosen])
+        return Columns(index, (1.0 / self.chance[index]).astype(self.dtype))
+
+    def _independent(self, n: int) -> Columns:
+        """`n` draws with replacement, each with weight 1 / n."""
+        places = np.searchsorted(self.cumulative, self.rng.random(n), side="right")
+        index, count = np.unique(np.minimum(places, self.n_entities - 1), return_counts=True)
+        return Columns(index, (count / n).astype(self.dtype))

@@ -1,0 +1,106 @@
+"""The `generic` solver: any context, family and link; numba gathers, NumPy does the family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.terms import Bags, Terms
+from efemb.engine.solver import Solver
+from efemb.errors import ParameterError
+from efemb.families import Categorical
+from efemb.objective import log_density, residual
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+
+BLOCK_NUMBERS = 1 << 21  # numbers held for the terms of one block
+
+
+class GenericSolver(Solver[BoundContext]):
+    """Visits every observed number with its context; exact, and without algebra to exploit."""
+
+    name = "generic"
+
+    def prepare(self) -> None:
+        """Refuse what cannot be written as independent terms."""
+        if isinstance(self.spec.family, Categorical):
+            raise ParameterError(
+                "the categorical family needs a row context (Basket) and solver 'rows'"
+            )
+        if self.spec.zeros.gradient != "exact":
+            raise ParameterError(
+                f"zeros={self.spec.zeros!r} needs a row context (Basket); this context visits "
+                "every observation: use zeros=All(weight)"
+            )
+        self.total_weight = self.n_observed = self._total_weight()
+
+    def _blocks(self, rows: Ints, k: int) -> list[Ints]:
+        """Rows in pieces whose terms fit in a fixed number of numbers."""
+        cost = self.bound.cost_of_row() + self.bound.n_entities * self.bound.n_dims * k
+        size = max(1, BLOCK_NUMBERS // max(cost, 1))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+    def terms(self, rows: Ints) -> tuple[Terms, Floats]:
+        """Terms of some rows and their weights."""
+        terms = self.bound.terms(rows, reverse=self.spec.combine.reverse)
+        weight = self.row_weight[rows][terms.row]
+        return terms, np.where(terms.x == 0, weight * self.spec.zeros.weight, weight)
+
+    def _total_weight(self) -> float:
+        rows = np.arange(self.n_rows)
+        return float(sum(self.terms(piece)[1].sum() for piece in self._blocks(rows, 1)))
+
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """Sum over the rows, block by block, added up in a fixed order."""
+        places = np.arange(self.n_rows) if rows is None else rows
+        pieces = self._blocks(places, vectors.target.shape[1])
+        total, gradient = 0.0, Vectors.zeros_like(vectors)
+        # A gradient a piece: only a few of them at a time.
+        for value, part in self.pool.ahead(lambda piece: self._block(piece, vectors), pieces):
+            total += value
+            gradient.add(part)
+        return total, gradient
+
+    def _block(self, rows: Ints, vectors: Vectors) -> tuple[float, Vectors]:
+        from efemb.kernels.terms import scatter_targets
+
+        terms, weight = self.terms(rows)
+        context = terms.contexts(vectors.bag)
+        u = np.einsum("ik,ik->i", context, vectors.target[terms.vector])
+        u += vectors.intercept[terms.entity]
+        x = terms.x.astype(u.dtype)
+        value = float(weight @ log_density(self.family, self.spec.link, x, u))
+        if self.bound.exposure is not None:
+            value += self._base_of_exposed(terms.x, weight)
+        slope = (weight * residual(self.family, self.spec.link, x, u)).astype(u.dtype)
+        gradient = Vectors.zeros_like(vectors)
+        np.add.at(gradient.intercept, terms.entity, slope)
+        scatter_targets(slope, context, terms.vector, gradient.target)
+        for part in terms.parts:
+            _scatter_part(part, slope, terms.vector, vectors.target, gradient.bag)
+        return value, gradient
+
+    def _base_of_exposed(self, x: Floats, weight: Floats) -> float:
+        """What log h(1) + log L of a word, over its weight L, is more than log h(x), x = 1 / L."""
+        seen = x > 0
+        base = -x[seen] * np.log(x[seen]) - self.family.log_base_measure(x[seen])
+        return float(weight[seen] @ base)
+
+
+def _scatter_part(part: Bags, slope: Floats, vector: Ints, target: Floats, out: Floats) -> None:
+    from efemb.kernels.sparse import scatter_bags
+    from efemb.kernels.terms import scatter_sums
+
+    pairs: list[tuple[Any, Ints, float]] = [(part.matrix, part.bag, 1.0)]
+    if part.own is not None and part.left_out is not None:
+        pairs.append((part.own, part.left_out, -1.0))
+    scale = part.scale.astype(slope.dtype)
+    for matrix, index, sign in pairs:
+        g_sums = np.zeros((matrix.shape[0], target.shape[1]), dtype=target.dtype)
+        scatter_sums(slope, target, vector, index, scale, sign, g_sums)
+        values = matrix.data.astype(target.dtype, copy=False)
+        scatter_bags(matrix.indptr, matrix.indices, values, g_sums, out)

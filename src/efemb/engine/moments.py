@@ -1,0 +1,174 @@
+"""The `moments` solver: Gaussian models with fixed contexts, from Gram matrices made once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.entity_lists import EntityLists
+from efemb.engine.blocks import cut
+from efemb.engine.shifted import Shifted
+from efemb.engine.solver import Solver
+from efemb.engine.space import ParameterSpace
+from efemb.errors import ParameterError
+from efemb.families import Gaussian
+from efemb.links import Identity
+from efemb.priors import Normal
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+
+BLOCK_ENTITIES = 256
+
+
+def applies(bound: BoundContext, spec: Spec) -> bool:
+    """Whether the model is Gaussian with the identity link on scalar data and fixed contexts."""
+    return (
+        isinstance(bound, EntityLists)
+        and bound.n_dims == 1
+        and type(spec.family) is Gaussian
+        and type(spec.link) is Identity
+        and not spec.combine.reverse
+        and spec.zeros.gradient == "exact"
+    )
+
+
+class MomentsSolver(Solver[EntityLists]):
+    """x_n is regressed on its members: G_n = sum w z z', c_n = sum w x z, then no row is needed.
+
+    The members' coefficients are alpha_m . rho_n and the intercept is the coefficient of 1, so
+    value and gradient cost N c (c + K), independent of the number of rows.
+    """
+
+    name = "moments"
+    stochastic = False
+
+    def prepare(self) -> None:
+        """Accumulate the Gram matrices."""
+        if not applies(self.bound, self.spec):
+            raise ParameterError(
+                "solver 'moments' needs a Gaussian family with the identity link, scalar data and "
+                "a context that is fixed for each entity; use solver='auto'"
+            )
+        self._lay_out()
+        self._accumulate()
+
+    @property
+    def variance(self) -> float:
+        """Variance of the conditionals."""
+        return self.family.variance if isinstance(self.family, Gaussian) else 1.0
+
+    def _lay_out(self) -> None:
+        """One list of edges an entity over all parts, and its transpose."""
+        bound = self.bound
+        owner = np.concatenate([part.owner for part in bound.lists])
+        order = np.argsort(owner, kind="stable")
+        index = np.concatenate(
+            [part.slot * bound.n_entities + part.members for part in bound.lists]
+        )
+        self.members: Ints = index[order]
+        degree = np.bincount(owner, minlength=bound.n_entities)
+        self.ptr: Ints = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+        self.place: Ints = np.concatenate([[0], np.cumsum((degree + 1) ** 2)]).astype(np.int64)
+        back = np.argsort(self.members, kind="stable")
+        counts = np.bincount(self.members, minlength=bound.n_context_vectors)
+        self.back_ptr: Ints = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.back_edge: Ints = back
+        self.back_owner: Ints = owner[order][back]
+
+    def _accumulate(self) -> None:
+        """Gram matrices and cross products of every entity."""
+        self.gram = np.empty(self.place[-1], dtype=self.dtype)
+        self.cross = np.empty(len(self.members) + self.bound.n_entities, dtype=self.dtype)
+        shifted = Shifted(self.bound, self.pool)
+        pieces = cut(self.bound.n_entities, BLOCK_ENTITIES)
+        results = self.pool.map(lambda piece: self._gram_of(piece, shifted), pieces)
+        self.squares, self.total_weight = 0.0, 0.0
+        for squares, weight in results:
+            self.squares += squares
+            self.total_weight += weight
+        self.n_observed = self.total_weight
+
+    def _gram_of(self, piece: slice, shifted: Shifted) -> tuple[float, float]:
+        squares = total = 0.0
+        alike = shifted.x_seen is None and bool((self.row_weight == 1).all())
+        alike = alike and self.spec.zeros.weight == 1.0
+        for n in range(piece.start, piece.stop):
+            x = shifted.x[n]
+            size = self.ptr[n + 1] - self.ptr[n]
+            design = self.pool.buffer("design", (size + 1, self.n_rows), np.float64)
+            shifted.fill(n, design[:-1])
+            design[-1] = 1.0 if self.spec.intercept else 0.0
+            # The product of a matrix with its own transpose takes half the time.
+            weight = self.row_weight if alike else self._weight(x, shifted.observed(n))
+            weighted = design if alike else design * weight
+            self.gram[self.place[n] : self.place[n + 1]] = (weighted @ design.T).ravel()
+            self.cross[self.ptr[n] + n : self.ptr[n + 1] + n + 1] = weighted @ x
+            squares += float(weight @ (x * x))
+            total += float(weight.sum())
+        return squares, total
+
+    def _weight(self, x: Floats, observed: Floats) -> Floats:
+        """Weights of the observations of one entity."""
+        weight = self.row_weight * observed
+        return np.where(x == 0, weight * self.spec.zeros.weight, weight)
+
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """Sum over all rows; a part of them cannot be asked for."""
+        from efemb.kernels.moments import gram_gradient, member_gradient
+
+        if rows is not None and len(rows) != self.n_rows:
+            raise ParameterError("solver 'moments' works on all rows: use batch_size=None")
+        gradient = Vectors.zeros_like(vectors)
+        g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
+        statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
+
+        def fit(piece: slice) -> float:
+            arrays = (vectors.target, vectors.bag, vectors.intercept)
+            slopes = (gradient.target, g_edges, gradient.intercept)
+            return float(gram_gradient(piece.start, piece.stop, *statistics, *arrays, *slopes))
+
+        def spread(piece: slice) -> None:
+            transposed = (self.back_ptr, self.back_owner, self.back_edge)
+            arrays = (g_edges, vectors.target, gradient.bag)
+            member_gradient(piece.start, piece.stop, *transposed, *arrays)
+
+        total = sum(self.pool.map(fit, cut(self.bound.n_entities, BLOCK_ENTITIES)))
+        list(self.pool.map(spread, cut(len(gradient.bag), BLOCK_ENTITIES)))
+        gradient.scale(1.0 / self.variance)
+        return self._log_likelihood(total), gradient
+
+    def best_targets(self, bag: Floats) -> tuple[Floats, Floats]:
+        """rho and intercepts that maximise the objective given alpha, entity by entity."""
+        from efemb.kernels.moments import best_targets
+
+        prior, scalar = self.spec.prior_rho, self.dtype.type
+        assert isinstance(prior, Normal)
+        ridge = scalar(prior.precision * self.variance)
+        free = self.spec.intercept_prior
+        stiff = free.precision * self.variance if isinstance(free, Normal) else 0.0
+        target = np.empty((self.bound.n_entities, bag.shape[1]), dtype=bag.dtype)
+        intercept = np.zeros(self.bound.n_entities, dtype=bag.dtype)
+        statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
+
+        def solve(piece: slice) -> None:
+            arrays = (bag, ridge, scalar(stiff), target, intercept)
+            best_targets(piece.start, piece.stop, *statistics, *arrays)
+
+        list(self.pool.map(solve, cut(self.bound.n_entities, BLOCK_ENTITIES)))
+        return target, intercept
+
+    def projects(self, space: ParameterSpace) -> bool:
+        """Whether `best_targets` holds: rho free, of its own for each entity, and penalised."""
+        spec, prior = self.spec, self.spec.prior_rho
+        normal = type(prior) is Normal and prior.precision > 0
+        free = spec.intercept_prior is None or type(spec.intercept_prior) is Normal
+        signed = not (spec.positive_rho or spec.positive_alpha)
+        return space.plain and normal and free and signed
+
+    def _log_likelihood(self, fit: float) -> float:
+        constant = float(self.family.log_base_measure(np.zeros(1))[0])
+        squares = self.squares - fit
+        return -0.5 * squares / self.variance + constant * self.total_weight

@@ -1,0 +1,53 @@
+"""Move: what an optimiser is given for one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from efemb.engine.space import positive_exp
+from efemb.types import Floats
+
+
+@dataclass(frozen=True)
+class Move:
+    """Arrays to change, the gradients of the data term, and what is done to both.
+
+    vectors : for an array that holds logarithms the vectors themselves, else None; the gradient is
+        then that of the vectors, which shrink as well, and they follow the array
+    """
+
+    arrays: list[Floats]
+    gradients: list[Floats]
+    scale: float
+    shrinkage: list[float]
+    vectors: Sequence[Floats | None] = ()
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are gradients of."""
+        return sum(gradient.size for gradient in self.gradients)
+
+    def vectors_of(self, i: int) -> Floats | None:
+        """Vectors of the array, None where it does not hold logarithms."""
+        return self.vectors[i] if self.vectors else None
+
+    def without_vectors(self) -> Move:
+        """The same with the chain rule applied, for optimisers that do not know of vectors."""
+        gradients, shrinkage = list(self.gradients), list(self.shrinkage)
+        for i, gradient in enumerate(self.gradients):
+            vectors = self.vectors_of(i)
+            if vectors is not None:
+                shrink = shrinkage[i] / self.scale
+                gradients[i], shrinkage[i] = vectors * (gradient - shrink * vectors), 0.0
+        return Move(self.arrays, gradients, self.scale, shrinkage)
+
+    def refresh_vectors(self) -> None:
+        """Let the vectors follow the arrays."""
+        for i, array in enumerate(self.arrays):
+            vectors = self.vectors_of(i)
+            if vectors is not None:
+                positive_exp(array, out=vectors)

@@ -1,0 +1,285 @@
+"""Optimisers: how a gradient becomes a step. All maximise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from efemb.engine.blocks import Workers
+from efemb.engine.move import Move
+from efemb.engine.options import whole
+from efemb.errors import ParameterError
+from efemb.ingredient import Ingredient, positive_number
+from efemb.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class OptimizerState:
+    """Arrays that let a fit go on, and the optimiser they belong to."""
+
+    optimizer: str
+    arrays: dict[str, Floats]
+
+
+class Optimizer(Ingredient, ABC):
+    """Options of an optimiser; `start` makes the state for one fit."""
+
+    full_batch: bool = False
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+        positive_number(self, "step")
+
+
+class Stepper(ABC):
+    """State of a first-order optimiser over several arrays."""
+
+    count: int = 0
+    moves_all: ClassVar[bool] = False  # also rows that `step_rows` is given no gradient of
+
+    @abstractmethod
+    def step(self, move: Move, pool: Workers) -> None:
+        """Step along scale * gradient - shrinkage * array, in place."""
+
+    @abstractmethod
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
+        """Step on some rows only, which the gradients cover.
+
+        A row is shrunk for all the steps it has `waited` since its last visit.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Floats]:
+        """Arrays that a checkpoint must keep."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Floats]) -> None:
+        """Undo `state`."""
+
+
+class FirstOrder(Optimizer, ABC):
+    """An optimiser that works on minibatches."""
+
+    @abstractmethod
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """State for one fit."""
+
+
+class Adagrad(FirstOrder):
+    """Duchi et al. (2011), the paper's: step g / sqrt(sum of g^2 + epsilon).
+
+    Parameters
+    ----------
+    step : float
+        The "Adagrad constant".
+    epsilon : float
+        Keeps the steps of a number whose gradients were tiny from being full ones. g is here the
+        gradient of a minibatch as it is, not scaled up to all rows (solver "windows": of a word).
+        With about 0.01, entities that were seen a few times move little, which is worth more than
+        any choice of `step` where many are rare.
+    """
+
+    def __init__(self, step: float = 0.1, epsilon: float = 1e-6) -> None:
+        self.step = step
+        self.epsilon = epsilon
+
+    def check(self) -> None:
+        """`epsilon` keeps 0 / 0 away, so it is positive."""
+        super().check()
+        positive_number(self, "epsilon")
+
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """Zero sums of squares."""
+        return _AdagradStepper(self, arrays)
+
+
+class Adam(FirstOrder):
+    """Kingma and Ba (2015)."""
+
+    def __init__(
+        self, step: float = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+    ) -> None:
+        self.step = step
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """Zero moments."""
+        return _AdamStepper(self, arrays)
+
+
+class SGD(FirstOrder):
+    """Plain steps along the gradient divided by the number of rows, with decay.
+
+    The step at time t is step / (1 + decay t); with decay="linear" (solver "windows" only, whose
+    passes are planned) it falls in a line from `step` to 0 over all passes.
+    """
+
+    def __init__(self, step: float = 0.05, decay: float | str = 0.0) -> None:
+        self.step = step
+        self.decay = decay
+
+    def check(self) -> None:
+        """`decay` is a number >= 0 or "linear"."""
+        super().check()
+        if self.decay != "linear":
+            positive_number(self, "decay", zero=True)
+
+    def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
+        """No state but the time."""
+        if isinstance(self.decay, str):
+            raise ParameterError("SGD(decay='linear') needs solver 'windows': give a number here")
+        return _SgdStepper(self, n_rows)
+
+
+class LBFGS(Optimizer):
+    """Limited-memory BFGS on all rows at once, with a Wolfe line search.
+
+    Parameters
+    ----------
+    memory : int
+        Number of past steps that shape the curvature.
+    """
+
+    full_batch = True
+
+    def __init__(self, memory: int = 10) -> None:
+        self.memory = memory
+
+    def check(self) -> None:
+        """`memory` is a whole number."""
+        whole("LBFGS.memory", self.memory)
+
+
+class _AdagradStepper(Stepper):
+    def __init__(self, options: Adagrad, arrays: list[Floats]) -> None:
+        self.options = options
+        self.squares = [np.zeros_like(array) for array in arrays]
+
+    def _numbers(self, move: Move, i: int) -> tuple[Any, ...]:
+        scalar = move.arrays[i].dtype.type
+        epsilon = self.options.epsilon * move.scale**2
+        numbers = (self.options.step, epsilon, move.scale, move.shrinkage[i])
+        return tuple(scalar(number) for number in numbers)
+
+    def step(self, move: Move, pool: Workers) -> None:
+        from efemb.kernels.steps import adagrad, adagrad_positive
+
+        def one(i: int) -> None:
+            theta, vectors = move.arrays[i], move.vectors_of(i)
+            known = (theta,) if vectors is None else (theta, vectors)
+            state = (*known, move.gradients[i], self.squares[i])
+            flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
+            step = adagrad if vectors is None else adagrad_positive
+            step(*(flat + self._numbers(move, i)))
+
+        list(pool.map(one, range(len(move)), move.size))
+
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
+        from efemb.kernels.steps import adagrad_rows
+
+        def one(i: int) -> None:
+            theta, gradient, squares = (
+                array.reshape(len(array), -1)
+                for array in (move.arrays[i], move.gradients[i], self.squares[i])
+            )
+            state: tuple[Any, ...] = (theta, rows, gradient, squares, waited)
+            adagrad_rows(*(state + self._numbers(move, i)))
+
+        list(pool.map(one, range(len(move)), move.size))
+
+    def state(self) -> dict[str, Floats]:
+        return {f"squares{i}": array for i, array in enumerate(self.squares)}
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        for i, array in enumerate(self.squares):
+            array[...] = state[f"squares{i}"]
+
+
+class _AdamStepper(Stepper):
+    moves_all = True  # along their moments
+
+    def __init__(self, options: Adam, arrays: list[Floats]) -> None:
+        self.options = options
+        self.mean = [np.zeros_like(array) for array in arrays]
+        self.squares = [np.zeros_like(array) for array in arrays]
+
+    def step(self, move: Move, pool: Workers) -> None:
+        from efemb.kernels.steps import adam
+
+        self.count += 1
+        given, move = move, move.without_vectors()
+        o = self.options
+        unbiased = np.sqrt(1 - o.beta2**self.count) / (1 - o.beta1**self.count)
+
+        def one(i: int) -> None:
+            theta = move.arrays[i]
+            state = (theta, move.gradients[i], self.mean[i], self.squares[i])
+            flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
+            rest = (o.beta1, o.beta2, move.scale, move.shrinkage[i])
+            numbers = (o.step * unbiased, o.epsilon, *rest)
+            adam(*(flat + tuple(theta.dtype.type(number) for number in numbers)))
+
+        list(pool.map(one, range(len(move)), move.size))
+        given.refresh_vectors()
+
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
+        full = [np.zeros_like(array) for array in move.arrays]
+        for table, part in zip(full, _row_gradients(move, rows, waited), strict=True):
+            table[rows] = part
+        self.step(Move(move.arrays, full, 1.0, [0.0] * len(full)), pool)
+
+    def state(self) -> dict[str, Floats]:
+        kept: dict[str, Any] = {"count": np.array([self.count])}
+        kept.update({f"mean{i}": array for i, array in enumerate(self.mean)})
+        kept.update({f"squares{i}": array for i, array in enumerate(self.squares)})
+        return kept
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self.count = int(state["count"][0])
+        for i, (mean, squares) in enumerate(zip(self.mean, self.squares, strict=True)):
+            mean[...] = state[f"mean{i}"]
+            squares[...] = state[f"squares{i}"]
+
+
+class _SgdStepper(Stepper):
+    def __init__(self, options: SGD, n_rows: int) -> None:
+        self.options, self.n_rows = options, n_rows
+
+    def _size(self) -> float:
+        self.count += 1
+        decay = float(self.options.decay)
+        return self.options.step / (1.0 + decay * (self.count - 1)) / self.n_rows
+
+    def step(self, move: Move, pool: Workers) -> None:
+        size = self._size()
+        given, move = move, move.without_vectors()
+        for theta, gradient, shrink in zip(
+            move.arrays, move.gradients, move.shrinkage, strict=True
+        ):
+            np.add(theta, size * (move.scale * gradient - shrink * theta), out=theta)
+        given.refresh_vectors()
+
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
+        size = self._size()
+        for theta, gradient in zip(move.arrays, _row_gradients(move, rows, waited), strict=True):
+            theta[rows] += size * gradient
+
+    def state(self) -> dict[str, Floats]:
+        return {"count": np.array([self.count])}
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self.count = int(state["count"][0])
+
+
+def _row_gradients(move: Move, rows: Ints, waited: Floats) -> list[Floats]:
+    """scale * gradient - shrinkage * steps waited * array, on some rows."""
+    found = []
+    for theta, gradient, shrink in zip(move.arrays, move.gradients, move.shrinkage, strict=True):
+        waits = waited.reshape(-1, *[1] * (theta.ndim - 1))
+        found.append(move.scale * gradient - shrink * waits * theta[rows])
+    return found

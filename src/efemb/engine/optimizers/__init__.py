@@ -1,1 +1,0 @@
-"""Optimizers: how a gradient becomes a step."""

@@ -1,0 +1,270 @@
+"""The `rows` solver: contexts that a row shares (baskets), with every zero or sampled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.row_block import RowBlock
+from efemb.contexts.window import WindowBags
+from efemb.engine.blocks import cut
+from efemb.engine.cell_terms import cell_terms
+from efemb.engine.draws import Draws
+from efemb.engine.entry_terms import Entries, entry_terms, sorted_by_entity
+from efemb.engine.solver import Solver
+from efemb.engine.zero_stages import Columns, SampledStage, ZeroSlopes, ZeroStage, closed_form
+from efemb.families import Categorical, Family
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+from efemb.zeros import NegativeSampling
+
+BLOCK_ROWS, STAGE_ROWS = 1024, 8192  # whose cells, or only entries, are worked on at a time
+BLOCK_ENTITIES = 1 << 14
+
+_Expected = tuple[Ints, Callable[[], RowBlock]]
+
+
+class RowsSolver(Solver[RowBags]):
+    """Every row's bag is summed once; all cells are treated as zeros, then entries are put right.
+
+    The cost of a pass is one sparse product and, unless the zeros have a closed form, three
+    matrix products of rows x entities x K.
+    """
+
+    name = "rows"
+
+    def prepare(self) -> None:
+        """Draws of zeros, and what depends on the family."""
+        popularity = self._popularity()
+        self.draws = Draws(self.spec.zeros, popularity, self.seed, self.dtype)
+        offset = self.spec.noise_offset(popularity)
+        self.offset = None if offset is None else offset.astype(self.dtype)
+        self.samples = self.spec.zeros.gradient != "exact"
+        self._lookup: Ints | None = None
+        self._coming: _Expected | None = None
+        self._begun: _Expected | None = None
+        self._next: Ints | None = None
+        stored = self.bound.stored
+        entry_weight = np.repeat(self.row_weight, np.diff(stored.ptr))
+        self.n_observed = float(np.nansum(np.abs(stored.x) * entry_weight))
+        self.set_family(self.spec.family)
+
+    def set_family(self, family: Family) -> None:
+        """Use a refitted family."""
+        self.family = family
+        self.closed = closed_form(family, self.spec.link)
+        self.slopes = ZeroSlopes(family, self.spec.link, self.dtype)
+        self.base_of_zero = float(family.log_base_measure(np.zeros(1))[0])
+        self.base_of_row = self._base_of_row()
+
+    def _base_of_row(self) -> Floats:
+        """Weighted log h(x) of the stored entries of each row: constant during a fit."""
+        if isinstance(self.family, Categorical):
+            return np.zeros(self.n_rows)
+        stored = self.bound.stored
+        seen = ~np.isnan(stored.x)
+        row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[seen]
+        base = self.family.log_base_measure(stored.x[seen].astype(np.float64))
+        exposure = self.bound.exposure
+        if exposure is not None:  # log h(1) + log L of a Poisson word, over the weight L
+            base = np.log(exposure) / exposure
+        total = np.bincount(row, base, self.n_rows)
+        if self.spec.combine.reverse:
+            total *= self.bound.predictions_of_entry()
+        return np.asarray(total * self.row_weight)
+
+    def _popularity(self) -> Floats:
+        if isinstance(self.bound, WindowBags):
+            return self.bound.word_counts
+        stored = self.bound.stored
+        seen = ~np.isnan(stored.x)
+        return np.bincount(stored.ids[seen], minlength=self.bound.n_entities).astype(np.float64)
+
+    @cached_property
+    def total_weight(self) -> float:  # type: ignore[override]
+        """Sum of the weights of all terms; where zeros are drawn, in expectation."""
+        block = self.bound.block(np.arange(self.n_rows), reverse=self.spec.combine.reverse)
+        weight = self.row_weight[block.row].astype(np.float64)
+        column = self.draws.every().weight.astype(np.float64)
+        seen = np.bincount(block.row_of_entry, block.seen, len(weight))
+        stored = np.bincount(block.row_of_entry, column[block.ids], len(weight))
+        return float(weight @ seen + self._zero_weight(block, weight) @ (column.sum() - stored))
+
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """Sum over the rows, block by block."""
+        block = self._all if rows is None else self._expected(rows)
+        places = slice(None) if rows is None else rows
+        weight = self.row_weight[places][block.row]
+        kept: Ints | None = None
+        if isinstance(self.family, Categorical):
+            total, gradient = self._categorical(block, vectors, weight)
+        else:
+            sampling = self.samples and not exact
+            columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
+            vectors = vectors.less(self.offset)
+            if sampling and self.bound.n_slots == 1:  # with several, members are not entities
+                block, columns, vectors, kept = self._compact(block, columns, vectors)
+            total, gradient = self._elementwise(block, vectors, weight, columns)
+        total += float(self.base_of_row[places].sum())
+        gradient.rows = kept
+        return total, gradient
+
+    @cached_property
+    def _all(self) -> RowBlock:
+        return self._prepared(np.arange(self.n_rows))
+
+    def expect(self, rows: Ints | None) -> None:
+        """These rows come after the next ones."""
+        self._coming, self._begun = self._begun, None
+        self._next = rows
+
+    def gather_ahead(self) -> None:
+        """Let a thread gather the rows that come next, while others leave the interpreter alone."""
+        if self._next is not None:
+            self._begun = (self._next, self.pool.begin(self._prepared, self._next))
+            self._next = None
+
+    def _expected(self, rows: Ints) -> RowBlock:
+        if self._coming is not None and self._coming[0] is rows:
+            return self._coming[1]()
+        return self._block(rows)
+
+    def _block(self, rows: Ints) -> RowBlock:
+        block = self.bound.block(rows, reverse=self.spec.combine.reverse)
+        if block.x.dtype == self.dtype:
+            return block
+        arrays = {
+            name: getattr(block, name).astype(self.dtype)
+            for name in ("bag_values", "x", "own", "total", "rest")
+        }
+        return replace(block, **arrays)
+
+    def _prepared(self, rows: Ints) -> RowBlock:
+        """Some rows, with what a step will ask for and parameters do not change."""
+        block = self._block(rows)
+        whole = len(block.total) <= BLOCK_ROWS  # parts of a block do not keep what it knows
+        if not whole or self.samples or isinstance(self.family, Categorical):
+            return block
+        by_entity = sorted_by_entity(block, self.bound.n_entities)
+        for name in ("row", "own", "ratio", "share"):  # made when asked for
+            getattr(by_entity, name)
+        return replace(block, by_entity=by_entity)
+
+    def _compact(
+        self, block: RowBlock, columns: Columns, vectors: Vectors
+    ) -> tuple[RowBlock, Columns, Vectors, Ints]:
+        """Renumber the entities in use, so that no array of all entities is made."""
+        assert columns.index is not None
+        if self._lookup is None:
+            self._lookup = np.zeros(self.bound.n_entities, dtype=np.int64)
+        used = np.zeros(self.bound.n_entities, dtype=bool)
+        for ids in (block.ids, block.bag_ids, columns.index):
+            used[ids] = True
+        kept = np.flatnonzero(used)
+        self._lookup[kept] = np.arange(len(kept))
+        ids = self._lookup[block.ids]
+        bag_ids = ids if block.bag_ids is block.ids else self._lookup[block.bag_ids]
+        small = replace(block, ids=ids, bag_ids=bag_ids, by_entity=None)
+        few = Columns(self._lookup[columns.index], columns.weight)
+        local = Vectors(vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
+        return small, few, local, kept
+
+    def _sums(self, block: RowBlock, vectors: Vectors) -> Floats:
+        from efemb.kernels.sparse import bag_sums
+
+        sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=self.dtype)
+        bag_sums(block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag, sums)
+        return sums
+
+    def _zero_weight(self, block: RowBlock, weight: Floats) -> Floats:
+        """Weight of a zero in each row."""
+        if isinstance(self.spec.zeros, NegativeSampling):
+            positives = np.bincount(block.row_of_entry, block.seen, len(block.total))
+            return (weight * positives * self.spec.zeros.n).astype(self.dtype)
+        return np.asarray(weight * self.dtype.type(self.spec.zeros.weight))
+
+    def _elementwise(
+        self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
+    ) -> tuple[float, Vectors]:
+        """Families whose entities are independent given the context."""
+        zero_weight = self._zero_weight(block, weight)
+        stage = self._stage(vectors, columns)
+        column_weight = columns.full_weight(len(vectors.target))
+        itself = self._own_products(vectors)
+        unset = (np.empty_like(vectors.target), np.empty_like(vectors.bag))
+        gradient = Vectors(*unset, np.zeros_like(vectors.intercept))
+        value = 0.0
+        for piece in cut(len(block.total), BLOCK_ROWS if stage is None else STAGE_ROWS):
+            given = (_part(block, piece), vectors, weight[piece], itself, gradient)
+            entries = Entries(self, *given, first=piece.start == 0)
+            weights = (zero_weight[piece], column_weight)
+            if stage is None:
+                value += cell_terms(self, entries, *weights)
+            else:
+                value += entry_terms(entries, stage, *weights)
+        return value, gradient
+
+    def _own_products(self, vectors: Vectors) -> Floats:
+        """rho_n . alpha_n of every entity."""
+        found = np.empty_like(vectors.intercept)
+
+        def work(part: slice) -> None:
+            np.einsum("nk,nk->n", vectors.target[part], vectors.bag[part], out=found[part])
+
+        list(self.pool.map(work, cut(len(found), BLOCK_ENTITIES)))
+        return found
+
+    def _stage(self, vectors: Vectors, columns: Columns) -> ZeroStage | None:
+        """How zeros are added up, None where every cell is visited."""
+        if columns.index is not None:
+            return SampledStage(self.slopes, vectors, columns, self.pool)
+        # A closed form gives every zero the same weight; noise does not.
+        if self.closed is None or isinstance(self.spec.zeros, NegativeSampling):
+            return None
+        return self.closed(vectors)
+
+    def _categorical(
+        self, block: RowBlock, vectors: Vectors, weight: Floats
+    ) -> tuple[float, Vectors]:
+        """A softmax over all entities for each stored entry, or for each row of the reverse."""
+        from efemb.engine.softmax import softmax_terms
+
+        self.gather_ahead()
+        results = self.pool.ahead(  # a gradient a piece: only a few of them at a time
+            lambda piece: softmax_terms(self, _part(block, piece), vectors, weight[piece]),
+            cut(len(block.total), BLOCK_ROWS),
+        )
+        total, gradient = next(results)
+        for value, part in results:
+            total += value
+            gradient.add(part)
+        return total, gradient
+
+
+def _part(block: RowBlock, piece: slice) -> RowBlock:
+    """Some consecutive rows of a block."""
+    if piece.start == 0 and piece.stop == len(block.total):
+        return block
+    entries = slice(block.ptr[piece.start], block.ptr[piece.stop])
+    members = slice(block.bag_ptr[piece.start], block.bag_ptr[piece.stop])
+    edges = slice(piece.start, piece.stop + 1)
+    ids = block.ids[entries]
+    return RowBlock(
+        bag_ptr=block.bag_ptr[edges] - members.start,
+        bag_ids=ids if block.bag_ids is block.ids else block.bag_ids[members],
+        bag_values=block.bag_values[members],
+        ptr=block.ptr[edges] - entries.start,
+        ids=ids,
+        x=block.x[entries],
+        own=block.own[entries],
+        total=block.total[piece],
+        rest=block.rest[entries],
+        row=block.row[piece],
+        excluded=None if block.excluded is None else block.excluded[piece],
+    )

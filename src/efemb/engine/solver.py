@@ -1,0 +1,88 @@
+"""Solver: value and gradient of the data term for some rows; one solver a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext
+from efemb.engine.blocks import Workers
+from efemb.errors import ParameterError
+from efemb.families.base import Family
+from efemb.spec import Spec
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+
+Bound = TypeVar("Bound", bound=BoundContext)
+
+
+class Solver(ABC, Generic[Bound]):
+    """Log-likelihood of some rows and its gradient in the vectors.
+
+    Parameters
+    ----------
+    bound : the context of every observation
+    spec : the model
+    pool : threads to work in
+    dtype : precision
+    row_weight : array (rows,), optional
+    seed : of whatever the solver draws
+    """
+
+    name: ClassVar[str]
+    stochastic: ClassVar[bool] = True  # whether it can work on a part of the rows
+    weighs: ClassVar[bool] = True  # whether it looks at the weights of rows
+    total_weight: float  # sum of the weights of all terms
+    n_observed: float  # weight of the observations that tell something: not the zeros of rows
+
+    def __init__(
+        self,
+        bound: Bound,
+        spec: Spec,
+        pool: Workers,
+        *,
+        dtype: Any = np.float64,
+        row_weight: Floats | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.bound, self.spec, self.pool, self.seed = bound, spec, pool, seed
+        self.dtype = np.dtype(dtype)
+        self.n_rows = bound.n_rows
+        self.row_weight: Floats = np.broadcast_to(self.dtype.type(1), bound.n_rows)
+        if self.weighs:
+            weight = np.ones(bound.n_rows) if row_weight is None else row_weight
+            self.row_weight = bound.row_weights(weight).astype(self.dtype)
+        elif row_weight is not None:
+            raise ParameterError(f"solver {self.name!r} takes no sample_weight")
+        self.family: Family = spec.family
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Check that the model can be solved, and do what is done once."""
+
+    def set_family(self, family: Family) -> None:
+        """Use a family whose dispersion has been refitted."""
+        self.family = family
+
+    def expect(self, rows: Ints | None) -> None:
+        """Told which rows come after the next ones, so as to prepare them meanwhile."""
+
+    def passes(self, *args: Any, **options: Any) -> Any:
+        """How first-order passes are made: minibatch steps along `value_and_gradient`."""
+        from efemb.engine.passes import Passes
+
+        options.pop("n_passes")
+        options.pop("deterministic")
+        return Passes(self, *args, **options)
+
+    @abstractmethod
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """Sum over the rows (all of them by default).
+
+        `exact` visits every zero even where the model samples them.
+        """

@@ -1,1 +1,0 @@
-"""Solvers: value and gradient of the data term, one package or file for each algorithm."""

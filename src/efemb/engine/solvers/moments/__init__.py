@@ -1,1 +1,0 @@
-"""Gaussian models of fixed contexts, by Gram matrices."""

@@ -1,1 +1,0 @@
-"""Contexts that all observations of a row share."""

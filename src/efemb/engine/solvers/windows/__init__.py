@@ -1,1 +1,0 @@
-"""Text, one step per word inside a kernel."""

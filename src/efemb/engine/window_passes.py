@@ -1,0 +1,241 @@
+"""Passes over a text: chunks of documents, their outputs drawn, then the kernel's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.engine.chunks import Chunk
+from efemb.engine.hot_rows import HotRows, Slots, busiest
+from efemb.engine.optimizers import SGD, Adagrad, FirstOrder, OptimizerState
+from efemb.engine.space import ParameterSpace
+from efemb.engine.streams import Streams
+from efemb.errors import DivergenceError, ParameterError
+from efemb.parameters import Parameters
+from efemb.types import Floats
+from efemb.zeros import NoiseContrastive, SampledSoftmax
+
+if TYPE_CHECKING:
+    from efemb.engine.windows import WindowsSolver
+
+LINE, GRAIN = 16, 4  # numbers of a cache line, and of the kernels' smallest vector
+
+
+class WindowPasses:
+    """Tables of vectors for the kernels, and the optimiser's sums beside them.
+
+    With several threads, all work on the same tables without locks: fast, and not repeatable to
+    the last bit. `deterministic` leaves the steps to one thread; others draw outputs ahead.
+    """
+
+    def __init__(
+        self,
+        solver: WindowsSolver,
+        space: ParameterSpace,
+        theta: Parameters,
+        optimizer: FirstOrder,
+        batch_size: int | None,
+        state: OptimizerState | None,
+        n_passes: int,
+        deterministic: bool,
+    ) -> None:
+        if not isinstance(optimizer, (SGD, Adagrad)):
+            raise ParameterError(f"solver 'windows' takes Adagrad or SGD, got {optimizer!r}")
+        if isinstance(optimizer, SGD) and optimizer.decay not in (0, "linear"):
+            raise ParameterError(
+                f"solver 'windows' takes SGD(decay=0 or 'linear'), got {optimizer!r}"
+            )
+        self.solver, self.space, self.optimizer = solver, space, optimizer
+        self.n_passes, self.done, self.deterministic = n_passes, 0, deterministic
+        self.streams = Streams(solver.bound, solver.spec)
+        self._fill(theta)
+        self.name = f"{optimizer!r} of windows"  # others keep other sums
+        if state is not None and state.optimizer == self.name:
+            self._restore(state)
+        self.parameters = theta
+
+    def batches(self) -> list[None]:
+        """A score after every pass is enough: as many parts as are between two scores."""
+        return [None] * 20
+
+    # -- tables ---------------------------------------------------------------------------------
+
+    def _fill(self, theta: Parameters) -> None:
+        """Vectors, then sums of squares, intercept and its sum, offset, shrinkage, in one row."""
+        from efemb.kernels import windows as columns
+
+        vectors = self.space.vectors(theta)
+        self.k = vectors.target.shape[1]
+        self.width = -(-self.k // GRAIN) * GRAIN
+        total = -(-(self.width + columns.EXTRAS) // LINE) * LINE
+        self.slots = Slots(1 if self.deterministic else self.solver.pool.n)
+        # Copies that a prior shrinks would each take away the whole of what is shrunk only once.
+        n_slots = 1 if any(self.space.shrinkage()[:2]) else self.slots.n
+        n_tokens = self.solver.bound.n_rows
+        share = min(1.0, self.streams.chunks.largest(n_tokens, self.slots.n) / n_tokens)
+        outputs, members = (share * visits for visits in self.streams.visits(pairs=False))
+        tied = self.solver.spec.structure.tied
+        hot = busiest(outputs + members if tied else outputs, n_slots)
+        n, dtype = len(vectors.target), vectors.target.dtype
+        self.all_target = _aligned(n + n_slots * len(hot), total, dtype)
+        self.target = self.all_target[:n]
+        self.hot = [HotRows(self.all_target, hot, n_slots)]
+        self.all_bag, self.bag = self.all_target, self.target
+        if not tied:
+            hot = busiest(members, n_slots)
+            self.all_bag = _aligned(n + n_slots * len(hot), total, dtype)
+            self.bag = self.all_bag[:n]
+            self.hot.append(HotRows(self.all_bag, hot, n_slots))
+        self.target[:, : self.k] = vectors.target
+        self.bag[:, : self.k] = vectors.bag
+        start = self.optimizer.epsilon if isinstance(self.optimizer, Adagrad) else 1.0
+        for table in (self.target, self.bag):
+            table[:, self.width + columns.SQUARES] = start
+            table[:, self.width + columns.BIAS_SQUARES] = start
+        self.target[:, self.width + columns.BIAS] = vectors.intercept
+        self.target[:, self.width + columns.OFFSET] = self._offset()
+        self._set_shrinkage(columns.SHRINK)
+
+    def _offset(self) -> Floats | float:
+        zeros = self.solver.spec.zeros
+        if not isinstance(zeros, (NoiseContrastive, SampledSoftmax)):
+            return 0.0
+        noise = zeros.n * self.streams.share
+        # A word that is never drawn counts as rarer than any that is, not as impossible.
+        return np.asarray(-np.log(np.maximum(noise, 0.1 * noise[noise > 0].min())))
+
+    def _set_shrinkage(self, column: int) -> None:
+        """Each visit of a row carries its share of the prior, so that a pass carries all of it."""
+        rho, alpha = self.space.shrinkage()[:2]
+        if self.solver.spec.structure.tied:
+            alpha = rho
+        first, second = (alpha, rho) if self.solver.spec.combine.reverse else (rho, alpha)
+        if rho == alpha == 0:
+            return
+        outputs, members = self.streams.visits(pairs=self.solver.spec.combine.reverse)
+        self.bag[:, self.width + column] = second / np.maximum(members, 1.0)
+        if self.target is self.bag:
+            outputs = outputs + members
+        self.target[:, self.width + column] = first / np.maximum(outputs, 1.0)
+
+    def _read(self) -> None:
+        """Let the parameters follow the tables, in place: fresh memory would cost as much again."""
+        from efemb.kernels.windows import BIAS
+
+        tables = (self.target, self.bag)
+        rho, alpha = reversed(tables) if self.solver.spec.combine.reverse else tables
+        self.parameters.rho[...] = rho[:, : self.k]
+        self.parameters.alpha[...] = alpha[:, : self.k]
+        if self.parameters.intercept is not None:
+            self.parameters.intercept[...] = self.target[:, self.width + BIAS]
+
+    def state(self) -> OptimizerState:
+        """Where the optimiser stands."""
+        from efemb.kernels.windows import BIAS_SQUARES, SQUARES
+
+        arrays = {"count": np.array([self.done])}
+        for name, table in (("target", self.target), ("bag", self.bag)):
+            arrays[name] = table[:, self.width + SQUARES].copy()
+        arrays["bias"] = self.target[:, self.width + BIAS_SQUARES].copy()
+        return OptimizerState(self.name, arrays)
+
+    def _restore(self, state: OptimizerState) -> None:
+        from efemb.kernels.windows import BIAS_SQUARES, SQUARES
+
+        for name, table in (("target", self.target), ("bag", self.bag)):
+            table[:, self.width + SQUARES] = state.arrays[name]
+        self.target[:, self.width + BIAS_SQUARES] = state.arrays["bias"]
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def one_pass(self, rng: np.random.Generator, watch: Callable[[float], bool]) -> float:
+        """Step on every token until `watch(part done)` is true; returns the estimate of L."""
+        chunks = self.streams.chunks.drawn(rng, self.slots.n)
+        n_tokens = sum(chunk.n_tokens for chunk in chunks)
+        value = seen = 0.0
+        for found, chunk in zip(self._run(chunks, n_tokens), chunks, strict=False):
+            value += found
+            seen += chunk.n_tokens
+            if not np.isfinite(found):
+                raise DivergenceError(
+                    f"the objective became {found} in pass {self.done + 1}; lower the optimizer's "
+                    "step (for example optimizer=Adagrad(step=0.1, epsilon=1e-4))"
+                )
+            if watch(seen / n_tokens):
+                self.stopped = True
+                break
+        self.done += 1
+        self._read()
+        return value * n_tokens / max(seen, 1.0) + self.space.log_prior(self.parameters)
+
+    stopped = False
+
+    def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
+        """Values of the chunks; threads share the tables, or one steps and the others draw."""
+        before = np.cumsum([0, *(chunk.n_tokens for chunk in chunks)])
+        steps = [self._step_size(part / n_tokens) for part in before[:-1]]
+        jobs = list(zip(chunks, steps, strict=True))
+        pool, draw, step = self.solver.pool, self.streams.draw, self._step
+        if self.deterministic:
+            drawn = pool.ahead(lambda job: (draw(job[0]), job[1]), jobs)
+            return (step(*one) for one in drawn)
+        return pool.ahead(lambda job: 0.0 if self.stopped else step(draw(job[0]), job[1]), jobs)
+
+    def _step_size(self, part: float) -> float:
+        if isinstance(self.optimizer, SGD) and self.optimizer.decay == "linear":
+            left = 1.0 - (self.done + part) / self.n_passes
+            return self.optimizer.step * max(left, 1e-4)
+        return float(self.optimizer.step)
+
+    def _step(self, drawn: Any, step: float) -> float:
+        """Steps on a chunk; of several threads each has copies of the busiest rows meanwhile."""
+        from efemb.kernels.hot_rows import rename
+
+        tokens, _, _, rows, _ = drawn  # drawn for this step alone: renamed in place
+        if len(tokens) == 0:
+            return 0.0
+        if len(self.hot[0].hot) == 0:
+            return self._steps(drawn, step)
+        slot = self.slots.free.get()
+        places = [rows_of.borrow(slot) for rows_of in self.hot]
+        rename(tokens, places[-1])
+        rename(rows, places[0])
+        try:
+            return self._steps(drawn, step)
+        finally:
+            with self.slots.lock:
+                for rows_of in self.hot:
+                    rows_of.give_back(slot)
+            self.slots.free.put(slot)
+
+    def _steps(self, drawn: Any, step: float) -> float:
+        from efemb.kernels.windows import cbow, skipgram
+
+        tokens, starts, *outputs = drawn
+        spec, real = self.solver.spec, self.target.dtype.type
+        gain = real(1.0 if isinstance(self.optimizer, Adagrad) else 0.0)
+        bias = real(step if spec.intercept else 0.0)
+        size = self.solver.bound.reach
+        data: tuple[Any, ...] = (
+            tokens,
+            starts,
+            *outputs,
+            self.all_target,
+            self.all_bag,
+            self.width,
+            size,
+        )
+        rates = (real(1.0 / self.k), real(step), gain, bias)
+        if spec.combine.reverse:
+            return float(skipgram(*(data + rates)))
+        mean = (self.solver.bound.scale != "none",)
+        return float(cbow(*(data + mean + rates + (isinstance(spec.zeros, SampledSoftmax),))))
+
+
+def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:
+    """Zeros whose rows start at cache lines: no vector instruction reaches across two."""
+    spare = np.zeros(n_rows * width + LINE, dtype)
+    first = -(spare.ctypes.data // spare.itemsize) % LINE
+    return spare[first : first + n_rows * width].reshape(n_rows, width)

@@ -1,0 +1,83 @@
+"""The `windows` solver: text against noise or down a tree, one stochastic step a token."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from efemb.contexts.base import BoundContext
+from efemb.contexts.window import WindowBags
+from efemb.engine.rows import RowsSolver
+from efemb.engine.solver import Solver
+from efemb.errors import ParameterError
+from efemb.families import Bernoulli, Categorical
+from efemb.priors import Normal
+from efemb.spec import Spec
+from efemb.types import Ints
+from efemb.vectors import Vectors
+from efemb.zeros import Hierarchical, NegativeSampling, SampledSoftmax
+
+ONLY = ("noise-contrastive", "sampled-softmax", "hierarchical")  # nothing else runs these
+
+
+def applies(bound: BoundContext, spec: Spec) -> bool:
+    """Whether the kernels know this model."""
+    noisy = isinstance(spec.zeros, (NegativeSampling, Hierarchical))
+    # A subclass has mathematics of its own.
+    known = type(spec.family) in (Bernoulli, Categorical) and spec.link.name() == "identity"
+    if not (isinstance(bound, WindowBags) and noisy and known):
+        return False
+    maps = spec.structure.maps(bound.n_entities)
+    plain = all(index is None for index in maps) and bound.n_slots == 1
+    signed = all(
+        type(prior) in (Normal, type(None)) for prior in (spec.prior_rho, spec.prior_alpha)
+    )
+    return plain and signed and spec.intercept_prior is None
+
+
+def explain(spec: Spec) -> str:
+    """Why `applies` is false, in words."""
+    if not isinstance(spec.zeros, (NegativeSampling, Hierarchical)):
+        return "it is for zeros that are sampled for each word, such as NegativeSampling()"
+    return (
+        f"zeros={spec.zeros.name()!r} needs the Bernoulli or Categorical family, a Window without "
+        "`positional`, Normal priors or none on the vectors, no prior on the intercept, and "
+        "vectors that are per entity or tied; "
+        "zeros='all' takes any of them"
+    )
+
+
+class WindowsSolver(Solver[WindowBags]):
+    """Steps happen inside a kernel (`WindowPasses`); value and gradient are those of `rows`."""
+
+    name = "windows"
+    weighs = False
+
+    def prepare(self) -> None:
+        """Check what the kernels cannot do."""
+        if not applies(self.bound, self.spec):
+            raise ParameterError(explain(self.spec))
+        if self.spec.combine.reverse and isinstance(self.spec.zeros, SampledSoftmax):
+            raise ParameterError(
+                "the reverse conditional takes zeros='negative-sampling', 'noise-contrastive' or "
+                "'hierarchical', not 'sampled-softmax'"
+            )
+        self.n_observed = self.total_weight = float(self.bound.n_rows)
+
+    def value_and_gradient(
+        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Vectors]:
+        """By `rows`: negative sampling's expectation over the noise, else the exact softmax."""
+        if isinstance(self.spec.zeros, Hierarchical):
+            raise ParameterError("a hierarchical softmax has steps only: there is no full gradient")
+        return self._rows.value_and_gradient(vectors, rows, exact=True)
+
+    @cached_property
+    def _rows(self) -> RowsSolver:
+        return RowsSolver(self.bound, self.spec, self.pool, dtype=self.dtype, seed=self.seed)
+
+    def passes(self, *args: Any, **options: Any) -> Any:
+        """Passes of the kernel."""
+        from efemb.engine.window_passes import WindowPasses
+
+        return WindowPasses(self, *args, **options)

@@ -1,0 +1,283 @@
+"""Zero stages: the terms of some rows where not every cell is visited.
+
+All cells are treated as zeros, stored entries then put right. Besides the gradient of the bags each
+stage returns a few sums over the rows, from which the gradient of the target vectors and intercepts
+is made once a step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.engine.blocks import Workers
+from efemb.engine.cells import RowVectors
+from efemb.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
+from efemb.links import FLOOR, Identity, Link, Log
+from efemb.objective import log_density, residual, value_and_slope
+from efemb.types import Floats, Ints
+from efemb.vectors import Vectors
+
+if TYPE_CHECKING:
+    from efemb.engine.entry_terms import Entries
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Entities whose zeros are visited: all of them, or a weighted draw."""
+
+    index: Ints | None
+    weight: Floats
+
+    def full_weight(self, n_entities: int) -> Floats:
+        """Weight of every entity, 0 where it was not drawn."""
+        if self.index is None:
+            return self.weight
+        full = np.zeros(n_entities, dtype=self.weight.dtype)
+        full[self.index] = self.weight
+        return full
+
+
+class ZeroStage(ABC):
+    """A way to add up the terms of some rows, for the vectors of one step."""
+
+    @abstractmethod
+    def nothing(self) -> tuple[Floats, ...]:
+        """Zero arrays of the shapes of what `rows` returns."""
+
+    @abstractmethod
+    def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """Fill the arrays of these rows; returns the value, and arrays that are summed over all."""
+
+    def shift(self, total: tuple[Floats, ...]) -> Floats | None:
+        """What the sums of those arrays add to every target vector alike."""
+        return None
+
+    @abstractmethod
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """Add the rest of what they say to the gradient."""
+
+
+@dataclass(frozen=True)
+class RowWork:
+    """What a stage fills: beside the sums of `entries`, for each stored entry
+
+    factor, own, net : the slope times the bag's sums, its own vectors, and 1
+    zero_weight, back_weight : weight of the zeros of each row, and of each entry as a zero
+    """
+
+    entries: Entries
+    zero_weight: Floats
+    back_weight: Floats
+    factor: Floats
+    own: Floats
+    net: Floats
+
+
+class SteppedStage(ZeroStage):
+    """Any family: the zeros of whole rows, then what entries add and take back as zeros."""
+
+    @abstractmethod
+    def zeros(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """Log-density of all cells as zeros; fills the gradient of the scaled bag sums Z."""
+
+    def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """Step by step, in NumPy."""
+        from efemb.kernels.sparse import add_bags
+
+        entries, block, solver = work.entries, work.entries.block, work.entries.solver
+        entries.sum_bags_of(rows)
+        value = entries.products_and_slopes(rows)
+        total, g_sums = block.total[rows, None], entries.g_sums[rows]
+        more, part = self.zeros(entries.sums[rows] / total, work.zero_weight[rows], g_sums)
+        g_sums /= total
+        here = entries.of_rows(rows)
+        as_zero, back_weight = entries.as_zero[here], work.back_weight[here]
+        link, zero = solver.spec.link, np.zeros_like(as_zero)
+        loss, zero_slope = value_and_slope(solver.family, link, zero, as_zero)
+        value += more - float(back_weight @ (loss + solver.base_of_zero))
+        zero_slope *= back_weight
+        gain = entries.slope[here] / block.rest[here]
+        work.own[here] = gain * block.own[here]
+        work.net[here] = entries.slope[here] - zero_slope
+        work.factor[here] = gain - zero_slope / block.total[block.row_of_entry[here]]
+        ptr = block.ptr[rows.start : rows.stop + 1]
+        add_bags(ptr, block.ids, work.factor, entries.vectors.target, g_sums)
+        return value, part
+
+
+# Finite, since the kernels are compiled for finite numbers; they take exp(-80) for its exponential.
+HIDDEN = np.float32(-1e30)
+
+
+class ZeroSlopes:
+    """Turns a block of inner products into slopes of zero observations, in place.
+
+    size : of the negative binomial that the family is, None where there is no kernel for it
+    """
+
+    def __init__(self, family: Family, link: Link, dtype: Any) -> None:
+        self.family, self.link = family, link
+        fused = dtype == np.float32 and type(link) is Identity
+        self.size = _size_of(family) if fused else None
+
+    def __call__(
+        self, E: Floats, intercept: Floats, weight: Floats, row_weight: Floats, column: Floats
+    ) -> float:
+        """Fill E[n, t] with slopes and add their sums to `column`; returns the log-density.
+
+        Cells that hold HIDDEN are no observations: their slope and log-density are 0. What lies
+        beyond the intercepts and weights of rows is left alone.
+        """
+        if self.size is not None:
+            from efemb.kernels.zero_terms import zero_slopes
+
+            return zero_slopes(E, intercept, weight, row_weight, self.size, column)
+        cells = E[: len(intercept), : len(row_weight)]
+        hidden = cells == HIDDEN
+        u = np.where(hidden, 0.0, cells) + intercept[:, None]
+        zero = np.zeros_like(u)
+        both = np.where(hidden, 0.0, weight[:, None] * row_weight)
+        value = float((both * log_density(self.family, self.link, zero, u)).sum())
+        cells[:] = both * residual(self.family, self.link, zero, u)
+        column += cells.sum(axis=1)
+        return value
+
+
+class SampledStage(SteppedStage):
+    """Any family on drawn columns: three matrix products of rows x drawn x K."""
+
+    def __init__(
+        self, slopes: ZeroSlopes, vectors: Vectors, columns: Columns, pool: Workers
+    ) -> None:
+        assert columns.index is not None
+        self.slopes, self.pool = slopes, pool
+        self.drawn, self.weight = columns.index, columns.weight
+        self.target, self.intercept = vectors.target[self.drawn], vectors.intercept[self.drawn]
+
+    def nothing(self) -> tuple[Floats, ...]:
+        """Gradient of the drawn vectors and intercepts."""
+        return np.zeros_like(self.target), np.zeros_like(self.intercept)
+
+    def zeros(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """Inner products, slopes, and what they are to rows and to entities."""
+        from efemb.kernels.cells import transpose
+
+        column = np.zeros_like(self.intercept)
+        rows = RowVectors(Z, self.pool)
+        E = rows.inner_products(self.target)
+        value = self.slopes(E, self.intercept, self.weight, row_weight, column)
+        (g_rows,) = rows.unset()
+        rows.slopes_to_rows(E, self.target, g_rows)
+        transpose(g_rows[:, : len(Z)], g_context)
+        found = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
+        return value, (found.copy(), column)
+
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """To the drawn rows."""
+        gradient.target[self.drawn] += total[0]
+        gradient.intercept[self.drawn] += total[1]
+
+
+class AdditiveStage(ZeroStage):
+    """Poisson with the log link: the means add up, so their sum over entities is closed.
+
+    Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts). Only an empty bag without
+    an intercept lies below the floor of the link.
+    """
+
+    def __init__(self, vectors: Vectors) -> None:
+        self.every = np.ones_like(vectors.intercept) @ vectors.target  # quicker than a sum
+        self.above = vectors.intercept > FLOOR
+        self.plain = float(vectors.intercept.sum(dtype=np.float64))
+        self.floored = float(np.maximum(vectors.intercept, FLOOR).sum(dtype=np.float64))
+
+    def nothing(self) -> tuple[Floats, ...]:
+        """Weighted sum of Z; weights of rows with and without a bag."""
+        return np.zeros_like(self.every), np.zeros(2)
+
+    def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """In one kernel: steps are so short that threads would wait for each other in Python."""
+        from efemb.kernels.additive import additive_rows
+
+        entries, block = work.entries, work.entries.block
+        vectors, weighted = entries.vectors, np.zeros_like(self.every)
+        value, filled, empty = additive_rows(
+            rows.start, rows.stop,
+            (block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag),
+            (block.ptr, block.ids, block.own, block.rest), block.filled, block.total,
+            (vectors.target, entries.itself, vectors.intercept), self.every,
+            entries.weight, work.zero_weight, work.back_weight, entries.sums.dtype.type(FLOOR),
+            entries.sums, entries.g_sums, entries.as_zero, entries.u,
+            work.factor, work.own, work.net, weighted,
+        )  # fmt: skip
+        value -= float(weighted @ self.every) + filled * self.plain + empty * self.floored
+        return value, (weighted, np.array([filled, empty]))
+
+    def shift(self, total: tuple[Floats, ...]) -> Floats:
+        """Zeros pull every vector down alike."""
+        return -total[0]
+
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """The same to every entity."""
+        filled, empty = total[1]
+        gradient.intercept -= (filled + empty * self.above).astype(gradient.intercept.dtype)
+
+
+class QuadraticStage(SteppedStage):
+    """Gaussian with the identity link: squares add up to a K x K form, M = sum of rho rho'."""
+
+    def __init__(self, family: Gaussian, vectors: Vectors) -> None:
+        self.inverse = 1.0 / family.variance
+        self.constant = float(family.log_base_measure(np.zeros(1))[0]) * len(vectors.target)
+        self.rho, self.b = rho, b = vectors.target, vectors.intercept
+        self.moment, self.cross, self.squares = rho.T @ rho, b @ rho, float(b @ b)
+
+    def nothing(self) -> tuple[Floats, ...]:
+        """Weighted moments of Z: second, first and zeroth."""
+        return np.zeros_like(self.moment), np.zeros_like(self.cross), np.zeros(1)
+
+    def zeros(
+        self, Z: Floats, row_weight: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """Sum of u^2 over all cells, with the cross terms."""
+        weighted = row_weight[:, None] * Z
+        outer, first, weight = weighted.T @ Z, weighted.sum(axis=0), float(row_weight.sum())
+        g_context[:] = -self.inverse * (weighted @ self.moment + row_weight[:, None] * self.cross)
+        total = float((self.moment * outer).sum()) + 2.0 * float(self.cross @ first)
+        total += self.squares * weight
+        return -0.5 * self.inverse * total + self.constant * weight, (
+            outer,
+            first,
+            np.array([weight]),
+        )
+
+    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+        """Slopes of the squares."""
+        outer, first, (weight,) = total
+        gradient.target -= self.inverse * (self.rho @ outer + self.b[:, None] * first)
+        gradient.intercept -= self.inverse * (self.rho @ first + self.b * first.dtype.type(weight))
+
+
+def closed_form(family: Family, link: Link) -> Callable[[Vectors], ZeroStage] | None:
+    """The stage that needs no pass over the cells, where there is one."""
+    if type(family) is Poisson and type(link) is Log:
+        return AdditiveStage
+    if type(family) is Gaussian and type(link) is Identity:
+        return partial(QuadraticStage, family)
+    return None
+
+
+def _size_of(family: Family) -> float | None:
+    if type(family) is NegativeBinomial:
+        return float(family.r)
+    return {Bernoulli: 1.0, Poisson: np.inf}.get(type(family))

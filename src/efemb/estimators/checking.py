@@ -1,0 +1,183 @@
+"""Checks of data against a model, before any work is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.parameters import Parameters
+from efemb.spec import Spec
+from efemb.types import Bools, Floats
+
+MOST_COMPONENTS = 65_536
+ROUNDING = 1e-5  # of the longest vector: what a solver leaves that stops before 0
+
+
+def check_components(n_components: Any) -> int:
+    """K as an integer between 1 and the limit."""
+    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
+        raise InputTypeError(f"n_components must be an integer, got {n_components!r}")
+    if not 1 <= n_components <= MOST_COMPONENTS:
+        raise ParameterError(
+            f"n_components must lie between 1 and {MOST_COMPONENTS:,}, got {n_components}"
+        )
+    return int(n_components)
+
+
+def check_same_entities(labels: Vocabulary | None, known: Vocabulary | None) -> None:
+    """A fit that goes on from vectors needs the entities they belong to, in the same order."""
+    if labels is None or known is None or labels == known:
+        return
+    codes = [known.index_of(label) if label in known else -1 for label in labels]
+    if codes != list(range(len(known))):  # a number and its text are one label
+        raise DataError(
+            "warm_start goes on from the vectors of the last fit, but the data have other "
+            "entities, or in another order: efemb.aligned(Dataset(X), model.vocabulary_) "
+            "sorts them, partial_fit takes new ones, and warm_start=False begins anew"
+        )
+
+
+def check_shape(data: Dataset) -> None:
+    """At least two rows and two entities."""
+    if data.n_rows < 2:
+        raise DataError(f"a model needs at least 2 rows, got n_samples={data.n_rows}")
+    if data.n_entities < 2:
+        raise DataError(
+            f"a context needs at least 2 entities, got n_features={data.n_entities} (1 feature(s))"
+        )
+
+
+def never_observed(data: Dataset) -> Bools:
+    """Entities of which no value is observed."""
+    if data.is_sparse:
+        return np.zeros(data.n_entities, dtype=bool)
+    flat = data.values.reshape(data.n_rows, data.n_entities, -1)
+    return np.asarray(np.isnan(np.fmax.reduce(flat, axis=0)).any(axis=1))
+
+
+def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = True) -> None:
+    """Entities that never vary are kept, at their mean, and reported; all of them is an error.
+
+    Unless the data must be `complete`, some entities may be absent.
+    """
+    if data.is_sparse:
+        return
+    flat = data.values.reshape(data.n_rows, data.n_entities, -1)
+    low, high = _extremes(flat)
+    constant = np.flatnonzero((low == high).all(axis=1))
+    if len(constant) == data.n_entities:
+        raise DataError("every entity is constant over the rows: there is nothing to predict")
+    report["constant_entities"] = constant.tolist()
+    never = np.flatnonzero(np.isnan(low).any(axis=1))
+    if len(never) and complete:
+        first = never[0] if data.entities is None else shorten(data.entities[never[0]])
+        raise DataError(
+            f"{len(never):,} entities have no observed value (first: {first}); leave out such "
+            "columns, for instance with data.take_entities(...) of a Dataset"
+        )
+
+
+def still(parameters: Parameters, spec: Spec, n_entities: int, report: dict[str, Any]) -> None:
+    """Make vectors of what never varies exactly zero: rounding errors, too, have a direction.
+
+    Positive vectors are never 0, and shared ones are not those of one entity: both stay.
+    """
+    constant = np.array(report.get("constant_entities", ()), dtype=np.int64)
+    if not len(constant) or spec.positive_rho or spec.structure.maps(n_entities)[0] is not None:
+        return
+    rho = parameters.rho
+    sizes = np.abs(rho).reshape(len(rho), -1).max(axis=1)
+    gone = constant[sizes[constant] < ROUNDING * sizes.max()]
+    rho[gone] = 0.0
+    if spec.structure.tied:
+        parameters.alpha[gone] = 0.0  # equal to rho, but perhaps a copy
+
+
+def _extremes(flat: Floats) -> tuple[Floats, Floats]:
+    """Least and greatest value of each number, NaN where none is observed."""
+    return np.fmin.reduce(flat, axis=0), np.fmax.reduce(flat, axis=0)
+
+
+def drop_empty_rows(
+    data: Dataset, weight: Floats | None, held: Dataset | None, report: dict[str, Any]
+) -> tuple[Dataset, Floats | None, Dataset | None]:
+    """Rows without any non-zero entity teach nothing about contexts: dropped and counted.
+
+    Validation entries of the same rows are dropped with them: they have no context.
+    """
+    filled = data.filled_rows()
+    report["empty_rows_dropped"] = int((~filled).sum())
+    if filled.all():
+        return data, weight, held
+    if not filled.any():
+        raise DataError("every row is empty: there is nothing to learn from")
+    if held is not None and held.shape == data.shape and not _share_entries(data, held):
+        held = held.take_rows(filled)
+    kept = data.take_rows(filled)
+    # Empty rows hold no entity: what is known of the counts stays true.
+    kept = kept._replace(kept.values, entities=data.entities)
+    return kept, None if weight is None else weight[filled], held
+
+
+def _share_entries(data: Dataset, held: Dataset) -> bool:
+    """Whether both have a value in the same cell: then they are about different rows."""
+    from scipy.sparse import csr_array
+
+    one, two = (
+        csr_array(part.values if part.is_sparse else _flat(part)).astype(bool)
+        for part in (data, held)
+    )
+    return bool(one.multiply(two).nnz)
+
+
+def _flat(data: Dataset) -> Floats:
+    """Values as a matrix, 0 where missing."""
+    return np.asarray(np.nan_to_num(data.values.reshape(data.n_rows, -1)))
+
+
+def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
+    """At least one row must have two entities; entities that never occur are reported."""
+    if data.is_sparse:
+        sizes = np.diff(data.values.indptr)
+        seen = np.bincount(data.values.indices, minlength=data.n_entities) > 0
+    else:
+        present = (np.nan_to_num(data.values).reshape(data.n_rows, data.n_entities, -1) != 0).any(2)
+        sizes, seen = present.sum(axis=1), present.any(axis=0)
+    if sizes.max() < 2:
+        raise DataError(
+            "every row holds one entity only, so no observation has a context; "
+            "group the data into larger rows (trips, users, sessions)"
+        )
+    report["unused_entities"] = np.flatnonzero(~seen).tolist()
+
+
+def no_weights(weight: Any, positions: Any) -> None:
+    """Text has no rows to weigh, and its words have no place."""
+    if positions is not None:
+        raise ParameterError("text models take no positions: words have none")
+    if weight is not None:
+        raise ParameterError("text models take no sample_weight: repeat documents instead")
+
+
+def generator(random_state: Any, passes: int = 0) -> np.random.Generator:
+    """A Generator from None, an int, a RandomState or a Generator.
+
+    From an int, another one after some `passes`: else each would draw the same zeros and order.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ParameterError(f"random_state must be >= 0, got {random_state}")
+        return np.random.default_rng([int(random_state), passes] if passes else int(random_state))
+    raise InputTypeError(
+        f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
+    )

@@ -1,0 +1,91 @@
+"""Growing: new labelled entities get vectors of their own in `partial_fit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.data.aligning import positions_with_new, with_new
+from efemb.data.dataset import Dataset
+from efemb.engine.fit import Fit
+from efemb.engine.optimizers import OptimizerState
+from efemb.errors import DataError
+from efemb.estimators.checking import never_observed
+from efemb.parameters import Parameters
+from efemb.structures import Structure
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from efemb.estimators.base import BaseEmbedding
+
+State = OptimizerState | None
+
+
+def grown(
+    estimator: BaseEmbedding, X: Any, rng: np.random.Generator
+) -> tuple[Any, Parameters, State]:
+    """X with its entities in the estimator's order, and parameters with a row for new ones."""
+    parameters, state = estimator.parameters_.copy(), estimator._optimizer_state
+    known = estimator.vocabulary_
+    if not isinstance(X, Dataset) or X.entities is None or known is None:
+        return X, parameters, state
+    if list(X.entities.labels) == list(known.labels):
+        return X, parameters, state
+    if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):
+        raise DataError("only models with one vector pair an entity can grow their vocabulary")
+    absent = np.nan if estimator._spec().family.missing else 0.0
+    data = with_new(X, known, len(known), absent=absent)
+    n_new = data.n_entities - len(known)
+    if n_new and (estimator._lists is not None or estimator._kept_context is not None):
+        raise DataError(
+            f"the data have {n_new:,} new entities, which are in no list of neighbours of this "
+            "model: use efemb.inference.fold_in, or fit again"
+        )
+    if estimator.positions_ is not None:
+        places = positions_with_new(X, data, known, estimator.positions_)
+        data = data._replace(data.values, positions=places)
+    assert data.entities is not None
+    estimator.vocabulary_ = data.entities
+    estimator.n_features_in_ = data.n_entities
+    return data, _more_rows(parameters, n_new, rng), _more(state, n_new)
+
+
+def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structure) -> list[int]:
+    """Entities that the data say nothing about stay as they were: a prior alone is no news."""
+    after, n_entities = fit.result.parameters, data.n_entities
+    absent = np.flatnonzero(never_observed(data))
+    maps = (*structure.maps(n_entities), None)
+    for new, old, shared in zip(after.arrays(), before.arrays(), maps, strict=False):
+        if shared is None:
+            shape = (-1, n_entities, *new.shape[1:])  # an entity may have several slots
+            new.reshape(shape)[:, absent] = old.reshape(shape)[:, absent]
+    return absent.tolist()
+
+
+def _more_rows(parameters: Parameters, n: int, rng: np.random.Generator) -> Parameters:
+    """New rows look like the old ones: a typical size, and the lowest intercept."""
+
+    def extended(table: Floats) -> Floats:
+        if (table > 0).all():
+            rows = np.exp(rng.normal(np.log(table).mean(), 0.1, (n, table.shape[1])))
+        else:
+            rows = rng.normal(0.0, 0.1 / np.sqrt(table.shape[1]), (n, table.shape[1]))
+        return np.concatenate([table, rows.astype(table.dtype)])
+
+    intercept = parameters.intercept
+    if intercept is not None:
+        intercept = np.concatenate([intercept, np.full(n, intercept.min(), intercept.dtype)])
+    tied = np.array_equal(parameters.rho, parameters.alpha)
+    rho = extended(parameters.rho)
+    return Parameters(rho, rho if tied else extended(parameters.alpha), intercept)
+
+
+def _more(state: State, n: int) -> State:
+    if state is None:
+        return None
+    found: dict[str, Floats] = {}
+    for name, array in state.arrays.items():
+        rows = np.zeros((n, *array.shape[1:]), dtype=array.dtype)
+        found[name] = array if name == "count" else np.concatenate([array, rows])
+    return OptimizerState(state.optimizer, found)

@@ -1,0 +1,143 @@
+"""Reading X: any array, sparse matrix, frame or Dataset becomes a Dataset."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, validate_data
+
+from efemb.data.aligning import check_entities
+from efemb.data.corpus import Corpus
+from efemb.data.dataset import Dataset
+from efemb.data.labels import column_labels
+from efemb.data.validation import check_indices, is_masked, is_sparse, unmasked
+from efemb.errors import DataError, InputTypeError
+
+_LONGEST = 500  # characters of a message
+
+
+def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
+    """Return X as a Dataset; with `reset`, remember its number of features and their names."""
+    if not reset:
+        X = _by_labels(estimator, X)
+    if isinstance(X, Dataset):
+        data = _remember(estimator, X, reset)
+    else:
+        _refuse_text(estimator, X)
+        _refuse_tables_without_data(X)
+        values = _as_array(estimator, X, reset)
+        labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
+        if labels is None:  # numbers, which scikit-learn takes no notice of
+            labels = column_labels(X)
+        data = Dataset(values, entities=labels, positions=positions)
+    if reset:
+        estimator.vocabulary_ = data.entities
+    return data if positions is None else _changed(data, data.values, positions)
+
+
+def _by_labels(estimator: Any, X: Any) -> Any:
+    """X, as a Dataset where it has labels to compare that scikit-learn knows nothing of.
+
+    scikit-learn only compares text with the names of a frame that it was fitted to.
+    """
+    known = getattr(estimator, "vocabulary_", None)
+    labels = None if known is None else column_labels(X, known)
+    if labels is None:
+        return X
+    text = all(isinstance(label, str) for label in labels)
+    return X if text and hasattr(estimator, "feature_names_in_") else Dataset(X, entities=labels)
+
+
+def _refuse_text(estimator: Any, X: Any) -> None:
+    """Text is for models with a Window context: say so."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    words = isinstance(first, (list, tuple)) and first and isinstance(first[0], str)
+    if words or isinstance(X, (str, os.PathLike, Corpus)) or isinstance(first, str):
+        raise InputTypeError(
+            f"{type(estimator).__name__} needs rows x entities of numbers, got text; text models "
+            "are BernoulliTextEmbedding, CBOW, SkipGram, PoissonTextEmbedding, or any with "
+            "context=Window(5); files of baskets are read by efemb.read_baskets"
+        )
+
+
+def _refuse_tables_without_data(X: Any) -> None:
+    if type(X).__name__ == "LazyFrame":
+        raise InputTypeError("the table is lazy; call .collect() first")
+    if hasattr(X, "columns") and not len(X.columns):
+        raise DataError("the table has no columns, so there are no entities (0 feature(s))")
+
+
+def _changed(data: Dataset, values: Any, positions: Any) -> Dataset:
+    return Dataset(
+        values,
+        entities=data.entities,
+        positions=positions,
+        row_labels=data.row_labels,
+        users=data.users,
+        recordings=data.recordings,
+        report=data.report,
+    )
+
+
+def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
+    known = hasattr(estimator, "n_features_in_")
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": False,
+        "allow_nd": getattr(X, "ndim", 2) == 3,
+    }
+    X = unmasked(X) if is_masked(X) else X
+    if is_sparse(X):
+        check_indices(X)  # before they are turned into rows
+    _refuse_dates(X)
+    try:
+        if not reset and not known:  # objective() of an unfitted estimator
+            return check_array(X, **options)
+        return validate_data(estimator, X, reset=reset, **options)
+    except ValueError as error:
+        _explain_text(X, error)
+        raise DataError(_short(error)) from error
+    except TypeError as error:
+        raise InputTypeError(_short(error)) from error
+
+
+def _refuse_dates(X: Any) -> None:
+    """NumPy makes numbers of dates and durations: nanoseconds, days, whatever their unit is."""
+    kinds = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
+    for kind in kinds:
+        temporal = getattr(kind, "is_temporal", lambda: False)()
+        if temporal or getattr(kind, "kind", "") in ("m", "M"):
+            raise InputTypeError(f"X must be numbers, not {kind}")
+
+
+def _short(error: Exception) -> str:
+    """The message of scikit-learn or NumPy without the whole array, which some of them print."""
+    text = str(error)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _explain_text(X: Any, error: ValueError) -> None:
+    """A frame with text is most likely a table of transactions: say how to read it."""
+    for name in getattr(X, "columns", ()):
+        if np.asarray(X[name]).dtype.kind in "OSU":
+            raise DataError(
+                f"column {name!r} holds text, not numbers; X must be rows x entities. A table with "
+                "one line for each item of a basket is read by efemb.read_baskets(table, basket=, "
+                "item=, count=)"
+            ) from error
+
+
+def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
+    known = getattr(estimator, "n_features_in_", None)
+    if reset:
+        estimator.n_features_in_ = data.n_entities
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    else:
+        vocabulary = getattr(estimator, "vocabulary_", None)
+        size = data.n_entities if known is None else known
+        check_entities(data, vocabulary, size)
+    return data

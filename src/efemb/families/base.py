@@ -1,0 +1,118 @@
+"""Family: an exponential family as its mathematics, in NumPy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from efemb.errors import ParameterError
+from efemb.ingredient import Ingredient
+from efemb.types import Bools, Floats
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Valid values of an observation."""
+
+    low: float = -np.inf
+    high: float = np.inf
+    integer: bool = False
+
+    def broken_by(self, x: Floats) -> Bools:
+        """Mask of the values outside the interval (NaN is missing, not outside)."""
+        with np.errstate(invalid="ignore"):
+            bad = (x < self.low) | (x > self.high) | np.isinf(x)
+            if self.integer:
+                bad |= (x != np.floor(x)) & ~np.isnan(x)
+        return np.asarray(bad)
+
+    def __str__(self) -> str:
+        """Words for error messages."""
+        if self.integer and (self.low, self.high) == (0, 1):
+            return "0 or 1"
+        kind = "whole numbers" if self.integer else "numbers"
+        low = "" if self.low == -np.inf else f" >= {self.low:g}"
+        high = "" if self.high == np.inf else f"{' and' if low else ''} <= {self.high:g}"
+        return f"{kind}{low}{high}"
+
+
+class Family(Ingredient, ABC):
+    """p(x | eta) = h(x) exp(eta t(x) - a(eta)), elementwise on arrays.
+
+    Three methods make a family: `statistic`, `log_normalizer` and `mean`. The others have
+    defaults that suit a family with t(x) = x and h = 1.
+    """
+
+    support: ClassVar[Interval] = Interval()
+    links: ClassVar[tuple[str, ...] | None] = None  # None: any link
+    normalized_score: ClassVar[bool] = False  # score by m_n / sum of m_j (counts, binary)
+    exponential_mean: ClassVar[bool] = False  # E[x] = exp(f(u))
+    missing: ClassVar[bool] = False  # NaN means "not observed"
+    scale: float = 1.0  # variance of the data, where a dispersion is to be learned
+
+    @abstractmethod
+    def statistic(self, x: Floats) -> Floats:
+        """Return the sufficient statistic t(x)."""
+
+    @abstractmethod
+    def log_normalizer(self, eta: Floats) -> Floats:
+        """Return a(eta)."""
+
+    @abstractmethod
+    def mean(self, eta: Floats) -> Floats:
+        """Return E[t(x)] = a'(eta)."""
+
+    def log_normalizer_and_mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Both at once, for families whose formulas share work."""
+        return self.log_normalizer(eta), self.mean(eta)
+
+    def log_base_measure(self, x: Floats) -> Floats:
+        """Return log h(x)."""
+        return np.zeros_like(x)
+
+    def expected_value(self, eta: Floats) -> Floats:
+        """Return E[x]; the same as `mean` where t(x) = x."""
+        return self.mean(eta)
+
+    def natural(self, v: Floats) -> Floats:
+        """Return eta from the linked inner product v = f(u); v itself unless a family says else."""
+        return v
+
+    def natural_derivative(self, v: Floats) -> Floats | float:
+        """Return d eta / d v."""
+        return 1.0
+
+    def predictor(self, mean: Floats) -> Floats:
+        """Return the v whose expected value is `mean`: where an intercept starts."""
+        return mean
+
+    def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
+        """Draw observations."""
+        raise ParameterError(f"{type(self).__name__} has no `sample`: define it to simulate data")
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+
+    def adapt(self, value: float, weight: float) -> Family:
+        """Return the family with its dispersion refitted, given the log-likelihood it reached.
+
+        Only families with a dispersion to learn override this.
+        """
+        return self
+
+    def scaled_to(self, scale: float) -> Family:
+        """Return the family for data of this variance; only a family that learns needs it."""
+        return self
+
+    @property
+    def learns(self) -> bool:
+        """Whether `adapt` has anything to do."""
+        return False
+
+
+def safe_exp(v: Floats) -> Floats:
+    """exp(v) that stays finite: the exponent is capped well inside the range of the dtype."""
+    return np.exp(np.minimum(v, 30.0 if v.dtype == np.float32 else 300.0))

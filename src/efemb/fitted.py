@@ -1,0 +1,184 @@
+"""FittedEmbedding: the result of a fit, immutable and safe on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from efemb.parameters import Parameters
+from efemb.query import Queries
+from efemb.spec import Spec
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from efemb.contexts.base import BoundContext
+    from efemb.contexts.entity_lists import Lists
+    from efemb.data.dataset import Dataset
+    from efemb.data.vocabulary import Vocabulary
+    from efemb.labelled import LabelledVectors
+
+_READERS = {"efemb baseline": "efemb.baselines.contents", "efemb blend": "efemb.blend.folder"}
+
+
+@dataclass(frozen=True, repr=False)
+class FittedEmbedding(Queries):
+    """Vectors, labels and the ingredients that give them meaning.
+
+    Needs neither scikit-learn nor numba. `save` writes a folder, `efemb.load` reads it.
+    """
+
+    parameters: Parameters
+    spec: Spec
+    vocabulary: Vocabulary | None = None
+    positions: Floats | None = None
+    lists: tuple[Lists, ...] | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    model: str = "Embedding"
+    binarize: bool = False  # every non-zero value counts as 1
+
+    def __repr__(self) -> str:
+        """What it is, without its numbers."""
+        size = f"{self.n_entities:,} entities in {self.n_components} dimensions"
+        parts = (self.spec.context, self.spec.family, self.spec.link)
+        return f"<{self.model} of {size}: {', '.join(map(repr, parts))}>"
+
+    def fitted(self) -> FittedEmbedding:
+        """The object itself."""
+        return self
+
+    @property
+    def n_components(self) -> int:
+        """K."""
+        return int(self.parameters.rho.shape[1])
+
+    @property
+    def n_entities(self) -> int:
+        """N."""
+        if self.parameters.intercept is not None:
+            return len(self.parameters.intercept)
+        if self.vocabulary is not None:
+            return len(self.vocabulary)
+        maps = (getattr(self.spec.structure, side, None) for side in ("rho_of", "alpha_of"))
+        return max(
+            [len(index) for index in maps if index is not None] or [len(self.parameters.rho)]
+        )
+
+    @cached_property
+    def entities(self) -> Vocabulary:
+        """The labels; numbers from 0 where the data had none."""
+        from efemb.data.vocabulary import Vocabulary
+
+        return Vocabulary(range(self.n_entities)) if self.vocabulary is None else self.vocabulary
+
+    @cached_property
+    def _labelled(self) -> dict[str, LabelledVectors]:
+        """Vectors that were asked for, kept with their unit vectors."""
+        return {}
+
+    @property
+    def n_slots(self) -> int:
+        """Context vectors an entity: more than one for `Lagged` contexts."""
+        return 1 + max((int(part.slot.max(initial=0)) for part in self.lists or ()), default=0)
+
+    def _read(self, X: Any, as_context: bool = False) -> Any:
+        """X as the estimator read it: words, or numbers that the model can have produced."""
+        from efemb.contexts.window import Window
+        from efemb.data.readers.words import recoded
+        from efemb.domains import binarized, check_not_negative, check_support
+
+        if isinstance(self.spec.context, Window):
+            assert self.vocabulary is not None  # text always has its words
+            return recoded(X, self.vocabulary)
+        data = self._labelled_rows(X)
+        if self.binarize:
+            check_not_negative(data)
+            data = binarized(data)
+        # Whether fractions were welcome in the fit is not known here.
+        way_out = "correct such values, or pass 0 and 1 where only presence matters"
+        rules: dict[str, Any] = {"allow_real": True, "way_out": way_out}
+        check_support(data, self.spec.family, **rules, as_context=as_context)
+        return data
+
+    def _labelled_rows(self, X: Any) -> Dataset:
+        """Rows of numbers over the entities of the model, in its order."""
+        from efemb.data.aligning import check_entities
+        from efemb.data.dataset import Dataset
+        from efemb.data.labels import column_labels
+
+        known = self.vocabulary
+        data = X if isinstance(X, Dataset) else Dataset(X, entities=column_labels(X, known or ()))
+        check_entities(data, known, self.n_entities)
+        return data
+
+    def _bind(self, X: Any, as_context: bool = False) -> tuple[Spec, BoundContext, Any]:
+        from efemb.contexts.entity_lists import EntityLists
+        from efemb.engine.space import ParameterSpace
+
+        data = self._read(X, as_context)
+        bound: BoundContext = (
+            self.spec.context.bind(data) if self.lists is None else EntityLists(data, self.lists)
+        )
+        dims = (bound.n_entities, bound.n_slots, bound.n_dims, self.n_components)
+        return self.spec, bound, ParameterSpace(self.spec, *dims).vectors(self.parameters)
+
+    def _embedded(self, data: Any) -> Floats:
+        """Context sums of whole rows, or of documents."""
+        from efemb import prediction
+        from efemb.data.corpus import Corpus
+        from efemb.engine.space import ParameterSpace
+        from efemb.query.vectors import entity_vectors
+
+        spec, reverse = self.spec, self.spec.combine.reverse
+        if isinstance(data, Corpus):
+            alpha = entity_vectors(self, "rho" if reverse else "alpha")
+            return prediction.document_embedding(data, alpha, spec.context.scale)
+        dims = (data.n_entities, self.n_slots, data.n_dims, self.n_components)
+        vectors = ParameterSpace(spec, *dims).vectors(self.parameters)
+        alpha = vectors.target if reverse else vectors.bag
+        return prediction.row_embedding(spec, data, alpha.astype(data.values.dtype))
+
+    def transform(self, X: Any) -> Floats:
+        """Embed rows as the estimators do: each row's whole context sum X alpha / d, (rows, K)."""
+        return self._embedded(self._read(X, as_context=True))
+
+    def conditional(self, X: Any) -> Floats:
+        """Conditional mean of every entry given its context; see the estimators."""
+        from efemb import prediction
+
+        return prediction.conditional_means(*self._bind(X, as_context=True))
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """log E[x_j | row without the asked entity] of all entities j, block by block."""
+        from efemb import prediction
+
+        return prediction.log_mean_blocks(*self._bind(X, as_context=True), rows, entities)
+
+    def score(self, X: Any) -> float:
+        """Score of data as in the estimators."""
+        from efemb import prediction
+
+        return prediction.score(*self._bind(X))
+
+    def save(self, path: Any) -> None:
+        """Write the model to a folder, atomically, without pickle."""
+        from efemb.storage import save
+
+        save(self, path)
+
+
+def load(path: Any) -> Any:
+    """Read what `save` wrote.
+
+    Returns
+    -------
+    FittedEmbedding, baseline or Blend
+        What the folder says it holds. Anything that changed since it was written is an error.
+    """
+    from importlib import import_module
+
+    from efemb.sealed import format_of
+
+    # By name: these are layers above, which a model of vectors does without.
+    return import_module(_READERS.get(format_of(path) or "", "efemb.storage")).read(path)

@@ -1,0 +1,94 @@
+"""Every cell of some rows and entities: the inner loop of exact zeros."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from efemb.kernels.compiling import elementwise, kernel
+from efemb.kernels.products import BLOCK, inner_products, multiply
+from efemb.kernels.rows import add_without_own, hide_cells, write_cells
+from efemb.kernels.wide import use_wide_vectors
+from efemb.kernels.zero_terms import zero_slopes
+
+Array = Any
+NEAR = 64  # rows that stay in the nearest cache while they are transposed
+
+
+@kernel
+def _strip_of_cells(
+    edges: Array, g_rows: Array,
+    rho: Array, Z: Array, width: int, hidden: float, places: Any, shares: Any, slope: Array,
+    intercept: Array, weight: Array, row_weight: Array, size: float,
+    bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array, E: Array, part: Array,
+) -> float:  # fmt: skip
+    use_wide_vectors()
+    value = 0.0
+    for i in range(len(edges) - 1):
+        first, last = edges[i], edges[i + 1]
+        mine, cells = rho[first:last], E[: -(-(last - first) // BLOCK) * BLOCK]
+        multiply(mine, Z, cells, width, True)
+        hide_cells(cells, first, last, *places, hidden)
+        both = (weight[first:last], row_weight)
+        value += zero_slopes(cells, intercept[first:last], *both, size, column[first:last])
+        write_cells(cells, first, last, *places, *shares, slope, own_slope, column)
+        inner_products(cells, Z, part, width)
+        own = own_slope[first:last]
+        add_without_own(part, own, bag[first:last], fresh, g_rho[first:last])
+        multiply(mine.T, cells, g_rows, width, i == 0)
+    return value
+
+
+@elementwise
+def _add_up(whole: Array, part: Array) -> None:
+    for k in range(whole.shape[0]):
+        for t in range(whole.shape[1]):
+            whole[k, t] += part[k, t]
+
+
+@kernel
+def strips_of_cells(
+    first: int, last: int, edges: Array, bounds: Array, given: Any, room: Any, g_rows: Array,
+    alone: bool,
+) -> float:  # fmt: skip
+    """Value and gradient of strips first..last, as `engine.cell_terms` says it step by step.
+
+    The tiles of strip i have edges[bounds[i]], ..., edges[bounds[i + 1]]; g_rows[i] gets what it
+    adds to the gradient of the transposed vectors. A thread that works `alone` adds them up in
+    g_rows[0] as they come, while they are in the cache: in the order in which others do it later.
+    """
+    value = 0.0
+    for i in range(first, last):
+        mine = edges[bounds[i] : bounds[i + 1] + 1]
+        place = min(i, 1) if alone else i
+        value += _strip_of_cells(mine, g_rows[place], *given, *room)
+        if alone and i > 0:
+            _add_up(g_rows[0], g_rows[1])
+    return value
+
+
+@elementwise
+def add_strips(first: int, last: int, parts: Array, total: Array, out: Array) -> None:
+    """out[t, k] = sum over strips of parts[strip, k, t] / total[t], of rows first..last."""
+    for begin in range(first, last, NEAR):
+        end = min(begin + NEAR, last)
+        divisor, cells = total[begin:end], out[begin:end]
+        for k in range(parts.shape[1]):
+            whole = parts[0, k, begin:end]
+            for i in range(1, len(parts)):
+                part = parts[i, k, begin:end]
+                for t in range(len(whole)):
+                    whole[t] += part[t]
+            for t in range(len(whole)):
+                whole[t] /= divisor[t]
+            for t in range(len(whole)):
+                cells[t, k] = whole[t]
+
+
+@kernel
+def transpose(source: Array, out: Array) -> None:
+    """out[k, t] = source[t, k]."""
+    for begin in range(0, source.shape[0], NEAR):
+        rows, columns = source[begin : begin + NEAR], out[:, begin : begin + NEAR]
+        for k in range(source.shape[1]):
+            for t in range(len(rows)):
+                columns[k, t] = rows[t, k]

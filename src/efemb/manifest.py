@@ -1,0 +1,185 @@
+"""Objects as JSON and arrays: ingredients by class name and options, arrays apart; no pickle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from efemb.combine import Combine
+from efemb.contexts import Context, ContextSum
+from efemb.contexts.kept import Kept
+from efemb.data.validation import is_sparse
+from efemb.data.vocabulary import Vocabulary
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.families import Family
+from efemb.ingredient import Ingredient
+from efemb.links import Link
+from efemb.priors import Prior
+from efemb.structures import Structure
+from efemb.zeros import Zeros
+
+KINDS: tuple[type[Ingredient], ...] = (Combine, Context, Family, Link, Prior, Structure, Zeros)
+C = TypeVar("C", bound=type[Ingredient])
+
+_registered: dict[str, type[Ingredient]] = {}
+
+
+def register(ingredient: C) -> C:
+    """Let files hold an ingredient class of your own; usable as a decorator.
+
+    A file names the class and its options, never its code: register the class again before
+    loading such a file in another program.
+    """
+    if not (isinstance(ingredient, type) and issubclass(ingredient, KINDS)):
+        raise InputTypeError(f"register takes a class of ingredients, got {ingredient!r}")
+    _registered[_own_name(ingredient)] = ingredient
+    return ingredient
+
+
+def _own_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _known() -> dict[str, type[Ingredient]]:
+    shipped = {c.__name__: c for kind in KINDS for c in kind.choices().values()}
+    # A sum is written with a plus sign and lists are kept by a fit: none of the named choices.
+    return {**shipped, "ContextSum": ContextSum, "Kept": Kept, **_registered}
+
+
+def encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
+    """`value` as JSON; arrays go to `arrays` under the name `place` and what follows it."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    for kind, encode_kind in _ENCODERS.items():
+        if isinstance(value, kind):
+            return encode_kind(value, arrays, place)
+    if is_sparse(value):
+        return _encode_sparse(value, arrays, place)
+    raise ParameterError(
+        f"{place} holds {value!r:.80}, which a file cannot hold: use numbers, text, lists, arrays "
+        "or ingredients"
+    )
+
+
+def _encode_list(value: list[Any], arrays: dict[str, Any], place: str) -> list[Any]:
+    return [encode(one, arrays, f"{place}.{i}") for i, one in enumerate(value)]
+
+
+def _encode_tuple(value: tuple[Any, ...], arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    return {"$tuple": _encode_list(list(value), arrays, place)}
+
+
+def _encode_vocabulary(value: Vocabulary, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    return {
+        "$labels": encode(list(value.labels), arrays, f"{place}.labels"),
+        "counts": encode(value.counts, arrays, f"{place}.counts"),
+    }
+
+
+def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {key: encode(one, arrays, f"{place}.{key}") for key, one in value.items()}
+    return {"$pairs": _encode_list([list(pair) for pair in value.items()], arrays, place)}
+
+
+def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    cls = type(value)
+    known = _known()
+    name = cls.__name__ if known.get(cls.__name__) is cls else _own_name(cls)
+    if known.get(name) is not cls:
+        raise ParameterError(
+            f"{place} is {cls.__name__}, a class of your own that a file cannot describe: call "
+            f"efemb.storage.register({cls.__name__}) before saving and before loading"
+        )
+    options = value.get_params(deep=False)
+    coded = {key: encode(one, arrays, f"{place}.{key}") for key, one in options.items()}
+    return {"$ingredient": name, "options": coded}
+
+
+def _encode_array(value: Any, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    if value.dtype.kind not in "biuf":
+        raise ParameterError(f"{place} is an array of {value.dtype}; a file holds numbers only")
+    native = value.dtype.newbyteorder("=")
+    arrays[place] = np.ascontiguousarray(value, dtype=native).reshape(value.shape)
+    return {"$array": place}
+
+
+def _encode_sparse(value: Any, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    rows = value.tocsr()
+    parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+    coded = {key: _encode_array(one, arrays, f"{place}.{key}") for key, one in parts.items()}
+    return {"$sparse": [int(size) for size in rows.shape], **coded}
+
+
+_ENCODERS: dict[type, Callable[[Any, dict[str, Any], str], Any]] = {
+    Ingredient: _encode_ingredient,
+    np.ndarray: _encode_array,
+    list: _encode_list,
+    tuple: _encode_tuple,
+    Vocabulary: _encode_vocabulary,
+    Mapping: _encode_mapping,
+}
+
+
+def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
+    """Undo `encode`."""
+    if isinstance(value, list):
+        plain = {list, dict}.isdisjoint(map(type, value))  # such as a million labels
+        return value if plain else [decode(one, arrays) for one in value]
+    if not isinstance(value, dict):
+        return value
+    for mark, decode_marked in _DECODERS.items():
+        if mark in value:
+            return decode_marked(value, arrays)
+    return {key: decode(one, arrays) for key, one in value.items()}
+
+
+def _decode_array(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    if value["$array"] not in arrays:
+        raise DataError(f"the array {value['$array']!r} is missing")
+    return arrays[value["$array"]]
+
+
+def _decode_vocabulary(value: dict[str, Any], arrays: Mapping[str, Any]) -> Vocabulary:
+    return Vocabulary(decode(value["$labels"], arrays), counts=decode(value["counts"], arrays))
+
+
+def _decode_sparse(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    from scipy.sparse import csr_array
+
+    parts = tuple(decode(value[key], arrays) for key in ("data", "indices", "indptr"))
+    return csr_array(parts, shape=tuple(value["$sparse"]))
+
+
+def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingredient:
+    name, known = value["$ingredient"], _known()
+    if name not in known:
+        short = str(name).rpartition(".")[2]
+        raise DataError(
+            f"the model uses {name}, which is not known here: import it and call "
+            f"efemb.storage.register({short}) before loading"
+        )
+    options = decode(value["options"], arrays)
+    if not set(options) <= set(known[name].option_names()):
+        raise DataError(f"the model has options of {name} that are not known here: {options!r:.80}")
+    return known[name](**options)
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, Any]], Any]] = {
+    "$float": lambda value, _: float(value["$float"]),
+    "$tuple": lambda value, arrays: tuple(decode(value["$tuple"], arrays)),
+    "$pairs": lambda value, arrays: dict(decode(value["$pairs"], arrays)),
+    "$array": _decode_array,
+    "$sparse": _decode_sparse,
+    "$labels": _decode_vocabulary,
+    "$ingredient": _decode_ingredient,
+}

@@ -1,0 +1,205 @@
+"""Nearest vectors: unit rows, the largest products, and the checks of what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from efemb.errors import InputTypeError, ParameterError, suggest
+from efemb.types import Floats, Ints
+
+# Numbers computed at a time: 64 MB in single precision.
+BLOCK = 1 << 24
+# Products looked through at a time: they stay in the cache of a core.
+CACHED = 1 << 20
+QUERIES = 1 << 10  # at a time
+GROUPS = 8  # runs of rows in which the largest product is found first
+ENOUGH = 20_000  # candidates worth a sort
+WORTH_THREADS = 10**9  # multiplications
+
+
+def unit_rows(vectors: Floats) -> Floats:
+    """Rows divided by their length, read-only; zero rows stay zero."""
+    unit = np.empty_like(vectors)
+    step = max(1, (CACHED >> 2) // max(1, vectors.shape[1]))
+    for start in range(0, len(vectors), step):
+        block = vectors[start : start + step].astype(np.float64)
+        if vectors.dtype == np.float64:  # squares of huge or tiny numbers leave the range
+            largest_of = np.abs(block).max(axis=1, initial=0.0, keepdims=True)
+            block /= np.where(largest_of > 0, largest_of, 1.0)
+        length = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+        length[length == 0] = 1.0
+        np.divide(block, length, out=unit[start : start + step], casting="same_kind")
+    unit.setflags(write=False)
+    return unit
+
+
+def largest(scores: Floats, n: int) -> Ints:
+    """Places of the `n` largest scores, best first, ties in order; -inf is never among them."""
+    if n < len(scores):
+        limit = np.partition(scores, len(scores) - n)[len(scores) - n]
+        places = np.flatnonzero((scores >= limit) & (scores > -np.inf))
+    else:
+        places = np.flatnonzero(scores > -np.inf)
+    return places[np.argsort(-scores[places], kind="stable")[:n]]
+
+
+def largest_products(
+    table: Floats,
+    queries: Floats,
+    n: int,
+    rows: Ints | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> tuple[Ints, Floats]:
+    """The `n` rows of `table` (N, K) with the largest inner product with each query (B, K).
+
+    Exact, by blocks of matrix products; `rows` (ascending) are the only ones looked at, and
+    `advance` is told how many queries are done.
+    Returns places in `table` and products, (B, n), the best first, ties in order; fewer columns
+    where fewer rows are left.
+    """
+    size = len(table) if rows is None else len(rows)
+    n = min(n, size)
+    places = np.empty((len(queries), n), dtype=np.int64)
+    scores = np.empty((len(queries), n), dtype=table.dtype)
+    work = len(queries) * size * table.shape[1]
+    with _workers(_threads() if work > WORTH_THREADS else 1) as workers:
+        for start in range(0, len(queries) if n else 0, QUERIES):
+            part = slice(start, start + QUERIES)
+            found = _search(table, queries[part], n, rows, workers)
+            places[part], scores[part] = found.places, found.scores
+            if advance is not None:
+                advance(len(found.places))
+    return places if rows is None else rows[places], scores
+
+
+def _threads() -> int:
+    """Threads that BLAS would use."""
+    from threadpoolctl import threadpool_info
+
+    found = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+    return max(found, default=1)
+
+
+@contextmanager
+def _workers(threads: int) -> Iterator[_Workers]:
+    """Threads for blocks of rows, each with BLAS to itself: the selection runs in all of them."""
+    if threads == 1:
+        yield _Workers(1, map)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        yield _Workers(threads, pool.map)
+
+
+class _Workers(NamedTuple):
+    """How many there are, and `map` by them."""
+
+    n: int
+    map: Callable[..., Iterable[_Best]]
+
+
+def _search(table: Floats, queries: Floats, n: int, rows: Ints | None, workers: _Workers) -> _Best:
+    """The best rows for some queries; the blocks are the same for any number of workers."""
+    columns = np.ascontiguousarray(queries.T.astype(table.dtype, copy=False))
+    size = len(table) if rows is None else len(rows)
+    step = max(-(-CACHED // len(queries) // GROUPS) * GROUPS, n)
+    starts = range(0, size, step)
+
+    def look(mine: range) -> _Best:
+        found = _Best(len(queries), n, table.dtype)
+        products = np.empty((min(step, size), len(queries)), dtype=table.dtype)
+        for start in mine:
+            here = slice(start, start + step)
+            block = table[here] if rows is None else table[rows[here]]
+            found.offer(np.matmul(block, columns, out=products[: len(block)]), start)
+        found.settle()
+        return found
+
+    share = -(-len(starts) // workers.n)
+    parts = [starts[i : i + share] for i in range(0, len(starts), share)]
+    best, *others = workers.map(look, parts)
+    for other in others:
+        best.join(other)
+    return best
+
+
+class _Best:
+    """The largest products of each query so far; better ones wait until a sort is worth it."""
+
+    def __init__(self, n_queries: int, n: int, dtype: Any) -> None:
+        self.n = n
+        self.scores = np.full((n_queries, n), -np.inf, dtype=dtype)
+        self.places = np.full((n_queries, n), -1, dtype=np.int64)
+        self.waiting: list[tuple[Ints, Ints, Floats]] = []
+        self.n_waiting = 0
+        self.empty = True
+
+    def offer(self, products: Floats, first: int) -> None:
+        """Look at the products (rows, queries) of the rows from `first` on."""
+        if self.empty:
+            self.empty = False
+            n = min(self.n, len(products))
+            limit = np.partition(products, len(products) - n, axis=0)[-n]
+            place, query = np.nonzero(products >= limit)
+            self._wait(query, first + place, products[place, query])
+            self.settle()
+            return
+        groups = GROUPS if len(products) % GROUPS == 0 else 1
+        cube = products.reshape(groups, -1, products.shape[1])
+        limit = self.scores[:, -1]
+        group, query = np.nonzero(cube.max(axis=1) > limit)
+        near = cube[group, :, query]
+        which, inside = np.nonzero(near > limit[query, None])
+        place = first + group[which] * cube.shape[1] + inside
+        self._wait(query[which], place, near[which, inside])
+        if self.n_waiting > ENOUGH:
+            self.settle()
+
+    def join(self, other: _Best) -> None:
+        """Take in what another found among other rows."""
+        query = np.repeat(np.arange(len(other.places)), self.n)
+        known = other.places.ravel() >= 0
+        self._wait(query[known], other.places.ravel()[known], other.scores.ravel()[known])
+        self.settle()
+
+    def _wait(self, query: Ints, place: Ints, score: Floats) -> None:
+        if len(query):
+            self.waiting.append((query, place, score))
+            self.n_waiting += len(query)
+
+    def settle(self) -> None:
+        """Sort what waits into the best of its queries."""
+        if not self.waiting:
+            return
+        query, place, score = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
+        some = np.flatnonzero(np.bincount(query))
+        query = np.concatenate([np.repeat(some, self.n), query])
+        place = np.concatenate([self.places[some].ravel(), place])
+        score = np.concatenate([self.scores[some].ravel(), score])
+        order = np.lexsort((place, -score, query))
+        first = np.searchsorted(query[order], some)
+        best = order[first[:, None] + np.arange(self.n)]
+        self.scores[some], self.places[some] = score[best], place[best]
+        self.waiting, self.n_waiting = [], 0
+
+
+def checked_number(n: Any, name: str = "n") -> int:
+    """How many results: an integer >= 1."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise InputTypeError(f"{name} must be an integer, got {n!r}")
+    if n < 1:
+        raise ParameterError(f"{name} must be at least 1, got {n}")
+    return int(n)
+
+
+def checked_method(method: Any) -> None:
+    """Refuse what is neither add nor mul."""
+    if method not in ("add", "mul"):
+        raise ParameterError(f"method={method!r} is unknown; {suggest(method, ['add', 'mul'])}")

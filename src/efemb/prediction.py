@@ -1,0 +1,264 @@
+"""Predictions of a model with given parameters on given data; NumPy and SciPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import BoundContext, dense_rows, or_one
+from efemb.contexts.row_bags import RowBags
+from efemb.contexts.window import WindowBags
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.families import Bernoulli, Categorical
+from efemb.objective import expected_value, log_density
+from efemb.scoring import (
+    Entries,
+    log_expected_value,
+    log_sums,
+    normalized_log_likelihood,
+    tree_log_likelihood,
+)
+from efemb.spec import Spec
+from efemb.tree import Huffman
+from efemb.types import Floats, Ints
+from efemb.zeros import Hierarchical, NegativeSampling, word_noise
+
+if TYPE_CHECKING:
+    from efemb.data.corpus import Corpus
+    from efemb.data.dataset import Dataset
+    from efemb.vectors import Vectors
+
+BLOCK_NUMBERS = 1 << 22
+ROWS_AT_ONCE = 1 << 16
+
+
+def check_predictable(spec: Spec, bound: BoundContext) -> None:
+    """Refuse reverse models in which an entity has more than one context vector."""
+    if spec.combine.reverse and (bound.n_slots > 1 or bound.n_dims > 1):
+        raise ParameterError(
+            "a reverse model predicts the context from the entity; with several context vectors "
+            "an entity (Lagged, vector data) it has no conditional mean of the entity itself"
+        )
+
+
+def _row_blocks(bound: BoundContext) -> list[Ints]:
+    cost = max(bound.cost_of_row(), bound.n_entities * bound.n_dims, 1)
+    size = max(1, BLOCK_NUMBERS // cost)
+    rows = np.arange(bound.n_rows)
+    return [rows[start : start + size] for start in range(0, bound.n_rows, size)]
+
+
+def _inner_products(spec: Spec, bound: BoundContext, vectors: Vectors, rows: Ints) -> Floats:
+    """u of every cell of some rows."""
+    products = bound.reverse_products if spec.combine.reverse else bound.products
+    return products(rows, vectors.target, vectors.bag) + vectors.intercept
+
+
+def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floats:
+    """E[x_tn | context] of every cell, (T, N) or (T, N, D).
+
+    A categorical family gives probabilities, which sum to 1 over the entities of a row: the softmax
+    of the u_tn, each of which leaves the entity's own units out of its context. So do words that
+    were told from noise, of which u tells the odds.
+    """
+    check_predictable(spec, bound)
+    found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
+    tree = normalizer_of(spec, bound)
+    for rows in _row_blocks(bound):
+        u = _inner_products(spec, bound, vectors, rows)
+        if isinstance(tree, Huffman):
+            found[rows] = tree.probabilities(u)
+        elif isinstance(spec.family, Categorical) or tree is not None:
+            u = u if tree is None else u + tree
+            found[rows] = np.exp(u - log_sums(u)[:, None])
+        else:
+            found[rows] = expected_value(spec.family, spec.link, u)
+        if tree is None and isinstance(bound, WindowBags) and bound.exposure is not None:
+            found[rows] *= bound.exposure[rows, None]
+    if bound.n_dims == 1:
+        return found
+    return found.reshape(bound.n_rows, bound.n_entities, bound.n_dims)
+
+
+def mean_log_density(
+    spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None
+) -> float:
+    """Mean conditional log-density per observed number."""
+    check_predictable(spec, bound)
+    total = count = 0.0
+    for rows in _row_blocks(bound):
+        x = bound.observed(rows)
+        u = _inner_products(spec, bound, vectors, rows)
+        seen = ~np.isnan(x)
+        row_weight = np.ones(len(rows)) if weight is None else weight[rows]
+        each = np.broadcast_to(row_weight[:, None], x.shape)[seen]
+        total += float(each @ log_density(spec.family, spec.link, x[seen], u[seen]))
+        count += float(each.sum())
+    if not count > 0:
+        raise DataError("no value is observed (with any weight): there is nothing to score")
+    return total / count
+
+
+def score(spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None = None) -> float:
+    """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
+    shares = spec.family.normalized_score and bound.n_dims == 1
+    if not shares or not isinstance(bound, RowBags):
+        return mean_log_density(spec, bound, vectors, weight)
+    total = count = 0.0
+    normalizer = normalizer_of(spec, bound)
+    for start in range(0, bound.n_rows, ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + ROWS_AT_ONCE, bound.n_rows))
+        block = bound.scored_block(rows, reverse=spec.combine.reverse)
+        entries = Entries.leave_one_out(block, bound.n_context_vectors)
+        known = entries.known()
+        if len(known.x):
+            each = entry_scores(spec, known, vectors, normalizer)
+            units = known.x if weight is None else known.x * weight[rows][block.row[known.row]]
+            total, count = total + float(units @ each), count + float(units.sum())
+    if count == 0:
+        raise DataError(
+            "no row has two or more non-zero entities, so there is no context to predict from"
+        )
+    return total / count
+
+
+def entry_scores(
+    spec: Spec, known: Entries, vectors: Vectors, normalizer: Huffman | Floats | None
+) -> Floats:
+    """Normalised log-likelihood of each entry; `normalizer` is that of the model."""
+    arrays = (vectors.target, vectors.bag, vectors.intercept)
+    if isinstance(normalizer, Huffman):
+        return tree_log_likelihood(normalizer, known, *arrays)
+    if normalizer is None:
+        return normalized_log_likelihood(spec.family, spec.link, known, *arrays)
+    shifted = (vectors.intercept + normalizer).astype(vectors.intercept.dtype)
+    return normalized_log_likelihood(Categorical(), spec.link, known, *arrays[:2], shifted)
+
+
+def check_entries(entries: Any, n_rows: int, n_entities: int) -> tuple[Ints, Ints]:
+    """A pair of integer arrays (rows, entities) inside the data."""
+    try:
+        rows, entities = (np.atleast_1d(np.asarray(part)) for part in entries)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("entries must be a pair of integer arrays (rows, entities)") from error
+    if rows.shape != entities.shape or rows.ndim != 1:
+        raise ParameterError("entries must be two integer arrays of the same length")
+    for name, index, size in (("rows", rows, n_rows), ("entities", entities, n_entities)):
+        if not np.issubdtype(index.dtype, np.integer):
+            raise InputTypeError(f"{name} of the entries must be integers, got {index.dtype}")
+        if len(index) and (index.min() < 0 or index.max() >= size):
+            raise ParameterError(f"{name} of the entries must lie in 0 ... {size - 1}")
+    return rows, entities
+
+
+def log_mean_blocks(
+    spec: Spec, bound: BoundContext, vectors: Vectors, rows: Any, entities: Any
+) -> Iterator[tuple[slice, Floats]]:
+    """Logarithms of the conditional means of all entities, given rows that lack one entity each.
+
+    Gives (slice of the asked cells, array (cells, N)); a cell's entity is taken out of its row if
+    it is there. A categorical family, and words told from noise, give them up to a constant.
+    """
+    shares = spec.family.normalized_score and bound.n_dims == 1
+    if not shares or not isinstance(bound, RowBags):
+        raise ParameterError("log_means is for counts and binary data whose contexts are rows")
+    if isinstance(normalizer_of(spec, bound), Huffman):
+        raise ParameterError("the words of a tree have no means: use conditional or predict")
+    rows, entities = check_entries((rows, entities), bound.n_rows, bound.n_entities)
+    return _log_mean_blocks(spec, bound, vectors, rows, entities)
+
+
+def _log_mean_blocks(
+    spec: Spec, bound: RowBags, vectors: Vectors, rows: Ints, entities: Ints
+) -> Iterator[tuple[slice, Floats]]:
+    needed, place = np.unique(rows, return_inverse=True)
+    entries = Entries.of_cells(bound.block(needed), bound.n_context_vectors, place, entities)
+    noise = normalizer_of(spec, bound)
+    for part, Z in entries.blocks(vectors.bag, bound.n_entities):
+        u = Z @ vectors.target.T
+        u += vectors.intercept
+        yield part, log_expected_value(spec.family, spec.link, u) if noise is None else u + noise
+
+
+def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:
+    """The normaliser of a model on bound data; see `normalizer_of_words`."""
+    return normalizer_of_words(spec, bound.word_counts) if isinstance(bound, WindowBags) else None
+
+
+def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
+    """What turns inner products into shares where a model of text was not fitted by its means.
+
+    A tree for the hierarchical softmax. Words told from n draws of noise q have odds
+    p / (n q) = exp(u), so p is in proportion to q exp(u): the logarithm of q. None elsewhere.
+    """
+    if isinstance(spec.zeros, Hierarchical):
+        return Huffman.of(counts)
+    if type(spec.zeros) is NegativeSampling and isinstance(spec.family, Bernoulli):
+        share = word_noise(spec.zeros.distribution, counts)
+        return np.log(np.maximum(share, 1e-30))  # a distribution of one's own may hold zeros
+    return None
+
+
+def document_embedding(corpus: Corpus, alpha: Floats, scale: str) -> Floats:
+    """Sum (or mean) of the context vectors of each document's words, (documents, K)."""
+    found = np.zeros((corpus.n_documents, alpha.shape[1]), dtype=alpha.dtype)
+    for i, (start, end) in enumerate(pairwise(corpus.starts.tolist())):
+        if end > start:
+            words = alpha[corpus.tokens[start:end]]
+            found[i] = words.sum(axis=0) if scale == "none" else words.mean(axis=0)
+    return found
+
+
+def row_embedding(spec: Spec, data: Dataset, alpha: Floats) -> Floats:
+    """The whole row's context sum X alpha / d, (T, K): missing values skipped, empty rows 0."""
+    scale, binary = spec.context.scale, bool(getattr(spec.context, "binary", False))
+    flat = alpha[: data.n_entities * data.n_dims]
+    found = np.zeros((data.n_rows, flat.shape[1]), dtype=flat.dtype)
+    for start in range(0, data.n_rows, 4096):
+        rows = np.arange(start, min(start + 4096, data.n_rows))
+        values, divisor = _scaled_rows(data, rows, scale, binary)
+        sums = values.astype(flat.dtype) @ flat
+        found[rows] = np.asarray(sums) / divisor.astype(flat.dtype)[:, None]
+    return found
+
+
+def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[Floats, Floats]:
+    if data.is_sparse:
+        sparse = data.values[rows]
+        if binary:
+            sparse = (sparse != 0).astype(np.float64)
+        count = np.diff(sparse.indptr) if scale == "items" else np.asarray(sparse.sum(axis=1))
+        divisor = np.ones(len(rows)) if scale not in ("items", "total") else or_one(count)
+        return sparse, divisor
+    dense = dense_rows(data, rows)
+    values = np.nan_to_num(dense)
+    if binary:
+        values = (values != 0).astype(np.float64)
+    divisor = np.ones(len(rows))
+    if scale == "items":
+        divisor = or_one((values != 0).any(axis=2).sum(axis=1).astype(np.float64))
+    elif scale == "total":
+        divisor = or_one(values.sum(axis=(1, 2)))
+    return values.reshape(len(rows), -1), divisor
+
+
+def context_sums(bound: BoundContext, vectors: Vectors, rows: Ints, entities: Ints) -> Floats:
+    """s_tn / d_tn of the asked cells, (n, K); NaN where the observation is missing."""
+    needed, place = np.unique(rows, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    found = np.full((len(rows), vectors.bag.shape[1]), np.nan)
+    # A row's terms are those of all its entities, with K numbers each.
+    step = max(1, BLOCK_NUMBERS // (max(bound.cost_of_row(), bound.n_entities) * found.shape[1]))
+    edges = np.searchsorted(place[order], np.arange(0, len(needed) + step, step))
+    for first, (begin, end) in zip(range(0, len(needed), step), pairwise(edges), strict=True):
+        asked = order[begin:end]
+        terms = bound.terms(needed[first : first + step])
+        sums = terms.contexts(vectors.bag)
+        table = np.full((step, bound.n_entities), -1, dtype=np.int64)
+        table[terms.row, terms.entity // bound.n_dims] = np.arange(len(terms.row))
+        where = table[place[asked] - first, entities[asked]]
+        found[asked[where >= 0]] = sums[where[where >= 0]]
+    return found

@@ -1,0 +1,107 @@
+"""Priors on the vectors: log-penalties without constants and without a Jacobian."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from efemb.errors import ParameterError
+from efemb.ingredient import Ingredient, positive_number
+from efemb.types import Floats
+
+
+class Prior(Ingredient, ABC):
+    """log p(theta) up to a constant, and its derivative in the unconstrained parameter.
+
+    Where `positive` is true the vectors are positive and the unconstrained parameter is their
+    logarithm: `gradient` is then d log p / d log theta.
+    """
+
+    positive: bool = False
+
+    @abstractmethod
+    def log_density(self, theta: Floats) -> float:
+        """Return log p(theta) summed over all numbers."""
+
+    @abstractmethod
+    def gradient(self, theta: Floats) -> Floats:
+        """Return the derivative with respect to the unconstrained parameter."""
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+
+
+class Normal(Prior):
+    """-precision/2 sum theta^2: the paper's lambda."""
+
+    def __init__(self, precision: float = 1.0) -> None:
+        self.precision = precision
+
+    def log_density(self, theta: Floats) -> float:
+        """Return -precision/2 sum theta^2."""
+        return -0.5 * self.precision * float(np.vdot(theta, theta))
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Return -precision theta."""
+        return -self.precision * theta
+
+    def check(self) -> None:
+        """Precision must be >= 0."""
+        positive_number(self, "precision", zero=True)
+
+
+class LogNormal(Prior):
+    """-precision/2 sum (log theta - center)^2 on positive vectors."""
+
+    positive = True
+
+    def __init__(self, precision: float = 1.0, center: float = 0.0) -> None:
+        self.precision = precision
+        self.center = center
+
+    def log_density(self, theta: Floats) -> float:
+        """Return -precision/2 sum (log theta - center)^2."""
+        gap = np.log(theta) - self.center
+        return -0.5 * self.precision * float(np.vdot(gap, gap))
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Return -precision (log theta - center), the derivative in log theta."""
+        return -self.precision * (np.log(theta) - self.center)
+
+    def check(self) -> None:
+        """Precision must be >= 0, the center finite."""
+        positive_number(self, "precision", zero=True)
+        if not np.isfinite(self.center):
+            raise ParameterError(f"LogNormal.center must be finite, got {self.center!r}")
+
+
+class HalfNormal(Prior):
+    """-precision/2 sum theta^2 on positive vectors."""
+
+    positive = True
+
+    def __init__(self, precision: float = 1.0) -> None:
+        self.precision = precision
+
+    def log_density(self, theta: Floats) -> float:
+        """Return -precision/2 sum theta^2."""
+        return -0.5 * self.precision * float(np.vdot(theta, theta))
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Return -precision theta^2, the derivative in log theta."""
+        return -self.precision * theta * theta
+
+    def check(self) -> None:
+        """Precision must be >= 0."""
+        positive_number(self, "precision", zero=True)
+
+
+def resolve_pair(prior: object) -> tuple[Prior | None, Prior | None]:
+    """One prior for both kinds of vectors, or a pair (for rho, for alpha)."""
+    pair = prior if isinstance(prior, tuple) and len(prior) == 2 else (prior, prior)
+    rho, alpha = (None if one is None else Prior.resolve(one) for one in pair)
+    for one in (rho, alpha):
+        if one is not None:
+            one.check()
+    return rho, alpha

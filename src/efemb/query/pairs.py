@@ -1,0 +1,131 @@
+"""Pairs: the largest and smallest of all inner products of two entities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import numpy as np
+
+from efemb.data.readers.progress import progress_bar
+from efemb.errors import ParameterError, suggest
+from efemb.nearest import BLOCK, checked_number, largest
+from efemb.query.relation import Pairing, PairOptions
+from efemb.table import Table
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.query.queries import Queries
+
+End = Literal["both", "largest", "smallest"]
+ENDS = ("both", "largest", "smallest")
+
+
+def pairs(
+    model: Queries,
+    n: int = 10,
+    *,
+    end: End = "both",
+    progress: bool = False,
+    **options: Unpack[PairOptions],
+) -> Table:
+    """The pairs of different entities with the largest and the smallest inner products.
+
+    All N^2 products rho_n . alpha_m are looked at, block by block. In the paper's words, `label`
+    has a higher (lower) probability of being purchased if `given` is in the shopping basket.
+
+    Parameters
+    ----------
+    model : fitted model
+    n : int
+        Pairs at each end; fewer come back where there are fewer.
+    end : {"both", "largest", "smallest"}
+        "both" gives the largest, largest first, and then the smallest, smallest first.
+    progress : bool
+        Show a progress bar.
+    direction, center, data, min_support, confidence, errors
+        As in `complements`; `min_support` counts rows together for the largest, and rows expected
+        together for the smallest products. A symmetric pair is listed once.
+    where, exclude, min_count, match, unknown
+        Both entities must pass; applied before the search, see `Choice`.
+
+    Returns
+    -------
+    Table
+        label (n), given (m), product, context_similarity (as in `substitutes`), and what the
+        options add.
+    """
+    if end not in ENDS:
+        raise ParameterError(f"end={end!r}; {suggest(end, ENDS)}")
+    size, pairing = checked_number(n), Pairing(model, **options)
+    signs = {"both": (1, -1), "largest": (1,), "smallest": (-1,)}[end]
+    once = options.get("direction", "given") == "symmetric"
+    ends = [_End(size, sign) for sign in signs]
+    _search(pairing, ends, once, progress)
+    n_codes, m_codes = (
+        np.concatenate(side) for side in zip(*(e.pairs() for e in ends), strict=True)
+    )
+    if end == "both":  # few pairs in all: none twice
+        _, first = np.unique(np.stack([n_codes, m_codes]), axis=1, return_index=True)
+        first.sort()
+        n_codes, m_codes = n_codes[first], m_codes[first]
+    labels = pairing.labels
+    names = {"label": labels[n_codes], "given": labels[m_codes]}
+    similarity = pairing.affinity.similarity(n_codes, m_codes)
+    return pairing.table(names, n_codes, m_codes, {"context_similarity": similarity})
+
+
+class _End:
+    """The largest products so far (sign 1), or the smallest (sign -1)."""
+
+    def __init__(self, size: int, sign: int) -> None:
+        self.size, self.sign, self.limit = size, sign, -np.inf
+        self.scores: Floats = np.empty(0)
+        self.codes: Ints = np.empty((2, 0), dtype=np.int64)
+
+    def offer(self, products: Floats, rows: Ints, m: Ints) -> None:
+        """Look at a block of products (m, rows); NaN is left out."""
+        flat = products.ravel()
+        place = np.flatnonzero(flat > self.limit if self.sign > 0 else flat < -self.limit)
+        signed = self.sign * flat[place]
+        best = largest(signed, self.size)
+        place = place[best]
+        found = np.stack([rows[place % len(rows)], m[place // len(rows)]])
+        scores = np.concatenate([self.scores, signed[best]])
+        codes = np.concatenate([self.codes, found], axis=1)
+        best = largest(scores, self.size)
+        self.scores, self.codes = scores[best], codes[:, best]
+        if len(best) == self.size:
+            self.limit = float(self.scores[-1])
+
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Codes (n, m), the best first."""
+        return self.codes[0], self.codes[1]
+
+
+def _search(pairing: Pairing, ends: list[_End], once: bool, progress: bool) -> None:
+    rows, near = pairing.rows, pairing.affinity
+    left = near.left[rows]
+    step = max(1, (BLOCK >> 2) // max(1, len(rows)))
+    with progress_bar("pairs", len(rows), progress) as advance:
+        for start in range(0, len(rows), step):
+            m = rows[start : start + step]
+            width = start + len(m) if once else len(rows)
+            products = near.right[m] @ left[:width].T
+            own = products[:, start : start + len(m)]
+            own[np.triu_indices(len(m)) if once else np.diag_indices(len(m))] = np.nan
+            for one in ends:
+                found = _supported(pairing, products, m, one.sign)
+                one.offer(found, rows[:width], m)
+            advance(len(m))
+
+
+def _supported(pairing: Pairing, products: Floats, m: Ints, sign: int) -> Any:
+    """The products of pairs with enough support, NaN elsewhere."""
+    if pairing.min_support is None:
+        return products
+    enough = pairing.often_together if sign > 0 else pairing.often_expected
+    found = np.full_like(products, np.nan)
+    for place, code in enumerate(m.tolist()):
+        kept = enough(code)[: products.shape[1]]
+        found[place, kept] = products[place, kept]
+    return found

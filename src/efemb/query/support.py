@@ -1,0 +1,118 @@
+"""Support: how often entities occur, and occur together, in the rows of data."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb.contexts.base import gather_rows
+from efemb.data.dataset import Dataset
+from efemb.data.validation import is_sparse
+from efemb.domains import check_not_negative
+from efemb.errors import InputTypeError, ParameterError
+from efemb.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.fitted import FittedEmbedding
+
+
+class Support:
+    """Rows of counts or binary data as sets of entities.
+
+    counts : (N,) rows that hold each entity;  n_rows : T
+    """
+
+    def __init__(self, model: FittedEmbedding, data: Any) -> None:
+        values = _checked(model, data).values
+        if is_sparse(values):
+            self._ptr, self._ids = values.indptr, values.indices
+        else:
+            row, self._ids = np.nonzero(np.nan_to_num(values))
+            self._ptr = np.searchsorted(row, np.arange(len(values) + 1))
+        self.n_rows, self.n_entities = values.shape
+        self.counts = np.bincount(self._ids, minlength=self.n_entities).astype(np.float64)
+        order = np.argsort(self._ids, kind="stable")
+        self._rows = np.repeat(np.arange(self.n_rows), np.diff(self._ptr))[order]
+        self._starts = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
+
+    def together(self, entity: int) -> Floats:
+        """Rows that hold both `entity` and each of the others, (N,)."""
+        rows = self._rows[self._starts[entity] : self._starts[entity + 1]]
+        _, places = gather_rows(self._ptr, rows)
+        return np.bincount(self._ids[places], minlength=self.n_entities).astype(np.float64)
+
+    def pairs_together(self, n: Ints, m: Ints) -> Floats:
+        """Rows that hold both of each pair."""
+        found = np.empty(len(n))
+        for entity in np.unique(m):
+            mine = m == entity
+            found[mine] = self.together(int(entity))[n[mine]]
+        return found
+
+    def expected(self, n: Ints, m: Ints | int) -> Floats:
+        """Rows that would hold both if they were independent."""
+        return np.asarray(self.counts[n] * self.counts[m] / self.n_rows)
+
+    def columns(self, n: Ints, m: Ints, confidence: float) -> dict[str, Floats]:
+        """Count of n, rows together, lift and its interval for pairs."""
+        together, expected = self.pairs_together(n, m), self.expected(n, m)
+        lift, low, high = lift_interval(together, expected, confidence)
+        return {
+            "count": self.counts[n],
+            "together": together,
+            "lift": lift,
+            "lift_low": low,
+            "lift_high": high,
+        }
+
+
+def lift_interval(
+    together: Floats, expected: Floats, confidence: float
+) -> tuple[Floats, Floats, Floats]:
+    """together / expected, with the score interval of a Poisson count.
+
+    All rates r with |together - r expected| <= z sqrt(r expected); from 0 on where nothing was
+    seen together, which says less where little was expected.
+
+    >>> lift_interval(np.array([0.0, 8.0]), np.array([2.0, 2.0]), 0.95)[2].round(2)
+    array([1.92, 7.89])
+    """
+    z = quantile(confidence)
+    nothing = np.where(expected > 0, expected, np.nan)
+    middle, half = together + z * z / 2, z * np.sqrt(together + z * z / 4)
+    low = np.maximum(middle - half, 0.0)
+    return together / nothing, low / nothing, (middle + half) / nothing
+
+
+def quantile(confidence: Any) -> float:
+    """Standard normal z with P(|Z| <= z) = confidence."""
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number):
+        raise InputTypeError(f"confidence must be a number, got {confidence!r}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be above 0 and below 1, got {confidence}")
+    return NormalDist().inv_cdf(0.5 + float(confidence) / 2)
+
+
+def checked_support(data: Any, min_support: Any) -> float | None:
+    """`min_support` as a number; it needs data."""
+    if min_support is None:
+        return None
+    if isinstance(min_support, bool) or not isinstance(min_support, int | float | np.number):
+        raise InputTypeError(f"min_support must be a number of rows, got {min_support!r}")
+    if not min_support >= 0:
+        raise ParameterError(f"min_support must be at least 0, got {min_support}")
+    if data is None:
+        raise ParameterError("min_support counts rows: give the data, data=... (--data FILE)")
+    return float(min_support)
+
+
+def _checked(model: FittedEmbedding, data: Any) -> Dataset:
+    if hasattr(data, "tokens"):
+        raise InputTypeError("rows are counted in a Dataset; a text has none")
+    found = model._labelled_rows(data)
+    if found.n_dims > 1 or model.spec.family.support.low != 0:
+        raise ParameterError("co-occurrence is for counts and binary data: leave data out")
+    check_not_negative(found)
+    return found

@@ -1,0 +1,101 @@
+"""Topics: what stands out in each dimension of the vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import numpy as np
+
+from efemb.data.readers.progress import progress_bar
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.labelled import Choice, Options
+from efemb.nearest import checked_number, largest
+from efemb.query.rotation import varimax
+from efemb.query.vectors import entity_vectors
+from efemb.table import Table
+from efemb.types import Floats
+
+if TYPE_CHECKING:
+    from efemb.query.queries import Queries
+
+VECTORS = {"context": "alpha", "embedding": "rho", "alpha": "alpha", "rho": "rho"}
+BY = ("value", "magnitude")
+ROTATIONS = ("varimax",)
+
+
+def topics(
+    model: Queries,
+    n: int = 10,
+    *,
+    topic: Any = None,
+    vectors: Literal["context", "embedding", "alpha", "rho"] = "context",
+    by: Literal["value", "magnitude"] = "value",
+    rotate: Literal["varimax"] | None = None,
+    progress: bool = False,
+    **options: Unpack[Options],
+) -> Table:
+    """The entities that stand out in each dimension k, as topic models list words.
+
+    Parameters
+    ----------
+    model : fitted model
+    n : int
+        Entities a topic; fewer come back where fewer are left.
+    topic : int or list of int, optional
+        Only these dimensions, counted from 0.
+    vectors : {"context", "embedding"}
+        Context vectors alpha, as in the paper, or embeddings rho.
+    by : {"value", "magnitude"}
+        The largest numbers in a dimension, or the largest absolute values. The paper's text says
+        magnitude, its supplement value.
+    rotate : {"varimax"}, optional
+        Turn the vectors first, so that each has few large numbers. A rotation of both kinds of
+        vectors changes no prediction, so the axes of a fit with signed vectors mean nothing by
+        themselves. Turned topics come with the most variance first, their largest numbers
+        positive.
+    progress : bool
+        Show a progress bar while turning.
+    where, exclude, min_count, match, unknown
+        Which entities may be listed; see `Choice`.
+
+    Returns
+    -------
+    Table
+        topic, label, value and, where known, count.
+    """
+    for name, value, known in (("vectors", vectors, tuple(VECTORS)), ("by", by, BY)):
+        if value not in known:
+            raise ParameterError(f"{name}={value!r}; {suggest(value, known)}")
+    if rotate is not None and rotate not in ROTATIONS:
+        raise ParameterError(f"rotate={rotate!r}; {suggest(rotate, ROTATIONS)}, or None")
+    fitted, size = model.fitted(), checked_number(n)
+    choice = Choice(fitted.entities, **options)
+    table = entity_vectors(fitted, VECTORS[vectors]).astype(np.float64)
+    if rotate is not None:
+        with progress_bar("varimax", 0, progress) as advance:
+            table = varimax(table, advance)
+    wanted = _dimensions(topic, table.shape[1])
+    rows = np.arange(len(table)) if choice.rows is None else choice.rows
+    found = [rows[_standing_out(table[rows, k], size, by)] for k in wanted]
+    codes = np.concatenate(found) if found else rows[:0]
+    dimension = np.repeat(wanted, [len(one) for one in found])
+    columns = {"topic": dimension, "label": fitted.entities.labels[codes]}
+    columns["value"] = table[codes, dimension]
+    if choice.counts is not None:
+        columns["count"] = choice.counts[codes]
+    return Table(columns)
+
+
+def _standing_out(values: Floats, size: int, by: str) -> Any:
+    return largest(np.abs(values) if by == "magnitude" else values, size)
+
+
+def _dimensions(topic: Any, k: int) -> Any:
+    if topic is None:
+        return np.arange(k)
+    wanted = np.atleast_1d(np.asarray(topic))
+    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+        raise InputTypeError(f"topic must be an integer or a list of integers, got {topic!r}")
+    if wanted.size == 0 or wanted.min() < 0 or wanted.max() >= k:
+        raise DataError(f"topics are numbered from 0 to {k - 1}, got {topic!r}")
+    return wanted

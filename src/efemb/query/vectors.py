@@ -1,0 +1,100 @@
+"""The vectors of a fitted model, one an entity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from efemb.errors import ParameterError, suggest
+from efemb.labelled import LabelledVectors
+from efemb.parameters import Parameters
+from efemb.types import Floats
+from efemb.zeros import Hierarchical
+
+if TYPE_CHECKING:
+    from efemb.fitted import FittedEmbedding
+
+Which = Literal["auto", "rho", "alpha", "both"]
+WHICH = ("auto", "rho", "alpha", "both")
+
+
+def labelled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabelledVectors:
+    """The vectors of a fitted model with their labels (numbers where it has none).
+
+    Parameters
+    ----------
+    model : FittedEmbedding
+    which : {"auto", "rho", "alpha", "both"}
+        Embeddings, context vectors, or one after the other. "auto" is rho, but in a hierarchical
+        softmax, whose predicting vectors belong to nodes, the words' own.
+    """
+    if which not in WHICH:
+        raise ParameterError(f"unknown vectors {which!r}; {suggest(which, WHICH)}")
+    of_nodes = nodes_of(model)
+    if which == "auto":
+        which = "alpha" if of_nodes == "rho" else "rho"
+    kept = model._labelled
+    if which not in kept:
+        names = ("rho", "alpha") if which == "both" else (which,)
+        found = [entity_vectors(model, name) for name in names]
+        array = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+        kept[which] = LabelledVectors(model.entities, array)
+    return kept[which]
+
+
+def nodes_of(model: FittedEmbedding) -> str | None:
+    """Which vectors belong to the nodes of a tree, not to entities."""
+    if not isinstance(model.spec.zeros, Hierarchical):
+        return None
+    return "alpha" if model.spec.combine.reverse else "rho"
+
+
+def entity_vectors(model: FittedEmbedding, name: str) -> Floats:
+    """rho or alpha, (N, K): one row an entity, shared ones repeated."""
+    if nodes_of(model) == name:
+        raise ParameterError(f"{name} of a hierarchical softmax belongs to nodes, not words")
+    p, size = model.parameters, model.n_entities
+    rho_of, alpha_of = model.spec.structure.maps(size)
+    array, index = (p.rho, rho_of) if name == "rho" else (p.alpha, alpha_of)
+    if array.ndim > 2:
+        raise ParameterError(
+            "this needs one vector an entity, but with vector observations an entity has one for "
+            f"each of its {array.shape[2]} numbers"
+        )
+    rows = size if index is None else int(index.max()) + 1
+    if len(array) != rows:
+        raise ParameterError(
+            f"this needs one vector an entity, but here an entity has {len(array) // rows} context "
+            "vectors (Lagged contexts have one for each offset)"
+        )
+    return array if index is None else array[index]
+
+
+def predicting_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
+    """(target, bag), both (N, K): u of n given m is target_n . bag_m.
+
+    Target is rho and bag alpha, exchanged under the reverse conditional; the weights of the places
+    of a window are averaged.
+    """
+    spec, tied = model.spec, model.spec.structure.tied
+    rho = entity_vectors(model, "rho")
+    alpha = rho if tied else entity_vectors(model, "alpha")
+    target, bag = (alpha, rho) if spec.combine.reverse else (rho, alpha)
+    place = model.parameters.position
+    return target, bag if place is None else bag * place.mean(axis=0)
+
+
+def flat_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
+    """(target, bag) of scalar data: target (N, K), bag (N * slots, K), shared ones repeated.
+
+    Weights of the places of a window are not in them.
+    """
+    from efemb.engine.space import ParameterSpace
+
+    p = model.parameters
+    if p.rho.ndim > 2:
+        raise ParameterError("this needs scalar observations, not vectors of them")
+    space = ParameterSpace(model.spec, model.n_entities, model.n_slots, 1, model.n_components)
+    found = space.vectors(Parameters(p.rho, p.alpha))
+    return found.target, found.bag

@@ -1,0 +1,305 @@
+"""Sealed folders: tensors and JSON that appear on disk at once and are checked when read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from efemb.errors import DataError, EfembError, InputTypeError
+from efemb.files import expanded
+from efemb.placing import partial_folder, put_in_place, stepped_aside, sync_files
+
+T = TypeVar("T")
+MANIFEST = "manifest.json"
+LEFT_BY_SYSTEMS = {".DS_Store", "desktop.ini", "Thumbs.db"}  # of a look at a folder
+ATTEMPTS = 5  # to read a folder that is replaced again and again
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a sealed folder holds: the manifest without its checksums, arrays, and JSON files."""
+
+    folder: Path
+    body: dict[str, Any]
+    arrays: dict[str, Any]
+    texts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SealedKind:
+    """A kind of folder: a manifest, one file of tensors, and JSON files that may be missing.
+
+    format : what the manifest calls it;  noun : what messages call it;  version : of the format
+    tensors, texts : names of its files
+    """
+
+    format: str
+    noun: str
+    version: int
+    tensors: str
+    texts: tuple[str, ...] = ()
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        body: Mapping[str, Any],
+        arrays: dict[str, Any],
+        texts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the folder `path`; an older one of this kind is replaced as a whole.
+
+        All files are complete on disk under a temporary name before the folder gets its name.
+        """
+        target = self.replaceable(path)
+        partial = partial_folder(target)
+        try:
+            head = {"format": self.format, "version": self.version, **body}
+            self._write_files(partial, head, arrays, texts or {})
+            put_in_place(partial, target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def replaceable(self, path: str | os.PathLike[str]) -> Path:
+        """The real path of a folder that may be written; never one that holds something else."""
+        target = Path(os.path.realpath(self.checked_path(path)))
+        try:
+            found = set(os.listdir(target)) - LEFT_BY_SYSTEMS
+        except FileNotFoundError:
+            return target
+        except NotADirectoryError as error:
+            if not target.exists():  # a folder above it is a file
+                return target
+            raise DataError(
+                f"{target} is a file; a {self.noun} is a folder: choose another name"
+            ) from error
+        strange = found - {MANIFEST, self.tensors, *self.texts}
+        if strange:
+            raise DataError(
+                f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
+                "be deleted: choose another folder"
+            )
+        if found and not self._is_own(target):
+            raise DataError(
+                f"{target} holds {min(found)!r}, which is not of a {self.noun} that efemb wrote, "
+                "and would be deleted: choose another folder, or delete it yourself"
+            )
+        return target
+
+    def _is_own(self, folder: Path) -> bool:
+        """Whether a folder says that it is of this kind, or has just gone."""
+        for _ in range(ATTEMPTS):
+            try:
+                found = json.loads((folder / MANIFEST).read_bytes())
+            except FileNotFoundError:
+                if not folder.exists():
+                    return True
+                continue  # it may have been replaced meanwhile
+            except (OSError, ValueError, RecursionError):
+                return False
+            return isinstance(found, dict) and found.get("format") == self.format
+        return False
+
+    def checked_path(self, path: Any) -> Path:
+        """A path, or a typed error."""
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise InputTypeError(f"a {self.noun} is a folder: pass its path, not {path!r}")
+        return expanded(path)
+
+    def _write_files(
+        self, folder: Path, body: dict[str, Any], arrays: dict[str, Any], texts: Mapping[str, Any]
+    ) -> None:
+        """All files; the manifest, which holds the checksums of the others, last."""
+        from safetensors.numpy import save_file
+
+        save_file(arrays, folder / self.tensors)
+        for name, value in texts.items():
+            (folder / name).write_bytes(render(value))
+        files = sorted(folder.iterdir())
+        body["sha256"] = {path.name: sha256(path) for path in files}
+        body["bytes"] = {path.name: path.stat().st_size for path in files}
+        (folder / MANIFEST).write_bytes(render({**body, "checksum": checksum(body)}))
+        sync_files(folder)
+
+    def exists(self, path: str | os.PathLike[str]) -> bool:
+        """Whether there is anything to read at `path`."""
+        return self.checked_path(path).exists() or self._aside(path) is not None
+
+    def _aside(self, path: str | os.PathLike[str]) -> Path | None:
+        """What there is to read where a replacement was cut short between its two renamings."""
+        return stepped_aside(Path(os.path.realpath(self.checked_path(path))), MANIFEST)
+
+    def read(self, path: str | os.PathLike[str]) -> Contents:
+        """Read the folder; anything that changed since it was written is an error."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._read(path)
+            except DataError:
+                continue  # it may have been replaced meanwhile
+        before = self._stamp(path)
+        try:
+            return self._read(path)
+        except DataError as error:
+            if self._stamp(path) != before:
+                raise DataError(f"{path} is being replaced again and again: {error}") from error
+            raise
+
+    def load(self, path: str | os.PathLike[str], build: Callable[[Contents], T]) -> T:
+        """Read the folder and make an object of it; errors name the folder."""
+        contents = self.read(path)
+        try:
+            return build(contents)
+        except EfembError as error:
+            raise type(error)(f"{contents.folder}: {error}") from error
+        except Exception as error:
+            # The checksums hold, so the file was written like this: by other software.
+            raise DataError(
+                f"{contents.folder} does not hold a {self.noun} that can be read: {error}"
+            ) from error
+
+    def _stamp(self, path: str | os.PathLike[str]) -> tuple[int, int] | None:
+        """Another one for each folder that is put in place."""
+        try:
+            found = (self.checked_path(path) / MANIFEST).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def _read(self, path: str | os.PathLike[str]) -> Contents:
+        from safetensors.numpy import load
+
+        folder = self.checked_path(path)
+        if not folder.exists():
+            folder = self._aside(path) or folder
+        if not folder.is_dir():
+            what = f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
+            raise DataError(f"{folder} {what}; a {self.noun} is written as a folder")
+        with ExitStack() as stack:
+            # All are opened at once, then read: a folder that is replaced meanwhile is read whole.
+            files: dict[str, IO[bytes]] = {}
+            for name in (MANIFEST, self.tensors, *self.texts):
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    files[name] = stack.enter_context((folder / name).open("rb"))
+            body = self._manifest(folder, files)
+            names = (self.tensors, *(name for name in self.texts if name in body["sha256"]))
+            found = {name: self._checked_content(folder / name, files, body) for name in names}
+        try:
+            arrays = load(found.pop(self.tensors))
+            return Contents(folder, body, arrays, {name: json.loads(found[name]) for name in found})
+        except Exception as error:
+            # The checksums hold, so the file was written like this: by other software.
+            raise DataError(
+                f"{folder} does not hold a {self.noun} that can be read: {error}"
+            ) from error
+
+    def _manifest(self, folder: Path, files: Mapping[str, IO[bytes]]) -> dict[str, Any]:
+        path = folder / MANIFEST
+        if MANIFEST not in files:
+            raise DataError(f"{folder} is not a {self.noun}: it has no {MANIFEST}")
+        content = files[MANIFEST].read()
+        _refuse_pickle(path, content)
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path) from error
+        if not isinstance(found, dict) or found.get("format") != self.format:
+            raise DataError(f"{folder} is not a {self.noun}: its {MANIFEST} is of another program")
+        version = found.get("version")
+        if type(version) is int and version > self.version:
+            raise DataError(
+                f"{folder} was written by a newer efemb (format {version}; this one reads up to "
+                f"{self.version}): upgrade efemb"
+            )
+        claimed = found.pop("checksum", None)
+        if not _is_sealed(found, claimed, content):
+            raise _damaged(path)
+        if type(version) is not int or version < 1 or not _lists_files(found):
+            raise DataError(
+                f"{path} does not say which format and files it is of: it was not written by efemb"
+            )
+        return found
+
+    def _checked_content(
+        self, path: Path, files: Mapping[str, IO[bytes]], body: dict[str, Any]
+    ) -> bytes:
+        if path.name not in files:
+            raise DataError(f"{path} is missing: the {self.noun} is incomplete")
+        content = files[path.name].read()
+        _refuse_pickle(path, content)
+        wanted = body.get("bytes", {}).get(path.name, 0)
+        if len(content) < wanted:
+            raise DataError(
+                f"{path} is cut short: it has {len(content):,} of {wanted:,} bytes; restore it "
+                "from a copy"
+            )
+        if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):
+            raise _damaged(path)
+        return content
+
+
+def format_of(path: Any) -> str | None:
+    """What the folder at `path` says it holds; None where reading it will say what is wrong."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        return None
+    folder = expanded(path)
+    if not folder.exists():
+        folder = stepped_aside(Path(os.path.realpath(folder)), MANIFEST) or folder
+    try:
+        body = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return body.get("format") if isinstance(body, dict) else None
+
+
+def _is_sealed(body: dict[str, Any], claimed: Any, content: bytes) -> bool:
+    """Whether a manifest has its own checksum and is written as we write it."""
+    try:
+        return bool(claimed == checksum(body) and content == render({**body, "checksum": claimed}))
+    except (ValueError, RecursionError):  # NaN, which is no JSON; or too deep
+        return False
+
+
+def _lists_files(body: dict[str, Any]) -> bool:
+    sums, sizes = body.get("sha256"), body.get("bytes", {})
+    return (
+        isinstance(sums, dict)
+        and isinstance(sizes, dict)
+        and all(type(size) is int for size in sizes.values())
+    )
+
+
+def render(value: Any) -> bytes:
+    """JSON as it is written."""
+    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
+
+
+def checksum(body: dict[str, Any]) -> str:
+    """Checksum of a manifest, which holds those of the files."""
+    return hashlib.sha256(render(body)).hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """Checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(f"{path} is damaged: its checksum does not match; restore it from a copy")
+
+
+def _refuse_pickle(path: Path, content: bytes) -> None:
+    """Pickles (of protocol 2 and later, or in a zip file as PyTorch writes them) run code."""
+    if content[8:9] == b"{":  # tensors: the bytes before are a length, which may be any
+        return
+    head = content[:4]
+    if (head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05") or head == b"PK\x03\x04":
+        raise DataError(
+            f"{path} is a pickle in disguise, which could run any program when read: refused"
+        )

@@ -1,0 +1,178 @@
+"""Spec: the checked ingredients of one model, and which combinations are valid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from efemb.combine import Combine
+from efemb.contexts.base import Context
+from efemb.contexts.window import Window
+from efemb.errors import InputTypeError, ParameterError, suggest
+from efemb.families import Bernoulli, Categorical, Family, Poisson
+from efemb.links import Identity, Link
+from efemb.priors import Prior, resolve_pair
+from efemb.structures import Structure
+from efemb.types import Floats
+from efemb.zeros import NegativeSampling, Zeros, probabilities
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Ingredients as objects; `resolve` builds one from names or objects and checks it."""
+
+    context: Context
+    family: Family
+    link: Link
+    combine: Combine
+    structure: Structure
+    prior_rho: Prior | None
+    prior_alpha: Prior | None
+    zeros: Zeros
+    intercept: bool
+    intercept_prior: Prior | None
+
+    @classmethod
+    def resolve(
+        cls,
+        *,
+        context: Any,
+        family: Any,
+        link: Any = "identity",
+        combine: Any = "linear",
+        structure: Any = "per-entity",
+        prior: Any = "normal",
+        zeros: Any = "all",
+        intercept: bool = True,
+        intercept_prior: Any = None,
+    ) -> Spec:
+        """Build and check a model from names or objects."""
+        rho, alpha = resolve_pair(prior)
+        spec = cls(
+            context=Context.resolve(context),
+            family=Family.resolve(family),
+            link=Link.resolve(link),
+            combine=Combine.resolve(combine),
+            structure=Structure.resolve(structure),
+            prior_rho=rho,
+            prior_alpha=alpha,
+            zeros=Zeros.resolve(zeros),
+            intercept=_flag("intercept", intercept),
+            intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
+        )
+        spec.check()
+        return spec
+
+    @property
+    def positive_rho(self) -> bool:
+        """Whether rho is positive."""
+        return _positive(self.prior_rho, self.link)
+
+    @property
+    def positive_alpha(self) -> bool:
+        """Whether alpha is positive."""
+        return _positive(self.prior_alpha, self.link)
+
+    @property
+    def positive_intercept(self) -> bool:
+        """Intercepts are positive where both kinds of vectors are."""
+        return self.positive_rho and self.positive_alpha
+
+    def noise_offset(self, popularity: Floats) -> Floats | None:
+        """log(n q) of every entity where rows are told from n draws of noise q, else None.
+
+        The odds of an entity against the noise are P / (n q), over the entities of the row. With
+        log(n q) taken off u they are fitted by u = log P, up to a constant of the row: so means
+        are in proportion to P, whatever the noise was. That takes a free intercept; text is put
+        right where its shares are made, see `normalizer_of_words`.
+        """
+        zeros, rows = self.zeros, not isinstance(self.context, Window)
+        odds = isinstance(self.family, Bernoulli) or self.family.exponential_mean
+        free = self.intercept and not self.positive_intercept and type(self.link) is Identity
+        if not (type(zeros) is NegativeSampling and rows and odds and free):
+            return None
+        share = probabilities(zeros.distribution, popularity)
+        least = 0.1 * float(share[share > 0].min())  # nothing is drawn of what is below
+        return np.asarray(np.log(zeros.n * np.maximum(share, least)))
+
+    def check(self) -> None:
+        """Raise `ParameterError` for options or combinations that make no model."""
+        self.context.check()
+        self.family.check()
+        self.zeros.check()
+        _check_link(self.family, self.link)
+        for which, prior in (("rho", self.prior_rho), ("alpha", self.prior_alpha)):
+            if self.link.needs_positive and prior is not None and not prior.positive:
+                raise ParameterError(
+                    f"link {self.link.name()!r} needs positive vectors, but the prior of {which} "
+                    f"is {prior!r}; use LogNormal, HalfNormal or None"
+                )
+        if self.structure.tied and self.positive_rho != self.positive_alpha:
+            raise ParameterError("Tied vectors need one prior, not two of different sign")
+        if self.structure.tied and self.prior_rho != self.prior_alpha:
+            raise ParameterError("Tied vectors are penalised once: give one prior, not a pair")
+        if self.intercept_prior is not None:
+            self._check_intercept_prior(self.intercept_prior)
+        self._check_zeros()
+
+    def _check_zeros(self) -> None:
+        """Which approximations go with which family and context."""
+        window = self.context if isinstance(self.context, Window) else None
+        names = ("noise-contrastive", "sampled-softmax", "hierarchical")
+        name, categorical = self.zeros.name(), isinstance(self.family, Categorical)
+        if name in names and not (categorical and window):
+            raise ParameterError(
+                f"zeros={name!r} needs the categorical family and a Window context"
+            )
+        if categorical and name not in ("all", *names):
+            way_out = ", ".join(repr(one) for one in ("all", *names)) if window else "'all'"
+            raise ParameterError(
+                f"the categorical family has no zeros to sample: use zeros={way_out}"
+            )
+        if categorical and self.zeros.weight != 1:
+            raise ParameterError(
+                f"the categorical family has no zeros to weigh, got weight={self.zeros.weight!r}: "
+                "use zeros='all'"
+            )
+        if name == "hierarchical" and self.structure.name() != "per-entity":
+            raise ParameterError(
+                "a hierarchical softmax predicts by vectors of nodes, not of words, so they cannot "
+                "be tied or shared: use structure='per-entity'"
+            )
+        if window and window.length_offset and not isinstance(self.family, Poisson):
+            raise ParameterError("Window(length_offset=True) is an offset of Poisson means only")
+        if window and window.subsample is not None and name in ("all", "sampled"):
+            raise ParameterError(
+                "Window(subsample=) draws anew in each pass, which exact zeros do not: use "
+                "Corpus.subsampled, or zeros=NegativeSampling()"
+            )
+
+    def _check_intercept_prior(self, prior: Prior) -> None:
+        prior.check()
+        if not self.intercept:
+            raise ParameterError("intercept_prior is set but intercept=False")
+        if prior.positive != self.positive_intercept:
+            need = "LogNormal or HalfNormal" if self.positive_intercept else "Normal"
+            raise ParameterError(f"the intercept prior must be {need} here, got {prior!r}")
+
+
+def _flag(option: str, value: object) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(f"{option} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def _positive(prior: Prior | None, link: Link) -> bool:
+    return link.needs_positive or (prior is not None and prior.positive)
+
+
+def _check_link(family: Family, link: Link) -> None:
+    builtin = type(link).__module__.startswith("efemb.")
+    if family.links is None or not builtin or link.name() in family.links:
+        return
+    raise ParameterError(
+        f"the {family.name()} family does not take link {link.name()!r}; "
+        f"{suggest(link.name(), family.links)}"
+    )

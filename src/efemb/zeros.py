@@ -1,0 +1,171 @@
+"""Zeros: how the terms with x = 0 enter the objective and its gradient."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import ClassVar
+
+import numpy as np
+
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.ingredient import Ingredient, positive_number
+from efemb.types import Floats
+
+DISTRIBUTIONS = ("popularity", "uniform", "sqrt", "smoothed")
+
+
+class Zeros(Ingredient, ABC):
+    """What to do with x = 0; `gradient` says what kind of gradient follows."""
+
+    gradient: ClassVar[str]
+    weight: float
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+        positive_number(self, "weight", zero=True)
+
+
+class All(Zeros):
+    """Every zero, exactly, each with the same weight (0.1 is the paper's "dw")."""
+
+    gradient = "exact"
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+
+class Sampled(Zeros):
+    """`n` zeros a minibatch, rescaled by their inclusion probabilities: unbiased.
+
+    Parameters
+    ----------
+    n : int
+        Entities drawn for a minibatch; all its rows share them.
+    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
+        Inclusion probabilities are proportional to it, mixed with one half of the uniform
+        distribution so that no entity stays unvisited for long.
+    weight : float
+        Weight of a zero in the objective.
+    """
+
+    gradient = "unbiased"
+
+    def __init__(
+        self, n: int = 1024, distribution: object = "popularity", weight: float = 1.0
+    ) -> None:
+        self.n = n
+        self.distribution = distribution
+        self.weight = weight
+
+    def check(self) -> None:
+        """`n` must be a positive integer, `weight` >= 0."""
+        super().check()
+        _check_n(self, self.n)
+
+
+class NegativeSampling(Zeros):
+    """`n` zeros for each positive, not rescaled: biased towards the positives, as in word2vec.
+
+    On rows, log(n q) of the noise q is taken off inner products wherever there is an intercept to
+    make up for it: means are then in proportion to what they are without noise.
+    """
+
+    gradient = "biased"
+    weight = 1.0
+
+    def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
+        self.n = n
+        self.distribution = distribution
+
+    def check(self) -> None:
+        """`n` must be a positive integer."""
+        _check_n(self, self.n)
+
+
+class NoiseContrastive(NegativeSampling):
+    """Tell each word from `n` draws of noise, knowing the noise (Mnih and Kavukcuoglu 2013).
+
+    Categorical words in a `Window`: u - log(n q) is compared with 0, so that u itself tends to the
+    logarithm of a probability. With more draws the gradient tends to the exact softmax's.
+    """
+
+    def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
+        super().__init__(n, distribution)
+
+
+class SampledSoftmax(NegativeSampling):
+    """A softmax among each word and `n` draws of noise, corrected by log(n q) (Bengio 2008).
+
+    Categorical words in a `Window`. With more draws the gradient tends to the exact softmax's.
+    """
+
+    def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
+        super().__init__(n, distribution)
+
+
+class Hierarchical(Zeros):
+    """A path of turns in a Huffman tree instead of a softmax (Morin and Bengio 2005).
+
+    Categorical words in a `Window`; exact for its own model. Row i of the predicting vectors
+    belongs to inner node i of the tree, not to a word; the last row is unused.
+    """
+
+    gradient = "exact"
+    weight = 1.0
+
+
+def _check_n(owner: Zeros, n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise InputTypeError(f"{type(owner).__name__}.n must be an integer >= 1, got {n!r}")
+    if n < 1:
+        raise ParameterError(f"{type(owner).__name__}.n must be >= 1, got {n}")
+
+
+def word_noise(distribution: object, counts: Floats) -> Floats:
+    """Drawing probabilities of words by their counts, or of items that stand for words.
+
+    What never occurred counts as a half: were it never drawn, nothing would tell that it is rare.
+    """
+    return probabilities(distribution, np.maximum(counts, 0.5))
+
+
+def probabilities(distribution: object, popularity: Floats) -> Floats:
+    """Normalised drawing probabilities over entities (float64).
+
+    >>> probabilities("uniform", np.array([3.0, 1.0]))
+    array([0.5, 0.5])
+    """
+    if isinstance(distribution, str):
+        if distribution not in DISTRIBUTIONS:
+            raise ParameterError(
+                f"unknown distribution {distribution!r}; {suggest(distribution, DISTRIBUTIONS)}"
+            )
+        powers = {"popularity": 1.0, "sqrt": 0.5, "uniform": 0.0, "smoothed": 0.75}
+        power = powers[distribution]
+        mass = np.power(np.maximum(popularity.astype(np.float64), 0.0), power)
+    else:
+        mass = np.asarray(distribution, dtype=np.float64)
+        if mass.shape != popularity.shape:
+            raise DataError(
+                f"distribution must hold one number for each of the {len(popularity)} entities, "
+                f"got shape {mass.shape}"
+            )
+    if not np.all(np.isfinite(mass)) or mass.min() < 0 or mass.sum() == 0:
+        raise DataError("distribution must hold finite numbers >= 0 that are not all zero")
+    return np.asarray(mass / mass.sum())
+
+
+def inclusion_probabilities(share: Floats, n: int) -> Floats:
+    """Inclusion probabilities proportional to `share`, at most 1, summing to min(n, N).
+
+    >>> inclusion_probabilities(np.array([0.8, 0.1, 0.1]), 2)
+    array([1. , 0.5, 0.5])
+    """
+    n_entities = len(share)
+    if n >= n_entities:
+        return np.ones(n_entities)
+    chance = np.minimum(n * share, 1.0)
+    while (short := n - chance.sum()) > 1e-9:
+        free = chance < 1.0
+        chance[free] = np.minimum(chance[free] * (1.0 + short / chance[free].sum()), 1.0)
+    return np.asarray(chance)
