@@ -183,6 +183,7 @@ def test_validation_text_is_read_in_the_words_of_the_model() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_leaves_a_usable_estimator(name: str) -> None:
     def press(progress: Any) -> None:
         if progress.iteration == 2:
@@ -205,6 +206,7 @@ def test_ctrl_c_leaves_a_usable_estimator(name: str) -> None:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("name", ["Bernoulli", "skip-gram", "CBOW"])
+@pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_in_the_middle_of_a_pass(name: str, n_jobs: int) -> None:
     class Press:
         """From another thread, while the kernels of the first pass run."""
