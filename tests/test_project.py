@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import re
 import subprocess
@@ -30,21 +31,30 @@ def run_python(*arguments: str) -> str:
 
 
 def test_all_is_the_public_namespace() -> None:
-    assert len(set(efemb.__all__)) == len(efemb.__all__)
+    assert sorted(set(efemb.__all__)) == efemb.__all__
     exported = {name: getattr(efemb, name) for name in efemb.__all__}
-    # What the file itself needs (`annotations`, `TYPE_CHECKING`) and submodules, which the
-    # import system binds as a side effect, are not exports.
-    plumbing = {"annotations", "TYPE_CHECKING"}
+    # What the file itself needs and submodules, which the import system binds as a side effect,
+    # are not exports.
     bound = {
         name
         for name, value in vars(efemb).items()
-        if not name.startswith("_")
-        and name not in plumbing
-        and (name in exported or not isinstance(value, types.ModuleType))
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    public = {name for name in exported if not name.startswith("_")}
-    assert bound <= public
-    assert public <= set(dir(efemb))
+    assert bound <= set(exported)
+    assert set(exported) == set(dir(efemb))
+
+
+def test_the_stub_lists_every_name_it_loads() -> None:
+    """Type checkers read `__all__` of the stub; at run time only its imports count."""
+    tree = ast.parse((ROOT / "src" / "efemb" / "__init__.pyi").read_text("utf-8"))
+    imported = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    (listed,) = [ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)]
+    assert sorted(imported) == sorted(listed) == efemb.__all__
 
 
 def test_unknown_attribute_is_an_attribute_error() -> None:
@@ -78,7 +88,7 @@ def test_wheel_is_pure_python(tmp_path: Path) -> None:
     assert wheel.name == f"efemb-{VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert "efemb/py.typed" in names
+    assert {"efemb/py.typed", "efemb/__init__.pyi"} <= set(names)
     assert f"efemb-{VERSION}.dist-info/licenses/LICENSE" in names
     assert {name.partition("/")[0] for name in names} == {"efemb", f"efemb-{VERSION}.dist-info"}
     assert not [name for name in names if name.endswith((".so", ".pyd", ".dylib", ".nbc", ".pkl"))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ import efemb
 import efemb.cli
 
 DOCS = Path(__file__).parent.parent / "docs"
-MODULES = ["efemb", "efemb.model.contexts", *(f"efemb.{name}" for name in efemb._MODULES)]
+SUBMODULES = [name for name in efemb.__all__ if isinstance(getattr(efemb, name), ModuleType)]
+MODULES = ["efemb", "efemb.model.contexts", *(f"efemb.{name}" for name in SUBMODULES)]
 
 
 def reference() -> list[tuple[str, str]]:
@@ -30,7 +32,8 @@ def reference() -> list[tuple[str, str]]:
 
 def public(module: str) -> dict[str, Any]:
     home = importlib.import_module(module)
-    return {name: getattr(home, name) for name in home.__all__}
+    names = {name: getattr(home, name) for name in home.__all__}
+    return {name: value for name, value in names.items() if not isinstance(value, ModuleType)}
 
 
 @pytest.mark.parametrize("module", MODULES)
