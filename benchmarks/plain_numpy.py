@@ -29,7 +29,7 @@ PATIENCE, TOLERANCE = 5, 1e-4
 
 @dataclass
 class Model:
-    """Vectors and intercepts with their sums of squared gradients."""
+    """Factors and intercepts with their sums of squared gradients."""
 
     arrays: list[Array]
     squares: list[Array]

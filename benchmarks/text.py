@@ -28,7 +28,7 @@ JUDGED, SKIP_GRAM = 5, 3.0  # with so many negatives scores are told; the target
 
 @dataclass(frozen=True)
 class Trained:
-    """Vectors, and thousands of target words per CPU-second and per second."""
+    """Factors, and thousands of target words per CPU-second and per second."""
 
     fitted: Any
     speed: float

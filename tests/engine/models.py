@@ -10,7 +10,7 @@ from scipy import sparse
 import efemb
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.threads import Workers
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.spec import Spec
 from engine import plain
 
@@ -42,11 +42,11 @@ def counts(model: str, n_rows: int = 7, n_entities: int = 5, seed: int = 0) -> A
     return np.minimum(X, 1.0) if model == "b-emb" else X
 
 
-def vectors(n_entities: int = 5, seed: int = 1, dtype: Any = np.float64) -> Vectors:
+def vectors(n_entities: int = 5, seed: int = 1, dtype: Any = np.float64) -> Factors:
     """Positive, so that they serve the log link too."""
     rng = np.random.default_rng(seed)
     sizes = ((n_entities, K), (n_entities, K), (n_entities,))
-    return Vectors(*(rng.uniform(0.1, 0.8, size).astype(dtype) for size in sizes))
+    return Factors(*(rng.uniform(0.1, 0.8, size).astype(dtype) for size in sizes))
 
 
 def solver(name: str, bound: Any, model: Spec, **options: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 
 Array = Any
 Density = Callable[[float, float], float]
@@ -45,7 +45,7 @@ def context(x: Array, n: int, alpha: Array, scale: str) -> Array:
     return total / (divisor or 1.0)
 
 
-def value(X: Array, W: Array, vectors: Vectors, scale: str, density: Density) -> float:
+def value(X: Array, W: Array, vectors: Factors, scale: str, density: Density) -> float:
     """Sum of W log p over all cells; cells that are NaN are neither zero, target nor context."""
     seen = np.nan_to_num(X)
     found = 0.0
@@ -59,9 +59,9 @@ def value(X: Array, W: Array, vectors: Vectors, scale: str, density: Density) ->
     return found
 
 
-def gradient(X: Array, W: Array, vectors: Vectors, scale: str, density: Density) -> Vectors:
+def gradient(X: Array, W: Array, vectors: Factors, scale: str, density: Density) -> Factors:
     """Central differences of `value`."""
-    slopes = Vectors.zeros_like(vectors)
+    slopes = Factors.zeros_like(vectors)
     for name in ("target", "bag", "intercept"):
         theta, slope = getattr(vectors, name), getattr(slopes, name)
         for place in np.ndindex(theta.shape):
@@ -75,7 +75,7 @@ def gradient(X: Array, W: Array, vectors: Vectors, scale: str, density: Density)
     return slopes
 
 
-def flat(vectors: Vectors, n: int) -> Array:
+def flat(vectors: Factors, n: int) -> Array:
     """A gradient as one vector over n entities, also one that covers only some of them."""
     parts = []
     for array in (vectors.target, vectors.bag, vectors.intercept):

@@ -12,7 +12,7 @@ import efemb
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.solvers.rows import tiles as cell_terms
 from efemb.engine.threads import Workers
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from engine import models, plain
 
 N = 300
@@ -42,14 +42,14 @@ def sparse_counts(model: str, n_rows: int) -> Any:
 
 def answer(
     X: Any, model: str, dtype: Any, hidden: Any, combine: str, n_jobs: int
-) -> tuple[float, Vectors]:
+) -> tuple[float, Factors]:
     spec = models.spec(model, zeros=efemb.All(0.3), combine=combine)
     bound = models.bind(np.where(hidden, 0.0, X), spec, masked=hidden)
     weight = np.random.default_rng(4).uniform(0, 2, len(X)).astype(dtype)
     pool = Workers(n_jobs)
     try:
         made = make_solver("rows", bound, spec, pool, row_weight=weight, dtype=dtype)
-        found: tuple[float, Vectors] = made.value_and_gradient(models.vectors(N, dtype=dtype))
+        found: tuple[float, Factors] = made.value_and_gradient(models.vectors(N, dtype=dtype))
     finally:
         pool.close()
     return found

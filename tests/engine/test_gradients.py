@@ -15,7 +15,7 @@ from efemb.engine.solvers.choice import make_solver
 from efemb.engine.solvers.rows import softmax
 from efemb.engine.solvers.rows import solver as rows
 from efemb.engine.threads import workers
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.spec import Spec
 from engine import models, plain
 
@@ -29,7 +29,7 @@ def masked_cells(shape: tuple[int, ...], seed: int = 5) -> Any:
 
 def expected(
     model: str, X: Any, hidden: Any, scale: str, zero_weight: float
-) -> tuple[float, Vectors]:
+) -> tuple[float, Factors]:
     seen = np.where(hidden, np.nan, X)
     W = WEIGHT[:, None] * np.where(X == 0, zero_weight, 1.0)
     density = models.MODELS[model][3]
@@ -105,7 +105,7 @@ def test_a_softmax_gradient_is_the_slope_of_its_value(combine: str) -> None:
     spec = Spec.resolve(context=efemb.Basket(scale="items"), family="categorical", combine=combine)
     made = models.solver("rows", models.bind(X, spec), spec, row_weight=WEIGHT)
 
-    def value(v: Vectors) -> float:
+    def value(v: Factors) -> float:
         found = 0.0
         for t, n in np.argwhere(X > 0):
             others = [m for m in np.flatnonzero(X[t]) if m != n]
@@ -125,7 +125,7 @@ def test_a_softmax_gradient_is_the_slope_of_its_value(combine: str) -> None:
     step = 1e-6
     sides = []
     for sign in (step, -step):
-        moved = Vectors(
+        moved = Factors(
             vectors.target + sign * direction.target,
             vectors.bag + sign * direction.bag,
             vectors.intercept + sign * direction.intercept,
@@ -151,7 +151,7 @@ def test_moments_and_generic_agree_to_rounding(scale: str, lagged: bool, missing
     data = efemb.Dataset(values, recordings=np.repeat([0, 1], 6))
     bound = spec.context.bind(data)
     weight = rng.uniform(0, 2, 12)
-    vectors = Vectors(
+    vectors = Factors(
         rng.normal(size=(6, 2)), rng.normal(size=(bound.n_context_vectors, 2)), rng.normal(size=6)
     )
     answers = []
@@ -170,7 +170,7 @@ def test_moments_gradient_is_the_slope_of_scipy_densities() -> None:
     spec = Spec.resolve(context=efemb.Graph(1 - np.eye(5)), family=efemb.Gaussian(0.7))
     made = models.solver("moments", spec.context.bind(efemb.Dataset(X)), spec, row_weight=weight)
 
-    def value(v: Vectors) -> float:
+    def value(v: Factors) -> float:
         found = 0.0
         for t in range(9):
             for n in range(5):

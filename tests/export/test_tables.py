@@ -1,4 +1,4 @@
-"""Vectors as tables: what other programs read back is what was written."""
+"""Factors as tables: what other programs read back is what was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors that the tests of word2vec's files share, and such a file written by hand."""
+"""Factors that the tests of word2vec's files share, and such a file written by hand."""
 
 from __future__ import annotations
 

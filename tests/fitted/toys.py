@@ -56,7 +56,7 @@ def checkerboard(size: int = 10, dtype: Any = np.float64, **options: Any) -> Fit
 
 
 def random_model(seed: int, size: int = 9, k: int = 3, **options: Any) -> FittedEmbedding:
-    """Vectors drawn at random, with labels and counts."""
+    """Factors drawn at random, with labels and counts."""
     rng = np.random.default_rng(seed)
     rho, alpha = rng.normal(size=(2, size, k))
     named = {"labels": [f"item {i}" for i in range(size)], "counts": rng.integers(1, 50, size)}

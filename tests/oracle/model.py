@@ -63,7 +63,7 @@ class Model:
 
 
 class Point(NamedTuple):
-    """Vectors themselves, or derivatives with respect to the unconstrained parameters."""
+    """Factors themselves, or derivatives with respect to the unconstrained parameters."""
 
     rho: Array
     alpha: Array

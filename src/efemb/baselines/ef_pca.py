@@ -70,7 +70,7 @@ class ExponentialFamilyPCA(Iterated):
     intercept_ : array (N,)
         Zeros where there is none.
     theta_ : array (T, K)
-        Vectors of the training rows.
+        Factors of the training rows.
     history_ : list of dict
         Score at each look.
     n_iter_, best_iter_ : int

@@ -55,7 +55,7 @@ class WeightedMF(Iterated):
     ----------
     beta_ : array (N, K)
     theta_ : array (T, K)
-        Vectors of the training rows.
+        Factors of the training rows.
     history_ : list of dict
         Score after each sweep.
     n_iter_, best_iter_ : int

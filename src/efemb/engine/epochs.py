@@ -13,7 +13,7 @@ from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState
 from efemb.engine.optimizers.step import Move
 from efemb.engine.solvers.base import Solver
 from efemb.errors import DivergenceError
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace, positive_exp
 
@@ -83,7 +83,7 @@ class Passes:
             self._sparse(slopes, slopes.rows, scale)
         return value
 
-    def _dense(self, slopes: Vectors, scale: float) -> None:
+    def _dense(self, slopes: Factors, scale: float) -> None:
         """All rows; the optimiser sees to the chain rule, since it passes over the numbers."""
         space, parameters = self.space, self.parameters
         gradient = space.pull_back(parameters, slopes, chain_rule=False)
@@ -101,7 +101,7 @@ class Passes:
     def _arrays(self, gradient: Parameters) -> tuple[list[Floats], list[Floats]]:
         return list(self.theta.arrays()), list(gradient.arrays())
 
-    def _sparse(self, slopes: Vectors, rows: Ints, scale: float) -> None:
+    def _sparse(self, slopes: Factors, rows: Ints, scale: float) -> None:
         """Only the rows in use; each catches up on the prior's gradient since its last visit."""
         if self.visited is None:
             self.visited = np.zeros(self.space.n_entities, dtype=np.int64)
@@ -122,11 +122,11 @@ class Passes:
                 value[moved] = positive_exp(raw[moved])
 
 
-def _spread(slopes: Vectors, like: Vectors) -> Vectors:
+def _spread(slopes: Factors, like: Factors) -> Factors:
     """A gradient on some rows as one on all rows."""
     if slopes.rows is None:
         return slopes
-    full = Vectors.zeros_like(like)
+    full = Factors.zeros_like(like)
     full.target[slopes.rows] = slopes.target
     full.bag[slopes.rows] = slopes.bag
     full.intercept[slopes.rows] = slopes.intercept

@@ -12,7 +12,7 @@ from efemb._typing import Floats, Ints
 from efemb.engine.solvers.base import Solver
 from efemb.engine.threads import Workers, cut
 from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.huffman import Huffman
 from efemb.model.predict import entry_scores
@@ -26,7 +26,7 @@ class Validation(ABC):
     """Something that scores vectors; higher is better."""
 
     @abstractmethod
-    def score(self, vectors: Vectors, family: Family) -> float:
+    def score(self, vectors: Factors, family: Family) -> float:
         """Mean score of the held-out observations."""
 
 
@@ -51,7 +51,7 @@ class EntryValidation(Validation):
         pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
         self.pieces = [_some(self.entries, piece) for piece in pieces]
 
-    def score(self, vectors: Vectors, family: Family) -> float:
+    def score(self, vectors: Factors, family: Family) -> float:
         """Sum x log p / sum x where the family is scored by shares, else the mean log-density."""
         spec = replace(self.spec, family=family)
         arrays = (vectors.target, vectors.bag, vectors.intercept)
@@ -73,7 +73,7 @@ class SolverValidation(Validation):
     def __init__(self, solver: Solver[Any], rows: Ints | None, weight: float) -> None:
         self.solver, self.rows, self.weight = solver, rows, weight
 
-    def score(self, vectors: Vectors, family: Family) -> float:
+    def score(self, vectors: Factors, family: Family) -> float:
         """Log-likelihood of the rows over their weight."""
         self.solver.set_family(family)
         value, _ = self.solver.value_and_gradient(vectors, self.rows, exact=True)

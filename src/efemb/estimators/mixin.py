@@ -23,7 +23,7 @@ from efemb.model import predict
 from efemb.model.contexts.base import BoundContext, ContextSum
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.contexts.window import WindowBags
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Family
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
@@ -74,7 +74,7 @@ class Predictions(Queries, TransformerMixin):
         kept = getattr(self, "_kept_context", None)
         return spec if kept is None else replace(spec, context=kept)
 
-    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Vectors]:
+    def _bind(self, X: Any) -> tuple[Spec, BoundContext, Factors]:
         check_is_fitted(self, "parameters_")
         data = self._read(X, reset=False)
         spec = self._fitted_spec()

@@ -13,7 +13,7 @@ from efemb.data.checks import generator
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.window import Window, WindowBags
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.huffman import Huffman
 from efemb.model.predict import entry_scores, normalizer_of
 from efemb.model.score import Entries
@@ -110,7 +110,7 @@ def held_out_words(
 def _scores(
     spec: Spec,
     bound: WindowBags,
-    vectors: Vectors,
+    vectors: Factors,
     known: Entries,
     n_candidates: int | None,
     rng: np.random.Generator,
@@ -127,7 +127,7 @@ def _scores(
     return _sampled(known, replace(vectors, intercept=shifted), drawn, share)
 
 
-def _sampled(known: Entries, vectors: Vectors, drawn: Ints, share: Floats) -> Floats:
+def _sampled(known: Entries, vectors: Factors, drawn: Ints, share: Floats) -> Floats:
     """u of each entry less the logarithm of an importance-weighted mean over drawn words."""
     found = np.empty(len(known.row))
     correction = vectors.intercept[drawn] - np.log(share[drawn])

@@ -1,4 +1,4 @@
-"""Vectors as tables that other programs read: CSV, TSV, Parquet, NumPy, TensorBoard's projector."""
+"""Factors as tables that other programs read: CSV, TSV, Parquet, NumPy, TensorBoard's projector."""
 
 from __future__ import annotations
 

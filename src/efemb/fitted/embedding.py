@@ -24,7 +24,7 @@ _READERS = {"efemb baseline": "efemb.baselines.contents", "efemb blend": "efemb.
 
 @dataclass(frozen=True, repr=False)
 class FittedEmbedding(Queries):
-    """Vectors, labels and the ingredients that give them meaning.
+    """Factors, labels and the ingredients that give them meaning.
 
     Needs neither scikit-learn nor numba. `save` writes a folder, `efemb.load` reads it.
     """
@@ -74,7 +74,7 @@ class FittedEmbedding(Queries):
 
     @cached_property
     def _labelled(self) -> dict[str, LabelledVectors]:
-        """Vectors that were asked for, kept with their unit vectors."""
+        """Factors that were asked for, kept with their unit vectors."""
         return {}
 
     @property

@@ -78,7 +78,7 @@ class LabelledVectors:
 
     @property
     def unit_vectors(self) -> Floats:
-        """Vectors of length 1 (zero stays zero), read-only; made when first needed and kept."""
+        """Factors of length 1 (zero stays zero), read-only; made when first needed and kept."""
         unit = self._unit
         if unit is None:
             unit = unit_rows(self._vectors)

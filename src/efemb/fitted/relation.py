@@ -201,7 +201,7 @@ def substitutes(
     surely above 1 is not listed. Where the same things are bought together, as by wholesalers, few
     substitutes or none are left, which is the answer.
 
-    Vectors alone confirm nothing: without `data` what is alike is "suggested" where `mutual_z` is
+    Factors alone confirm nothing: without `data` what is alike is "suggested" where `mutual_z` is
     at most -1.25, else "unclear". `mutual_z` is the mean of two standardised products: of n given
     m among all products of n, and of m given n among all of m. Most suggestions are no substitutes
     (on three data sets of shopping one in 50 to one in 20 was of the item's own kind; with `data`

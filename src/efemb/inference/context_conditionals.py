@@ -10,7 +10,7 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
 from efemb.model.contexts.base import gather_rows
 from efemb.model.contexts.bound.rows import RowBags, Stored
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Poisson
 from efemb.model.links import Identity
 from efemb.model.objective import value_and_slope
@@ -84,7 +84,7 @@ class ContextConditionals(Conditionals):
     """
 
     def __init__(
-        self, spec: Spec, bound: RowBags, vectors: Vectors, entities: Ints, row_weight: Floats
+        self, spec: Spec, bound: RowBags, vectors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
         # To the posterior the vectors in question are embeddings, without intercepts.
         self.spec = replace(spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None)

@@ -29,7 +29,7 @@ from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.contexts.bound.rows import RowBags
 from efemb.model.contexts.neighbors import Neighbors
 from efemb.model.contexts.window import WindowBags
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Categorical
 from efemb.model.parameters import Parameters
 from efemb.model.priors import HalfNormal, LogNormal, Normal, Prior
@@ -85,7 +85,7 @@ class Grown:
         return cls(changed, moved, bound, space, parameters, new, weight, positions)
 
     @property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> Factors:
         """All vectors as they stand."""
         return self.space.vectors(self.parameters)
 

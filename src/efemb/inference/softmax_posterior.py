@@ -7,13 +7,13 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.solver import RowsSolver
 from efemb.inference.posterior import Posterior
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 
 
 class SoftmaxPosterior(Posterior):
     """Some rows of rho with their intercepts, or of alpha, as one problem in all their numbers."""
 
-    def __init__(self, solver: RowsSolver, vectors: Vectors, new: Ints, *, context: bool) -> None:
+    def __init__(self, solver: RowsSolver, vectors: Factors, new: Ints, *, context: bool) -> None:
         spec, k = solver.spec, vectors.bag.shape[1]
         self.solver, self.fixed, self.new, self.context = solver, vectors, new, context
         self.intercept = spec.intercept and not context
@@ -26,7 +26,7 @@ class SoftmaxPosterior(Posterior):
             priors.append((spec.intercept_prior, slice(size, size + len(new))))
         super().__init__(positive, priors)
 
-    def block(self, vectors: Vectors) -> Floats:
+    def block(self, vectors: Factors) -> Floats:
         """The numbers in question, (1, p)."""
         side = vectors.bag if self.context else vectors.target
         found = side[self.new].reshape(1, -1)
@@ -34,10 +34,10 @@ class SoftmaxPosterior(Posterior):
             return found
         return np.concatenate([found, vectors.intercept[self.new][None]], axis=1)
 
-    def filled(self, v: Floats) -> Vectors:
+    def filled(self, v: Floats) -> Factors:
         """All vectors, with the numbers in question in place."""
         fixed, size = self.fixed, len(self.new) * self.fixed.bag.shape[1]
-        found = Vectors(fixed.target.copy(), fixed.bag.copy(), fixed.intercept.copy())
+        found = Factors(fixed.target.copy(), fixed.bag.copy(), fixed.intercept.copy())
         side = found.bag if self.context else found.target
         side[self.new] = v[0, :size].reshape(len(self.new), -1)
         if self.intercept:

@@ -1,4 +1,4 @@
-"""Vectors: what a solver sees, one flat row for each predicted number and each context member."""
+"""Factors: what a solver sees, one flat row for each predicted number and each context member."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from efemb._typing import Floats, Ints
 
 
 @dataclass
-class Vectors:
+class Factors:
     """Flat arrays for a solver, or the gradient with respect to them.
 
     target : (numbers, K) vectors that predict;  bag : (members, K) vectors that are summed
@@ -24,13 +24,13 @@ class Vectors:
     rows: Ints | None = None
 
     @classmethod
-    def zeros_like(cls, other: Vectors) -> Vectors:
+    def zeros_like(cls, other: Factors) -> Factors:
         """Zero arrays of the same shapes."""
         return cls(
             np.zeros_like(other.target), np.zeros_like(other.bag), np.zeros_like(other.intercept)
         )
 
-    def add(self, other: Vectors) -> None:
+    def add(self, other: Factors) -> None:
         """Add in place."""
         self.target += other.target
         self.bag += other.bag
@@ -42,13 +42,13 @@ class Vectors:
         self.bag *= factor
         self.intercept *= factor
 
-    def less(self, offset: Floats | None) -> Vectors:
+    def less(self, offset: Floats | None) -> Factors:
         """The same with an offset taken off the intercepts."""
         if offset is None:
             return self
         intercept = self.intercept - offset.astype(self.intercept.dtype, copy=False)
-        return Vectors(self.target, self.bag, intercept, self.rows)
+        return Factors(self.target, self.bag, intercept, self.rows)
 
-    def swapped(self) -> Vectors:
+    def swapped(self) -> Factors:
         """Targets and bags exchanged: the reverse conditional."""
-        return Vectors(self.bag, self.target, self.intercept, self.rows)
+        return Factors(self.bag, self.target, self.intercept, self.rows)

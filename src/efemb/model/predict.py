@@ -29,7 +29,7 @@ from efemb.model.zeros import Hierarchical, NegativeSampling, word_noise
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
     from efemb.data.dataset import Dataset
-    from efemb.model.factors import Vectors
+    from efemb.model.factors import Factors
 
 BLOCK_NUMBERS = 1 << 22
 ROWS_AT_ONCE = 1 << 16
@@ -51,13 +51,13 @@ def _row_blocks(bound: BoundContext) -> list[Ints]:
     return [rows[start : start + size] for start in range(0, bound.n_rows, size)]
 
 
-def _inner_products(spec: Spec, bound: BoundContext, vectors: Vectors, rows: Ints) -> Floats:
+def _inner_products(spec: Spec, bound: BoundContext, vectors: Factors, rows: Ints) -> Floats:
     """u of every cell of some rows."""
     products = bound.reverse_products if spec.combine.reverse else bound.products
     return products(rows, vectors.target, vectors.bag) + vectors.intercept
 
 
-def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floats:
+def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floats:
     """E[x_tn | context] of every cell, (T, N) or (T, N, D).
 
     A categorical family gives probabilities, which sum to 1 over the entities of a row: the softmax
@@ -84,7 +84,7 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Vectors) -> Floa
 
 
 def mean_log_density(
-    spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None
+    spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None
 ) -> float:
     """Mean conditional log-density per observed number."""
     check_predictable(spec, bound)
@@ -102,7 +102,7 @@ def mean_log_density(
     return total / count
 
 
-def score(spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | None = None) -> float:
+def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None = None) -> float:
     """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
     shares = spec.family.normalized_score and bound.n_dims == 1
     if not shares or not isinstance(bound, RowBags):
@@ -126,7 +126,7 @@ def score(spec: Spec, bound: BoundContext, vectors: Vectors, weight: Floats | No
 
 
 def entry_scores(
-    spec: Spec, known: Entries, vectors: Vectors, normalizer: Huffman | Floats | None
+    spec: Spec, known: Entries, vectors: Factors, normalizer: Huffman | Floats | None
 ) -> Floats:
     """Normalised log-likelihood of each entry; `normalizer` is that of the model."""
     arrays = (vectors.target, vectors.bag, vectors.intercept)
@@ -155,7 +155,7 @@ def check_entries(entries: Any, n_rows: int, n_entities: int) -> tuple[Ints, Int
 
 
 def log_mean_blocks(
-    spec: Spec, bound: BoundContext, vectors: Vectors, rows: Any, entities: Any
+    spec: Spec, bound: BoundContext, vectors: Factors, rows: Any, entities: Any
 ) -> Iterator[tuple[slice, Floats]]:
     """Logarithms of the conditional means of all entities, given rows that lack one entity each.
 
@@ -172,7 +172,7 @@ def log_mean_blocks(
 
 
 def _log_mean_blocks(
-    spec: Spec, bound: RowBags, vectors: Vectors, rows: Ints, entities: Ints
+    spec: Spec, bound: RowBags, vectors: Factors, rows: Ints, entities: Ints
 ) -> Iterator[tuple[slice, Floats]]:
     needed, place = np.unique(rows, return_inverse=True)
     entries = Entries.of_cells(bound.block(needed), bound.n_context_vectors, place, entities)
@@ -245,7 +245,7 @@ def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[F
     return values.reshape(len(rows), -1), divisor
 
 
-def context_sums(bound: BoundContext, vectors: Vectors, rows: Ints, entities: Ints) -> Floats:
+def context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints) -> Floats:
     """s_tn / d_tn of the asked cells, (n, K); NaN where the observation is missing."""
     needed, place = np.unique(rows, return_inverse=True)
     order = np.argsort(place, kind="stable")

@@ -6,7 +6,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters, flatten, unflatten
 from efemb.model.priors import HalfNormal, Normal, Prior
 from efemb.model.spec import Spec
@@ -98,7 +98,7 @@ class ParameterSpace:
             arrays[1] = arrays[0]
         return theta.like(arrays)
 
-    def vectors(self, parameters: Parameters) -> Vectors:
+    def vectors(self, parameters: Parameters) -> Factors:
         """Flat vectors of every entity; under the reverse conditional with exchanged roles."""
         rho = parameters.rho if self.rho_of is None else parameters.rho[self.rho_of]
         alpha = parameters.rho if self.spec.structure.tied else parameters.alpha
@@ -112,11 +112,11 @@ class ParameterSpace:
         intercept = parameters.intercept
         if intercept is None:
             intercept = np.zeros(self.n_entities * self.n_dims, dtype=rho.dtype)
-        found = Vectors(flatten(rho), flatten(alpha), intercept.reshape(-1))
+        found = Factors(flatten(rho), flatten(alpha), intercept.reshape(-1))
         return found.swapped() if self.spec.combine.reverse else found
 
     def pull_back(
-        self, parameters: Parameters, slopes: Vectors, *, chain_rule: bool = True
+        self, parameters: Parameters, slopes: Factors, *, chain_rule: bool = True
     ) -> Parameters:
         """Gradient in the unconstrained parameters from the gradient in the vectors.
 

@@ -9,7 +9,7 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.errors import DivergenceError, EfembError
 from efemb.model.contexts.base import or_one
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.objective import natural_parameter
 from efemb.model.spec import Spec
 
@@ -38,7 +38,7 @@ class RowSampler:
     """x_tn | the other entities of row t, for a block of rows; values are (entities, rows)."""
 
     spec: Spec
-    vectors: Vectors
+    vectors: Factors
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
         """Independent draws at the typical inner product of each entity."""
@@ -81,7 +81,7 @@ class UnitSampler:
     """
 
     spec: Spec
-    vectors: Vectors
+    vectors: Factors
     row_size: float
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:

@@ -32,7 +32,7 @@ class Move:
         return sum(gradient.size for gradient in self.gradients)
 
     def vectors_of(self, i: int) -> Floats | None:
-        """Vectors of the array, None where it does not hold logarithms."""
+        """Factors of the array, None where it does not hold logarithms."""
         return self.vectors[i] if self.vectors else None
 
     def without_vectors(self) -> Move:

@@ -11,7 +11,7 @@ from efemb._typing import Floats, Ints
 from efemb.engine.threads import Workers
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.spec import Spec
 
@@ -80,8 +80,8 @@ class Solver(ABC, Generic[Bound]):
 
     @abstractmethod
     def value_and_gradient(
-        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
-    ) -> tuple[float, Vectors]:
+        self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Factors]:
         """Sum over the rows (all of them by default).
 
         `exact` visits every zero even where the model samples them.

@@ -11,7 +11,7 @@ from efemb.engine.solvers.base import Solver
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.terms import Bags, Terms
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Categorical
 from efemb.model.objective import log_density, residual
 
@@ -53,19 +53,19 @@ class GenericSolver(Solver[BoundContext]):
         return float(sum(self.terms(piece)[1].sum() for piece in self._blocks(rows, 1)))
 
     def value_and_gradient(
-        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
-    ) -> tuple[float, Vectors]:
+        self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Factors]:
         """Sum over the rows, block by block, added up in a fixed order."""
         places = np.arange(self.n_rows) if rows is None else rows
         pieces = self._blocks(places, vectors.target.shape[1])
-        total, gradient = 0.0, Vectors.zeros_like(vectors)
+        total, gradient = 0.0, Factors.zeros_like(vectors)
         # A gradient a piece: only a few of them at a time.
         for value, part in self.pool.ahead(lambda piece: self._block(piece, vectors), pieces):
             total += value
             gradient.add(part)
         return total, gradient
 
-    def _block(self, rows: Ints, vectors: Vectors) -> tuple[float, Vectors]:
+    def _block(self, rows: Ints, vectors: Factors) -> tuple[float, Factors]:
         from efemb.kernels.terms import scatter_targets
 
         terms, weight = self.terms(rows)
@@ -77,7 +77,7 @@ class GenericSolver(Solver[BoundContext]):
         if self.bound.exposure is not None:
             value += self._base_of_exposed(terms.x, weight)
         slope = (weight * residual(self.family, self.spec.link, x, u)).astype(u.dtype)
-        gradient = Vectors.zeros_like(vectors)
+        gradient = Factors.zeros_like(vectors)
         np.add.at(gradient.intercept, terms.entity, slope)
         scatter_targets(slope, context, terms.vector, gradient.target)
         for part in terms.parts:

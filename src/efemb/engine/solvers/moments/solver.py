@@ -11,7 +11,7 @@ from efemb.engine.threads import cut
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Gaussian
 from efemb.model.links import Identity
 from efemb.model.priors import Normal
@@ -114,14 +114,14 @@ class MomentsSolver(Solver[EntityLists]):
         return np.where(x == 0, weight * self.spec.zeros.weight, weight)
 
     def value_and_gradient(
-        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
-    ) -> tuple[float, Vectors]:
+        self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Factors]:
         """Sum over all rows; a part of them cannot be asked for."""
         from efemb.kernels.moments import gram_gradient, member_gradient
 
         if rows is not None and len(rows) != self.n_rows:
             raise ParameterError("solver 'moments' works on all rows: use batch_size=None")
-        gradient = Vectors.zeros_like(vectors)
+        gradient = Factors.zeros_like(vectors)
         g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
         statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
 

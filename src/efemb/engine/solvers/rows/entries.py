@@ -12,7 +12,7 @@ from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.zero_stages import RowWork, ZeroStage
 from efemb.engine.threads import cut
 from efemb.model.contexts.bound.row_block import ByEntity, RowBlock
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.objective import value_and_slope
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class Entries:
         self,
         solver: RowsSolver,
         block: RowBlock,
-        vectors: Vectors,
+        vectors: Factors,
         weight: Floats,
         itself: Floats,
-        gradient: Vectors,
+        gradient: Factors,
         first: bool,
     ) -> None:
         self.solver, self.block, self.vectors = solver, block, vectors

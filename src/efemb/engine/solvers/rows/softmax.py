@@ -9,7 +9,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.zero_stages import HIDDEN
 from efemb.model.contexts.bound.row_block import RowBlock
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 
 if TYPE_CHECKING:
     from efemb.engine.solvers.rows.solver import RowsSolver
@@ -18,14 +18,14 @@ CHUNK_ROWS = 512
 
 
 def softmax_terms(
-    solver: RowsSolver, block: RowBlock, vectors: Vectors, weight: Floats
-) -> tuple[float, Vectors]:
+    solver: RowsSolver, block: RowBlock, vectors: Factors, weight: Floats
+) -> tuple[float, Factors]:
     """Value and gradient of one block of rows."""
     from efemb.kernels.rows import left_out_vectors, spread_left_out
     from efemb.kernels.sparse import scatter_bags
 
     sums = solver._sums(block, vectors)
-    gradient = Vectors.zeros_like(vectors)
+    gradient = Factors.zeros_like(vectors)
     g_sums = np.zeros_like(sums)
     row = block.row_of_entry
     units = block.filled * weight[row]
@@ -54,8 +54,8 @@ def _softmax_rows(
     ids: Ints,
     units: Floats,
     excluded: Ints | None,
-    vectors: Vectors,
-    gradient: Vectors,
+    vectors: Factors,
+    gradient: Factors,
 ) -> tuple[float, Floats]:
     """Add the gradient of sum over entries of units [u_id - logsumexp u] with u = Z[place] rho'."""
     g_context = np.empty_like(Z)

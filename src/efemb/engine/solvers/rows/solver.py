@@ -24,7 +24,7 @@ from efemb.engine.threads import cut
 from efemb.model.contexts.bound.row_block import RowBlock
 from efemb.model.contexts.bound.rows import RowBags
 from efemb.model.contexts.window import WindowBags
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Categorical, Family
 from efemb.model.zeros import NegativeSampling
 
@@ -101,8 +101,8 @@ class RowsSolver(Solver[RowBags]):
         return float(weight @ seen + self._zero_weight(block, weight) @ (column.sum() - stored))
 
     def value_and_gradient(
-        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
-    ) -> tuple[float, Vectors]:
+        self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Factors]:
         """Sum over the rows, block by block."""
         block = self._all if rows is None else self._expected(rows)
         places = slice(None) if rows is None else rows
@@ -163,8 +163,8 @@ class RowsSolver(Solver[RowBags]):
         return replace(block, by_entity=by_entity)
 
     def _compact(
-        self, block: RowBlock, columns: Columns, vectors: Vectors
-    ) -> tuple[RowBlock, Columns, Vectors, Ints]:
+        self, block: RowBlock, columns: Columns, vectors: Factors
+    ) -> tuple[RowBlock, Columns, Factors, Ints]:
         """Renumber the entities in use, so that no array of all entities is made."""
         assert columns.index is not None
         if self._lookup is None:
@@ -178,10 +178,10 @@ class RowsSolver(Solver[RowBags]):
         bag_ids = ids if block.bag_ids is block.ids else self._lookup[block.bag_ids]
         small = replace(block, ids=ids, bag_ids=bag_ids, by_entity=None)
         few = Columns(self._lookup[columns.index], columns.weight)
-        local = Vectors(vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
+        local = Factors(vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
         return small, few, local, kept
 
-    def _sums(self, block: RowBlock, vectors: Vectors) -> Floats:
+    def _sums(self, block: RowBlock, vectors: Factors) -> Floats:
         from efemb.kernels.sparse import bag_sums
 
         sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=self.dtype)
@@ -196,15 +196,15 @@ class RowsSolver(Solver[RowBags]):
         return np.asarray(weight * self.dtype.type(self.spec.zeros.weight))
 
     def _elementwise(
-        self, block: RowBlock, vectors: Vectors, weight: Floats, columns: Columns
-    ) -> tuple[float, Vectors]:
+        self, block: RowBlock, vectors: Factors, weight: Floats, columns: Columns
+    ) -> tuple[float, Factors]:
         """Families whose entities are independent given the context."""
         zero_weight = self._zero_weight(block, weight)
         stage = self._stage(vectors, columns)
         column_weight = columns.full_weight(len(vectors.target))
         itself = self._own_products(vectors)
         unset = (np.empty_like(vectors.target), np.empty_like(vectors.bag))
-        gradient = Vectors(*unset, np.zeros_like(vectors.intercept))
+        gradient = Factors(*unset, np.zeros_like(vectors.intercept))
         value = 0.0
         for piece in cut(len(block.total), BLOCK_ROWS if stage is None else STAGE_ROWS):
             given = (_part(block, piece), vectors, weight[piece], itself, gradient)
@@ -216,7 +216,7 @@ class RowsSolver(Solver[RowBags]):
                 value += entry_terms(entries, stage, *weights)
         return value, gradient
 
-    def _own_products(self, vectors: Vectors) -> Floats:
+    def _own_products(self, vectors: Factors) -> Floats:
         """rho_n . alpha_n of every entity."""
         found = np.empty_like(vectors.intercept)
 
@@ -226,7 +226,7 @@ class RowsSolver(Solver[RowBags]):
         list(self.pool.map(work, cut(len(found), BLOCK_ENTITIES)))
         return found
 
-    def _stage(self, vectors: Vectors, columns: Columns) -> ZeroStage | None:
+    def _stage(self, vectors: Factors, columns: Columns) -> ZeroStage | None:
         """How zeros are added up, None where every cell is visited."""
         if columns.index is not None:
             return SampledStage(self.slopes, vectors, columns, self.pool)
@@ -236,8 +236,8 @@ class RowsSolver(Solver[RowBags]):
         return self.closed(vectors)
 
     def _categorical(
-        self, block: RowBlock, vectors: Vectors, weight: Floats
-    ) -> tuple[float, Vectors]:
+        self, block: RowBlock, vectors: Factors, weight: Floats
+    ) -> tuple[float, Factors]:
         """A softmax over all entities for each stored entry, or for each row of the reverse."""
         from efemb.engine.solvers.rows.softmax import softmax_terms
 

@@ -18,7 +18,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.row_vectors import RowVectors
 from efemb.engine.threads import Workers
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
 from efemb.model.links import FLOOR, Identity, Link, Log
 from efemb.model.objective import log_density, residual, value_and_slope
@@ -59,7 +59,7 @@ class ZeroStage(ABC):
         return None
 
     @abstractmethod
-    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+    def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
         """Add the rest of what they say to the gradient."""
 
 
@@ -155,7 +155,7 @@ class SampledStage(SteppedStage):
     """Any family on drawn columns: three matrix products of rows x drawn x K."""
 
     def __init__(
-        self, slopes: ZeroSlopes, vectors: Vectors, columns: Columns, pool: Workers
+        self, slopes: ZeroSlopes, vectors: Factors, columns: Columns, pool: Workers
     ) -> None:
         assert columns.index is not None
         self.slopes, self.pool = slopes, pool
@@ -182,7 +182,7 @@ class SampledStage(SteppedStage):
         found = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
         return value, (found.copy(), column)
 
-    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+    def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
         """To the drawn rows."""
         gradient.target[self.drawn] += total[0]
         gradient.intercept[self.drawn] += total[1]
@@ -195,7 +195,7 @@ class AdditiveStage(ZeroStage):
     an intercept lies below the floor of the link.
     """
 
-    def __init__(self, vectors: Vectors) -> None:
+    def __init__(self, vectors: Factors) -> None:
         self.every = np.ones_like(vectors.intercept) @ vectors.target  # quicker than a sum
         self.above = vectors.intercept > FLOOR
         self.plain = float(vectors.intercept.sum(dtype=np.float64))
@@ -227,7 +227,7 @@ class AdditiveStage(ZeroStage):
         """Zeros pull every vector down alike."""
         return -total[0]
 
-    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+    def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
         """The same to every entity."""
         filled, empty = total[1]
         gradient.intercept -= (filled + empty * self.above).astype(gradient.intercept.dtype)
@@ -236,7 +236,7 @@ class AdditiveStage(ZeroStage):
 class QuadraticStage(SteppedStage):
     """Gaussian with the identity link: squares add up to a K x K form, M = sum of rho rho'."""
 
-    def __init__(self, family: Gaussian, vectors: Vectors) -> None:
+    def __init__(self, family: Gaussian, vectors: Factors) -> None:
         self.inverse = 1.0 / family.variance
         self.constant = float(family.log_base_measure(np.zeros(1))[0]) * len(vectors.target)
         self.rho, self.b = rho, b = vectors.target, vectors.intercept
@@ -261,14 +261,14 @@ class QuadraticStage(SteppedStage):
             np.array([weight]),
         )
 
-    def add(self, total: tuple[Floats, ...], gradient: Vectors) -> None:
+    def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
         """Slopes of the squares."""
         outer, first, (weight,) = total
         gradient.target -= self.inverse * (self.rho @ outer + self.b[:, None] * first)
         gradient.intercept -= self.inverse * (self.rho @ first + self.b * first.dtype.type(weight))
 
 
-def closed_form(family: Family, link: Link) -> Callable[[Vectors], ZeroStage] | None:
+def closed_form(family: Family, link: Link) -> Callable[[Factors], ZeroStage] | None:
     """The stage that needs no pass over the cells, where there is one."""
     if type(family) is Poisson and type(link) is Log:
         return AdditiveStage

@@ -63,7 +63,7 @@ class WindowPasses:
     # -- tables ---------------------------------------------------------------------------------
 
     def _fill(self, theta: Parameters) -> None:
-        """Vectors, then sums of squares, intercept and its sum, offset, shrinkage, in one row."""
+        """Factors, then sums of squares, intercept and its sum, offset, shrinkage, in one row."""
         from efemb.kernels import windows as columns
 
         vectors = self.space.vectors(theta)

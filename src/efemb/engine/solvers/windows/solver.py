@@ -11,7 +11,7 @@ from efemb.engine.solvers.rows.solver import RowsSolver
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
-from efemb.model.factors import Vectors
+from efemb.model.factors import Factors
 from efemb.model.families import Bernoulli, Categorical
 from efemb.model.priors import Normal
 from efemb.model.spec import Spec
@@ -65,8 +65,8 @@ class WindowsSolver(Solver[WindowBags]):
         self.n_observed = self.total_weight = float(self.bound.n_rows)
 
     def value_and_gradient(
-        self, vectors: Vectors, rows: Ints | None = None, *, exact: bool = False
-    ) -> tuple[float, Vectors]:
+        self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
+    ) -> tuple[float, Factors]:
         """By `rows`: negative sampling's expectation over the noise, else the exact softmax."""
         if isinstance(self.spec.zeros, Hierarchical):
             raise ParameterError("a hierarchical softmax has steps only: there is no full gradient")
