@@ -19,7 +19,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from efemb.kernels.jit import kernel
-from efemb.kernels.vector_code import BITS, WIDE, Factors, Matrix
+from efemb.kernels.vector_code import BITS, WIDE, Vectors, Matrix
 from efemb.kernels.wide import use_wide_vectors
 
 Array = Any
@@ -48,7 +48,7 @@ def _panel(height: int) -> Callable[..., None]:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             A, B, C = _matrices(context, builder, signature.args, args)
             i, j, fresh = args[3:]
-            v = Factors(builder, signature.args[2].dtype)
+            v = Vectors(builder, signature.args[2].dtype)
             cells = [(m, n) for m in range(height) for n in range(SIDE)]
             total = {cell: v.variable() for cell in cells}
             for variable in total.values():
@@ -83,7 +83,7 @@ def _block(typing: Any, A: Any, B: Any, C: Any, i: Any, j: Any, width: Any) -> A
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         A, B, C = _matrices(context, builder, signature.args, args)
         i, j, width = args[3:]
-        v = Factors(builder, signature.args[2].dtype)
+        v = Vectors(builder, signature.args[2].dtype)
         wide = v.lanes // BLOCK
         total = {(m, n): v.variable() for m in range(BLOCK) for n in range(wide)}
         for variable in total.values():

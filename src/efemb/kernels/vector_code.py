@@ -35,7 +35,7 @@ class Matrix:
         return b.bitcast(pointer, (kind or self._number).as_pointer())
 
 
-class Factors:
+class Vectors:
     """Instructions on vectors of one type of numbers."""
 
     def __init__(self, builder: Any, number: types.Float) -> None:
@@ -89,7 +89,7 @@ class Factors:
     def sums(self, vectors: list[Any]) -> Any:
         """The sum of each of `lanes` vectors, in one vector.
 
-        Factors are added in pairs: each step leaves half as many, with the lanes of two in groups
+        Vectors are added in pairs: each step leaves half as many, with the lanes of two in groups
         of half the length. A vector is paired with the one half the list away, which leaves the
         sums in order.
         """
