@@ -89,13 +89,13 @@ CONTESTANTS = (
     Contestant(
         "item-kNN (cosine)",
         _baseline("ItemKNN"),
-        _grid(shrinkage=(10.0, 100.0), n_neighbors=(100, 500, 30)),
+        _grid(shrinkage=(10.0, 0.0), n_neighbors=(100, 50, 500)),
         short=True,
     ),
     Contestant(
         "RP3beta",
         _baseline("RP3beta"),
-        _grid(n_neighbors=(500, 100), beta=(0.3, 0.6, 0.1)),
+        _grid(n_neighbors=(100, 30), beta=(0.3, 0.6, 0.5)),
     ),
     Contestant(
         "implicit ALS",

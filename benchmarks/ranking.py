@@ -42,7 +42,9 @@ FIGURES = {
 class Contest:
     """One set of data.
 
-    cap, validation_cap : most entries per row of test and validation;  allowed : settings
+    cap, validation_cap : most entries per row of test and validation
+    allowed : how many settings each contestant may try
+    follows : an earlier contest whose chosen settings are used instead
     """
 
     name: str
@@ -50,6 +52,7 @@ class Contest:
     cap: int
     validation_cap: int | None
     allowed: int
+    follows: str = ""
 
 
 def contests(settings: Settings) -> tuple[Contest, ...]:
@@ -58,35 +61,44 @@ def contests(settings: Settings) -> tuple[Contest, ...]:
     return (
         Contest("MovieLens-100K", settings.seeds, 20, None, allowed),
         Contest("Complete Journey", (0,), 4, 4, min(allowed, 3)),
-        Contest("Instacart", (0,), 4, 4, min(allowed, 3)),
+        Contest("Instacart", (0,), 4, 4, 0, follows="Complete Journey"),
     )
 
 
 def run(settings: Settings) -> Report:
     """All contestants on all data."""
-    report = Report("ranking", settings)
+    report, chosen = Report("ranking", settings), dict[str, dict[str, Setting]]()
     with tempfile.TemporaryDirectory() as temporary:
         for contest in contests(settings):
             folder = (settings.work or Path(temporary)) / contest.name.replace(" ", "-")
             folder.mkdir(parents=True, exist_ok=True)
-            _hold(report, contest, folder)
+            _hold(report, contest, folder, chosen)
     return report
 
 
-def _hold(report: Report, contest: Contest, folder: Path) -> None:
-    """Run all contestants on all splits of one set of data, and add their figures."""
+def _hold(
+    report: Report, contest: Contest, folder: Path, chosen: dict[str, dict[str, Setting]]
+) -> None:
+    """Run all contestants on all splits of one set of data, and add their figures.
+
+    chosen : settings by contest and contestant, which this contest adds to
+    """
     settings, outcomes = report.settings, dict[str, list[dict[str, Any]]]()
     for split in contest.splits:
-        chosen: dict[str, Setting] = {}
-        counts = counts_of(contest.name, split, settings)
+        counts, mine = counts_of(contest.name, split, settings), dict[str, Setting]()
         for contestant in _entrants(settings, contest, counts):
             if contestant.rival is not None and not contestant.rival.available():
                 if split == contest.splits[0]:
                     report.add(f"{contest.name}: {contestant.name}", contestant.rival.missing())
                 continue
-            outcome = _outcome(contestant, contest, split, settings, chosen, folder)
-            chosen[contestant.name] = outcome["setting"]
+            try_all = contestant.settings[: contest.allowed]
+            tried = [chosen[contest.follows][contestant.name]] if contest.follows else try_all
+            parts = {part: mine[part] for part in contestant.parts}
+            options = {"candidates": list(tried), "chosen": parts, "split": split}
+            outcome = _outcome(contestant, contest, settings, folder, **options)
+            mine[contestant.name] = outcome["setting"]
             outcomes.setdefault(contestant.name, []).append(outcome)
+        chosen[contest.name] = mine
     _add_costs(report, contest, outcomes)
     predictions = {name: _read_answers(folder, name, contest.splits) for name in outcomes}
     for questions in ("test", "all", *(f"context {size}" for size in CONTEXT_SIZES)):
@@ -102,14 +114,10 @@ def _entrants(settings: Settings, contest: Contest, counts: Counts) -> Iterator[
 
 
 def _outcome(
-    contestant: Contestant,
-    contest: Contest,
-    split: int,
-    settings: Settings,
-    chosen: dict[str, Setting],
-    folder: Path,
+    contestant: Contestant, contest: Contest, settings: Settings, folder: Path, **options: Any
 ) -> dict[str, Any]:
     """What `tune` returns, from a file where an earlier run has left one."""
+    split = options["split"]
     stem = folder / f"{contestant.name}-{split}"
     path = stem.with_suffix(".json")
     if not path.is_file():
@@ -117,12 +125,10 @@ def _outcome(
             tune,
             name=contestant.name,
             data=contest.name,
-            split=split,
-            allowed=contest.allowed,
             caps=[contest.cap, contest.validation_cap],
-            chosen={part: chosen[part] for part in contestant.parts},
             source=[settings.quick, None if settings.data is None else str(settings.data)],
             answers=str(stem.with_suffix(".npz")),
+            **options,
         )
         path.write_text(json.dumps(outcome), encoding="utf-8")
     outcome = json.loads(path.read_text(encoding="utf-8"))
@@ -157,8 +163,8 @@ def _add_costs(report: Report, contest: Contest, outcomes: dict[str, list[dict[s
     for name, runs in outcomes.items():
         cpu = float(np.mean([run["cpu"] for run in runs]))
         memory = max(run["peak_bytes_of_fits"] or 0 for run in runs) / 1e9
-        settings = "; ".join(_words(run["setting"]) for run in runs)
-        tried = f"best of {runs[0]['tried']} settings: {settings}, peak {memory:.2f} GB"
+        settings = "; ".join(dict.fromkeys(_words(run["setting"]) for run in runs))
+        tried = f"best of {runs[0]['tried']}: {settings}, peak {memory:.2f} GB"
         report.add(f"{contest.name}: {name}: CPU-s of the fit", cpu, beside=tried)
 
 
@@ -206,7 +212,7 @@ def tune(
     name: str,
     data: str,
     split: int,
-    allowed: int,
+    candidates: list[Setting],
     caps: tuple[int, int | None],
     chosen: dict[str, Setting],
     source: tuple[bool, str | None],
@@ -223,7 +229,7 @@ def tune(
         asked |= further_sets(counts, TEST_ROWS, caps[0], CONTEXT_SIZES)
     best: dict[str, Any] = {}
     scores = []
-    for setting in contestant.settings[:allowed]:
+    for setting in candidates:
         model, cpu = _fit(contestant, setting, counts, parts)
         scores.append(asked["validation"].judge(model).score(CHOSEN_BY).value)
         if scores[-1] == max(scores):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,11 +76,15 @@ def test_contestants_have_names_of_their_own_and_parts_that_come_first() -> None
 
 
 def test_the_setting_with_the_best_validation_score_is_kept(tmp_path: Path) -> None:
-    options = {"data": "Complete Journey", "split": 0, "caps": (2, 3), "source": (True, None)}
-    outcome = tune(
-        "personal popularity", allowed=3, chosen={}, answers=f"{tmp_path}/a.npz", **options
-    )
-    settings = next(c.settings for c in CONTESTANTS if c.name == "personal popularity")
+    options: dict[str, Any] = {
+        "data": "Complete Journey",
+        "split": 0,
+        "caps": (2, 3),
+        "source": (True, None),
+    }
+    settings = [{"kappa": kappa} for kappa in (1e6, 30.0, 1.0)]
+    options |= {"candidates": settings, "answers": f"{tmp_path}/a.npz"}
+    outcome = tune("personal popularity", chosen={}, **options)
     assert outcome["tried"] == 3
     assert outcome["setting"] == settings[int(np.argmax(outcome["scores"]))]
     counts = counts_of("Complete Journey", 0, Settings(quick=True))
