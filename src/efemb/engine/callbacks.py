@@ -166,4 +166,4 @@ class Checkpoint:
         state = self.read()
         if state is None:
             raise DataError(f"{self.path} does not exist: no state has been written there yet")
-        return Parameters(**state["parameters"])
+        return Parameters.from_named(state["parameters"])

@@ -242,12 +242,12 @@ def _plain(value: Any) -> Any:
 
 
 def _arrays(parameters: Parameters) -> dict[str, Any]:
-    return {name: array for name, array in vars(parameters).items() if array is not None}
+    return dict(parameters.named())
 
 
 def _parameters(arrays: dict[str, Any]) -> Parameters:
     """Copies: what is read from a file cannot be changed."""
-    return Parameters(**{name: array.copy() for name, array in arrays.items()})
+    return Parameters.from_named({name: array.copy() for name, array in arrays.items()})
 
 
 def _state_of(callback: Any) -> Any:

@@ -36,20 +36,22 @@ def initial_parameters(
         mean = column_means(bound.data, weight)
         if space.spec.noise_offset(mean) is not None:  # means are shares of their rows
             mean = mean / mean.sum()
-    rho_shape, alpha_shape, intercept_shape = space.shapes()
+    shapes = {array.name: array.shape for array in space.layout}
     if space.spec.positive_rho or space.spec.positive_alpha:
         rho, alpha = _positive(space, bound, weight, mean, rng)
     else:
         size = _scale(space.k, bound)
-        rho, alpha = (_random(rng, size, shape, bound) for shape in (rho_shape, alpha_shape))
+        rho, alpha = (
+            _random(rng, size, shape, bound) for shape in (shapes["rho"], shapes["alpha"])
+        )
     if space.spec.structure.tied:
         alpha = rho
     intercept = None
-    if intercept_shape is not None:
-        intercept = _intercepts(space, mean).reshape(intercept_shape)
+    if "intercept" in shapes:
+        intercept = _intercepts(space, mean).reshape(shapes["intercept"])
         if isinstance(bound, WindowBags):
             intercept = _noisy_intercepts(space, bound, intercept)
-    position = None if space.position_shape is None else np.ones(space.position_shape)
+    position = np.ones(shapes["position"]) if "position" in shapes else None
     return Parameters(rho, alpha, intercept, position)
 
 
@@ -128,7 +130,7 @@ def _positive(
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Positive vectors whose inner products start at (half of) each entity's mean."""
-    rho_shape, alpha_shape, _ = space.shapes()
+    rho_shape, alpha_shape = (array.shape for array in space.layout[:2])
     alpha = np.exp(rng.normal(0.0, LOG_SPREAD, alpha_shape)) / np.sqrt(space.k)
     rho = np.exp(rng.normal(0.0, LOG_SPREAD, rho_shape)) / np.sqrt(space.k)
     if space.spec.link.needs_positive and isinstance(bound, RowBags) and space.plain:

@@ -37,10 +37,9 @@ def available_memory() -> int | None:
 
 def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:
     """Bytes a fit needs beyond the data."""
-    rho, alpha, intercept = space.shapes()
-    numbers = sum(int(np.prod(shape)) for shape in (rho, alpha, intercept) if shape is not None)
-    if space.position_shape is not None:  # a product with every word for each place
-        numbers += space.n_slots * space.k * (1 + space.n_entities)
+    numbers = sum(int(np.prod(array.shape)) for array in space.layout)
+    if space.positional:  # a product with every word for each place
+        numbers += space.n_slots * space.k * space.n_entities
     size = int(np.dtype(dtype).itemsize)
     need = numbers * size * COPIES[solver]
     if solver == "moments" and isinstance(bound, EntityLists):

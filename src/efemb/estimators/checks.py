@@ -87,7 +87,7 @@ def still(parameters: Parameters, spec: Spec, n_entities: int, report: dict[str,
     Positive vectors are never 0, and shared ones are not those of one entity: both stay.
     """
     constant = np.array(report.get("constant_entities", ()), dtype=np.int64)
-    if not len(constant) or spec.positive_rho or spec.structure.maps(n_entities)[0] is not None:
+    if not len(constant) or spec.positive_rho or not spec.structure.own_rows[0]:
         return
     rho = parameters.rho
     sizes = np.abs(rho).reshape(len(rho), -1).max(axis=1)

@@ -55,9 +55,9 @@ def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structu
     """Entities that the data say nothing about stay as they were: a prior alone is no news."""
     after, n_entities = fit.result.parameters, data.n_entities
     absent = np.flatnonzero(never_observed(data))
-    maps = (*structure.maps(n_entities), None)
-    for new, old, shared in zip(after.arrays(), before.arrays(), maps, strict=False):
-        if shared is None:
+    own = (*structure.own_rows, True)
+    for new, old, by_entity in zip(after.arrays(), before.arrays(), own, strict=False):
+        if by_entity:
             shape = (-1, n_entities, *new.shape[1:])  # an entity may have several slots
             new.reshape(shape)[:, absent] = old.reshape(shape)[:, absent]
     return absent.tolist()

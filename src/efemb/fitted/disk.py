@@ -62,7 +62,7 @@ def pack(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[
         "history": encode(list(fitted.history), arrays, "history"),
     }
     words = fitted.vocabulary
-    named: dict[str, Any] = {**vars(fitted.parameters), "positions": fitted.positions}
+    named: dict[str, Any] = {**fitted.parameters.named(), "positions": fitted.positions}
     named["counts"] = None if words is None else words.counts
     for name, value in named.items():
         if value is not None:
@@ -78,8 +78,8 @@ def _encode_lists(part: Lists, arrays: dict[str, Any], number: int) -> dict[str,
 
 
 def _check_parameters(parameters: Parameters) -> None:
-    for name, value in vars(parameters).items():
-        if value is not None and not np.isfinite(value).all():
+    for name, value in parameters.named().items():
+        if not np.isfinite(value).all():
             raise DataError(f"{name} holds NaN or infinite numbers: this is not a usable model")
 
 
@@ -153,7 +153,8 @@ def _vectors_fit(found: FittedEmbedding) -> bool:
     n_dims = 1 if rho.ndim == 2 else rho.shape[2]
     dims = (found.n_entities, found.n_slots, n_dims, found.n_components)
     space = ParameterSpace(found.spec, *dims)
-    shape, _, of_intercept = space.shapes()
+    shape, of_intercept = space.shape_of("rho"), space.shape_of("intercept")
+    assert shape is not None  # every model has embeddings
     if found.spec.zeros.name() == "hierarchical":
         shape = (len(rho), *shape[1:])  # one vector a node
     return (

@@ -54,21 +54,20 @@ def entity_vectors(model: FittedEmbedding, name: str) -> Floats:
     """rho or alpha, (N, K): one row an entity, shared ones repeated."""
     if nodes_of(model) == name:
         raise ParameterError(f"{name} of a hierarchical softmax belongs to nodes, not words")
-    p, size = model.parameters, model.n_entities
-    rho_of, alpha_of = model.spec.structure.maps(size)
-    array, index = (p.rho, rho_of) if name == "rho" else (p.alpha, alpha_of)
+    p, size, structure = model.parameters, model.n_entities, model.spec.structure
+    array, side = (p.rho, 0) if name == "rho" else (p.alpha, 1)
     if array.ndim > 2:
         raise ParameterError(
             "this needs one vector an entity, but with vector observations an entity has one for "
             f"each of its {array.shape[2]} numbers"
         )
-    rows = size if index is None else int(index.max()) + 1
+    rows = structure.sizes(size)[side]
     if len(array) != rows:
         raise ParameterError(
             f"this needs one vector an entity, but here an entity has {len(array) // rows} context "
             "vectors (Lagged contexts have one for each offset)"
         )
-    return array if index is None else array[index]
+    return structure.spread(p.rho, p.alpha, size)[side]
 
 
 def predicting_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:

@@ -19,7 +19,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from efemb.kernels.jit import kernel
-from efemb.kernels.vector_code import BITS, WIDE, Vectors, Matrix
+from efemb.kernels.vector_code import BITS, WIDE, Matrix, Vectors
 from efemb.kernels.wide import use_wide_vectors
 
 Array = Any

@@ -1,18 +1,22 @@
-"""Parameters: embeddings rho, context vectors alpha and intercepts, as plain arrays."""
+"""Parameters: the named arrays of a model, in one order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from efemb._typing import Floats
 
+CORE = ("rho", "alpha", "intercept", "position")
+
 
 @dataclass
 class Parameters:
-    """The vectors of a model, or derivatives with respect to them.
+    """The arrays of a model, or derivatives with respect to them.
+
+    Optimizers, files and checkpoints iterate over `named()`; none of them counts places.
 
     Attributes
     ----------
@@ -23,28 +27,34 @@ class Parameters:
     intercept : array (N,), (N, D), or None
     position : array (places, K), or None
         Weights of the places of a positional `Window`.
+    terms : dict of arrays
+        Arrays of the further terms of the linear predictor, such as ``household.rows``.
     """
 
     rho: Floats
     alpha: Floats
     intercept: Floats | None = None
     position: Floats | None = None
+    terms: dict[str, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def from_named(cls, arrays: Mapping[str, Floats]) -> Parameters:
+        """Undo `named`."""
+        core = {name: arrays[name] for name in CORE if name in arrays}
+        return cls(**core, terms={name: a for name, a in arrays.items() if name not in CORE})
+
+    def named(self) -> dict[str, Floats]:
+        """The arrays that are present, by name and in a fixed order."""
+        core = {name: getattr(self, name) for name in CORE}
+        return {**{name: a for name, a in core.items() if a is not None}, **self.terms}
 
     def arrays(self) -> Iterator[Floats]:
-        """The arrays that are present, in a fixed order."""
-        yield self.rho
-        yield self.alpha
-        if self.intercept is not None:
-            yield self.intercept
-        if self.position is not None:
-            yield self.position
+        """The arrays that are present, in the order of `named`."""
+        yield from self.named().values()
 
     def like(self, arrays: Iterable[Floats]) -> Parameters:
-        """Parameters of other arrays in the order of `arrays`."""
-        given = iter(arrays)
-        rho, alpha = next(given), next(given)
-        intercept = None if self.intercept is None else next(given)
-        return Parameters(rho, alpha, intercept, None if self.position is None else next(given))
+        """Parameters of the same names with other arrays."""
+        return Parameters.from_named(dict(zip(self.named(), arrays, strict=True)))
 
     def copy(self) -> Parameters:
         """Return a deep copy."""

@@ -20,6 +20,17 @@ class Prior(Ingredient, ABC):
 
     positive: bool = False
 
+    def __init_subclass__(cls, **options: object) -> None:
+        """A subclass with a gradient of its own has no shrinkage unless it says so."""
+        super().__init_subclass__(**options)
+        if "gradient" in vars(cls) and "shrinkage" not in vars(cls):
+            cls.shrinkage = property(lambda self: 0.0)  # type: ignore[assignment,method-assign]
+
+    @property
+    def shrinkage(self) -> float:
+        """The precision of a quadratic penalty, which a step can include; 0 of any other prior."""
+        return 0.0
+
     @abstractmethod
     def log_density(self, theta: Floats) -> float:
         """Return log p(theta) summed over all numbers."""
@@ -41,6 +52,11 @@ class Normal(Prior):
     def log_density(self, theta: Floats) -> float:
         """Return -precision/2 sum theta^2."""
         return -0.5 * self.precision * float(np.vdot(theta, theta))
+
+    @property
+    def shrinkage(self) -> float:
+        """The precision."""
+        return float(self.precision)
 
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta."""
@@ -87,6 +103,11 @@ class HalfNormal(Prior):
     def log_density(self, theta: Floats) -> float:
         """Return -precision/2 sum theta^2."""
         return -0.5 * self.precision * float(np.vdot(theta, theta))
+
+    @property
+    def shrinkage(self) -> float:
+        """The precision."""
+        return float(self.precision)
 
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta^2, the derivative in log theta."""

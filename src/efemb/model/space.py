@@ -2,89 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters, flatten, unflatten
-from efemb.model.priors import HalfNormal, Normal, Prior
+from efemb.model.priors import Prior
 from efemb.model.spec import Spec
-from efemb.model.structures import sum_rows
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Name, shape, sign and prior of one array of parameters."""
+
+    name: str
+    shape: tuple[int, ...]
+    positive: bool
+    prior: Prior | None
 
 
 class ParameterSpace:
-    """Shapes, positivity, sharing and priors of one model on one data set."""
+    """Names, shapes, signs, sharing and priors of the parameters of one model on one data set."""
 
     def __init__(self, spec: Spec, n_entities: int, n_slots: int, n_dims: int, k: int) -> None:
         self.spec, self.n_entities, self.n_slots, self.n_dims = spec, n_entities, n_slots, n_dims
         self.k = k
-        self.rho_of, self.alpha_of = spec.structure.maps(n_entities)
+        self.n_rho, self.n_alpha = spec.structure.sizes(n_entities)
         self.positional = bool(getattr(spec.context, "positional", False))
         if spec.structure.tied and n_slots > 1 and not self.positional:
-            raise ParameterError("Tied vectors need one context vector an entity: Lagged(shared)")
-        self.n_rho = _rows(self.rho_of, n_entities)
-        self.n_alpha = _rows(self.alpha_of, n_entities)
+            raise ParameterError("Tied vectors need one context vector per entity: Lagged(shared)")
         self.plain = (
-            not spec.structure.tied and self.rho_of is None and self.alpha_of is None
-        ) and n_dims == 1
-        self.plain &= not self.positional
+            not spec.structure.tied
+            and all(spec.structure.own_rows)
+            and n_dims == 1
+            and not self.positional
+        )
 
-    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]:
-        """Shapes of rho, alpha and the intercept."""
-        tail = () if self.n_dims == 1 else (self.n_dims,)
+    @cached_property
+    def layout(self) -> tuple[ArraySpec, ...]:
+        """Every array, in the order of `Parameters.named`."""
+        spec, tail = self.spec, () if self.n_dims == 1 else (self.n_dims,)
         rho = (self.n_rho, self.k, *tail)
         slots = 1 if self.positional else self.n_slots
-        alpha = rho if self.spec.structure.tied else (self.n_alpha * slots, self.k, *tail)
-        return rho, alpha, (self.n_entities, *tail) if self.spec.intercept else None
+        alpha, prior = (self.n_alpha * slots, self.k, *tail), spec.prior_alpha
+        if spec.structure.tied:  # one array, penalized once
+            alpha, prior = rho, None
+        arrays = [
+            ArraySpec("rho", rho, spec.positive_rho, spec.prior_rho),
+            ArraySpec("alpha", alpha, spec.positive_alpha, prior),
+        ]
+        if spec.intercept:
+            shape, positive = (self.n_entities, *tail), spec.positive_intercept
+            arrays.append(ArraySpec("intercept", shape, positive, spec.intercept_prior))
+        if self.positional:
+            shape = (self.n_slots, self.k)
+            arrays.append(ArraySpec("position", shape, spec.link.needs_positive, None))
+        return tuple(arrays)
 
-    @property
-    def position_shape(self) -> tuple[int, int] | None:
-        """Shape of the weights of the places of a window."""
-        return (self.n_slots, self.k) if self.positional else None
+    def shape_of(self, name: str) -> tuple[int, ...] | None:
+        """Shape of an array, None where the model has none of this name."""
+        return next((array.shape for array in self.layout if array.name == name), None)
 
     def checked(self, parameters: Parameters) -> Parameters:
         """The parameters as float64, after checking shapes, finiteness and signs."""
         tied = self.spec.structure.tied
-        alpha = parameters.rho if tied and parameters.alpha is None else parameters.alpha
-        given = (parameters.rho, alpha, parameters.intercept, parameters.position)
-        names, shapes = ("rho", "alpha", "intercept", "position"), self.shapes()
-        arrays: list[Floats | None] = []
-        for name, value, shape in zip(names, given, (*shapes, self.position_shape), strict=True):
-            if shape is None or value is None:
-                if shape is not None or (value is not None and np.any(value)):
-                    need = "missing" if shape is not None else "given, but the model has none"
-                    raise ParameterError(f"{name} is {need}")
-                arrays.append(None)
-                continue
-            array = np.asarray(value, dtype=np.float64)
-            if array.shape != shape:
-                raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
-            if not np.isfinite(array).all():
-                raise ParameterError(f"{name} holds NaN or infinite numbers")
-            arrays.append(array)
-        rho, alpha_array, intercept, position = arrays
-        assert rho is not None
-        assert alpha_array is not None
-        found = Parameters(rho, alpha_array, intercept, position)
-        if tied and not np.array_equal(rho, alpha_array):
+        values = parameters.named()
+        if tied:
+            values.setdefault("alpha", parameters.rho)
+        for name, value in values.items():
+            if self.shape_of(name) is None and np.any(value):
+                raise ParameterError(f"{name} is given, but the model has none")
+        arrays = {array.name: _check_array(array, values) for array in self.layout}
+        if tied and not np.array_equal(arrays["rho"], arrays["alpha"]):
             raise ParameterError("a Tied model has rho = alpha: pass the same array twice")
-        for name, value, positive in self.signed(found):
-            if positive and value.min() <= 0:
-                raise ParameterError(f"{name} must be positive in this model")
-        return found
+        return Parameters.from_named(arrays)
 
-    def signed(self, p: Parameters) -> list[tuple[str, Floats, bool]]:
+    def signed(self, parameters: Parameters) -> list[tuple[str, Floats, bool]]:
         """(name, array, whether it is positive) of every array."""
-        found = [
-            ("rho", p.rho, self.spec.positive_rho),
-            ("alpha", p.alpha, self.spec.positive_alpha),
-        ]
-        if p.intercept is not None:
-            found.append(("intercept", p.intercept, self.spec.positive_intercept))
-        if p.position is not None:
-            found.append(("position", p.position, self.spec.link.needs_positive))
-        return found
+        signs = {array.name: array.positive for array in self.layout}
+        return [(name, array, signs[name]) for name, array in parameters.named().items()]
 
     def unconstrained(self, parameters: Parameters) -> Parameters:
         """Logarithms where the vectors are positive."""
@@ -100,20 +101,17 @@ class ParameterSpace:
 
     def vectors(self, parameters: Parameters) -> Factors:
         """Flat vectors of every entity; under the reverse conditional with exchanged roles."""
-        rho = parameters.rho if self.rho_of is None else parameters.rho[self.rho_of]
-        alpha = parameters.rho if self.spec.structure.tied else parameters.alpha
-        if self.alpha_of is not None:
-            slots = alpha.reshape(-1, self.n_alpha, *alpha.shape[1:])
-            alpha = slots[:, self.alpha_of].reshape(-1, *alpha.shape[1:])
+        structure, reverse = self.spec.structure, self.spec.combine.reverse
+        rho, alpha = structure.spread(parameters.rho, parameters.alpha, self.n_entities)
         if parameters.position is not None:  # the weights act on what is summed
-            summed = rho if self.spec.combine.reverse else alpha
+            summed = rho if reverse else alpha
             weighted = (parameters.position[:, None] * summed).reshape(-1, self.k)
-            rho, alpha = (weighted, alpha) if self.spec.combine.reverse else (rho, weighted)
+            rho, alpha = (weighted, alpha) if reverse else (rho, weighted)
         intercept = parameters.intercept
         if intercept is None:
             intercept = np.zeros(self.n_entities * self.n_dims, dtype=rho.dtype)
-        found = Factors(flatten(rho), flatten(alpha), intercept.reshape(-1))
-        return found.swapped() if self.spec.combine.reverse else found
+        factors = Factors(flatten(rho), flatten(alpha), intercept.reshape(-1))
+        return factors.swapped() if reverse else factors
 
     def pull_back(
         self, parameters: Parameters, slopes: Factors, *, chain_rule: bool = True
@@ -130,14 +128,7 @@ class ParameterSpace:
             reverse = self.spec.combine.reverse
             summed, position = self._without_places(parameters, rho if reverse else alpha)
             rho, alpha = (summed, alpha) if reverse else (rho, summed)
-        if self.rho_of is not None:
-            rho = sum_rows(rho, self.rho_of, self.n_rho)
-        if self.alpha_of is not None:
-            slots = alpha.reshape(-1, self.n_entities, *alpha.shape[1:])
-            parts = [sum_rows(slot, self.alpha_of, self.n_alpha) for slot in slots]
-            alpha = np.concatenate(parts)
-        if self.spec.structure.tied:
-            rho, alpha = rho + alpha, np.zeros_like(alpha)
+        rho, alpha = self.spec.structure.collect(rho, alpha, self.n_entities)
         intercept = None
         if parameters.intercept is not None:
             intercept = slopes.intercept.reshape(-1, *parameters.intercept.shape[1:])
@@ -149,10 +140,8 @@ class ParameterSpace:
     def _without_places(self, parameters: Parameters, slope: Floats) -> tuple[Floats, Floats]:
         """Gradients of vectors and place weights from that of their products."""
         assert parameters.position is not None
-        tied = self.spec.structure.tied or self.spec.combine.reverse
-        vectors = parameters.rho if tied else parameters.alpha
-        index = self.rho_of if self.spec.combine.reverse else self.alpha_of
-        vectors = vectors if index is None else vectors[index]
+        both = self.spec.structure.spread(parameters.rho, parameters.alpha, self.n_entities)
+        vectors = both[0] if self.spec.combine.reverse else both[1]
         slots = slope.reshape(self.n_slots, *vectors.shape)
         by_place = np.einsum("snk,nk->sk", slots, vectors)
         return np.einsum("snk,sk->nk", slots, parameters.position), by_place
@@ -164,14 +153,13 @@ class ParameterSpace:
                 np.multiply(slope, value if rows is None else value[rows], out=slope)
 
     def priors(self, parameters: Parameters) -> list[tuple[int, Prior, Floats]]:
-        """(place, prior, array) of every penalised array."""
-        spec = self.spec
-        found = [(0, spec.prior_rho, parameters.rho)]
-        if not spec.structure.tied:
-            found.append((1, spec.prior_alpha, parameters.alpha))
-        if parameters.intercept is not None:
-            found.append((2, spec.intercept_prior, parameters.intercept))
-        return [(place, prior, array) for place, prior, array in found if prior is not None]
+        """(place, prior, array) of every penalized array."""
+        arrays = parameters.named()
+        return [
+            (place, array.prior, arrays[array.name])
+            for place, array in enumerate(self.layout)
+            if array.prior is not None
+        ]
 
     def log_prior(self, parameters: Parameters) -> float:
         """Sum of the log-priors."""
@@ -184,28 +172,33 @@ class ParameterSpace:
             slopes[place] += prior.gradient(array)
 
     def shrinkage(self, *, of_positive: bool = False) -> list[float]:
-        """Precision of each array with a `Normal` prior: optimisers can fold it into a step.
+        """Precision of each array with a `Normal` prior: optimizers can fold it into a step.
 
         On request also of positive arrays with a `HalfNormal` one.
         """
-        spec = self.spec
-        found = [spec.prior_rho, None if spec.structure.tied else spec.prior_alpha]
-        if spec.intercept:
-            found.append(spec.intercept_prior)
-        signs = (spec.positive_rho, spec.positive_alpha, spec.positive_intercept)
-        known = ((Normal,), (HalfNormal,) if of_positive else ())  # of signed, of positive arrays
-        shrinkage = [0.0] * (len(found) + self.positional)
-        for place, (prior, positive) in enumerate(zip(found, signs, strict=False)):
-            if isinstance(prior, Normal | HalfNormal) and type(prior) in known[positive]:
-                shrinkage[place] = float(prior.precision)
-        return shrinkage
+        return [
+            array.prior.shrinkage
+            if array.prior is not None and (of_positive or not array.positive)
+            else 0.0
+            for array in self.layout
+        ]
+
+
+def _check_array(array: ArraySpec, values: Mapping[str, Floats]) -> Floats:
+    """The value of an array as float64, refused where it does not fit."""
+    if array.name not in values:
+        raise ParameterError(f"{array.name} is missing")
+    value = np.asarray(values[array.name], dtype=np.float64)
+    if value.shape != array.shape:
+        raise ParameterError(f"{array.name} must have shape {array.shape}, got {value.shape}")
+    if not np.isfinite(value).all():
+        raise ParameterError(f"{array.name} holds NaN or infinite numbers")
+    if array.positive and value.min() <= 0:
+        raise ParameterError(f"{array.name} must be positive in this model")
+    return value
 
 
 def positive_exp(logarithm: Floats, out: Floats | None = None) -> Floats:
     """exp that never underflows to 0, so that the logarithm of a positive vector exists."""
     clipped = np.clip(logarithm, -80.0, 80.0, out=out)
     return np.asarray(np.exp(clipped, out=out))
-
-
-def _rows(index: Ints | None, n_entities: int) -> int:
-    return n_entities if index is None else int(index.max()) + 1

@@ -1,4 +1,4 @@
-"""Structures: which row of rho and of alpha an entity uses."""
+"""Structures: linear maps from parameters to the vectors that each entity uses."""
 
 from __future__ import annotations
 
@@ -13,31 +13,64 @@ from efemb.model.ingredient import Ingredient
 
 
 class Structure(Ingredient, ABC):
-    """Index maps from entities to rows of the two parameter arrays; None means one row each."""
+    """An adjoint pair of linear maps, bound to a number of entities.
 
-    tied: bool = False
+    `spread` gives the vectors of every entity from the parameter arrays, `collect` is its
+    transpose: for all a, b of the right shapes, <spread(a), b> = <a, collect(b)>.
+    """
+
+    tied: bool = False  # rho and alpha are one array
+
+    @property
+    def own_rows(self) -> tuple[bool, bool]:
+        """Whether each entity has a row of its own in rho, and in alpha."""
+        return True, True
 
     @abstractmethod
-    def maps(self, n_entities: int) -> tuple[Ints | None, Ints | None]:
-        """Return (rho_of, alpha_of)."""
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """Rows of the two parameter arrays (those of alpha per slot)."""
+
+    @abstractmethod
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """Embeddings (N, ...) and context vectors (slots * N, ...) of all entities."""
+
+    @abstractmethod
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """Gradients of the parameter arrays from those of the vectors."""
 
 
 class PerEntity(Structure):
     """Each entity has its own embedding and its own context vector (the paper)."""
 
-    def maps(self, n_entities: int) -> tuple[Ints | None, Ints | None]:
-        """Return (None, None)."""
-        return None, None
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """One row each."""
+        return n_entities, n_entities
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The arrays themselves."""
+        return rho, alpha
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The gradients themselves."""
+        return rho, alpha
 
 
 class Tied(Structure):
-    """rho = alpha: one vector an entity, penalised once, its gradient the sum of both roles."""
+    """rho = alpha: one vector per entity, penalized once, its gradient the sum of both roles."""
 
     tied = True
 
-    def maps(self, n_entities: int) -> tuple[Ints | None, Ints | None]:
-        """Return (None, None)."""
-        return None, None
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """One row each."""
+        return n_entities, n_entities
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """One array in both roles."""
+        return rho, rho
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The sum belongs to rho; alpha is not an array of its own."""
+        return rho + alpha, np.zeros_like(alpha)
 
 
 class Shared(Structure):
@@ -53,8 +86,39 @@ class Shared(Structure):
         self.rho_of = rho_of
         self.alpha_of = alpha_of
 
-    def maps(self, n_entities: int) -> tuple[Ints | None, Ints | None]:
-        """Return the two checked maps."""
+    @property
+    def own_rows(self) -> tuple[bool, bool]:
+        """Where there is no map."""
+        return self.rho_of is None, self.alpha_of is None
+
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """As many rows as there are different numbers, counted from 0."""
+        maps = self._maps(n_entities)
+        n_rho, n_alpha = (n_entities if rows is None else int(rows.max()) + 1 for rows in maps)
+        return n_rho, n_alpha
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """rho[rho_of] and, slot by slot, alpha[alpha_of]."""
+        rho_of, alpha_of = self._maps(n_entities)
+        if rho_of is not None:
+            rho = rho[rho_of]
+        if alpha_of is not None:
+            slots = alpha.reshape(-1, self.sizes(n_entities)[1], *alpha.shape[1:])
+            alpha = slots[:, alpha_of].reshape(-1, *alpha.shape[1:])
+        return rho, alpha
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """Sums over the entities that share a row."""
+        rho_of, alpha_of = self._maps(n_entities)
+        n_rho, n_alpha = self.sizes(n_entities)
+        if rho_of is not None:
+            rho = sum_rows(rho, rho_of, n_rho)
+        if alpha_of is not None:
+            slots = alpha.reshape(-1, n_entities, *alpha.shape[1:])
+            alpha = np.concatenate([sum_rows(slot, alpha_of, n_alpha) for slot in slots])
+        return rho, alpha
+
+    def _maps(self, n_entities: int) -> tuple[Ints | None, Ints | None]:
         return (
             _checked(self.rho_of, "rho_of", n_entities),
             _checked(self.alpha_of, "alpha_of", n_entities),
@@ -64,15 +128,15 @@ class Shared(Structure):
 def _checked(index: Any, option: str, n_entities: int) -> Ints | None:
     if index is None:
         return None
-    found = np.asarray(index)
-    if found.shape != (n_entities,):
+    rows = np.asarray(index)
+    if rows.shape != (n_entities,):
         raise DataError(
             f"Shared.{option} must hold one integer for each of the {n_entities} entities, "
-            f"got shape {found.shape}"
+            f"got shape {rows.shape}"
         )
-    if not np.issubdtype(found.dtype, np.integer) or found.min() < 0:
+    if not np.issubdtype(rows.dtype, np.integer) or rows.min() < 0:
         raise ParameterError(f"Shared.{option} must hold integers >= 0")
-    return found.astype(np.int64)
+    return rows.astype(np.int64)
 
 
 def sum_rows(values: Floats, index: Ints, n_rows: int) -> Floats:

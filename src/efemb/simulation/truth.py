@@ -58,7 +58,7 @@ def inverse(link: Link, v: Floats) -> Floats:
 def draw_vectors(space: ParameterSpace, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Rho and alpha whose inner products have a standard deviation (a mean, if positive) of 1."""
     spec = space.spec
-    rho_shape, alpha_shape, _ = space.shapes()
+    rho_shape, alpha_shape = (array.shape for array in space.layout[:2])
     size = float(space.k) ** -0.25
     rho = _draw(rho_shape, size, spec.positive_rho, rng)
     alpha = _draw(alpha_shape, size, spec.positive_alpha, rng)
@@ -160,7 +160,7 @@ def graph_parameters(
 def _intercept(
     space: ParameterSpace, popularity: Popularity, value: Floats | None = None
 ) -> Floats | None:
-    shape = space.shapes()[2]
+    shape = space.shape_of("intercept")
     if shape is None:
         return None
     value = popularity.u if value is None else value

@@ -27,8 +27,7 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
     known = type(spec.family) in (Bernoulli, Categorical) and spec.link.name() == "identity"
     if not (isinstance(bound, WindowBags) and noisy and known):
         return False
-    maps = spec.structure.maps(bound.n_entities)
-    plain = all(index is None for index in maps) and bound.n_slots == 1
+    plain = all(spec.structure.own_rows) and bound.n_slots == 1
     signed = all(
         type(prior) in (Normal, type(None)) for prior in (spec.prior_rho, spec.prior_alpha)
     )
