@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from text import plain
 
 import efemb
 from efemb.data.vocabulary import Vocabulary
@@ -17,6 +16,7 @@ from efemb.engine.threads import Workers
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
+from engine.windows import plain
 
 Array = Any
 # Longer and shorter than a window, one word, nothing, one word twice.

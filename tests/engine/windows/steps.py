@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from text import plain, samples
 
 import efemb
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
+from engine.windows import plain, samples
 
 TINY, SEED = 1e-7, 4
 ZEROS: dict[str, Any] = {

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from text import samples
 
 import efemb
 from efemb.engine.solvers.windows.chunks import (
@@ -17,6 +16,7 @@ from efemb.engine.solvers.windows.chunks import (
     Chunk,
     Chunks,
 )
+from engine.windows import samples
 
 SIZES = st.lists(st.integers(0, 30_000), min_size=1, max_size=40).filter(any)
 

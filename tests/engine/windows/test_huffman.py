@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from text import plain, samples
 
 import efemb
 from efemb.model.huffman import Huffman
+from engine.windows import plain, samples
 
 COUNTS = st.lists(st.integers(0, 1000), min_size=2, max_size=40)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from text import plain, samples
 
 import efemb
 from efemb.engine.solvers.choice import make_solver
@@ -16,6 +15,7 @@ from efemb.engine.threads import Workers
 from efemb.kernels.negatives import alias_table
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
+from engine.windows import plain, samples
 
 RARE = 1e-6  # a p-value that no right program meets
 

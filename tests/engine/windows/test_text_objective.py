@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from text import plain, samples
 
 import efemb
 from efemb.model.parameters import Parameters
+from engine.windows import plain, samples
 
 WINDOW, K, STEP, PRECISION = 2, 2, 1e-5, 0.7
 FAMILIES = {

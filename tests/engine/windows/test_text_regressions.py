@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
-from text import plain, samples
 
 import efemb
 from efemb.model.parameters import Parameters
+from engine.windows import plain, samples
 
 WINDOW, K, PRECISION = 2, 3, 0.5
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from text import plain, samples
 
 import efemb
 from efemb.model.huffman import Huffman
 from efemb.model.parameters import Parameters
+from engine.windows import plain, samples
 
 WINDOW, K = 2, 3
 MEANS = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from text import plain, samples
 
 import efemb
+from engine.windows import plain, samples
 
 RARE = 1e-6  # a p-value that no right program meets
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from text import samples
 
 import efemb
+from engine.windows import samples
 
 WINDOW = efemb.Window(2)
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from text import samples
 
 import efemb
+from engine.windows import samples
 
 BAD_WINDOWS: dict[str, tuple[dict[str, Any], type[Exception]]] = {
     "size-0": ({"size": 0}, efemb.ParameterError),

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from text import plain, samples
 
 import efemb
 from efemb.engine.threads import Workers
 from efemb.model.spec import Spec
+from engine.windows import plain, samples
 from engine.windows.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 
 

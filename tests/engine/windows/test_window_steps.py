@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from text import plain, samples
 
 import efemb
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
+from engine.windows import plain, samples
 from engine.windows.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, model, visits
 
 
