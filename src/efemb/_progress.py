@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
+
+# Moves a progress bar by so many units.
+Advance: TypeAlias = Callable[[int], None]
 
 
 @contextmanager
-def progress_bar(text: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(text: str, total: int, shown: bool) -> Iterator[Advance]:
     """Give a function that moves the bar on; does nothing unless `shown`; 0 is unknown."""
     if not shown:
         yield lambda _: None

@@ -18,9 +18,9 @@ import pyarrow.parquet
 import pytest
 
 from efemb.data import read_baskets, read_suite2p
-from efemb.data.readers import baskets as baskets_module
+from efemb.data.readers import transactions as baskets_module
 from efemb.data.readers.guess import guess_contents
-from efemb.data.readers.source import table_sources
+from efemb.data.readers.transactions import table_sources
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError
 
 COLUMNS = {"basket": "trip", "item": "what", "count": "n"}
@@ -34,7 +34,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def hide_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("pyarrow", "pyarrow.parquet", "efemb.data.readers.arrow_csv"):
+    for name in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
 
 

@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 
 from efemb.data import Corpus, Dataset, Vocabulary, read_text, tokenstore
+from efemb.data.readers.text import documents as textfile
 from efemb.data.readers.text import documents as wordstreams
-from efemb.data.readers.text import files as textfile
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 GOOD = "a rose is a rose\n" * 5

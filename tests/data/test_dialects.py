@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from efemb.data import read_baskets, read_matrix
-from efemb.data.readers import baskets as baskets_module
+from efemb.data.readers import transactions as baskets_module
 from efemb.data.readers.guess import guess_contents
-from efemb.data.readers.source import table_sources
+from efemb.data.readers.transactions import table_sources
 from efemb.errors import DataError
 
 COLUMNS = {"basket": "trip", "item": "what", "count": "n"}

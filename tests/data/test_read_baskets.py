@@ -21,10 +21,10 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from efemb.data import Dataset, read_baskets
-from efemb.data.readers import baskets as baskets_module
+from efemb.data.readers import accumulators as sums_module
 from efemb.data.readers import csv as text_module
-from efemb.data.readers import sums as sums_module
-from efemb.data.readers.source import table_sources
+from efemb.data.readers import transactions as baskets_module
+from efemb.data.readers.transactions import table_sources
 from efemb.errors import DataError
 
 COLUMNS = {"basket": "trip", "item": "what", "count": "n"}

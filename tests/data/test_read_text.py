@@ -22,8 +22,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from efemb.data import Corpus, Vocabulary, read_text, tokenstore
-from efemb.data.readers.text import byte_codes as textcodes
 from efemb.data.readers.text import documents as wordstreams
+from efemb.data.readers.text import encode as textcodes
 
 TEXT = "the cat saw the dog\n\nthe dog saw a cat and the cat ran\nowl\nthe end\n"
 LINES = TEXT.split("\n")[:-1]
@@ -137,7 +137,7 @@ def test_any_text_in_blocks_of_any_size(texts: list[str], block: int, closed: bo
     text = "a b\n" + "".join(texts) + ("\n" if closed else "")
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(wordstreams, "BLOCK", block)
-        patch.setattr("efemb.data.readers.text.files.BLOCK", block)
+        patch.setattr("efemb.data.readers.text.documents.BLOCK", block)
         path = Path(folder, "text")
         path.write_bytes(text.encode())
         assert_read(read_text(path, min_count=1), tokens_of(list(io.StringIO(text, newline=None))))

@@ -11,8 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import efemb
-from efemb.data.readers.suite2p import read_suite2p
-from efemb.data.readers.traces import read_traces
+from efemb.data.readers.neural import read_suite2p, read_traces
 
 N_ROIS, N_FRAMES = 6, 11
 

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from efemb.data.labels import canonical_label, sorted_order
-from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.data.vocabulary import Vocabulary, canonical_label, shorten, sorted_order
 from efemb.errors import DataError, InputTypeError
 
 LABELS = st.one_of(st.text(min_size=1), st.integers(), st.floats(allow_nan=False))

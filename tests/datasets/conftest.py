@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from efemb.datasets import web
+from efemb.datasets import download
 from efemb.datasets.sources import DataSet
 
 CONTENT = bytes(range(256)) * 1000
@@ -111,7 +111,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(web, "RETRIES", 0)
+    monkeypatch.setattr(download, "RETRIES", 0)
     return folder
 
 

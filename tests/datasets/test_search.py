@@ -11,7 +11,7 @@ import pytest
 
 import efemb
 from efemb.datasets import cache as cache_module
-from efemb.datasets.files import find_files
+from efemb.datasets.download import find_files
 from efemb.datasets.sources import Copy, DataSet, Wheel
 
 GOOD = b"the published bytes"

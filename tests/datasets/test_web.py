@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import efemb
-from efemb.datasets import web
-from efemb.datasets.files import find_files
+from efemb.datasets import download
+from efemb.datasets.download import find_files
 from efemb.datasets.sources import Archive, Copy, DataSet
 
 
@@ -101,7 +101,7 @@ def test_whole_files_of_an_interrupted_run_are_not_fetched_again(
 def test_a_broken_connection_is_tried_again(
     server: Any, content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "RETRIES", 1)
+    monkeypatch.setattr(download, "RETRIES", 1)
     assert fetched(data_set(server, content, "once"))["once.bin"].read_bytes() == content
     assert len(server.asked) == 2
 
@@ -148,7 +148,7 @@ def test_an_interrupt_leaves_nothing(
     def interrupt(bar: Any, step: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(web._Bar, "update", interrupt)
+    monkeypatch.setattr(download._Bar, "update", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fetched(data_set(server, content, "good"))
     assert left_in(cache) == []
@@ -170,7 +170,7 @@ def test_what_a_killed_process_left_is_removed_later(
 def test_the_bar_ends_at_the_size_of_the_file(server: Any, content: bytes, tmp_path: Path) -> None:
     steps: list[int] = []
     url = f"{server.address}/good/x.bin"
-    web.download(url, sha256(content), tmp_path / "x.bin", steps.append)
+    download._download_file(url, sha256(content), tmp_path / "x.bin", steps.append)
     assert len(steps) > 3
     assert sum(steps) == len(content)
 

@@ -16,8 +16,13 @@ from hypothesis.extra.numpy import arrays
 
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, MissingExtraError
-from efemb.export import binary as binary_module
-from efemb.export import read_glove, read_word2vec, text, to_keyedvectors, write_word2vec
+from efemb.export import (
+    read_glove,
+    read_word2vec,
+    to_keyedvectors,
+    word2vec_records,
+    write_word2vec,
+)
 from efemb.fitted import LabelledVectors
 from export.word2vec import NUMBERS, WORDS, by_hand, same
 
@@ -97,8 +102,8 @@ def test_small_chunks_change_nothing(
     values = np.random.default_rng(0).normal(size=(3000, 20)).astype(np.float32)
     words = [f"wörd{i}" for i in range(3000)]
     write_word2vec(LabelledVectors(words, values), tmp_path / "v", binary=as_binary)
-    monkeypatch.setattr(text, "_CHUNK", 777)
-    monkeypatch.setattr(binary_module, "_CHUNK", 777)
+    monkeypatch.setattr(word2vec_records, "_TEXT_CHUNK", 777)
+    monkeypatch.setattr(word2vec_records, "_BINARY_CHUNK", 777)
     assert same(read_word2vec(tmp_path / "v"), words, values)
     assert same(read_word2vec(tmp_path / "v", limit=1700), words[:1700], values[:1700])
 
@@ -169,7 +174,7 @@ def test_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def fails(*_: Any) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("efemb.export.writing._text_block", fails)
+    monkeypatch.setattr("efemb.export.word2vec_writer._text_block", fails)
     with pytest.raises(KeyboardInterrupt):
         write_word2vec(LabelledVectors(["z"], [[1.0]]), path)
     assert path.read_bytes() == before

@@ -96,7 +96,7 @@ class Reading:
         return guess
 
     def _baskets(self, path: Path, guess: Guess) -> Dataset:
-        from efemb.data.readers.baskets import read_baskets
+        from efemb.data.readers.transactions import read_baskets
 
         assert guess.basket is not None
         assert guess.item is not None

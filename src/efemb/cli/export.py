@@ -60,7 +60,7 @@ def command(
 
 
 def _format(form: str | None, out: Path) -> str:
-    from efemb.export.tables import ENDINGS
+    from efemb.export.vector_tables import ENDINGS
 
     if form is not None:
         if form not in FORMATS:

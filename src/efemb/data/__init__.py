@@ -8,12 +8,11 @@ if TYPE_CHECKING:
     from efemb.data.align import aligned
     from efemb.data.corpus import Corpus
     from efemb.data.dataset import Dataset
-    from efemb.data.readers.baskets import read_baskets
+    from efemb.data.partition import split
     from efemb.data.readers.matrix import read_matrix
-    from efemb.data.readers.suite2p import read_suite2p
+    from efemb.data.readers.neural import read_suite2p, read_traces
     from efemb.data.readers.text.read import read_text
-    from efemb.data.readers.traces import read_traces
-    from efemb.data.splits import split
+    from efemb.data.readers.transactions import read_baskets
     from efemb.data.vocabulary import Vocabulary
 
 __all__ = [
@@ -34,12 +33,12 @@ _HOME = {
     "Corpus": "efemb.data.corpus",
     "Dataset": "efemb.data.dataset",
     "Vocabulary": "efemb.data.vocabulary",
-    "read_baskets": "efemb.data.readers.baskets",
+    "read_baskets": "efemb.data.readers.transactions",
     "read_matrix": "efemb.data.readers.matrix",
-    "read_suite2p": "efemb.data.readers.suite2p",
+    "read_suite2p": "efemb.data.readers.neural",
     "read_text": "efemb.data.readers.text.read",
-    "read_traces": "efemb.data.readers.traces",
-    "split": "efemb.data.splits",
+    "read_traces": "efemb.data.readers.neural",
+    "split": "efemb.data.partition",
 }
 
 

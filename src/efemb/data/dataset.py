@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efemb.data.checks import (
+from efemb.data.array_checks import (
     checked_dense,
     checked_positions,
     checked_recordings,
@@ -17,8 +17,7 @@ from efemb.data.checks import (
     checked_sparse,
     is_sparse,
 )
-from efemb.data.labels import column_labels
-from efemb.data.vocabulary import Vocabulary
+from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError
 
 
@@ -184,7 +183,7 @@ class Dataset:
         by: Literal["rows", "entries"] = "rows",
     ) -> tuple[Dataset, ...]:
         """(train, test) or, if `validation` > 0, (train, validation, test); see `split`."""
-        from efemb.data.splits import split
+        from efemb.data.partition import split
 
         return split(self, test=test, validation=validation, seed=seed, by=by)
 

@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-from efemb.datasets.files import Home, found_here
+from efemb.datasets.download import Home, found_here
 from efemb.datasets.sources import DataSet
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.table import Table

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.baskets import read_baskets
-from efemb.data.readers.parquet import require_pyarrow
-from efemb.datasets.files import Home, find_files
+from efemb.data.readers.arrow import require_pyarrow
+from efemb.data.readers.transactions import read_baskets
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import distinct, provenance, relabelled
 from efemb.datasets.sources import Copy, DataSet, Wheel
 

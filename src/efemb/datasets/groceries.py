@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.encoding import open_bytes
+from efemb.data.readers.input_file import open_bytes
 from efemb.data.vocabulary import Vocabulary
-from efemb.datasets.files import Home, find_files
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Found, github
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.baskets import read_baskets
-from efemb.data.readers.parquet import read_parquet
-from efemb.datasets.files import Home, find_files
+from efemb.data.readers.arrow import read_parquet
+from efemb.data.readers.transactions import read_baskets
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance, relabelled
 from efemb.datasets.sources import Copy, DataSet, github
 

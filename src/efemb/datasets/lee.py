@@ -8,7 +8,7 @@ from pathlib import Path
 
 from efemb.data.corpus import Corpus
 from efemb.data.readers.text.read import read_text
-from efemb.datasets.files import Home, find_files
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Wheel, github
 from efemb.errors import ParameterError, suggest

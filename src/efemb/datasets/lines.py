@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.baskets import read_baskets
+from efemb.data.readers.transactions import read_baskets
 from efemb.data.vocabulary import Vocabulary
 from efemb.datasets.sources import DataSet, Found
 

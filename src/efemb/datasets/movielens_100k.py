@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.datasets.files import Home, find_files
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabelled
 from efemb.datasets.sources import Archive, Copy, DataSet, Found, Wheel
 

@@ -6,9 +6,9 @@ import csv
 import io
 
 from efemb.data.corpus import Corpus
-from efemb.data.readers.encoding import open_bytes
+from efemb.data.readers.input_file import open_bytes
 from efemb.data.readers.text.read import read_text
-from efemb.datasets.files import Home, find_files
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Found, Wheel
 from efemb.errors import ParameterError, suggest

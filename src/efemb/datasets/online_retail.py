@@ -14,7 +14,7 @@ import numpy as np
 
 from efemb._progress import progress_bar
 from efemb.data.dataset import Dataset
-from efemb.datasets.files import Home, find_files
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabelled
 from efemb.datasets.sources import Copy, DataSet, Found, github
 

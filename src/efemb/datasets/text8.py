@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from efemb.data.corpus import Corpus
 from efemb.data.readers.text.read import read_text
-from efemb.datasets.files import Home, find_files
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Archive, Copy, DataSet
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.encoding import open_bytes
+from efemb.data.readers.input_file import open_bytes
 from efemb.data.readers.matrix import load_array
-from efemb.datasets.files import Home, find_files
+from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Found, github
 from efemb.errors import ParameterError, suggest

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from efemb.data.align import check_entities
-from efemb.data.checks import check_indices, is_masked, is_sparse, unmasked
+from efemb.data.array_checks import check_indices, is_masked, is_sparse, unmasked
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.labels import column_labels
+from efemb.data.vocabulary import column_labels
 from efemb.errors import DataError, InputTypeError
 
 _LONGEST = 500  # characters of a message

@@ -11,9 +11,8 @@ from efemb._typing import Floats, Ints
 from efemb.data.align import in_order
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.labels import column_labels
 from efemb.data.readers.matrix import read_matrix
-from efemb.data.vocabulary import Vocabulary
+from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.rows import RowBags

@@ -11,7 +11,7 @@ import numpy as np
 
 from efemb._progress import progress_bar
 from efemb._typing import Bools, Floats, Ints
-from efemb.data.readers.source import existing_file
+from efemb.data.readers.input_file import existing_file
 from efemb.errors import DataError, InputTypeError
 from efemb.evaluation.lookup import NOT_FOUND, WordLookup
 from efemb.evaluation.pairs import read_lines

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._progress import progress_bar
 from efemb.data.align import in_order
-from efemb.data.checks import generator
+from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.evaluation.adapter import as_dataset, family_of, possible, vocabulary_of

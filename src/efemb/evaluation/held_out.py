@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.data.checks import generator
+from efemb.data.array_checks import generator
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.window import Window, WindowBags

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.data.checks import generator
+from efemb.data.array_checks import generator
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.metrics import Metric
 from efemb.evaluation.predictions import Predictions

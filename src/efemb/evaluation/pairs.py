@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from efemb.data.readers.encoding import checked_encoding, open_bytes, told
-from efemb.data.readers.source import column_places, existing_file
+from efemb.data.readers.input_file import checked_encoding, existing_file, open_bytes, told
+from efemb.data.readers.source import column_places
 from efemb.errors import DataError, InputTypeError
 
 Pair: TypeAlias = tuple[Any, Any, float]

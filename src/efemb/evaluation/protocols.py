@@ -9,7 +9,7 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb._typing import Ints
 from efemb.data.align import in_order
-from efemb.data.checks import generator
+from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation.adapter import Judged, as_dataset, possible

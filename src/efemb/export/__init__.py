@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from efemb.export.keyedvectors import to_keyedvectors
-from efemb.export.reading import read_glove, read_word2vec
-from efemb.export.tables import write_projector, write_vectors
-from efemb.export.writing import write_word2vec
+from efemb.export.vector_tables import write_projector, write_vectors
+from efemb.export.word2vec_reader import read_glove, read_word2vec
+from efemb.export.word2vec_writer import to_keyedvectors, write_word2vec
 
 __all__ = [
     "read_glove",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.data.checks import is_sparse
+from efemb.data.array_checks import is_sparse
 from efemb.data.dataset import Dataset
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.contexts.base import gather_rows

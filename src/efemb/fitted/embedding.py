@@ -105,7 +105,7 @@ class FittedEmbedding(Queries):
         """Rows of numbers over the entities of the model, in its order."""
         from efemb.data.align import check_entities
         from efemb.data.dataset import Dataset
-        from efemb.data.labels import column_labels
+        from efemb.data.vocabulary import column_labels
 
         known = self.vocabulary
         data = X if isinstance(X, Dataset) else Dataset(X, entities=column_labels(X, known or ()))

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.data.checks import float_array, listed
+from efemb.data.array_checks import float_array, listed
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError
 from efemb.fitted.nearest import (

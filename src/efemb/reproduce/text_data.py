@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from efemb.data.corpus import Corpus
-from efemb.datasets.files import find_files
+from efemb.datasets.download import find_files
 from efemb.datasets.sources import Copy, DataSet, Wheel
 
 TITLES = {"lee": "Lee corpus (news)", "20newsgroups": "20 Newsgroups"}

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._progress import Advance, progress_bar
 from efemb._typing import Floats
 from efemb.data.dataset import Dataset
-from efemb.data.readers.source import Advance
 from efemb.errors import ParameterError
 from efemb.simulation.baskets import _check_whole
 

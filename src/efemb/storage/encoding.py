@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from efemb.data.checks import is_sparse
+from efemb.data.array_checks import is_sparse
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.combine import Combine

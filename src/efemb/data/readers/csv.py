@@ -14,6 +14,8 @@ from typing import IO, TypeAlias
 
 import numpy as np
 
+from efemb._progress import Advance
+from efemb.data.readers.accumulators import Column
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.dialect import (
     SEPARATORS,
@@ -24,9 +26,8 @@ from efemb.data.readers.dialect import (
     told_separator,
     with_decimal_points,
 )
-from efemb.data.readers.encoding import checked_encoding, compressed, line_ends, open_bytes, told
-from efemb.data.readers.interning import Column
-from efemb.data.readers.source import Advance, Batch, column_places
+from efemb.data.readers.input_file import checked_encoding, compressed, line_ends, open_bytes, told
+from efemb.data.readers.source import Batch, column_places
 from efemb.errors import DataError
 
 # More records at a time would fall out of the processor's cache.

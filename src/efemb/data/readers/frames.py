@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from efemb._progress import Advance
+from efemb.data.readers.accumulators import Coded, Column
+from efemb.data.readers.arrow import ArrowTableSource
 from efemb.data.readers.badlines import BadLines
-from efemb.data.readers.interning import Coded, Column
-from efemb.data.readers.source import Advance, Batch, Source, column_places
+from efemb.data.readers.source import Batch, Source, column_places
 from efemb.errors import DataError, InputTypeError
 
 _ROWS = 1 << 17
@@ -42,8 +44,6 @@ def frame_source(source: Any) -> Source:
             raise InputTypeError(
                 f"{type(source).__name__} is no table yet: call .to_table(columns=[...]) first"
             )
-        from efemb.data.readers.parquet import ArrowTableSource
-
         return ArrowTableSource(source)
     return FrameSource(eager_frame(source))
 

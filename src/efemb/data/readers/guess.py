@@ -12,11 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from efemb.data.dataset import Dataset
-from efemb.data.readers.csv import SAMPLE, CsvSource
-from efemb.data.readers.encoding import UNREADABLE, checked_encoding, open_bytes
-from efemb.data.readers.foreign import inner_suffix, refuse_foreign
-from efemb.data.readers.index import index_names
-from efemb.data.readers.roles import (
+from efemb.data.readers.arrow import ParquetSource
+from efemb.data.readers.column_roles import (
     BASKET,
     COUNT,
     ITEM,
@@ -24,13 +21,22 @@ from efemb.data.readers.roles import (
     Role,
     Sample,
     candidates,
+    index_names,
     is_number,
     known,
     not_counts,
     rivals,
     words,
 )
-from efemb.data.readers.source import existing_file
+from efemb.data.readers.csv import SAMPLE, CsvSource
+from efemb.data.readers.input_file import (
+    UNREADABLE,
+    checked_encoding,
+    existing_file,
+    inner_suffix,
+    open_bytes,
+    refuse_foreign,
+)
 from efemb.errors import DataError, suggest
 
 Kind = Literal["baskets", "matrix", "text"]
@@ -160,8 +166,6 @@ def guess_family(data: Dataset) -> tuple[str, str]:
 def _sample(path: Path, encoding: str) -> dict[str, list[Any]]:
     """The first lines of a table, column by column."""
     if inner_suffix(path) in {".parquet", ".pq"}:
-        from efemb.data.readers.parquet import ParquetSource
-
         columns = ParquetSource(path).first(SAMPLE)
         if not columns:
             raise DataError(f"{path} has no columns")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb.data.checks import is_sparse
+from efemb.data.array_checks import is_sparse
 from efemb.data.dataset import Dataset
+from efemb.data.readers.input_file import existing_file
 from efemb.data.readers.numeric import NumericTable, read_numeric_table, read_positions
-from efemb.data.readers.source import existing_file
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 _ARRAY_FILES = {".npy", ".npz"}

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from efemb.data.readers.accumulators import CountTable
+from efemb.data.readers.arrow import read_parquet
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.column_roles import COUNTERS, index_names, noted_index, words
 from efemb.data.readers.csv import Change, CsvSource
 from efemb.data.readers.dialect import MISSING
-from efemb.data.readers.foreign import refuse_foreign
 from efemb.data.readers.frames import eager_frame, number_column
-from efemb.data.readers.index import COUNTERS, index_names, noted_index
-from efemb.data.readers.interning import CountTable
-from efemb.data.readers.roles import words
-from efemb.data.readers.source import column_places, existing_file
+from efemb.data.readers.input_file import existing_file, refuse_foreign
+from efemb.data.readers.source import column_places
 from efemb.errors import DataError
 
 # What a column is called that says which entity a line is about.
@@ -47,8 +47,6 @@ def read_numeric_table(
     path = existing_file(source)
     refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:
-        from efemb.data.readers.parquet import read_parquet
-
         return _from_frame(read_parquet(path), str(path), aside)
     return _from_text(CsvSource(path, separator, encoding), aside)
 
@@ -165,8 +163,6 @@ def read_positions(path: Path, separator: str | None, encoding: str) -> NumericT
     A first column that by its name says which entity it is, `cell,x,y`, is set aside.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
-        from efemb.data.readers.parquet import read_parquet
-
         table = read_parquet(existing_file(path))
         return _from_frame(table, str(path), _naming(table.column_names))
     refuse_foreign(path)

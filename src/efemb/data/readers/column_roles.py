@@ -1,4 +1,4 @@
-"""Which columns of transactions are baskets, items and counts, told by the words in their names."""
+"""Roles of columns, inferred from the words in their names."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ _WHOLE = ("amount", "number")  # with fractions these are money or measures
 # At orderId and at SKUCode, but not within SKUs.
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])(?![A-Z]s(?![a-z]))")
 _WORDS = re.compile(r"[^\W\d_]+")
+# What pandas calls an index without a name: in CSV, read again from CSV, in Parquet.
+_WRITTEN = re.compile(r"|Unnamed: 0(\.\d+)?|__index_level_\d+__")
+COUNTERS = (["index"], ["level_0"])
 
 
 @dataclass(frozen=True)
@@ -155,3 +158,22 @@ def is_number(values: Sequence[Any]) -> bool:
         return bool(np.isfinite(np.array(known(values), dtype=np.float64)).any())
     except (TypeError, ValueError):
         return False
+
+
+def index_names(header: Sequence[Any], aside: Sequence[str]) -> list[str]:
+    """Columns that by their names are an index; an empty name only in the first place."""
+    found = [
+        name
+        for place, name in enumerate(header)
+        if isinstance(name, str) and _WRITTEN.fullmatch(name) and (name or place == 0)
+    ]
+    # A table of nothing else is no table with an index.
+    return [name for name in dict.fromkeys(found) if name not in aside and len(header) > len(found)]
+
+
+def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str]) -> list[str]:
+    """Columns of a pyarrow table that pandas, which wrote it, noted as the index."""
+    notes = getattr(getattr(source, "schema", None), "pandas_metadata", None)
+    names = notes.get("index_columns", ()) if isinstance(notes, dict) else ()
+    known = [name for name in names if isinstance(name, str) and name in header]
+    return [name for name in known if name not in (*aside, *index_names(header, aside))]

@@ -1,9 +1,10 @@
-"""Writing word2vec files, text and binary: complete under a temporary name, then renamed."""
+"""Word vectors for other programs: word2vec files, text and binary, and gensim's KeyedVectors."""
 
 from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from efemb._files import complete_or_absent, file_target
 from efemb._progress import progress_bar
 from efemb._typing import Floats
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, MissingExtraError
 from efemb.fitted import LabelledVectors, check_labelled
 
 _ROWS = 1 << 12
@@ -139,3 +140,25 @@ def _check_different(words: list[bytes], vectors: LabelledVectors) -> None:
 
 
 # -- files --------------------------------------------------------------------------------------
+
+
+def to_keyedvectors(vectors: LabelledVectors) -> Any:
+    """`gensim.models.KeyedVectors` with the same labels, vectors and counts.
+
+    Raises
+    ------
+    MissingExtraError
+        If gensim is not installed; nothing else here needs it.
+    """
+    check_labelled(vectors)
+    try:
+        models = import_module("gensim.models")
+    except ImportError as error:
+        raise MissingExtraError("to_keyedvectors needs gensim: pip install gensim") from error
+    found = models.KeyedVectors(vectors.n_components, dtype=vectors.vectors.dtype)
+    labels, counts = vectors.vocabulary.labels.tolist(), vectors.vocabulary.counts
+    found.add_vectors(labels, vectors.vectors)
+    # One by one: `extras` of add_vectors fails in gensim 4.4 whatever it holds.
+    for label, count in zip(labels, [] if counts is None else counts.tolist(), strict=False):
+        found.set_vecattr(label, "count", int(count))
+    return found
