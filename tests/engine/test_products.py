@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from efemb.engine.solvers.rows.row_vectors import RowVectors
+from efemb.engine.solvers.rows.tiled_rows import TiledRows
 from efemb.engine.threads import aligned, workers
 from efemb.kernels.products import BLOCK, ROW_BYTES, inner_products, multiply
 
@@ -62,7 +62,7 @@ def test_cells_and_what_their_slopes_are_to_rows_and_entities(dtype: str, shape:
     n_entities, size, n_rows = shape
     rho, Z = random(0, n_entities, size, dtype=dtype), random(1, n_rows, size, dtype=dtype)
     with workers(1) as pool:
-        rows = RowVectors(Z, pool)
+        rows = TiledRows(Z, pool)
         E = rows.inner_products(rho)
         close(E[:n_entities, :n_rows], rho @ Z.T)
         slopes = random(2, n_entities, n_rows, dtype=dtype)
@@ -81,7 +81,7 @@ def test_rows_of_cells_begin_at_cache_lines_and_spread_over_the_cache(dtype: str
     assert aligned((3, 5), dtype).ctypes.data % 64 == 0
     with workers(1) as pool:
         for n_rows in (1, 31, 512, 1024, 1040):
-            rows = RowVectors(np.zeros((n_rows, 2), dtype=dtype), pool)
+            rows = TiledRows(np.zeros((n_rows, 2), dtype=dtype), pool)
             step = rows.transposed.strides[0]
             assert rows.width >= n_rows
             assert step % ROW_BYTES == 0

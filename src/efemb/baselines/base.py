@@ -18,7 +18,8 @@ from efemb.estimators import checks as checking
 from efemb.estimators.inputs import read
 from efemb.model.families import Categorical, Family
 from efemb.model.predict import check_entries
-from efemb.model.score import CHUNK_NUMBERS, log_sums
+from efemb.model.predictor import CHUNK_NUMBERS
+from efemb.model.score import log_sums
 from efemb.model.support import check_support
 
 if TYPE_CHECKING:

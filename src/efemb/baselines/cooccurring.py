@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.model.predictor import CHUNK_NUMBERS
 
 Weigh = Callable[[Floats, Ints, Ints], Floats]
 

@@ -16,7 +16,7 @@ from efemb.baselines.base import Baseline, cell_blocks
 from efemb.baselines.calibration import Calibration
 from efemb.errors import ParameterError, suggest
 from efemb.model.families import Categorical, Family
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.model.predictor import CHUNK_NUMBERS
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

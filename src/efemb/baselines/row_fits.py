@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.model.families import Bernoulli, Family, Poisson
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.model.predictor import CHUNK_NUMBERS
 
 # A step of Newton's method this small (relative) is the last: the next one squares it. Steps with
 # a fixed Hessian gain a constant factor each, and are taken further.

@@ -14,7 +14,7 @@ from efemb.baselines.early_stopping import watched
 from efemb.baselines.iterated import Iterated
 from efemb.estimators.checks import generator
 from efemb.model.families import Categorical, Family
-from efemb.model.score import CHUNK_NUMBERS
+from efemb.model.predictor import CHUNK_NUMBERS
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -86,7 +86,7 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
             return _masked(bound, held, weight, setup) or _nothing_to_score()
         other = setup.spec.context.bind(validation)
         assert isinstance(other, RowBags)  # the same context on other rows
-        entries = rows_given_themselves(other, reverse=setup.spec.combine.reverse)
+        entries = rows_given_themselves(setup.spec, other)
         if entries.empty.all():
             raise DataError("validation has no row with two or more non-zero entities")
         score = EntryValidation(entries, setup.spec, setup.pool, normalizer_of(setup.spec, other))
@@ -120,7 +120,7 @@ def _without_documents(
     rest, others = (
         WindowBags(Corpus(part.tokens, part.starts, words), bound.window) for part in (train, held)
     )
-    entries = rows_given_themselves(others, reverse=setup.spec.combine.reverse)
+    entries = rows_given_themselves(setup.spec, others)
     if entries.empty.all():
         return no_split(bound, None, setup)
     score = EntryValidation(entries, setup.spec, setup.pool, normalizer_of(setup.spec, rest))
@@ -181,8 +181,6 @@ def _sparing(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
 
 def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split | None:
     """Held-out entries are neither zero, target nor context; None where none of them counts."""
-    from efemb.data.dataset import Dataset
-
     data = bound.data
     train = _stored(data).copy()
     train = train - train.multiply(held.astype(bool))
@@ -191,9 +189,13 @@ def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> S
     if not data.is_sparse and np.isnan(data.values).any():
         masked = masked + _missing(data)
     rest = RowBags(
-        Dataset(train), scale=bound.scale, binary=bound.binary, members=bound.members, masked=masked
+        data._replace(train),
+        scale=bound.scale,
+        binary=bound.binary,
+        members=bound.members,
+        masked=masked,
     )
-    entries = entries_given_rows(rest, held)
+    entries = entries_given_rows(setup.spec, rest, held)
     of_rows = None if weight is None else weight[np.diff(held.indptr) > 0]
     score = EntryValidation(entries, setup.spec, setup.pool, row_weight=of_rows)
     if not score.weight.sum() > 0:

@@ -15,8 +15,9 @@ from efemb.model.contexts.bound.rows import RowBags
 from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.huffman import Huffman
-from efemb.model.predict import entry_scores
-from efemb.model.score import Entries, entry_log_density
+from efemb.model.predict import cell_scores
+from efemb.model.predictor import Cells, row_side
+from efemb.model.score import cell_log_density
 from efemb.model.spec import Spec
 
 BLOCK_ENTRIES = 2048
@@ -38,7 +39,7 @@ class EntryValidation(Validation):
 
     def __init__(
         self,
-        entries: Entries,
+        entries: Cells,
         spec: Spec,
         pool: Workers,
         normalizer: Huffman | Floats | None = None,
@@ -49,17 +50,16 @@ class EntryValidation(Validation):
         row = self.entries.row
         self.weight = np.ones(len(row)) if row_weight is None else row_weight[row]
         pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
-        self.pieces = [_some(self.entries, piece) for piece in pieces]
+        self.pieces = [self.entries.compact(piece) for piece in pieces]
 
     def score(self, vectors: Factors, family: Family) -> float:
         """Sum x log p / sum x where the family is scored by shares, else the mean log-density."""
         spec = replace(self.spec, family=family)
-        arrays = (vectors.target, vectors.bag, vectors.intercept)
 
-        def score(part: Entries) -> Floats:
+        def score(part: Cells) -> Floats:
             if family.normalized_score:
-                return entry_scores(spec, part, vectors, self.normalizer)
-            return entry_log_density(family, spec.link, part, *arrays)
+                return cell_scores(spec, part, vectors, self.normalizer)
+            return cell_log_density(family, spec.link, part, vectors)
 
         found = self.pool.map(score, self.pieces)
         each = np.concatenate(list(found))
@@ -80,23 +80,18 @@ class SolverValidation(Validation):
         return value / self.weight
 
 
-def _some(entries: Entries, piece: slice) -> Entries:
-    """A slice of the entries with only the bags they need."""
-    needed, row = np.unique(entries.row[piece], return_inverse=True)
-    arrays = (entries.ids, entries.x, entries.own, entries.rest, entries.empty)
-    return Entries(entries.bags[needed], row, *(array[piece] for array in arrays))
-
-
-def rows_given_themselves(bound: RowBags, *, reverse: bool = False) -> Entries:
+def rows_given_themselves(spec: Spec, bound: RowBags) -> Cells:
     """Every entry of every row given the rest of its row."""
-    block = bound.scored_block(np.arange(bound.n_rows), reverse=reverse)
-    return Entries.leave_one_out(block, bound.n_context_vectors)
+    block = bound.scored_block(np.arange(bound.n_rows), reverse=spec.combine.reverse)
+    cells = Cells.leave_one_out(block, bound.n_context_vectors)
+    return cells.beside(row_side(spec, bound), block.row)
 
 
-def entries_given_rows(bound: RowBags, held: Any) -> Entries:
+def entries_given_rows(spec: Spec, bound: RowBags, held: Any) -> Cells:
     """Stored entries of the sparse matrix `held`, given the training rows of `bound`."""
     rows = np.flatnonzero(np.diff(held.indptr))
     block = bound.block(rows)
     sizes = np.diff(held.indptr)[rows]
     row = np.repeat(np.arange(len(rows)), sizes)
-    return Entries.held_out(block, bound.n_context_vectors, row, held.indices, held.data)
+    cells = Cells.held_out(block, bound.n_context_vectors, row, held.indices, held.data)
+    return cells.beside(row_side(spec, bound), rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.window import Window, WindowBags
 from efemb.model.factors import Factors
 from efemb.model.huffman import Huffman
-from efemb.model.predict import entry_scores, normalizer_of
-from efemb.model.score import Entries
+from efemb.model.predict import cell_scores, normalizer_of
+from efemb.model.predictor import Cells, Predictor
 from efemb.model.spec import Spec
 from efemb.model.zeros import word_noise
 
@@ -93,7 +93,7 @@ def held_out_words(
         for start in range(0, len(rows), WORDS_AT_ONCE):
             part = rows[start : start + WORDS_AT_ONCE]
             block = bound.scored_block(part, reverse=spec.combine.reverse)
-            entries = Entries.leave_one_out(block, bound.n_context_vectors)
+            entries = Cells.leave_one_out(block, bound.n_context_vectors)
             known = entries.known()
             # Alone in its document, a word of a reverse model is in no pair at all.
             skipped += len(part) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
@@ -111,30 +111,29 @@ def _scores(
     spec: Spec,
     bound: WindowBags,
     vectors: Factors,
-    known: Entries,
+    known: Cells,
     n_candidates: int | None,
     rng: np.random.Generator,
 ) -> Floats:
     normalizer = normalizer_of(spec, bound)
     if n_candidates is None or isinstance(normalizer, Huffman):
-        return entry_scores(spec, known, vectors, normalizer)
+        return cell_scores(spec, known, vectors, normalizer)
     exponential = spec.family.exponential_mean or normalizer is not None
     if not exponential or spec.link.name() != "identity":
         raise ParameterError("n_candidates needs exponential means: the identity link, no sigmoid")
-    shifted = vectors.intercept if normalizer is None else vectors.intercept + normalizer
+    shifted = vectors if normalizer is None else vectors.plus(normalizer)
     share = word_noise("popularity", bound.word_counts)
     drawn = rng.choice(len(share), n_candidates, p=share)
-    return _sampled(known, replace(vectors, intercept=shifted), drawn, share)
+    return _sampled(known, shifted, drawn, share)
 
 
-def _sampled(known: Entries, vectors: Factors, drawn: Ints, share: Floats) -> Floats:
+def _sampled(known: Cells, vectors: Factors, drawn: Ints, share: Floats) -> Floats:
     """u of each entry less the logarithm of an importance-weighted mean over drawn words."""
     found = np.empty(len(known.row))
-    correction = vectors.intercept[drawn] - np.log(share[drawn])
-    for part, Z in known.blocks(vectors.bag, len(drawn)):
-        own = known.ids[part]
-        u = np.einsum("ik,ik->i", Z, vectors.target[own]) + vectors.intercept[own]
-        others = Z @ vectors.target[drawn].T + correction
+    predictor = Predictor(vectors)
+    for part, Z in known.contexts(vectors, len(drawn)):
+        u = predictor.pick(Z, known.ids[part])
+        others = predictor.apply(Z, drawn) - np.log(share[drawn])
         top = others.max(axis=1)
         found[part] = u - top - np.log(np.exp(others - top[:, None]).mean(axis=1))
     return found

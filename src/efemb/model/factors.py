@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,39 +17,54 @@ class Factors:
     target : (numbers, K) vectors that predict;  bag : (members, K) vectors that are summed
     intercept : (numbers,) zeros where the model has none
     rows : where a gradient covers only some rows of all three arrays, their indices
+    terms : arrays of the further terms of u, by name; in a gradient, those behind their row side
+
+    With terms, the last columns of `target` are their entity side, and those of `bag` are 0.
     """
 
     target: Floats
     bag: Floats
     intercept: Floats
     rows: Ints | None = None
+    terms: dict[str, Floats] = field(default_factory=dict)
 
     @classmethod
     def zeros_like(cls, other: Factors) -> Factors:
-        """Zero arrays of the same shapes."""
+        """Zero arrays of the same shapes; gradients of terms are added by name."""
         return cls(
             np.zeros_like(other.target), np.zeros_like(other.bag), np.zeros_like(other.intercept)
         )
+
+    def add_terms(self, terms: Mapping[str, Floats]) -> None:
+        """Add gradients of the arrays of terms in place."""
+        for name, array in terms.items():
+            self.terms[name] = self.terms[name] + array if name in self.terms else array
 
     def add(self, other: Factors) -> None:
         """Add in place."""
         self.target += other.target
         self.bag += other.bag
         self.intercept += other.intercept
+        self.add_terms(other.terms)
 
     def scale(self, factor: float) -> None:
         """Multiply in place."""
         self.target *= factor
         self.bag *= factor
         self.intercept *= factor
+        self.terms = {name: array * factor for name, array in self.terms.items()}
+
+    def plus(self, offset: Floats) -> Factors:
+        """The same with an offset added to the intercepts."""
+        return replace(self, intercept=(self.intercept + offset).astype(self.intercept.dtype))
 
     def less(self, offset: Floats | None) -> Factors:
         """The same with an offset taken off the intercepts."""
         if offset is None:
             return self
         intercept = self.intercept - offset.astype(self.intercept.dtype, copy=False)
-        return Factors(self.target, self.bag, intercept, self.rows)
+        return replace(self, intercept=intercept)
 
     def swapped(self) -> Factors:
         """Targets and bags exchanged: the reverse conditional."""
-        return Factors(self.bag, self.target, self.intercept, self.rows)
+        return replace(self, target=self.bag, bag=self.target)

@@ -16,8 +16,8 @@ from efemb.model.contexts.window import WindowBags
 from efemb.model.families import Bernoulli, Categorical
 from efemb.model.huffman import Huffman
 from efemb.model.objective import expected_value, log_density
+from efemb.model.predictor import Cells, Predictor, row_side
 from efemb.model.score import (
-    Entries,
     log_expected_value,
     log_sums,
     normalized_log_likelihood,
@@ -51,12 +51,6 @@ def _row_blocks(bound: BoundContext) -> list[Ints]:
     return [rows[start : start + size] for start in range(0, bound.n_rows, size)]
 
 
-def _inner_products(spec: Spec, bound: BoundContext, vectors: Factors, rows: Ints) -> Floats:
-    """u of every cell of some rows."""
-    products = bound.reverse_products if spec.combine.reverse else bound.products
-    return products(rows, vectors.target, vectors.bag) + vectors.intercept
-
-
 def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floats:
     """E[x_tn | context] of every cell, (T, N) or (T, N, D).
 
@@ -68,7 +62,7 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
     found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     tree = normalizer_of(spec, bound)
     for rows in _row_blocks(bound):
-        u = _inner_products(spec, bound, vectors, rows)
+        u = Predictor(vectors).cells(spec, bound, rows)
         if isinstance(tree, Huffman):
             found[rows] = tree.probabilities(u)
         elif isinstance(spec.family, Categorical) or tree is not None:
@@ -91,7 +85,7 @@ def mean_log_density(
     total = count = 0.0
     for rows in _row_blocks(bound):
         x = bound.observed(rows)
-        u = _inner_products(spec, bound, vectors, rows)
+        u = Predictor(vectors).cells(spec, bound, rows)
         seen = ~np.isnan(x)
         row_weight = np.ones(len(rows)) if weight is None else weight[rows]
         each = np.broadcast_to(row_weight[:, None], x.shape)[seen]
@@ -108,14 +102,14 @@ def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | No
     if not shares or not isinstance(bound, RowBags):
         return mean_log_density(spec, bound, vectors, weight)
     total = count = 0.0
-    normalizer = normalizer_of(spec, bound)
+    normalizer, side = normalizer_of(spec, bound), row_side(spec, bound)
     for start in range(0, bound.n_rows, ROWS_AT_ONCE):
         rows = np.arange(start, min(start + ROWS_AT_ONCE, bound.n_rows))
         block = bound.scored_block(rows, reverse=spec.combine.reverse)
-        entries = Entries.leave_one_out(block, bound.n_context_vectors)
-        known = entries.known()
+        cells = Cells.leave_one_out(block, bound.n_context_vectors)
+        known = cells.known().beside(side, rows[block.row])
         if len(known.x):
-            each = entry_scores(spec, known, vectors, normalizer)
+            each = cell_scores(spec, known, vectors, normalizer)
             units = known.x if weight is None else known.x * weight[rows][block.row[known.row]]
             total, count = total + float(units @ each), count + float(units.sum())
     if count == 0:
@@ -125,17 +119,16 @@ def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | No
     return total / count
 
 
-def entry_scores(
-    spec: Spec, known: Entries, vectors: Factors, normalizer: Huffman | Floats | None
+def cell_scores(
+    spec: Spec, known: Cells, vectors: Factors, normalizer: Huffman | Floats | None
 ) -> Floats:
-    """Normalised log-likelihood of each entry; `normalizer` is that of the model."""
-    arrays = (vectors.target, vectors.bag, vectors.intercept)
+    """Normalised log-likelihood of each cell; `normalizer` is that of the model."""
     if isinstance(normalizer, Huffman):
-        return tree_log_likelihood(normalizer, known, *arrays)
+        return tree_log_likelihood(normalizer, known, vectors)
     if normalizer is None:
-        return normalized_log_likelihood(spec.family, spec.link, known, *arrays)
-    shifted = (vectors.intercept + normalizer).astype(vectors.intercept.dtype)
-    return normalized_log_likelihood(Categorical(), spec.link, known, *arrays[:2], shifted)
+        return normalized_log_likelihood(spec.family, spec.link, known, vectors)
+    shifted = vectors.plus(normalizer)
+    return normalized_log_likelihood(Categorical(), spec.link, known, shifted)
 
 
 def check_entries(entries: Any, n_rows: int, n_entities: int) -> tuple[Ints, Ints]:
@@ -175,11 +168,11 @@ def _log_mean_blocks(
     spec: Spec, bound: RowBags, vectors: Factors, rows: Ints, entities: Ints
 ) -> Iterator[tuple[slice, Floats]]:
     needed, place = np.unique(rows, return_inverse=True)
-    entries = Entries.of_cells(bound.block(needed), bound.n_context_vectors, place, entities)
-    noise = normalizer_of(spec, bound)
-    for part, Z in entries.blocks(vectors.bag, bound.n_entities):
-        u = Z @ vectors.target.T
-        u += vectors.intercept
+    cells = Cells.of_rows(bound.block(needed), bound.n_context_vectors, place, entities)
+    cells = cells.beside(row_side(spec, bound), needed)
+    noise, predictor = normalizer_of(spec, bound), Predictor(vectors)
+    for part, Z in cells.contexts(vectors, bound.n_entities):
+        u = predictor.apply(Z)
         yield part, log_expected_value(spec.family, spec.link, u) if noise is None else u + noise
 
 

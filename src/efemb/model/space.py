@@ -14,6 +14,7 @@ from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters, flatten, unflatten
 from efemb.model.priors import Prior
 from efemb.model.spec import Spec
+from efemb.model.terms.base import arrays_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,10 @@ class ParameterSpace:
             and all(spec.structure.own_rows)
             and n_dims == 1
             and not self.positional
+            and not spec.terms
         )
+        if spec.terms and n_dims > 1:
+            raise ParameterError("terms need scalar observations, not vectors of them")
 
     @cached_property
     def layout(self) -> tuple[ArraySpec, ...]:
@@ -62,6 +66,10 @@ class ParameterSpace:
         if self.positional:
             shape = (self.n_slots, self.k)
             arrays.append(ArraySpec("position", shape, spec.link.needs_positive, None))
+        for term in spec.terms:
+            for array in term.arrays(self.n_entities):
+                name = f"{term.label}.{array.name}"
+                arrays.append(ArraySpec(name, array.shape, False, array.prior))
         return tuple(arrays)
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
@@ -111,7 +119,22 @@ class ParameterSpace:
         if intercept is None:
             intercept = np.zeros(self.n_entities * self.n_dims, dtype=rho.dtype)
         factors = Factors(flatten(rho), flatten(alpha), intercept.reshape(-1))
+        if self.spec.terms:
+            factors = self._with_terms(factors, parameters.terms)
         return factors.swapped() if reverse else factors
+
+    def _with_terms(self, factors: Factors, arrays: dict[str, Floats]) -> Factors:
+        """Entity sides of the terms beside rho, and as many zeros beside alpha."""
+        sides = [
+            term.entity_columns(arrays_of(term, arrays), self.n_entities).astype(
+                factors.target.dtype, copy=False
+            )
+            for term in self.spec.terms
+        ]
+        target = np.concatenate([factors.target, *sides], axis=1)
+        bag = np.zeros((len(factors.bag), target.shape[1]), dtype=factors.bag.dtype)
+        bag[:, : self.k] = factors.bag
+        return Factors(target, bag, factors.intercept, factors.rows, arrays)
 
     def pull_back(
         self, parameters: Parameters, slopes: Factors, *, chain_rule: bool = True
@@ -122,7 +145,8 @@ class ParameterSpace:
         """
         if self.spec.combine.reverse:
             slopes = slopes.swapped()
-        rho, alpha = unflatten(slopes.target, self.n_dims), unflatten(slopes.bag, self.n_dims)
+        target, bag = slopes.target[:, : self.k], slopes.bag[:, : self.k]
+        rho, alpha = unflatten(target, self.n_dims), unflatten(bag, self.n_dims)
         position = None
         if parameters.position is not None:
             reverse = self.spec.combine.reverse
@@ -132,10 +156,21 @@ class ParameterSpace:
         intercept = None
         if parameters.intercept is not None:
             intercept = slopes.intercept.reshape(-1, *parameters.intercept.shape[1:])
-        gradient = Parameters(rho, alpha, intercept, position)
+        gradient = Parameters(rho, alpha, intercept, position, self._of_terms(slopes))
         if chain_rule:
             self._chain_rule(parameters, gradient, slopes.rows)
         return gradient
+
+    def _of_terms(self, slopes: Factors) -> dict[str, Floats]:
+        """Gradients of the arrays of the terms, those of both sides added up."""
+        start, total = self.k, Factors(slopes.target, slopes.bag, slopes.intercept)
+        total.add_terms(slopes.terms)
+        for term in self.spec.terms:
+            columns = slopes.target[:, start : start + term.width]
+            part = term.pull_back_entities(columns)
+            total.add_terms({f"{term.label}.{name}": array for name, array in part.items()})
+            start += term.width
+        return {a.name: total.terms[a.name] for a in self.layout if a.name in total.terms}
 
     def _without_places(self, parameters: Parameters, slope: Floats) -> tuple[Floats, Floats]:
         """Gradients of vectors and place weights from that of their products."""

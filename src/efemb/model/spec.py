@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from efemb.model.families import Bernoulli, Categorical, Family, Poisson
 from efemb.model.links import Identity, Link
 from efemb.model.priors import Prior, resolve_pair
 from efemb.model.structures import Structure
+from efemb.model.terms import Term, resolve_terms
 from efemb.model.zeros import NegativeSampling, Zeros, probabilities
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Spec:
     zeros: Zeros
     intercept: bool
     intercept_prior: Prior | None
+    terms: tuple[Term, ...] = ()
 
     @classmethod
     def resolve(
@@ -47,6 +52,7 @@ class Spec:
         zeros: Any = "all",
         intercept: bool = True,
         intercept_prior: Any = None,
+        terms: Any = (),
     ) -> Spec:
         """Build and check a model from names or objects."""
         rho, alpha = resolve_pair(prior)
@@ -61,6 +67,7 @@ class Spec:
             zeros=Zeros.resolve(zeros),
             intercept=_flag("intercept", intercept),
             intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
+            terms=resolve_terms(terms),
         )
         spec.check()
         return spec
@@ -116,6 +123,25 @@ class Spec:
         if self.intercept_prior is not None:
             self._check_intercept_prior(self.intercept_prior)
         self._check_zeros()
+        self._check_terms()
+
+    def _check_terms(self) -> None:
+        """Terms are signed, and rows are what they know."""
+        if not self.terms:
+            return
+        if self.link.needs_positive:
+            raise ParameterError(
+                f"terms are signed, but link {self.link.name()!r} needs a positive predictor: use "
+                "the identity link"
+            )
+        if self.combine.reverse:
+            raise ParameterError("terms go with combine='linear'; a reverse model has none")
+        if isinstance(self.context, Window):
+            raise ParameterError("terms need rows x entities; text (Window) has none")
+
+    def freeze_terms(self, data: Dataset) -> Spec:
+        """The same model with terms that know the training rows."""
+        return replace(self, terms=tuple(term.freeze(data) for term in self.terms))
 
     def _check_zeros(self) -> None:
         """Which approximations go with which family and context."""

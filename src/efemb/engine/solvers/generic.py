@@ -14,6 +14,8 @@ from efemb.model.contexts.bound.terms import Bags, Terms
 from efemb.model.factors import Factors
 from efemb.model.families import Categorical
 from efemb.model.objective import log_density, residual
+from efemb.model.predictor import Predictor, row_side
+from efemb.model.terms.base import RowSide
 
 BLOCK_NUMBERS = 1 << 21  # numbers held for the terms of one block
 
@@ -34,6 +36,7 @@ class GenericSolver(Solver[BoundContext]):
                 f"zeros={self.spec.zeros!r} needs a row context (Basket); this context visits "
                 "every observation: use zeros=All(weight)"
             )
+        self.side = row_side(self.spec, self.bound)
         self.total_weight = self.n_observed = self._total_weight()
 
     def _blocks(self, rows: Ints, k: int) -> list[Ints]:
@@ -69,9 +72,7 @@ class GenericSolver(Solver[BoundContext]):
         from efemb.kernels.terms import scatter_targets
 
         terms, weight = self.terms(rows)
-        context = terms.contexts(vectors.bag)
-        u = np.einsum("ik,ik->i", context, vectors.target[terms.vector])
-        u += vectors.intercept[terms.entity]
+        u, context = Predictor(vectors).observations(terms, self.side, rows)
         x = terms.x.astype(u.dtype)
         value = float(weight @ log_density(self.family, self.spec.link, x, u))
         if self.bound.exposure is not None:
@@ -79,10 +80,21 @@ class GenericSolver(Solver[BoundContext]):
         slope = (weight * residual(self.family, self.spec.link, x, u)).astype(u.dtype)
         gradient = Factors.zeros_like(vectors)
         np.add.at(gradient.intercept, terms.entity, slope)
+        if self.side is not None:
+            gradient.add_terms(self._pull_back_side(self.side, terms, slope, vectors, rows))
         scatter_targets(slope, context, terms.vector, gradient.target)
         for part in terms.parts:
             _scatter_part(part, slope, terms.vector, vectors.target, gradient.bag)
         return value, gradient
+
+    def _pull_back_side(
+        self, side: RowSide, terms: Terms, slope: Floats, vectors: Factors, rows: Ints
+    ) -> dict[str, Floats]:
+        """Gradients of the arrays behind the row side of the terms."""
+        columns = vectors.target[terms.vector, vectors.target.shape[1] - side.width :]
+        d_side = np.zeros((len(rows), side.width), dtype=slope.dtype)
+        np.add.at(d_side, terms.row, slope[:, None] * columns)
+        return side.pull_back(vectors.terms, rows, d_side)
 
     def _base_of_exposed(self, x: Floats, weight: Floats) -> float:
         """What log h(1) + log L of a word, over its weight L, is more than log h(x), x = 1 / L."""

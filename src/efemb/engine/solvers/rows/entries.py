@@ -30,6 +30,8 @@ class Entries:
     sums, g_sums : (rows, K) sums of the bags and the gradient with respect to them
     u, slope : of each stored entry given its bag without itself, and the weighted slope there
     itself : rho_n . alpha_n;  first : whether the gradient of the vectors is still unset
+    side : (rows, k) row side of the model's terms, whose entity side are the last k columns of the
+        target vectors; g_side : the gradient with respect to it
     """
 
     def __init__(
@@ -41,8 +43,9 @@ class Entries:
         itself: Floats,
         gradient: Factors,
         first: bool,
+        side: Floats | None = None,
     ) -> None:
-        self.solver, self.block, self.vectors = solver, block, vectors
+        self.solver, self.block, self.vectors, self.side = solver, block, vectors, side
         self.itself, self.gradient, self.first = itself, gradient, first
         self.sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=solver.dtype)
         self.g_sums = np.empty_like(self.sums)
@@ -73,6 +76,9 @@ class Entries:
         block = self.block
         ptr = block.bag_ptr[rows.start : rows.stop + 1]
         bag_sums(ptr, block.bag_ids, block.bag_values, self.vectors.bag, self.sums[rows])
+        if self.side is not None:  # divided by the total later, as bags are
+            width = self.side.shape[1]
+            self.sums[rows, -width:] = self.side[rows] * block.total[rows, None]
 
     def products_and_slopes(self, rows: slice) -> float:
         """Fill `as_zero`, `u` and `slope` of some rows; returns the value of their entries."""
@@ -84,6 +90,8 @@ class Entries:
         arrays = (vectors.target, self.itself, vectors.intercept, self.as_zero, self.u)
         entry_products(*(shape + arrays))
         here = self.of_rows(rows)
+        if self.side is not None:
+            self.u[here] += self.side_offset[here]
         given = (block.filled[here], self.u[here], self.weight[here])
         value, self.slope[here] = self.value_and_slopes(*given)
         return value
@@ -92,6 +100,39 @@ class Entries:
         """Weighted log-density of some entries, and the slope of each."""
         gain, slope = value_and_slope(self.solver.family, self.solver.spec.link, x, u)
         return float(weight @ gain), weight * slope
+
+    # -- terms ------------------------------------------------------------------------------------
+
+    @cached_property
+    def excess(self) -> Floats:
+        """1 - total / rest of each stored entry.
+
+        An entry takes itself out of its bag, which stretches what is left by total / rest. The
+        columns of terms ride in the same products but nothing is taken out of them, so this part
+        of them is put back.
+        """
+        block = self.block
+        return np.asarray(1 - block.total[block.row_of_entry] / block.rest)
+
+    @cached_property
+    def side_offset(self) -> Floats:
+        """What the columns of terms still lack in u of each stored entry."""
+        assert self.side is not None
+        block, gamma = self.block, self.vectors.target[:, -self.side.shape[1] :]
+        products = np.einsum("ik,ik->i", self.side[block.row_of_entry], gamma[block.ids])
+        return np.asarray(self.excess * products)
+
+    def finish_side(self) -> Floats:
+        """Add what entries still lack to the gradient of the terms; returns that of their rows."""
+        from scipy.sparse import csr_array
+
+        assert self.side is not None
+        block, width = self.block, self.side.shape[1]
+        gamma = self.vectors.target[:, -width:]
+        arrays = (self.slope * self.excess, block.ids, block.ptr)
+        lacking = csr_array(arrays, shape=(len(block.total), len(gamma)))
+        self.gradient.target[:, -width:] += lacking.T @ self.side
+        return np.asarray(self.g_sums[:, -width:] * block.total[:, None] + lacking @ gamma)
 
     def of_rows(self, rows: slice) -> slice:
         """Places of the entries of some rows."""

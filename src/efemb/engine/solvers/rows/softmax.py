@@ -18,12 +18,13 @@ CHUNK_ROWS = 512
 
 
 def softmax_terms(
-    solver: RowsSolver, block: RowBlock, vectors: Factors, weight: Floats
-) -> tuple[float, Factors]:
-    """Value and gradient of one block of rows."""
+    solver: RowsSolver, block: RowBlock, vectors: Factors, weight: Floats, side: Floats | None
+) -> tuple[float, Factors, Floats | None]:
+    """Value and gradient of one block of rows, and that of the row side of the terms."""
     from efemb.kernels.rows import left_out_vectors, spread_left_out
     from efemb.kernels.sparse import scatter_bags
 
+    g_side: Floats | None = None
     sums = solver._sums(block, vectors)
     gradient = Factors.zeros_like(vectors)
     g_sums = np.zeros_like(sums)
@@ -34,9 +35,15 @@ def softmax_terms(
         shape = (block.ptr, block.ids, block.own, block.rest)
         left_out_vectors(*shape, sums, vectors.bag, Z)
         place: Ints = np.arange(len(row))
+        if side is not None:  # an entry takes itself out of its bag only
+            Z[:, -side.shape[1] :] = side[row]
         value, g_context = _softmax_rows(
             solver, Z, place, block.ids, units, None, vectors, gradient
         )
+        if side is not None:
+            g_side = np.zeros_like(side)
+            np.add.at(g_side, row, g_context[:, -side.shape[1] :])
+            g_context[:, -side.shape[1] :] = 0.0
         spread_left_out(*shape, g_context, g_sums, gradient.bag)
     else:
         Z = sums / block.total[:, None]
@@ -44,7 +51,7 @@ def softmax_terms(
         value, g_context = found
         g_sums += g_context / block.total[:, None]
     scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
-    return value, gradient
+    return value, gradient, g_side
 
 
 def _softmax_rows(

@@ -26,6 +26,7 @@ from efemb.model.contexts.bound.rows import RowBags
 from efemb.model.contexts.window import WindowBags
 from efemb.model.factors import Factors
 from efemb.model.families import Categorical, Family
+from efemb.model.predictor import row_side
 from efemb.model.zeros import NegativeSampling
 
 BLOCK_ROWS, STAGE_ROWS = 1024, 8192  # whose cells, or only entries, are worked on at a time
@@ -46,6 +47,7 @@ class RowsSolver(Solver[RowBags]):
     def prepare(self) -> None:
         """Draws of zeros, and what depends on the family."""
         popularity = self._popularity()
+        self.side = row_side(self.spec, self.bound)
         self.draws = Draws(self.spec.zeros, popularity, self.seed, self.dtype)
         offset = self.spec.noise_offset(popularity)
         self.offset = None if offset is None else offset.astype(self.dtype)
@@ -105,18 +107,23 @@ class RowsSolver(Solver[RowBags]):
     ) -> tuple[float, Factors]:
         """Sum over the rows, block by block."""
         block = self._all if rows is None else self._expected(rows)
-        places = slice(None) if rows is None else rows
+        places = np.arange(self.n_rows) if rows is None else rows
         weight = self.row_weight[places][block.row]
+        side = None if self.side is None else self.side.columns(vectors.terms, places)
         kept: Ints | None = None
         if isinstance(self.family, Categorical):
-            total, gradient = self._categorical(block, vectors, weight)
+            total, gradient = self._categorical(block, vectors, weight, side, places)
         else:
             sampling = self.samples and not exact
             columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
-            vectors = vectors.less(self.offset)
+            arrays, vectors = vectors.terms, vectors.less(self.offset)
             if sampling and self.bound.n_slots == 1:  # with several, members are not entities
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
-            total, gradient = self._elementwise(block, vectors, weight, columns)
+            g_side = None if side is None else np.empty_like(side)
+            given = (block, vectors, weight, columns, side, g_side)
+            total, gradient = self._elementwise(*given)
+            if self.side is not None and g_side is not None:
+                gradient.add_terms(self.side.pull_back(arrays, places, g_side))
         total += float(self.base_of_row[places].sum())
         gradient.rows = kept
         return total, gradient
@@ -196,9 +203,15 @@ class RowsSolver(Solver[RowBags]):
         return np.asarray(weight * self.dtype.type(self.spec.zeros.weight))
 
     def _elementwise(
-        self, block: RowBlock, vectors: Factors, weight: Floats, columns: Columns
+        self,
+        block: RowBlock,
+        vectors: Factors,
+        weight: Floats,
+        columns: Columns,
+        side: Floats | None,
+        g_side: Floats | None,
     ) -> tuple[float, Factors]:
-        """Families whose entities are independent given the context."""
+        """Families whose entities are independent given the context; fills `g_side`."""
         zero_weight = self._zero_weight(block, weight)
         stage = self._stage(vectors, columns)
         column_weight = columns.full_weight(len(vectors.target))
@@ -208,12 +221,15 @@ class RowsSolver(Solver[RowBags]):
         value = 0.0
         for piece in cut(len(block.total), BLOCK_ROWS if stage is None else STAGE_ROWS):
             given = (_part(block, piece), vectors, weight[piece], itself, gradient)
-            entries = Entries(self, *given, first=piece.start == 0)
+            of_piece = None if side is None else side[piece]
+            entries = Entries(self, *given, first=piece.start == 0, side=of_piece)
             weights = (zero_weight[piece], column_weight)
             if stage is None:
                 value += cell_terms(self, entries, *weights)
             else:
                 value += entry_terms(entries, stage, *weights)
+            if g_side is not None:
+                g_side[piece] = entries.finish_side()
         return value, gradient
 
     def _own_products(self, vectors: Factors) -> Floats:
@@ -236,14 +252,18 @@ class RowsSolver(Solver[RowBags]):
         return self.closed(vectors)
 
     def _categorical(
-        self, block: RowBlock, vectors: Factors, weight: Floats
+        self, block: RowBlock, vectors: Factors, weight: Floats, side: Floats | None, rows: Ints
     ) -> tuple[float, Factors]:
         """A softmax over all entities for each stored entry, or for each row of the reverse."""
-        from efemb.engine.solvers.rows.softmax import softmax_terms
-
         self.gather_ahead()
         results = self.pool.ahead(  # a gradient a piece: only a few of them at a time
-            lambda piece: softmax_terms(self, _part(block, piece), vectors, weight[piece]),
+            lambda piece: self._softmax_piece(
+                _part(block, piece),
+                vectors,
+                weight[piece],
+                None if side is None else side[piece],
+                rows[piece],
+            ),
             cut(len(block.total), BLOCK_ROWS),
         )
         total, gradient = next(results)
@@ -251,6 +271,16 @@ class RowsSolver(Solver[RowBags]):
             total += value
             gradient.add(part)
         return total, gradient
+
+    def _softmax_piece(
+        self, block: RowBlock, vectors: Factors, weight: Floats, side: Floats | None, rows: Ints
+    ) -> tuple[float, Factors]:
+        from efemb.engine.solvers.rows.softmax import softmax_terms
+
+        value, gradient, g_side = softmax_terms(self, block, vectors, weight, side)
+        if self.side is not None and g_side is not None:
+            gradient.add_terms(self.side.pull_back(vectors.terms, rows, g_side))
+        return value, gradient
 
 
 def _part(block: RowBlock, piece: slice) -> RowBlock:

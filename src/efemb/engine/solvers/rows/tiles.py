@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.entries import Entries
-from efemb.engine.solvers.rows.row_vectors import RowVectors
+from efemb.engine.solvers.rows.tiled_rows import TiledRows
 from efemb.engine.solvers.rows.zero_stages import HIDDEN
 from efemb.engine.threads import cut
 
@@ -46,6 +46,8 @@ def cell_terms(
     list(solver.pool.map(work.add_up, cut(len(total), PART_ROWS), work.g_rows.size))
     entries.gradient.intercept += work.column
     entries.spread_bags(work.own_slope)
+    if dense and entries.side is not None:
+        entries.slope[entries.by_entity.order] = work.slope
     return value
 
 
@@ -66,7 +68,7 @@ class _Tiles:
         self.solver, self.entries, self.dense = solver, entries, dense
         self.zero_weight, self.column_weight = zero_weight, column_weight
         block = entries.block
-        self.rows = RowVectors(entries.sums / block.total[:, None], solver.pool)
+        self.rows = TiledRows(entries.sums / block.total[:, None], solver.pool)
         self.column, self.own_slope = (np.zeros_like(entries.vectors.intercept) for _ in range(2))
         found = entries.by_entity
         self.places, self.shares = (found.edges, found.row), (found.ratio, found.share)
@@ -151,7 +153,10 @@ class _Tiles:
         found = self.entries.by_entity
         here = slice(found.edges[tile.start], found.edges[tile.stop])
         assert self.weight is not None
-        given = (found.x[here], self.slope[here], self.weight[here])
+        u = self.slope[here]
+        if self.entries.side is not None:
+            u = u + self.entries.side_offset[found.order[here]]
+        given = (found.x[here], u, self.weight[here])
         value, self.slope[here] = self.entries.value_and_slopes(*given)
         return value
 

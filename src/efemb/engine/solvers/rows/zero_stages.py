@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.engine.solvers.rows.row_vectors import RowVectors
+from efemb.engine.solvers.rows.tiled_rows import TiledRows
 from efemb.engine.threads import Workers
 from efemb.model.factors import Factors
 from efemb.model.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
@@ -173,7 +173,7 @@ class SampledStage(SteppedStage):
         from efemb.kernels.tiles import transpose
 
         column = np.zeros_like(self.intercept)
-        rows = RowVectors(Z, self.pool)
+        rows = TiledRows(Z, self.pool)
         E = rows.inner_products(self.target)
         value = self.slopes(E, self.intercept, self.weight, row_weight, column)
         (g_rows,) = rows.unset()

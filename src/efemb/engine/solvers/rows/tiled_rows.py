@@ -6,7 +6,7 @@ from efemb._typing import Floats
 from efemb.engine.threads import Workers
 
 
-class RowVectors:
+class TiledRows:
     """Context vectors of some rows, laid out for products with vectors of entities.
 
     The cells of an entity lie side by side (E[n, t]), so that vectors of entities are used as they

@@ -1,0 +1,160 @@
+"""The linear predictor u = rho . s / d + intercept + further terms; what needs u asks here.
+
+Kernels of the solvers compute the same in fused form; nobody else knows how an observation leaves
+its own context, how contexts are scaled, or what is added to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Bools, Floats, Ints
+from efemb.model.contexts.bound.terms import Terms, summing_dtype
+from efemb.model.factors import Factors
+from efemb.model.terms.base import RowSide
+
+if TYPE_CHECKING:
+    from efemb.model.contexts.base import BoundContext
+    from efemb.model.contexts.bound.row_block import RowBlock
+    from efemb.model.spec import Spec
+
+CHUNK_NUMBERS = 1 << 22
+
+
+def row_side(spec: Spec, bound: BoundContext) -> RowSide | None:
+    """The row sides of a model's terms on bound data, None where it has no terms."""
+    return RowSide.of(spec.terms, bound.data) if spec.terms else None
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """u from context vectors Z, (n, K) and, where the model has terms, their row side beside it."""
+
+    factors: Factors
+
+    def apply(self, Z: Floats, entities: Ints | slice = slice(None)) -> Floats:
+        """u of all (or some) entities given each context, (n, entities)."""
+        u = Z @ self.factors.target[entities].T
+        u += self.factors.intercept[entities]
+        return np.asarray(u)
+
+    def pick(self, Z: Floats, vector: Ints, entity: Ints | None = None) -> Floats:
+        """u of one number per context, (n,): rows of the target vectors and of the intercepts."""
+        u = np.einsum("ik,ik->i", Z, self.factors.target[vector])
+        return np.asarray(u + self.factors.intercept[vector if entity is None else entity])
+
+    def totals(self) -> tuple[Floats, float]:
+        """Sums over all entities, of the target vectors and of the intercepts (float64)."""
+        factors = self.factors
+        return factors.target.sum(axis=0, dtype=np.float64), float(
+            factors.intercept.sum(dtype=np.float64)
+        )
+
+    def cells(self, spec: Spec, bound: BoundContext, rows: Ints) -> Floats:
+        """u of every cell of some rows, (rows, N * D)."""
+        products = bound.reverse_products if spec.combine.reverse else bound.products
+        target, bag, side = self.factors.target, self.factors.bag, row_side(spec, bound)
+        if side is None:
+            return products(rows, target, bag) + self.factors.intercept
+        k = target.shape[1] - side.width
+        u = products(rows, target[:, :k], bag[:, :k]) + self.factors.intercept
+        return np.asarray(u + side.columns(self.factors.terms, rows) @ target[:, k:].T)
+
+    def observations(self, terms: Terms, side: RowSide | None, rows: Ints) -> tuple[Floats, Floats]:
+        """(u, Z) of observations given as terms of some rows."""
+        Z = terms.contexts(self.factors.bag)
+        if side is not None:
+            Z[:, Z.shape[1] - side.width :] = side.columns(self.factors.terms, rows)[terms.row]
+        return self.pick(Z, terms.vector, terms.entity), Z
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells to be predicted, each from the bag of its row, less itself.
+
+    bags : csr_array (rows, context vectors);  row, ids, x : (n,) cell and its value
+    own, rest : (n,) what it takes out of the bag and the divisor of what is left
+    empty : (n,) nothing is left
+    side, data_row : row sides of the terms, and the row of the data of each bag
+    """
+
+    bags: Any
+    row: Ints
+    ids: Ints
+    x: Floats
+    own: Floats
+    rest: Floats
+    empty: Bools
+    side: RowSide | None = None
+    data_row: Ints | None = None
+
+    @classmethod
+    def leave_one_out(cls, block: RowBlock, n_context: int) -> Cells:
+        """Every stored entry given the rest of its row."""
+        row, seen = block.row_of_entry, ~np.isnan(block.x)
+        others = block.members[row] - (block.own != 0)
+        bags, empty = block.bag_matrix(n_context), others == 0
+        return cls(bags, row, block.ids, block.x, block.own, block.rest, empty).take(seen)
+
+    @classmethod
+    def held_out(cls, block: RowBlock, n_context: int, row: Ints, ids: Ints, x: Floats) -> Cells:
+        """Entries that are not in the rows' bags."""
+        bags = block.bag_matrix(n_context)
+        empty = np.bincount(block.row_of_entry, block.own != 0, len(block.total)) == 0
+        return cls(bags, row, ids, x, np.zeros(len(row)), block.total[row], empty[row])
+
+    @classmethod
+    def of_rows(cls, block: RowBlock, n_context: int, row: Ints, ids: Ints) -> Cells:
+        """Any cells given the rest of their rows; x is 0 where nothing is stored."""
+        stored = block.row_of_entry * n_context + block.ids
+        order = np.argsort(stored, kind="stable")
+        cell = row * n_context + ids
+        place = np.searchsorted(stored, cell, sorter=order)
+        place = order[np.minimum(place, max(len(order) - 1, 0))] if len(order) else place
+        known = stored[place] == cell if len(order) else np.zeros(len(cell), dtype=bool)
+        x, own, rest = np.zeros(len(cell)), np.zeros(len(cell)), block.total[row].astype(float)
+        for array, values in ((x, block.x), (own, block.own), (rest, block.rest)):
+            array[known] = values[place[known]]
+        left = np.bincount(block.row_of_entry, block.own != 0, len(block.total))[row] - (own != 0)
+        return cls(block.bag_matrix(n_context), row, ids, x, own, rest, left == 0)
+
+    def beside(self, side: RowSide | None, data_row: Ints) -> Cells:
+        """The same cells with the row sides of the terms; `data_row` is that of each bag."""
+        return self if side is None else replace(self, side=side, data_row=data_row)
+
+    def known(self) -> Cells:
+        """The cells whose context is not empty."""
+        return self.take(~self.empty)
+
+    def take(self, keep: Any) -> Cells:
+        """Some of the cells, with all bags."""
+        names = ("row", "ids", "x", "own", "rest", "empty")
+        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+
+    def compact(self, keep: slice) -> Cells:
+        """A slice of the cells with only the bags they need."""
+        part = self.take(keep)
+        needed, row = np.unique(part.row, return_inverse=True)
+        data_row = None if self.data_row is None else self.data_row[needed]
+        return replace(part, bags=self.bags[needed], row=row, data_row=data_row)
+
+    def contexts(self, factors: Factors, width: int) -> Iterator[tuple[slice, Floats]]:
+        """Scaled context vectors block by block, so that cells x `width` numbers stay small."""
+        bag = factors.bag
+        dtype = summing_dtype(self.bags.data, bag.dtype) if self.own.any() else bag.dtype
+        sums = np.asarray(self.bags.astype(dtype) @ bag)
+        size = max(64, CHUNK_NUMBERS // max(width, 1))
+        for start in range(0, len(self.row), size):
+            part = slice(start, min(start + size, len(self.row)))
+            own = self.own[part].astype(dtype)[:, None]
+            rest = self.rest[part].astype(dtype)[:, None]
+            left = (sums[self.row[part]] - own * bag[self.ids[part]]) / rest
+            Z = np.asarray(left.astype(bag.dtype, copy=False))
+            if self.side is not None and self.data_row is not None:
+                rows = self.data_row[self.row[part]]
+                Z[:, Z.shape[1] - self.side.width :] = self.side.columns(factors.terms, rows)
+            yield part, Z

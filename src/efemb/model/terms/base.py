@@ -1,0 +1,161 @@
+"""Term: a low-rank addition to the linear predictor, u_tn += L_n . R_t."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.ingredient import Ingredient
+from efemb.model.priors import Prior
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+Arrays = Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class TermArray:
+    """One array of parameters of a term.
+
+    name : within the term;  shape : of the array;  prior : penalty, or None
+    spread : standard deviation of its first values
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    prior: Prior | None
+    spread: float
+
+
+class Term(Ingredient, ABC):
+    """Options of a term. `freeze` looks at the training data once, `bind` at any data.
+
+    The term adds the inner product of `width` columns of the entity side L and of the row side R
+    to u. No observation takes itself out of these columns, so they need nothing of the context.
+    Either side may be made of parameters, of data, or both; `pull_back_entities` and
+    `pull_back_rows` are the transposes of the maps from parameters to columns.
+    """
+
+    width: int  # columns
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name of the term in a model, unique there: prefix of its arrays, row of `explain`."""
+
+    @abstractmethod
+    def freeze(self, data: Dataset) -> Term:
+        """The term with whatever it learns from the training rows, such as their labels."""
+
+    @abstractmethod
+    def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
+        """The arrays of parameters of a frozen term."""
+
+    @abstractmethod
+    def entity_columns(self, arrays: Arrays, n_entities: int) -> Floats:
+        """L, (N, width)."""
+
+    @abstractmethod
+    def pull_back_entities(self, gradient: Floats) -> dict[str, Floats]:
+        """Gradients of the arrays behind L from that of L."""
+
+    @abstractmethod
+    def bind(self, data: Dataset) -> BoundTerm:
+        """A frozen term on the rows of `data`."""
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+
+
+class BoundTerm(ABC):
+    """The row side of a term on one data set."""
+
+    @abstractmethod
+    def row_columns(self, arrays: Arrays, rows: Ints) -> Floats:
+        """R of some rows, (rows, width)."""
+
+    @abstractmethod
+    def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Gradients of the arrays behind R from that of R of some rows."""
+
+
+@dataclass(frozen=True)
+class RowSide:
+    """The row sides of all terms of a model on one data set, side by side."""
+
+    terms: tuple[tuple[Term, BoundTerm], ...]
+
+    @classmethod
+    def of(cls, terms: Iterable[Term], data: Dataset) -> RowSide:
+        """Bind every term."""
+        return cls(tuple((term, term.bind(data)) for term in terms))
+
+    @property
+    def width(self) -> int:
+        """Columns of all terms."""
+        return sum(term.width for term, _ in self.terms)
+
+    def columns(self, arrays: Arrays, rows: Ints) -> Floats:
+        """R of some rows, (rows, width)."""
+        return np.concatenate(
+            [bound.row_columns(arrays_of(term, arrays), rows) for term, bound in self.terms], axis=1
+        )
+
+    def pull_back(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Gradients of all arrays behind R, by their names in the model."""
+        total: dict[str, Floats] = {}
+        start = 0
+        for term, bound in self.terms:
+            columns = gradient[:, start : start + term.width]
+            part = bound.pull_back_rows(arrays_of(term, arrays), rows, columns)
+            total.update({f"{term.label}.{name}": value for name, value in part.items()})
+            start += term.width
+        return total
+
+
+def arrays_of(term: Term, arrays: Arrays) -> dict[str, Floats]:
+    """The arrays of one term, by their names within it."""
+    prefix = f"{term.label}."
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def resolve_terms(terms: Any) -> tuple[Term, ...]:
+    """A tuple of checked terms with different labels."""
+    if isinstance(terms, Term):
+        terms = (terms,)
+    if not isinstance(terms, list | tuple) or not all(isinstance(term, Term) for term in terms):
+        raise InputTypeError(
+            f"terms must be a list of Term objects such as RowVectors('household'), got {terms!r}"
+        )
+    labels = [term.label for term in terms]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ParameterError(
+                f"two terms are called {label!r}: a model has one term of each name"
+            )
+    for term in terms:
+        term.check()
+    return tuple(terms)
+
+
+def row_column(data: Dataset, column: str, asked_by: Ingredient) -> np.ndarray[Any, Any]:
+    """A column of the rows of the data, or an error that lists the columns."""
+    columns = data.rows
+    if column not in columns:
+        known = ", ".join(map(repr, columns)) or "none"
+        raise DataError(
+            f"{asked_by!r} needs the row column {column!r}, which the data lack (columns: {known}):"
+            f" pass Dataset(values, rows={{{column!r}: ...}}) or read_baskets(..., rows=...)"
+        )
+    return np.asarray(columns[column])

@@ -1,0 +1,122 @@
+"""RowVectors: a vector for each group of rows, such as the household that shops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.errors import InputTypeError, ParameterError
+from efemb.model.priors import Prior
+from efemb.model.terms.base import Arrays, BoundTerm, Term, TermArray, row_column
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+SPREAD = 0.1  # standard deviation of the first inner products
+
+
+class RowVectors(Term):
+    """u_tn += theta_g(t) . gamma_n: groups of rows differ in the entities they hold.
+
+    Parameters
+    ----------
+    column : str
+        Row column of the data that names the group of each row: "household", "week", "store".
+    n_components : int
+        Length of the vectors theta and gamma.
+    prior : Prior or str
+        Of theta and of gamma.
+    groups : sequence of labels, optional
+        The groups that have a vector. By default those of the training rows; rows of other
+        groups, and rows whose group is missing, get the prior mean 0.
+    """
+
+    def __init__(
+        self, column: str, n_components: int = 20, prior: Any = "normal", groups: Any = None
+    ) -> None:
+        self.column = column
+        self.n_components = n_components
+        self.prior = prior
+        self.groups = groups
+
+    @property
+    def label(self) -> str:
+        """The column."""
+        return self.column
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Length of the vectors."""
+        return int(self.n_components)
+
+    def check(self) -> None:
+        """The column is a name, the length a positive integer."""
+        if not isinstance(self.column, str) or not self.column:
+            raise InputTypeError(f"RowVectors.column must be a name, got {self.column!r}")
+        size = self.n_components
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise ParameterError(f"RowVectors.n_components must be an integer >= 1, got {size!r}")
+        prior = Prior.resolve(self.prior)
+        prior.check()
+        if prior.positive:
+            raise ParameterError(f"RowVectors takes a prior of signed vectors, got {prior!r}")
+
+    def freeze(self, data: Dataset) -> RowVectors:
+        """The groups of the training rows, in the order of their first rows."""
+        if self.groups is not None:
+            return self
+        labels = row_column(data, self.column, self).tolist()
+        groups = list(dict.fromkeys(label for label in labels if not _is_missing(label)))
+        return RowVectors(self.column, self.n_components, self.prior, groups)
+
+    def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
+        """theta of the groups and gamma of the entities."""
+        prior, k = Prior.resolve(self.prior), self.width
+        spread = (SPREAD / k**0.5) ** 0.5
+        return (
+            TermArray("rows", (len(self.groups), k), prior, spread),
+            TermArray("entities", (n_entities, k), prior, spread),
+        )
+
+    def entity_columns(self, arrays: Arrays, n_entities: int) -> Floats:
+        """gamma."""
+        return arrays["entities"]
+
+    def pull_back_entities(self, gradient: Floats) -> dict[str, Floats]:
+        """The gradient itself."""
+        return {"entities": gradient}
+
+    def bind(self, data: Dataset) -> BoundTerm:
+        """The group of each row by its place among the known ones, -1 for any other."""
+        place = {label: code for code, label in enumerate(self.groups)}
+        labels = row_column(data, self.column, self).tolist()
+        return _GroupedRows(np.array([place.get(label, -1) for label in labels], dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class _GroupedRows(BoundTerm):
+    """Rows by the code of their group; -1 has no vector."""
+
+    code: Ints
+
+    def row_columns(self, arrays: Arrays, rows: Ints) -> Floats:
+        """theta of the group of each row, 0 where it has none."""
+        theta, code = arrays["rows"], self.code[rows]
+        columns = np.zeros((len(rows), theta.shape[1]), dtype=theta.dtype)
+        known = code >= 0
+        columns[known] = theta[code[known]]
+        return columns
+
+    def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Sums over the rows of each group."""
+        total, code = np.zeros_like(arrays["rows"]), self.code[rows]
+        known = code >= 0
+        np.add.at(total, code[known], gradient[known])
+        return {"rows": total}
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or label != label
