@@ -11,9 +11,9 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError, suggest
-from efemb.plots.canvas import GREY, HUES, INK, dots, label_text, new_axes, settle
-from efemb.plots.inputs import chosen, importance, is_number, vectors_of
-from efemb.plots.labels import place_labels
+from efemb.plots.canvas import GREY, HUES, INK, dots, label_text, load_matplotlib, new_axes, settle
+from efemb.plots.label_placement import place_labels
+from efemb.plots.model_vectors import chosen, importance, is_number, vectors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,11 +197,10 @@ def _draw_points(
         dots(ax, points[places], color=colour, **look)
     named = [(name, colour) for name, colour, _ in groups if name]
     if named:
-        from matplotlib.lines import Line2D
-
         # The rest is drawn first, under the groups, and named last.
         named.sort(key=lambda pair: pair[1] == GREY)
-        marks = [Line2D([], [], marker="o", linestyle="", color=colour) for _, colour in named]
+        line = load_matplotlib().lines.Line2D
+        marks = [line([], [], marker="o", linestyle="", color=colour) for _, colour in named]
         names = [name for name, _ in named]
         outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         ax.legend(marks, names, frameon=False, fontsize=9, **outside)

@@ -9,8 +9,18 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.plots.canvas import GREY, HUES, INK, MARKERS, dots, label_text, new_axes, plain_spines
-from efemb.plots.inputs import fitted_model
+from efemb.plots.canvas import (
+    GREY,
+    HUES,
+    INK,
+    MARKERS,
+    dots,
+    label_text,
+    load_matplotlib,
+    new_axes,
+    plain_spines,
+)
+from efemb.plots.model_vectors import fitted_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,15 +59,13 @@ def history(
     records = {name: fitted_model(model).history for name, model in named.items()}
     shown = ("validation", "objective") if value == "both" else (_shown(value, records),)
     ax = new_axes(ax, (6.0, 3.8))
-    from matplotlib.ticker import MaxNLocator
-
     key, title = AGAINST[against]
     for place, (name, found) in enumerate(records.items()):
         _draw(ax, _curve(found, key, shown[0], name), name, place, best=shown[0] == "validation")
     ax.set(xlabel=title, ylabel=NAMES[shown[0]])
     plain_spines(ax)
     if against == "pass":
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.xaxis.set_major_locator(load_matplotlib().ticker.MaxNLocator(integer=True))
     if len(shown) == 2:
         _draw_beside(ax, _curve(found, key, "objective", name))
     if len(named) > 1 or shown[0] == "validation":

@@ -13,11 +13,12 @@ from efemb.plots.canvas import (
     INK,
     label_text,
     label_texts,
+    load_matplotlib,
     new_axes,
     palette_of,
     plain_spines,
 )
-from efemb.plots.inputs import fitted_model
+from efemb.plots.model_vectors import fitted_model
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -150,10 +151,9 @@ def _of_table(table: Table) -> Bars:
 
 
 def _legend(ax: Axes, kinds: list[str], colours: dict[str, str]) -> None:
-    from matplotlib.patches import Patch
-
     if not kinds:
         raise DataError("there is nothing to draw: the table has no rows")
-    marks = [Patch(color=colours[kind], label=WORDS[kind]) for kind in kinds]
+    patch = load_matplotlib().patches.Patch
+    marks = [patch(color=colours[kind], label=WORDS[kind]) for kind in kinds]
     above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderpad": 0.0}
     ax.legend(handles=marks, ncols=len(marks), frameon=False, fontsize=8, **above)

@@ -8,7 +8,16 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
-from efemb.plots.canvas import HUES, INK, MARKERS, figure_of, label_text, new_axes, plain_spines
+from efemb.plots.canvas import (
+    HUES,
+    INK,
+    MARKERS,
+    figure_of,
+    label_text,
+    load_matplotlib,
+    new_axes,
+    plain_spines,
+)
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -89,8 +98,6 @@ def _numbers(table: Table, column: str | None) -> Floats:
 
 def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, place: int, aside: float) -> Any:
     """A line with error bars, moved aside so that bars at the same K can be told apart."""
-    from matplotlib.transforms import offset_copy
-
     if not np.isfinite(sizes).any():
         style: dict[str, Any] = {"color": INK, "linestyle": LEVELS[place % len(LEVELS)]}
         lines = [ax.axhline(score, linewidth=1.2, **style) for score in scores]
@@ -108,7 +115,9 @@ def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, place: int, asi
         **style,
     )
     # Afterwards: limits are found from the numbers, not from where they were moved.
-    moved = offset_copy(ax.transData, figure_of(ax), x=aside, y=0.0, units="points")
+    moved = load_matplotlib().transforms.offset_copy(
+        ax.transData, figure_of(ax), x=aside, y=0.0, units="points"
+    )
     for artist in found.get_children():
         artist.set_transform(moved)
     return found
@@ -116,12 +125,10 @@ def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, place: int, asi
 
 def _scale(ax: Axes, sizes: Floats) -> None:
     """Ticks at the sizes that were tried; logarithmic where they span a factor of four or more."""
-    from matplotlib.ticker import NullLocator
-
     if len(sizes) == 0:
         ax.set_xticks([])
         return
     if sizes[0] > 0 and sizes[-1] >= 4 * sizes[0]:
         ax.set_xscale("log")
-        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_minor_locator(load_matplotlib().ticker.NullLocator())
     ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
