@@ -78,8 +78,8 @@ def leaf_order(cosines: Floats) -> Ints:
 
 
 def _reordered(codes: Ints, cosines: Floats) -> tuple[Ints, Floats]:
-    place = leaf_order(cosines)
-    return codes[place], cosines[np.ix_(place, place)]
+    leaves = leaf_order(cosines)
+    return codes[leaves], cosines[np.ix_(leaves, leaves)]
 
 
 def _name(ax: Axes, names: list[str]) -> None:
@@ -91,6 +91,6 @@ def _name(ax: Axes, names: list[str]) -> None:
         ax.set_yticks([])
         ax.set_xlabel(f"{len(names):,} entities, alike ones side by side")
         return
-    places = np.arange(len(names))
-    ax.set_yticks(places, names, fontsize=size)
-    ax.set_xticks(places, names, fontsize=size, rotation=90)
+    ticks = np.arange(len(names))
+    ax.set_yticks(ticks, names, fontsize=size)
+    ax.set_xticks(ticks, names, fontsize=size, rotation=90)

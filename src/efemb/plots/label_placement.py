@@ -51,20 +51,20 @@ def place_labels(
     measure, taken = ruler(size), np.empty((0, 4))
     reach = RING * unit * np.array([-1, -1, 1, 1])
     written: list[int] = []
-    for place in order[: TRIES * most].tolist():
+    for point in order[: TRIES * most].tolist():
         if len(written) == most:
             break
-        text = label_text(names[place], WIDTH)
-        boxes = _boxes(pixels[place], measure(text), unit)
+        text = label_text(names[point], WIDTH)
+        boxes = _boxes(pixels[point], measure(text), unit)
         clear = _free(boxes, taken, frame)
         clear &= _points_inside(boxes + reach, pixels[written]) == 0
         free = np.flatnonzero(clear)
-        if len(free) == 0 or _points_inside(taken + reach, pixels[[place]]).any():
+        if len(free) == 0 or _points_inside(taken + reach, pixels[[point]]).any():
             continue
         side = int(free[np.argmin(_points_inside(boxes[free], pixels))])
         taken = np.vstack([taken, boxes[side]])
-        _write(ax, text, points[place], side, size)
-        written.append(place)
+        _write(ax, text, points[point], side, size)
+        written.append(point)
     return np.array(written, dtype=np.int64)
 
 
@@ -87,13 +87,13 @@ def _boxes(point: Floats, extent: tuple[float, float], unit: float) -> Floats:
     width, height = extent[0] * unit, extent[1] * unit
     left = {"left": 0.0, "center": -0.5, "right": -1.0}
     low = {"bottom": 0.0, "center": -0.5, "top": -1.0}
-    found = np.empty((len(SIDES), 4))
-    for box, ((dx, dy), across, up) in zip(found, SIDES, strict=True):
+    boxes = np.empty((len(SIDES), 4))
+    for box, ((dx, dy), across, up) in zip(boxes, SIDES, strict=True):
         x = point[0] + dx * GAP * unit + left[across] * width
         y = point[1] + dy * GAP * unit + low[up] * height
         room = ROOM * unit
         box[:] = x - room, y - room, x + width + room, y + height + room
-    return found
+    return boxes
 
 
 def _free(boxes: Floats, taken: Floats, frame: Floats) -> Any:

@@ -22,8 +22,8 @@ def fitted_model(model: Any) -> FittedEmbedding:
             f"a picture is made of a fitted estimator or of what `efemb.load` returns, "
             f"not of {type(model).__name__}"
         )
-    found: FittedEmbedding = model.fitted()
-    return found
+    fitted: FittedEmbedding = model.fitted()
+    return fitted
 
 
 def vectors_of(model: Any, which: Any = "auto") -> LabelledVectors:

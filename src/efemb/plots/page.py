@@ -71,8 +71,10 @@ class Page:
         """Add a table, numbers to the right; it shows at most `rows` rows."""
         if not isinstance(table, Table):
             raise InputTypeError(f"expected a Table, not {type(table).__name__}")
-        numeric = [place for place, name in enumerate(table.columns, 1) if _is_number(table[name])]
-        names = " ".join(["table", *(f"right-{place}" for place in numeric)])
+        numeric = [
+            column for column, name in enumerate(table.columns, 1) if _is_number(table[name])
+        ]
+        names = " ".join(["table", *(f"right-{column}" for column in numeric)])
         inside = _valid(table.to_html(rows))
         return self._add(_block(f'<div class="{names}">{inside}</div>', caption))
 
@@ -105,7 +107,7 @@ class Page:
     def html(self) -> str:
         """The whole document."""
         right = sorted(set(re.findall(r"right-(\d+)", " ".join(self._blocks))), key=int)
-        style = CSS + "".join(_right_aligned(place) for place in right)
+        style = CSS + "".join(_right_aligned(column) for column in right)
         head = [f"<h1>{_text(self.title)}</h1>", _paragraphs(self._lead), self._contents()]
         body = "\n".join([*filter(None, head), *self._blocks])
         return (
@@ -145,8 +147,8 @@ def _text(text: object) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    parts = (part.strip() for part in _BLANK_LINE.split(text))
-    return "\n".join(f"<p>{_text(part)}</p>" for part in parts if part)
+    paragraphs = (paragraph.strip() for paragraph in _BLANK_LINE.split(text))
+    return "\n".join(f"<p>{_text(paragraph)}</p>" for paragraph in paragraphs if paragraph)
 
 
 def _block(content: str, caption: str) -> str:
@@ -158,8 +160,8 @@ def _is_number(values: Any) -> bool:
     return values.dtype.kind in "iuf"
 
 
-def _right_aligned(place: str) -> str:
-    cells = (f".right-{place} {cell}:nth-child({place})" for cell in ("th", "td"))
+def _right_aligned(column: str) -> str:
+    cells = (f".right-{column} {cell}:nth-child({column})" for cell in ("th", "td"))
     return ", ".join(cells) + " { text-align: right; }\n"
 
 
@@ -199,9 +201,9 @@ def css_pixels(png: bytes) -> int:
     The header holds the width, the chunk pHYs, if there is one, the pixels a metre.
     """
     width = int.from_bytes(png[16:20], "big")
-    place = png.find(b"pHYs", 0, 1000)
-    in_metres = place > 0 and png[place + 12] == 1
-    density = int.from_bytes(png[place + 4 : place + 8], "big") if in_metres else 0
+    chunk = png.find(b"pHYs", 0, 1000)
+    in_metres = chunk > 0 and png[chunk + 12] == 1
+    density = int.from_bytes(png[chunk + 4 : chunk + 8], "big") if in_metres else 0
     return max(1, round(width * 96 * 39.3701 / density)) if density else width
 
 

@@ -61,17 +61,17 @@ def spatial_weights(
     Where neighbours lie below one another, a panel shows them a little from the side.
     """
     fitted = fitted_model(model)
-    places, depth = _positions(fitted, view)
+    points, depth = _positions(fitted, view)
     edges, colours = Edges(fitted), palette_of(palette)
-    zoomed = _zoomed(fitted, neurons, places, edges)
-    panels = Panels(places, len(zoomed))
+    zoomed = _zoomed(fitted, neurons, points, edges)
+    panels = Panels(points, len(zoomed))
     ax = new_axes(ax, panels.size)
     panels.prepare(ax, unit)
-    dots(ax, places, **_circles(len(places), colours[2]))
+    dots(ax, points, **_circles(len(points), colours[2]))
     largest = max(float(np.abs(edges.of(n)[1]).max(initial=0.0)) for n in zoomed) or 1.0
-    for number, n in enumerate(panels.sorted(zoomed, places)):
-        panel = panels.zoom(ax, number, places[n], _reach(places, edges, n), LETTERS[number])
-        seen = _leaning(places, depth, n, edges.of(n)[0])
+    for number, n in enumerate(panels.sorted(zoomed, points)):
+        panel = panels.zoom(ax, number, points[n], _reach(points, edges, n), LETTERS[number])
+        seen = _leaning(points, depth, n, edges.of(n)[0])
         dots(panel, seen, s=3, color=colours[2], alpha=0.35, linewidths=0)
         _draw_edges(panel, seen, n, edges, largest, colours)
         _title(panel, f"{LETTERS[number]}: {_name(fitted, n)}")
@@ -89,57 +89,57 @@ def _positions(fitted: FittedEmbedding, view: Any) -> tuple[Floats, Floats]:
     if p < 2:
         raise DataError(f"positions need at least 2 coordinates to be drawn, these have {p}")
     axes = tuple(view)
-    if len(axes) != 2 or len(set(axes)) != 2 or not all(one in range(p) for one in axes):
+    if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(range(p)):
         raise ParameterError(f"view={view!r} must be two different numbers from 0 to {p - 1}")
-    found = np.asarray(fitted.positions, dtype=np.float64)
-    hidden = [one for one in range(p) if one not in axes]
-    return found[:, list(axes)], found[:, hidden[0]] if hidden else np.zeros(len(found))
+    positions = np.asarray(fitted.positions, dtype=np.float64)
+    hidden = [coordinate for coordinate in range(p) if coordinate not in axes]
+    return positions[:, list(axes)], positions[:, hidden[0]] if hidden else np.zeros(len(positions))
 
 
-def _zoomed(fitted: FittedEmbedding, neurons: Any, places: Floats, edges: Edges) -> list[int]:
+def _zoomed(fitted: FittedEmbedding, neurons: Any, points: Floats, edges: Edges) -> list[int]:
     if is_number(neurons):
         if not 1 <= neurons <= len(LETTERS):
             raise ParameterError(f"zoom on 1 to {len(LETTERS)} neurons, not {neurons}")
-        return spread_out(places, edges.strength(), neurons)
-    found: list[int] = codes_of(fitted.entities, neurons).tolist()
-    if len(found) > len(LETTERS):
-        raise ParameterError(f"zoom on at most {len(LETTERS)} neurons, not {len(found)}")
-    return found
+        return spread_out(points, edges.strength(), neurons)
+    codes: list[int] = codes_of(fitted.entities, neurons).tolist()
+    if len(codes) > len(LETTERS):
+        raise ParameterError(f"zoom on at most {len(LETTERS)} neurons, not {len(codes)}")
+    return codes
 
 
-def spread_out(places: Floats, strength: Floats, n: int) -> list[int]:
+def spread_out(points: Floats, strength: Floats, n: int) -> list[int]:
     """The `n` strongest places that are a good part of the whole width apart, if there are such."""
-    extent = float(np.linalg.norm(np.ptp(places, axis=0)))
-    found: list[int] = []
+    extent = float(np.linalg.norm(np.ptp(points, axis=0)))
+    strongest: list[int] = []
     for apart in (0.35, 0.25, 0.15, 0.05, 0.0):
         left = np.array(strength, dtype=np.float64)
-        found = []
-        while len(found) < n and left.max() > -np.inf:
-            found.append(int(left.argmax()))
-            gaps = np.linalg.norm(places - places[found[-1]], axis=1)
+        strongest = []
+        while len(strongest) < n and left.max() > -np.inf:
+            strongest.append(int(left.argmax()))
+            gaps = np.linalg.norm(points - points[strongest[-1]], axis=1)
             left[gaps < apart * extent] = -np.inf
-            left[found[-1]] = -np.inf
-        if len(found) == n:
+            left[strongest[-1]] = -np.inf
+        if len(strongest) == n:
             break
-    return found
+    return strongest
 
 
-def _reach(places: Floats, edges: Edges, n: int) -> float:
+def _reach(points: Floats, edges: Edges, n: int) -> float:
     """Largest distance, in either direction, to a neighbour."""
     members, _ = edges.of(n)
-    return float(np.abs(places[members] - places[n]).max(initial=0.0))
+    return float(np.abs(points[members] - points[n]).max(initial=0.0))
 
 
-def _leaning(places: Floats, depth: Floats, n: int, members: Ints) -> Floats:
+def _leaning(points: Floats, depth: Floats, n: int, members: Ints) -> Floats:
     """Places as seen a little from the side, if some neighbours would hide one another."""
     group = np.append(members, n)
-    if len(np.unique(places[group], axis=0)) == len(group):
-        return places
-    gaps = np.linalg.norm(places[members] - places[n], axis=1)
+    if len(np.unique(points[group], axis=0)) == len(group):
+        return points
+    gaps = np.linalg.norm(points[members] - points[n], axis=1)
     step = LEAN * gaps[gaps > 0].min(initial=np.inf)
     lower = (depth - depth[n]) / (np.ptp(depth[group]) or 1.0)
     step = step if np.isfinite(step) else 0.0
-    return np.asarray(places + step * np.clip(lower, -1.0, 1.0)[:, None])
+    return np.asarray(points + step * np.clip(lower, -1.0, 1.0)[:, None])
 
 
 def _circles(n: int, colour: str) -> dict[str, Any]:
@@ -149,22 +149,22 @@ def _circles(n: int, colour: str) -> dict[str, Any]:
 
 
 def _draw_edges(
-    panel: Axes, places: Floats, n: int, edges: Edges, largest: float, colours: Any
+    panel: Axes, points: Floats, n: int, edges: Edges, largest: float, colours: Any
 ) -> None:
     mpl = load_matplotlib()
     positive, negative, entity = colours
     members, weights = edges.of(n)
-    gaps = np.linalg.norm(places[members] - places[n], axis=1)
+    gaps = np.linalg.norm(points[members] - points[n], axis=1)
     order = np.argsort(-gaps, kind="stable")  # an edge that lies along a longer one is on top
     members, weights = members[order], weights[order]
     colors = [mpl.colors.to_rgba(positive if weight > 0 else negative) for weight in weights]
     shade = np.array(colors).reshape(-1, 4)
     shade[:, 3] = np.abs(weights) / largest
-    lines = np.stack([np.broadcast_to(places[n], (len(members), 2)), places[members]], axis=1)
+    lines = np.stack([np.broadcast_to(points[n], (len(members), 2)), points[members]], axis=1)
     bundle = mpl.collections.LineCollection(list(lines), colors=shade, linewidths=1.8, zorder=2)
     panel.add_collection(bundle)
-    dots(panel, places[members], s=9, color=entity, linewidths=0, zorder=3)
-    dots(panel, places[[n]], s=55, color=entity, edgecolors="white", linewidths=1, zorder=4)
+    dots(panel, points[members], s=9, color=entity, linewidths=0, zorder=3)
+    dots(panel, points[[n]], s=55, color=entity, edgecolors="white", linewidths=1, zorder=4)
 
 
 def _name(fitted: FittedEmbedding, n: int) -> str:
@@ -198,8 +198,8 @@ class Edges:
 
     def of(self, entity: int) -> tuple[Ints, Floats]:
         """Members of one context and their weights."""
-        mine = slice(self.ptr[entity], self.ptr[entity + 1])
-        return self.members[mine], self.weights[mine]
+        context = slice(self.ptr[entity], self.ptr[entity + 1])
+        return self.members[context], self.weights[context]
 
     def strength(self) -> Floats:
         """Length (root of the sum of squares) of each entity's weights."""
@@ -240,11 +240,11 @@ class Panels:
         start = (longer - in_line * side - (in_line - 1) * gap) / 2
         self.corners = []
         for number in range(n):
-            line, place = divmod(number, in_line)
+            line, turn = divmod(number, in_line)
             if self.below:
-                x, y = start + place * step, -(line + 1) * step
+                x, y = start + turn * step, -(line + 1) * step
             else:
-                x, y = self.width + gap + line * step, self.height - start - side - place * step
+                x, y = self.width + gap + line * step, self.height - start - side - turn * step
             self.corners.append((self.low[0] + x, self.low[1] + y))
         deep = lines * step if self.below else 0.0
         self.foot = self.low[1] - deep - 0.1 * longer
@@ -300,9 +300,11 @@ class Panels:
         size = np.array([self.width, self.height])
         fits = (centre - half >= self.low).all() and (centre + half <= self.low + size).all()
         if fits and half < LARGEST_FRAME * max(size):
-            found: Any = ax.indicate_inset_zoom(panel, edgecolor=FRAME, linewidth=0.7, alpha=0.9)
+            indicator: Any = ax.indicate_inset_zoom(
+                panel, edgecolor=FRAME, linewidth=0.7, alpha=0.9
+            )
             if self.lines > 1:  # connecting lines would run below other panels
-                hide_connectors(found)
+                hide_connectors(indicator)
         dots(ax, centre[None], s=24, color=INK, zorder=7)  # above the halo of its letter
         _letter(ax, letter, (centre[0], centre[1]))
         return panel

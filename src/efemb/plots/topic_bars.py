@@ -59,21 +59,23 @@ def topics(
     if not 1 <= len(numbers) <= MOST:
         raise DataError(f"1 to {MOST} topics can be drawn, not {len(numbers)}; choose some")
     rows = [np.flatnonzero(table["topic"] == number) for number in numbers]
-    bars = max(len(places) for places in rows)
+    bars = max(len(topic_rows) for topic_rows in rows)
     across = min(3, len(numbers))
     down = -(-len(numbers) // across)
     ax = new_axes(ax, (2.8 * across, down * (0.28 + 0.2 * bars)))
     ax.set_axis_off()
     settle(ax)
     values = table["value"].astype(np.float64)
-    for place, (number, mine) in enumerate(zip(numbers, rows, strict=True)):
-        panel = ax.inset_axes(_corner(place, across, down, bars))
+    for position, (number, topic_rows) in enumerate(zip(numbers, rows, strict=True)):
+        panel = ax.inset_axes(_corner(position, across, down, bars))
         panel.set(xlim=(0.0, _scale(panel, values)), ylim=(bars - 0.5, -0.5))
         panel.set_title(f"topic {number}", fontsize=9, loc="left", pad=2)
         panel.set_axis_off()
-        colours = [positive if value >= 0 else negative for value in values[mine]]
-        panel.barh(np.arange(len(mine)), np.abs(values[mine]), color=colours, alpha=0.35)
-        _write(panel, table["label"][mine], values[mine])
+        colours = [positive if value >= 0 else negative for value in values[topic_rows]]
+        panel.barh(
+            np.arange(len(topic_rows)), np.abs(values[topic_rows]), color=colours, alpha=0.35
+        )
+        _write(panel, table["label"][topic_rows], values[topic_rows])
     return ax
 
 
@@ -84,13 +86,13 @@ def _table(model: Any, topic: Any, n: int, options: dict[str, Any]) -> Table:
         return model
     fitted = fitted_model(model)
     wanted = list(range(min(FIRST, fitted.n_components))) if topic is None else topic
-    found: Table = fitted.topics(n, topic=wanted, **options)
-    return found
+    table: Table = fitted.topics(n, topic=wanted, **options)
+    return table
 
 
-def _corner(place: int, across: int, down: int, bars: int) -> tuple[float, float, float, float]:
+def _corner(panel: int, across: int, down: int, bars: int) -> tuple[float, float, float, float]:
     """Left, bottom, width and height of a panel, parts of the whole; a title has room above."""
-    row, column = divmod(place, across)
+    row, column = divmod(panel, across)
     width, height = 1.0 / across, 1.0 / down
     title = 1.4 / (bars + 1.4)
     gap = 0.05 if across > 1 else 0.0
@@ -120,13 +122,13 @@ def _write(panel: Axes, labels: Any, values: Floats) -> None:
     measure = ruler(SIZE)
     whole = _points(panel)
     look: dict[str, Any] = {"fontsize": SIZE, "color": INK, "va": "center"}
-    for place, (label, value) in enumerate(zip(labels, values.tolist(), strict=True)):
+    for bar, (label, value) in enumerate(zip(labels, values.tolist(), strict=True)):
         number = _number(value)
         room = whole - measure(number)[0] - 8.0
         name = fitting(label_text(label, 60), room, measure)
         x = panel.get_xlim()[1]
-        panel.text(0.015 * x, place, name, ha="left", **look)
-        panel.text(x, place, number, ha="right", **look)
+        panel.text(0.015 * x, bar, name, ha="left", **look)
+        panel.text(x, bar, number, ha="right", **look)
 
 
 def fitting(text: str, room: float, measure: Callable[[str], tuple[float, float]]) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from efemb._typing import Floats
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError
 from efemb.fitted.nearest import unit_rows
+from efemb.plots import relations
 from efemb.reproduce.claims import HOLDS, NOT, PARTLY, Claim, show_claims
 from efemb.reproduce.jobs import Outcome, pack_table, unpack_table
 from efemb.reproduce.study import Results
@@ -31,12 +33,12 @@ BLOCK = 1024
 
 def find_example(labels: Sequence[str], counts: Floats, wanted: str, unwanted: str) -> str | None:
     """The most frequent item whose label says so."""
-    found = [
+    codes = [
         code
         for code, label in enumerate(labels)
         if re.search(wanted, label, re.IGNORECASE) and not re.search(unwanted, label, re.IGNORECASE)
     ]
-    return labels[max(found, key=lambda code: counts[code])] if found else None
+    return labels[max(codes, key=lambda code: counts[code])] if codes else None
 
 
 def parse_kind(label: str) -> str:
@@ -57,7 +59,7 @@ def analyze_goods(
     counts = np.asarray((data.values > 0).sum(axis=0)).ravel()
     queries = {name: find_example(labels, counts, *words) for name, words in EXAMPLES.items()}
     tables = {
-        "similar": list_similar(model, {name: one for name, one in queries.items() if one}),
+        "similar": list_similar(model, {name: label for name, label in queries.items() if label}),
         "pairs": model.pairs(PAIRS, data=data),
         "supported": model.pairs(PAIRS, data=data, min_support=SUPPORT),
     }
@@ -79,13 +81,15 @@ def list_similar(model: Any, queries: Mapping[str, str]) -> Table:
     """The items most like each example, by the cosine of their embedding vectors."""
     if not queries:
         raise DataError("no label of the data names a ramen, a yogurt, a soda or a milk")
-    found = {name: model.similar(label, ALIKE) for name, label in queries.items()}
+    tables = {name: model.similar(label, ALIKE) for name, label in queries.items()}
     return Table(
         {
-            "example": [name for name, table in found.items() for _ in range(len(table))],
-            "item": [queries[name] for name, table in found.items() for _ in range(len(table))],
-            "similar": [label for table in found.values() for label in table["label"]],
-            "cosine": [value for table in found.values() for value in table["similarity"].tolist()],
+            "example": [name for name, table in tables.items() for _ in range(len(table))],
+            "item": [queries[name] for name, table in tables.items() for _ in range(len(table))],
+            "similar": [label for table in tables.values() for label in table["label"]],
+            "cosine": [
+                value for table in tables.values() for value in table["similarity"].tolist()
+            ],
         }
     )
 
@@ -95,19 +99,17 @@ def measure_same_kind(vectors: Floats, group: Any) -> tuple[float, float]:
     unit = unit_rows(vectors.astype(np.float32))
     hits = 0
     for start in range(0, len(unit), BLOCK):
-        mine = np.arange(start, min(start + BLOCK, len(unit)))
-        cosine = unit[mine] @ unit.T
-        cosine[np.arange(len(mine)), mine] = -np.inf
+        block = np.arange(start, min(start + BLOCK, len(unit)))
+        cosine = unit[block] @ unit.T
+        cosine[np.arange(len(block)), block] = -np.inf
         near = np.argpartition(-cosine, ALIKE, axis=1)[:, :ALIKE]
-        hits += int((group[near] == group[mine][:, None]).sum())
+        hits += int((group[near] == group[block][:, None]).sum())
     size = np.bincount(group)[group]
     return hits / (ALIKE * len(unit)), float((size - 1).mean() / (len(unit) - 1))
 
 
 def correlate_with_lift(model: Any, data: Dataset) -> float:
     """Spearman's correlation of rho_n . alpha_m and the lift of pairs expected in enough trips."""
-    from scipy.stats import spearmanr
-
     bought = (data.values > 0).astype(np.float32)
     counts = np.asarray(bought.sum(axis=0)).ravel()
     often = np.flatnonzero(counts >= np.sqrt(SUPPORT * data.n_rows))
@@ -126,13 +128,12 @@ def correlate_with_lift(model: Any, data: Dataset) -> float:
 
 def report_goods(lists: Mapping[str, Outcome], missing: str, out: Results) -> None:
     """Similar items, complements and substitutes of each fit."""
-    from efemb.plots import relations
-
     out.page.section("Goods: similar items, complements, substitutes")
-    for place, (name, outcome) in enumerate(lists.items()):
-        file = f"{place}-" + name.replace(", ", "-").replace(" ", "-")
+    for number, (name, outcome) in enumerate(lists.items()):
+        file = f"{number}-" + name.replace(", ", "-").replace(" ", "-")
         similar, all_pairs, supported = (
-            unpack_table(one, outcome.arrays) for one in ("similar", "pairs", "supported")
+            unpack_table(table_name, outcome.arrays)
+            for table_name in ("similar", "pairs", "supported")
         )
         out.write(f"similar-{file}", similar)
         caption = f"{name}: the {ALIKE} items most like an example, by the cosine of rho."
@@ -168,21 +169,21 @@ GOODS = (
 
 def tabulate_goods(lists: Mapping[str, Outcome]) -> Table:
     """Figures about the lists."""
-    found = [outcome.figures["goods"] for outcome in lists.values()]
+    figures = [outcome.figures["goods"] for outcome in lists.values()]
     return Table(
         {
             "fit": list(lists),
-            "same kind": [one["same_kind"] for one in found],
-            "by chance": [one["same_kind_by_chance"] for one in found],
-            "correlation with lift": [one["lift_correlation"] for one in found],
-            "smallest product": [one["smallest_product"] for one in found],
+            "same kind": [fit["same_kind"] for fit in figures],
+            "by chance": [fit["same_kind_by_chance"] for fit in figures],
+            "correlation with lift": [fit["lift_correlation"] for fit in figures],
+            "smallest product": [fit["smallest_product"] for fit in figures],
         }
     )
 
 
 def judge_goods(lists: Mapping[str, Outcome]) -> list[Claim]:
     """The paper's sentences about goods, for each fit."""
-    found = []
+    claims = []
     for name, outcome in lists.items():
         figures = outcome.figures["goods"]
         same, chance = figures["same_kind"], figures["same_kind_by_chance"]
@@ -192,7 +193,7 @@ def judge_goods(lists: Mapping[str, Outcome]) -> list[Claim]:
             "The most similar items to a soda are other sodas; the most similar items to a yogurt "
             "are (mostly) other yogurts."
         )
-        found.append(Claim(sentence, verdict, text))
+        claims.append(Claim(sentence, verdict, text))
         rank = figures["lift_correlation"]
         text = f"{name}: rank correlation of the inner product and the lift {rank:.2f}."
         verdict = HOLDS if rank > 0.5 else PARTLY if rank > 0.1 else NOT
@@ -200,8 +201,8 @@ def judge_goods(lists: Mapping[str, Outcome]) -> list[Claim]:
             "Items that tend to be purchased together have high value of the inner product ... "
             "while items that are substitutes have negative value."
         )
-        found.append(Claim(sentence, verdict, text))
-    return found
+        claims.append(Claim(sentence, verdict, text))
+    return claims
 
 
 def name_examples_once(similar: Table) -> Table:

@@ -59,7 +59,7 @@ class Check:
 
 def judge_gaps(gaps: Sequence[Gap]) -> str:
     """Whether every difference is above 0: by more than two standard errors, in part, or not."""
-    signs = [one.sign for one in gaps]
+    signs = [gap.sign for gap in gaps]
     if all(sign > 0 for sign in signs):
         return HOLDS
     if any(sign > 0 for sign in signs):
@@ -67,9 +67,9 @@ def judge_gaps(gaps: Sequence[Gap]) -> str:
     return NOT if any(sign < 0 for sign in signs) else UNCLEAR
 
 
-def format_gap(one: Gap) -> str:
+def format_gap(gap: Gap) -> str:
     """A difference with its standard error."""
-    return ("+" if one.value > 0 else "") + format_number(one.value, one.error)
+    return ("+" if gap.value > 0 else "") + format_number(gap.value, gap.error)
 
 
 def judge_count(holding: int, of: int) -> str:
@@ -83,18 +83,18 @@ def show_claims(name: str, claims: Sequence[Claim], out: Results) -> None:
         return
     out.write(name, tabulate_claims(claims))
     out.page.paragraph("What the paper says, and what was found here:")
-    for one in claims:
-        verdict = one.verdict[0].upper() + one.verdict[1:]
-        out.page.paragraph(f"“{one.sentence}” {verdict}: {one.figure}")
+    for claim in claims:
+        verdict = claim.verdict[0].upper() + claim.verdict[1:]
+        out.page.paragraph(f"“{claim.sentence}” {verdict}: {claim.figure}")
 
 
 def tabulate_claims(claims: Sequence[Claim]) -> Table:
     """One row a claim."""
     return Table(
         {
-            "claim": [one.sentence for one in claims],
-            "verdict": [one.verdict for one in claims],
-            "figure": [one.figure for one in claims],
+            "claim": [claim.sentence for claim in claims],
+            "verdict": [claim.verdict for claim in claims],
+            "figure": [claim.figure for claim in claims],
         }
     )
 
@@ -103,10 +103,10 @@ def tabulate_checks(checks: Sequence[Check]) -> Table:
     """One row a bound."""
     return Table(
         {
-            "figure": [one.what for one in checks],
-            "value": [one.value for one in checks],
-            "at_least": [one.at_least for one in checks],
-            "met": ["yes" if one.met else "NO" for one in checks],
+            "figure": [check.what for check in checks],
+            "value": [check.value for check in checks],
+            "at_least": [check.at_least for check in checks],
+            "met": ["yes" if check.met else "NO" for check in checks],
         }
     )
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from efemb._typing import Bools
 from efemb.data.dataset import Dataset
+from efemb.errors import DivergenceError
+from efemb.evaluation import leave_one_out
 from efemb.evaluation.predictions import Predictions
 from efemb.reproduce.counts_models import Recipe
 from efemb.reproduce.jobs import Found, Job, Later, Outcome
@@ -41,21 +43,23 @@ def split_movies(data: Dataset, seed: int) -> Split:
     rng = np.random.default_rng(seed)
     n_users = data.n_rows
     test = rng.permutation(n_users)[: int(n_users * TEST_USERS)]
-    kept = data.take_rows(np.setdiff1d(np.arange(n_users), test))
-    stored = kept.values.copy()
+    fit_users = data.take_rows(np.setdiff1d(np.arange(n_users), test))
+    stored = fit_users.values.copy()
     stored.sort_indices()  # entries are drawn by their place, row by row
     held = np.zeros(stored.nnz, dtype=bool)
     held[rng.permutation(stored.nnz)[: round(VALIDATION_ENTRIES * stored.nnz)]] = True
-    train, validation = (kept._replace(_keep_entries(stored, mine)) for mine in (~held, held))
+    train, validation = (
+        fit_users._replace(_keep_entries(stored, chosen)) for chosen in (~held, held)
+    )
     return Split(train, validation, data.take_rows(test))
 
 
-def _keep_entries(stored: Any, mine: Bools) -> Any:
+def _keep_entries(stored: Any, chosen: Bools) -> Any:
     """Some of the stored entries."""
-    found = stored.copy()
-    found.data = np.where(mine, stored.data, 0)
-    found.eliminate_zeros()
-    return found
+    thinned = stored.copy()
+    thinned.data = np.where(chosen, stored.data, 0)
+    thinned.eliminate_zeros()
+    return thinned
 
 
 def split_trips(data: Dataset, seed: int = 0) -> Split:
@@ -63,16 +67,16 @@ def split_trips(data: Dataset, seed: int = 0) -> Split:
     order = np.random.default_rng(seed).permutation(data.n_rows)
     first = int(TEST_TRIPS * data.n_rows)
     second = int((TEST_TRIPS + VALIDATION_TRIPS) * data.n_rows)
-    parts = (order[second:], order[first:second], order[:first])
-    return Split(*(data.take_rows(part) for part in parts))
+    subsets = (order[second:], order[first:second], order[:first])
+    return Split(*(data.take_rows(trips) for trips in subsets))
 
 
 def shrink(data: Dataset, n_rows: int, n_entities: int) -> Dataset:
     """The first rows and the most frequent entities, for a quick look; rows of one item go."""
     sold = np.asarray((data.values[:n_rows] > 0).sum(axis=0)).ravel()
     often = np.sort(np.argsort(-sold, kind="stable")[:n_entities])
-    found = data.take_rows(slice(0, n_rows)).take_entities(often)
-    return found.take_rows(np.flatnonzero(np.diff(found.values.tocsr().indptr) >= 2))
+    shrunk = data.take_rows(slice(0, n_rows)).take_entities(often)
+    return shrunk.take_rows(np.flatnonzero(np.diff(shrunk.values.tocsr().indptr) >= 2))
 
 
 # -- fits -----------------------------------------------------------------------------------------
@@ -87,7 +91,7 @@ class Task:
     pilot : passes of the short fits that choose the Adagrad constant; None: fits to the end
     passes : most passes of a fit, for a quick look; None: the model's own
     most_rows : test rows that are predicted, from the first on; None for all
-    more : function of (fitted model, split) that gives further figures and arrays to keep
+    analysis : function of (fitted model, split) that gives further figures and arrays to keep
     """
 
     study: str
@@ -100,7 +104,7 @@ class Task:
     passes: int | None = None
     most_rows: int | None = None
     n_jobs: int = 1
-    more: Callable[[Any, Split], Found] | None = None
+    analysis: Callable[[Any, Split], Found] | None = None
 
     @property
     def label(self) -> str:
@@ -139,9 +143,9 @@ class Task:
         if model is None:
             model = self.make(chosen).fit(split.train, validation=split.validation)
         fitted = time.perf_counter()
-        found = predict_test_entries(model, split.test, self.most_rows)
+        predictions = predict_test_entries(model, split.test, self.most_rows)
         figures = {
-            **summarize_scores(found),
+            **summarize_scores(predictions),
             **summarize_training(model),
             "step": chosen,
             "curve": curve,
@@ -149,8 +153,8 @@ class Task:
             "score_seconds": time.perf_counter() - fitted,
             "settings": describe_settings(model),
         }
-        further, arrays = ({}, {}) if self.more is None else self.more(model, split)
-        return {**figures, **further}, {**pack_predictions(found), **arrays}
+        further, arrays = ({}, {}) if self.analysis is None else self.analysis(model, split)
+        return {**figures, **further}, {**pack_predictions(predictions), **arrays}
 
     def _choose_step(self, split: Split) -> tuple[float | None, list[list[float]], Any]:
         """The best constant, (constant, validation score) of all, and its model if it is whole."""
@@ -168,8 +172,6 @@ class Task:
 
 def _validate(model: Any, split: Split) -> float:
     """Best validation score of a fit, minus infinity if it diverged."""
-    from efemb.errors import DivergenceError
-
     try:
         model.fit(split.train, validation=split.validation)
     except DivergenceError:
@@ -179,71 +181,76 @@ def _validate(model: Any, split: Split) -> float:
 
 def list_validations(model: Any) -> tuple[list[int], list[float]]:
     """Passes at which a fit was validated, and the scores."""
-    history = [one for one in getattr(model, "history_", []) if one.get("validation") is not None]
-    return [int(one["iteration"]) for one in history], [float(one["validation"]) for one in history]
+    history = [
+        entry for entry in getattr(model, "history_", []) if entry.get("validation") is not None
+    ]
+    return [int(entry["iteration"]) for entry in history], [
+        float(entry["validation"]) for entry in history
+    ]
 
 
 def summarize_training(model: Any) -> dict[str, Any]:
     """Passes of a fit, and whether its validation score was still rising when it ended."""
-    passes, found = list_validations(model)
+    passes, scores = list_validations(model)
     return {
         "passes": getattr(model, "n_iter_", None),
         "best_pass": getattr(model, "best_iter_", None),
         "rising": not bool(getattr(model, "converged_", True)),
-        "validation": max(found) if found else None,
-        "history": [passes, found],
+        "validation": max(scores) if scores else None,
+        "history": [passes, scores],
     }
 
 
 def predict_test_entries(model: Any, test: Dataset, most_rows: int | None) -> Predictions:
     """Every entry of the first test rows given the rest of its row."""
-    from efemb.evaluation import leave_one_out
-
     return leave_one_out(model, test if most_rows is None else test.take_rows(slice(0, most_rows)))
 
 
-def summarize_scores(found: Predictions) -> dict[str, Any]:
+def summarize_scores(predictions: Predictions) -> dict[str, Any]:
     """Scores as JSON."""
-    unit, entry = found.normalized_log_likelihood(), found.normalized_log_likelihood("entry")
+    unit, entry = (
+        predictions.normalized_log_likelihood(),
+        predictions.normalized_log_likelihood("entry"),
+    )
     figures = {
         "score": unit.value,
         "standard_error": unit.standard_error,
         "by_entry": entry.value,
         "by_entry_error": entry.standard_error,
         "units": unit.n,
-        "entries": len(found),
-        "skipped": found.n_skipped,
-        "recall@10": found.recall(10).value,
+        "entries": len(predictions),
+        "skipped": predictions.n_skipped,
+        "recall@10": predictions.recall(10).value,
     }
-    if found.log_density is not None:
-        figures["log_likelihood"] = found.log_likelihood().value
+    if predictions.log_density is not None:
+        figures["log_likelihood"] = predictions.log_likelihood().value
     return figures
 
 
-def pack_predictions(found: Predictions) -> dict[str, Any]:
+def pack_predictions(predictions: Predictions) -> dict[str, Any]:
     """What paired differences need."""
     return {
-        "row": found.row.astype(np.int32),
-        "entity": found.entity.astype(np.int32),
-        "x": found.x.astype(np.float32),
-        "log_share": found.known("log_share").astype(np.float32),
+        "row": predictions.row.astype(np.int32),
+        "entity": predictions.entity.astype(np.int32),
+        "x": predictions.x.astype(np.float32),
+        "log_share": predictions.known("log_share").astype(np.float32),
     }
 
 
 def read_predictions(outcome: Outcome, most_rows: int | None = None) -> Predictions:
     """The predictions of a finished job, of the first rows only if asked."""
     arrays = outcome.arrays
-    mine = slice(None) if most_rows is None else arrays["row"] < most_rows
-    columns = {name: arrays[name][mine] for name in ("row", "entity", "x", "log_share")}
+    chosen = slice(None) if most_rows is None else arrays["row"] < most_rows
+    columns = {name: arrays[name][chosen] for name in ("row", "entity", "x", "log_share")}
     return Predictions(**{**columns, "log_share": columns["log_share"].astype(np.float64)})
 
 
 def describe_settings(model: Any, *, whole: bool = False) -> dict[str, str]:
     """The settings of a model as text: all that matter, or those that are not its defaults."""
-    found = {"class": type(model).__name__}
+    settings = {"class": type(model).__name__}
     usual = type(model)().get_params(deep=False)
     for name, value in model.get_params(deep=False).items():
         changed = repr(value) != repr(usual[name])
         if name not in ("n_jobs", "callbacks", "verbose") and (whole or changed):
-            found[name] = repr(value)
-    return found
+            settings[name] = repr(value)
+    return settings

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from efemb.plots import score_curve
+from efemb.plots.canvas import GREY, HUES, INK, MARKERS, new_axes, plain_spines
 from efemb.reproduce.claims import EMPTY, format_gap, format_number
 from efemb.reproduce.counts_models import POPULARITY
 from efemb.reproduce.counts_scores import (
@@ -37,17 +39,17 @@ def tabulate_like_paper(rows: Sequence[Row], printed: Mapping[tuple[str, int], P
     by_key = {row.key: row for row in rows}
     columns: dict[str, list[str]] = {}
     for k in sizes:
-        found = [by_key.get((name, k), by_key.get((name, None))) for name in names]
+        model_rows = [by_key.get((name, k), by_key.get((name, None))) for name in names]
         columns[f"paper ({k})"] = [_paper(printed.get((name, k))) for name in names]
-        columns[f"ours ({k})"] = [_format_ours(row) for row in found]
-        columns[f"gain ({k})"] = [_format_difference(rows, row, k) for row in found]
+        columns[f"ours ({k})"] = [_format_ours(row) for row in model_rows]
+        columns[f"gain ({k})"] = [_format_difference(rows, row, k) for row in model_rows]
     # A line that breaks inside a number is hard to read.
     narrow = {name: [cell.replace(" ", "") for cell in cells] for name, cells in columns.items()}
     return Table({"model": names, **narrow})
 
 
-def _paper(found: Printed | None) -> str:
-    return EMPTY if found is None else format_number(found.score, found.error)
+def _paper(printed: Printed | None) -> str:
+    return EMPTY if printed is None else format_number(printed.score, printed.error)
 
 
 def _format_ours(row: Row | None) -> str:
@@ -65,29 +67,37 @@ def _format_difference(rows: Sequence[Row], row: Row | None, k: Size) -> str:
 
 def draw_scores(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed]) -> Axes:
     """Our scores and the paper's, one line a model, best on top, a mark for each K."""
-    from efemb.plots.canvas import GREY, HUES, MARKERS, new_axes, plain_spines
-
     sized = [row for row in rows if row.key[1] is not None]
     sizes = list(dict.fromkeys(row.key[1] for row in sized))
     best = {row.key[0]: max(r.score for r in sized if r.key[0] == row.key[0]) for row in sized}
-    place = {name: i for i, name in enumerate(sorted(best, key=lambda name: best[name]))}
-    ax = new_axes(None, (7.2, 1.3 + 0.31 * len(place)))
+    height_of_model = {name: i for i, name in enumerate(sorted(best, key=lambda name: best[name]))}
+    ax = new_axes(None, (7.2, 1.3 + 0.31 * len(height_of_model)))
     for popular in (row for row in rows if row.key[0] == POPULARITY.name):
         ax.axvline(popular.score, color=GREY, linestyle=":", linewidth=1.2, label="popularity")
     left = _find_left_edge(rows)
     for turn, k in enumerate(sizes):
         aside = 0.14 * (len(sizes) - 1) - 0.28 * turn
-        mine = {row.key[0]: row.score for row in sized if row.key[1] == k}
-        theirs = {name: printed[name, k].score for name in mine if k and (name, k) in printed}
-        for whose, found, fill in (("ours", mine, "full"), ("paper", theirs, "none")):
-            if found:
-                heights = [place[name] + aside for name in found]
+        our_scores = {row.key[0]: row.score for row in sized if row.key[1] == k}
+        paper_scores = {
+            name: printed[name, k].score for name in our_scores if k and (name, k) in printed
+        }
+        for whose, score_of_model, fill in (
+            ("ours", our_scores, "full"),
+            ("paper", paper_scores, "none"),
+        ):
+            if score_of_model:
+                heights = [height_of_model[name] + aside for name in score_of_model]
                 look = {"color": HUES[turn], "marker": MARKERS[turn], "fillstyle": fill}
                 _draw_marks(
-                    ax, list(found.values()), heights, left, label=f"{whose}, K = {k}", **look
+                    ax,
+                    list(score_of_model.values()),
+                    heights,
+                    left,
+                    label=f"{whose}, K = {k}",
+                    **look,
                 )
-    ax.set_yticks(range(len(place)), list(place), fontsize=9)
-    ax.set_ylim(-0.6, len(place) - 0.4)
+    ax.set_yticks(range(len(height_of_model)), list(height_of_model), fontsize=9)
+    ax.set_ylim(-0.6, len(height_of_model) - 0.4)
     ax.set_xlim(left=left)
     ax.set_xlabel(SCORE)
     ax.grid(color="#e3e3e3", linewidth=0.6)
@@ -110,12 +120,10 @@ def _draw_marks(
     ax: Axes, scores: list[float], heights: list[float], left: float, **look: Any
 ) -> None:
     """Marks, and arrows with numbers at the edge for what lies beyond it."""
-    from efemb.plots.canvas import INK
-
     inside = [
         (score, height) for score, height in zip(scores, heights, strict=True) if score >= left
     ]
-    x, y = ([one[i] for one in inside] for i in (0, 1))
+    x, y = ([mark[i] for mark in inside] for i in (0, 1))
     ax.plot(x, y, linestyle="none", markersize=6, **look)
     ours = look["fillstyle"] != "none"
     for score, height in zip(scores, heights, strict=True):
@@ -135,8 +143,6 @@ def _draw_marks(
 
 def draw_constants(curves: Table) -> Axes:
     """Validation score against the Adagrad constant, one line a model and K."""
-    from efemb.plots import score_curve
-
     ax = score_curve(
         curves,
         x="step",
@@ -158,8 +164,8 @@ def tabulate_splits_for_page(rows: Sequence[Row]) -> Table:
         "model": [row.key[0] for row in rows],
         "K": [EMPTY if row.key[1] is None else str(row.key[1]) for row in rows],
     }
-    for place, seed in enumerate(seeds):
-        columns[f"split {seed}"] = [format_number(row.each("score")[place]) for row in rows]
+    for split, seed in enumerate(seeds):
+        columns[f"split {seed}"] = [format_number(row.each("score")[split]) for row in rows]
     columns["per entry"] = [format_number(row.mean("by_entry")) for row in rows]
     columns["recall@10"] = [row.mean("recall@10") for row in rows]
     columns["best pass"] = [_format_values(row.each("best_pass")) for row in rows]
@@ -168,8 +174,8 @@ def tabulate_splits_for_page(rows: Sequence[Row]) -> Table:
     return Table(columns)
 
 
-def _format_values(found: list[Any]) -> str:
-    return EMPTY if None in found else " ".join(f"{one:g}" for one in found)
+def _format_values(values: list[Any]) -> str:
+    return EMPTY if None in values else " ".join(f"{value:g}" for value in values)
 
 
 def show_fits(rows: Sequence[Row], out: Results, chosen: str, fitted: str) -> None:
@@ -187,9 +193,9 @@ def show_settings(rows: Sequence[Row], out: Results) -> None:
     recipes = {row.key[0]: (row.task.recipe, row.outcomes[0]) for row in rows}
     columns: dict[str, list[str]] = {
         "model": list(recipes),
-        "settings": [one.group for one, _ in recipes.values()],
+        "settings": [recipe.group for recipe, _ in recipes.values()],
         "what": [_format_settings(outcome.figures["settings"]) for _, outcome in recipes.values()],
-        "why": [one.why for one, _ in recipes.values()],
+        "why": [recipe.why for recipe, _ in recipes.values()],
     }
     out.write("settings", Table(columns))
     out.page.paragraph("The models; what is not named is a default:")

@@ -34,12 +34,12 @@ class Row:
 
     def each(self, name: str) -> list[Any]:
         """A figure of every split."""
-        return [one.figures.get(name) for one in self.outcomes]
+        return [outcome.figures.get(name) for outcome in self.outcomes]
 
     def mean(self, name: str) -> float:
         """Mean of a figure over the splits."""
-        found = [one for one in self.each(name) if one is not None]
-        return float(np.mean(found)) if found else NAN
+        values = [value for value in self.each(name) if value is not None]
+        return float(np.mean(values)) if values else NAN
 
     @property
     def score(self) -> float:
@@ -54,10 +54,13 @@ class Row:
 
 def collect_rows(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[Row]:
     """Outcomes by model and K, in the order of the tasks."""
-    found: dict[tuple[str, Size], list[tuple[Task, Outcome]]] = {}
+    pairs_of_model: dict[tuple[str, Size], list[tuple[Task, Outcome]]] = {}
     for task, outcome in zip(tasks, outcomes, strict=True):
-        found.setdefault((task.recipe.name, task.k), []).append((task, outcome))
-    return [Row(each[0][0], tuple(one for _, one in each)) for each in found.values()]
+        pairs_of_model.setdefault((task.recipe.name, task.k), []).append((task, outcome))
+    return [
+        Row(pairs[0][0], tuple(outcome for _, outcome in pairs))
+        for pairs in pairs_of_model.values()
+    ]
 
 
 def find_row(rows: Iterable[Row], name: str, k: Size) -> Row | None:
@@ -77,23 +80,26 @@ def find_best(rows: Iterable[Row], which: Callable[[Row], bool]) -> Row | None:
 
 def compare_rows(row: Row, other: Row) -> Gap:
     """Paired difference of two rows; where one has fewer test rows, on those."""
-    found = []
-    limits = [one.task.most_rows for one in (row, other) if one.task.most_rows is not None]
+    splits = []
+    limits = [side.task.most_rows for side in (row, other) if side.task.most_rows is not None]
     most = min(limits) if limits else None
-    for mine, yours in zip(row.outcomes, other.outcomes, strict=True):
-        pair = {"model": read_predictions(mine, most), "reference": read_predictions(yours, most)}
+    for outcome, other_outcome in zip(row.outcomes, other.outcomes, strict=True):
+        pair = {
+            "model": read_predictions(outcome, most),
+            "reference": read_predictions(other_outcome, most),
+        }
         check_same_entries(pair)
         metric = metric_of("normalized_log_likelihood")
-        found.append(differences(pair, metric, metric.by, "reference", 1, 0)["model"])
-    values = np.array([one.value for one in found])
-    error = np.sqrt(np.sum([one.standard_error**2 for one in found])) / len(found)
+        splits.append(differences(pair, metric, metric.by, "reference", 1, 0)["model"])
+    values = np.array([split.value for split in splits])
+    error = np.sqrt(np.sum([split.standard_error**2 for split in splits])) / len(splits)
     return Gap(float(values.mean()), float(error), float(values.min()))
 
 
 def find_reference(rows: Sequence[Row], k: Size) -> Row | None:
     """What a row is compared to: p-emb of the same K, of the smallest K where there is none."""
-    found = find_row(rows, REFERENCE, k)
-    return found or next((row for row in rows if row.key[0] == REFERENCE), None)
+    same_size = find_row(rows, REFERENCE, k)
+    return same_size or next((row for row in rows if row.key[0] == REFERENCE), None)
 
 
 def tabulate_scores(
@@ -156,13 +162,15 @@ def tabulate_splits(rows: Sequence[Row]) -> Table:
 
 def tabulate_curves(rows: Sequence[Row]) -> Table:
     """Validation score of each Adagrad constant that was tried, on the first split."""
-    found = [
+    curve_points = [
         (f"{row.key[0]}, K = {row.key[1]}", step, score)
         for row in rows
         for step, score in row.outcomes[0].figures["curve"]
     ]
     names = ("model", "step", "validation")
-    return Table({name: [one[place] for one in found] for place, name in enumerate(names)})
+    return Table(
+        {name: [point[column] for point in curve_points] for column, name in enumerate(names)}
+    )
 
 
 def _to_float(value: Any) -> float:
@@ -175,5 +183,5 @@ def claim_above(rows: Sequence[Row], name: str, other: str, sentence: str) -> li
     gaps = {k: compare_rows(a, b) for k, a, b in pairs if a is not None and b is not None}
     if not gaps:
         return []
-    text = "; ".join(f"K = {k}: {format_gap(one)}" for k, one in gaps.items())
+    text = "; ".join(f"K = {k}: {format_gap(gap)}" for k, gap in gaps.items())
     return [Claim(sentence, judge_gaps(list(gaps.values())), f"{name} less {other}, {text}.")]

@@ -41,8 +41,8 @@ class Job:
     @property
     def key(self) -> str:
         """Name of the files that hold the result."""
-        parts = [__version__, self.study, self.label, dict(self.settings)]
-        text = json.dumps(parts, sort_keys=True)
+        identity = [__version__, self.study, self.label, dict(self.settings)]
+        text = json.dumps(identity, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -75,26 +75,26 @@ class Runner:
     def run(self, jobs: Iterable[Job], at_once: int = 1) -> list[Outcome]:
         """Results in the order of the jobs, of which `at_once` run side by side, in threads."""
         todo = list(jobs)
-        found: dict[int, Outcome] = {}
+        outcomes: dict[int, Outcome] = {}
 
-        def one(place: int) -> None:
-            job = todo[place]
+        def finish(number: int) -> None:
+            job = todo[number]
             if self.announce is not None:
-                self.announce(f"{job.study}: {job.label}", len(found), len(todo))
-            kept = self._read(job)
-            found[place] = self._do(job) if kept is None else kept
+                self.announce(f"{job.study}: {job.label}", len(outcomes), len(todo))
+            earlier = self._read(job)
+            outcomes[number] = self._do(job) if earlier is None else earlier
 
         if at_once == 1:
-            for place in range(len(todo)):
-                one(place)
+            for number in range(len(todo)):
+                finish(number)
         else:
             with one_blas_thread, ThreadPoolExecutor(at_once) as pool:
                 try:
-                    list(pool.map(one, range(len(todo))))
+                    list(pool.map(finish, range(len(todo))))
                 except BaseException:
                     pool.shutdown(wait=False, cancel_futures=True)
                     raise
-        return [found[place] for place in range(len(todo))]
+        return [outcomes[number] for number in range(len(todo))]
 
     def _do(self, job: Job) -> Outcome:
         start = time.perf_counter()
@@ -152,11 +152,11 @@ class Later:
 
 def pack_table(name: str, table: Table) -> dict[str, Any]:
     """A table as arrays of a result file; text without pickle."""
-    found = {}
+    arrays = {}
     for column in table.columns:
         values = table[column]
-        found[f"{name}/{column}"] = values.astype(str) if values.dtype.kind == "O" else values
-    return found
+        arrays[f"{name}/{column}"] = values.astype(str) if values.dtype.kind == "O" else values
+    return arrays
 
 
 def unpack_table(name: str, arrays: dict[str, Any]) -> Table:

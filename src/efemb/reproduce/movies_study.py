@@ -138,51 +138,53 @@ def report_scores(rows: Sequence[Row], data: Dataset, options: Options, out: Res
 
 def check_scores(rows: Sequence[Row]) -> list[Check]:
     """Known scores of the embeddings less a tolerance, and the least of the rivals."""
-    found = []
+    checks = []
     for row in rows:
         name, k = row.key
         known = KNOWN_MOVIES.get(row.key)
         if k is None or known is None:
             continue
         if row.key in LEAST_MOVIES:
-            found.append(Check(f"{name}, K = {k}", row.score, LEAST_MOVIES[name, k]))
+            checks.append(Check(f"{name}, K = {k}", row.score, LEAST_MOVIES[name, k]))
         elif "emb" in name or name == "categorical":
-            found.append(Check(f"{name}, K = {k}", row.score, known - TOLERANCE))
-    return found
+            checks.append(Check(f"{name}, K = {k}", row.score, known - TOLERANCE))
+    return checks
 
 
 def judge_data(data: Dataset) -> list[Claim]:
     """The paper's sentence about the data."""
     share = data.values.nnz / (data.n_rows * data.n_entities)
     size = f"{data.n_rows} users and {data.n_entities} movies"
-    found = f"{size} where ratings are filtered first, then movies, then users; {share:.1%} filled."
+    figure = (
+        f"{size} where ratings are filtered first, then movies, then users; {share:.1%} filled."
+    )
     holds = [size == "777 users and 516 movies", round(share, 2) == 0.05]
     sentence = "The dataset contains 777 users and 516 movies; the sparsity is about 5%."
-    return [Claim(sentence, judge_count(sum(holds), len(holds)), found)]
+    return [Claim(sentence, judge_count(sum(holds), len(holds)), figure)]
 
 
 def judge_scores(rows: Sequence[Row]) -> list[Claim]:
     """The paper's sentences about this table."""
-    found = []
+    claims = []
     sentence = "In both applications the p-emb model outperforms HPF and Poisson PCA"
     for rival in ("HPF", "Poisson PCA, positive", "Poisson PCA"):
-        found += claim_above(rows, "p-emb", rival, f"{sentence}. ({rival})")
-    found += claim_above(
+        claims += claim_above(rows, "p-emb", rival, f"{sentence}. ({rival})")
+    claims += claim_above(
         rows, "p-emb", "p-emb (dw)", "Table: p-emb scores above p-emb (dw) on movies."
     )
-    found += claim_above(rows, "p-emb", "ap-emb", "Table: p-emb scores above ap-emb on movies.")
+    claims += claim_above(rows, "p-emb", "ap-emb", "Table: p-emb scores above ap-emb on movies.")
     small, large = (find_row(rows, "p-emb", k) for k in SIZES)
     if small is not None and large is not None:
         less = compare_rows(small, large)
         text = f"p-emb K = {SIZES[0]} less K = {SIZES[1]}: {format_gap(less)}"
-        found.append(Claim("On MovieLens p-emb with K=20 is best.", judge_gaps([less]), text))
+        claims.append(Claim("On MovieLens p-emb with K=20 is best.", judge_gaps([less]), text))
         best = max((row for row in rows if row.key[1] is not None), key=lambda row: row.score)
         ahead = compare_rows(best, small)
         name, k = best.key
         text = f"the best here is {name}, K = {k}: {format_gap(ahead)} to p-emb K = 20"
         verdict = judge_count(int(best is small), 1)
-        found.append(Claim("On MovieLens p-emb with K=20 is best (of all models).", verdict, text))
-    return found
+        claims.append(Claim("On MovieLens p-emb with K=20 is best (of all models).", verdict, text))
+    return claims
 
 
 STUDY = Movies()

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import hypergeom
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.fitted.nearest import largest
 from efemb.fitted.rotation import varimax
+from efemb.plots import topics
 from efemb.reproduce.claims import Claim, judge_count, show_claims
 from efemb.reproduce.counts_fits import describe_settings, summarize_training
 from efemb.reproduce.counts_models import P_EMB
@@ -74,8 +77,6 @@ class Genres:
 
     def p_values(self, listed: Sequence[Ints]) -> Floats:
         """P(as many of the genre or more among so many drawn at random): topics x genres."""
-        from scipy.stats import hypergeom
-
         n_movies, total = len(self.member), self.member.sum(axis=0)
         seen = np.stack([self.member[codes].sum(axis=0) for codes in listed])
         drawn = np.array([len(codes) for codes in listed])[:, None]
@@ -92,9 +93,9 @@ def adjust_p_values(p: Floats) -> Floats:
     flat = p.ravel()
     order = np.argsort(flat)
     rates = flat[order] * len(flat) / np.arange(1, len(flat) + 1)
-    found = np.empty(len(flat))
-    found[order] = np.minimum(1.0, np.minimum.accumulate(rates[::-1])[::-1])
-    return found.reshape(p.shape)
+    rate_of_test = np.empty(len(flat))
+    rate_of_test[order] = np.minimum(1.0, np.minimum.accumulate(rates[::-1])[::-1])
+    return rate_of_test.reshape(p.shape)
 
 
 def list_top_movies(vectors: Floats) -> list[Ints]:
@@ -104,8 +105,8 @@ def list_top_movies(vectors: Floats) -> list[Ints]:
 
 def find_codes(table: Table, labels: Iterable[Any]) -> list[Ints]:
     """Codes of the movies of each topic of a table."""
-    place = {label: code for code, label in enumerate(labels)}
-    codes = np.array([place[label] for label in table["label"]])
+    code_of_label = {label: code for code, label in enumerate(labels)}
+    codes = np.array([code_of_label[label] for label in table["label"]])
     return [codes[table["topic"] == number] for number in np.unique(table["topic"])]
 
 
@@ -120,7 +121,7 @@ def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Tab
         {
             "list": [way] * len(listed),
             "topic": topics,
-            "genre": [genres.names[one] for one in first],
+            "genre": [genres.names[genre] for genre in first],
             "movies": [
                 int(genres.member[codes, g].sum()) for codes, g in zip(listed, first, strict=True)
             ],
@@ -156,13 +157,13 @@ def count_by_chance(alpha: Floats, genres: Genres, seed: int = 0) -> tuple[float
 
 def match_columns(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """|cosine| of each column of `first` with its partner, and `second` in that order and sign."""
-    from scipy.optimize import linear_sum_assignment
-
-    a, b = (one / np.maximum(np.linalg.norm(one, axis=0), 1e-12) for one in (first, second))
+    a, b = (
+        vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-12) for vectors in (first, second)
+    )
     cosine = a.T @ b
     _, columns = linear_sum_assignment(-np.abs(cosine))
-    found = np.take_along_axis(cosine, columns[:, None], axis=1)[:, 0]
-    return np.abs(found), second[:, columns] * np.where(found < 0, -1.0, 1.0)
+    matched = np.take_along_axis(cosine, columns[:, None], axis=1)[:, 0]
+    return np.abs(matched), second[:, columns] * np.where(matched < 0, -1.0, 1.0)
 
 
 def measure_agreement(first: Floats, second: Floats) -> tuple[float, float]:
@@ -172,7 +173,7 @@ def measure_agreement(first: Floats, second: Floats) -> tuple[float, float]:
     """
     cosine, second = match_columns(first, second)
     lists = zip(list_top_movies(first), list_top_movies(second), strict=True)
-    shared = np.array([len(np.intersect1d(one, two)) for one, two in lists])
+    shared = np.array([len(np.intersect1d(movies, other_movies)) for movies, other_movies in lists])
     weight = np.square(first).sum(axis=0)
     return float(weight @ cosine / weight.sum()), float(weight @ shared / weight.sum())
 
@@ -187,9 +188,9 @@ def tabulate_stability(alphas: Sequence[Floats], seed: int = 0) -> Table:
         "turned at random": [rotate_at_random(alpha, rng) for alpha in exact],
     }
     pairs = [(i, j) for i in range(len(exact)) for j in range(i)]
-    found = {way: [measure_agreement(v[i], v[j]) for i, j in pairs] for way, v in ways.items()}
-    means = np.array([np.mean(each, axis=0) for each in found.values()])
-    return Table({"axes": list(found), "cosine": means[:, 0], "shared movies": means[:, 1]})
+    agreements = {way: [measure_agreement(v[i], v[j]) for i, j in pairs] for way, v in ways.items()}
+    means = np.array([np.mean(each, axis=0) for each in agreements.values()])
+    return Table({"axes": list(agreements), "cosine": means[:, 0], "shared movies": means[:, 1]})
 
 
 # -- report ---------------------------------------------------------------------------------------
@@ -231,7 +232,7 @@ def report_topics(outcomes: Sequence[Outcome], data: Dataset, out: Results) -> N
         "Turned and drawn at random: means over draws."
     )
     out.table("enriched", counts, caption)
-    alphas = [one.arrays["alpha"] for one in outcomes]
+    alphas = [outcome.arrays["alpha"] for outcome in outcomes]
     caption = (
         f"Are topics the same from other first vectors ({len(alphas)} fits)? Dimensions of two "
         "fits are paired off to be most alike: mean |cosine| of the paired columns of context "
@@ -252,7 +253,7 @@ def split_years(table: Table) -> Table:
 def stack_tables(tables: Sequence[Table]) -> Table:
     """Tables of the same columns, one below the other."""
     return Table(
-        {name: np.concatenate([one[name] for one in tables]) for name in tables[0].columns}
+        {name: np.concatenate([table[name] for table in tables]) for name in tables[0].columns}
     )
 
 
@@ -262,19 +263,17 @@ def _file(way: str) -> str:
 
 def _show_topics(way: str, table: Table, test: Table, out: Results) -> None:
     """The topics whose genres are clearest, as bars."""
-    from efemb.plots import topics
-
     order = np.argsort(test["p"], kind="stable")[:SHOWN]
-    rows = np.concatenate([np.flatnonzero(table["topic"] == one) for one in order])
+    rows = np.concatenate([np.flatnonzero(table["topic"] == topic) for topic in order])
     chosen = Table({name: table[name][rows] for name in table.columns})
-    told = "; ".join(
-        f"{one}: {test['genre'][one]}, {test['movies'][one]} of {test['of'][one]}, "
-        f"p = {test['p'][one]:.1g}"
-        for one in order
+    genre_texts = "; ".join(
+        f"{topic}: {test['genre'][topic]}, {test['movies'][topic]} of {test['of'][topic]}, "
+        f"p = {test['p'][topic]:.1g}"
+        for topic in order
     )
     caption = (
         f"Topics, {way}: the {len(order)} of {len(test)} with the clearest genre. Topic: genre, "
-        f"movies of it, p of as many or more by chance, before correction. {told}."
+        f"movies of it, p of as many or more by chance, before correction. {genre_texts}."
     )
     out.figure(_file(way), topics(chosen), caption)
 
@@ -300,13 +299,13 @@ def _show_printed(
 ) -> None:
     """The list that corresponds to one of the paper's."""
     topic, rate = _find_best_topic(wanted, listed, genres)
-    mine = split_years(table)
-    rows = np.flatnonzero(mine["topic"] == topic)
+    dated = split_years(table)
+    rows = np.flatnonzero(dated["topic"] == topic)
     caption = (
         f"Beside the paper's cluster for “{name}”: topic {topic} of the turned axes, the one with "
         f"the clearest share of {' or '.join(wanted)} (rate of false discoveries {rate:.1g})."
     )
-    out.page.table(Table({key: mine[key][rows] for key in ("title", "year", "value")}), caption)
+    out.page.table(Table({key: dated[key][rows] for key in ("title", "year", "value")}), caption)
 
 
 def tabulate_enriched(outcomes: Sequence[Outcome], genres: Genres, labels: Any) -> Table:
@@ -335,7 +334,7 @@ def judge_topics(counts: Table, listed: dict[str, list[Ints]], genres: Genres) -
         means[way] > means["turned at random"],
     ]
     verdict = judge_count(sum(beats), len(beats))
-    found = [Claim(sentence, verdict, f"Topics of {of} with a genre, {text}.")]
+    claims = [Claim(sentence, verdict, f"Topics of {of} with a genre, {text}.")]
     rates = {
         (name, how): _find_best_topic(wanted, listed[how], genres)[1]
         for name, wanted in PRINTED.items()
@@ -348,5 +347,5 @@ def judge_topics(counts: Table, listed: dict[str, list[Ints]], genres: Genres) -
         "movies."
     )
     text = f"Least rate of false discoveries of a topic, {text}."
-    found.append(Claim(sentence, judge_count(holding, len(PRINTED)), text))
-    return found
+    claims.append(Claim(sentence, judge_count(holding, len(PRINTED)), text))
+    return claims

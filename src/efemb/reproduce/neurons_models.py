@@ -85,18 +85,18 @@ class NeuronModel:
 
     def differences(self) -> list[str]:
         """What is not as in the main table."""
-        found = []
+        texts = []
         if self.prior == "log-normal":
-            found.append("log-normal")
+            texts.append("log-normal")
         if self.sigma2 == "learned":
-            found.append("sigma^2 learned")
+            texts.append("sigma^2 learned")
         if self.scale == "items":
-            found.append("mean of neighbours")
+            texts.append("mean of neighbours")
         if self.outside:
-            found.append("neighbours of other folds")
+            texts.append("neighbours of other folds")
         if self.step is not None:
-            found.append("minibatches")
-        return found
+            texts.append("minibatches")
+        return texts
 
     def printed(self) -> tuple[str, str]:
         """The paper's two figures, empty where it has none."""
@@ -110,15 +110,15 @@ class NeuronModel:
 
 def list_main_models(ks: tuple[int, ...]) -> list[NeuronModel]:
     """The rows of the paper's table, and the mean of each neuron."""
-    found = [NeuronModel("mean")]
+    models = [NeuronModel("mean")]
     for k in ks:
-        found += [
+        models += [
             NeuronModel("FA", k),
             NeuronModel("g-emb", k, 10),
             NeuronModel("g-emb", k, 50),
             make_nonnegative(k),
         ]
-    return found
+    return models
 
 
 def make_nonnegative(k: int, prior: str = "half-normal") -> NeuronModel:
@@ -128,16 +128,16 @@ def make_nonnegative(k: int, prior: str = "half-normal") -> NeuronModel:
 
 def list_other_readings(ks: tuple[int, ...]) -> list[NeuronModel]:
     """Where the paper leaves a choice, the other choice."""
-    found = []
+    models = []
     for k in ks:
-        found.append(make_nonnegative(k, "log-normal"))
+        models.append(make_nonnegative(k, "log-normal"))
         for c in (10, 50):
             plain = NeuronModel("g-emb", k, c)
-            found.append(replace(plain, sigma2="learned"))
+            models.append(replace(plain, sigma2="learned"))
             # lambda / c is the same model as long as all neighbours are seen.
-            found.append(replace(plain, scale="items", penalty=plain.penalty / c))
-            found.append(replace(plain, outside=True))
-    return found
+            models.append(replace(plain, scale="items", penalty=plain.penalty / c))
+            models.append(replace(plain, outside=True))
+    return models
 
 
 def list_minibatch_models(

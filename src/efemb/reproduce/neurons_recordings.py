@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from efemb import datasets
 from efemb.data.dataset import Dataset
 from efemb.reproduce.neurons_models import Plan
+from efemb.simulation.zebrafish import simulate_zebrafish
 
 TITLES = {
     "thunder": "zebrafish-thunder",
@@ -70,12 +72,8 @@ class Source:
 def load_recording(name: str, plan: Plan, data_home: Path | None) -> Dataset:
     """Activity as it was recorded (or simulated), with positions."""
     if name == "simulated":
-        from efemb.simulation.zebrafish import simulate_zebrafish
-
         return simulate_zebrafish(n_neurons=plan.n_simulated, n_frames=plan.n_frames).data
-    from efemb.datasets import fetch_zebrafish
-
-    data = fetch_zebrafish(name, data_home, progress=False)
+    data = datasets.fetch_zebrafish(name, data_home, progress=False)
     if name == "thunder" and plan.n_thunder is not None:
         order = np.random.default_rng(0).permutation(data.n_entities)
         data = data.take_entities(np.sort(order[: plan.n_thunder]))
@@ -90,15 +88,15 @@ def _load_frames(source: Source) -> Frames:
     if source.blocks:
         block = np.arange(data.n_rows) // BLOCK_FRAMES
         data = data._replace(data.values, recordings=block)
-        parts = _split_blocks(block, source.seed)
+        subsets = _split_blocks(block, source.seed)
     else:
-        parts = _split_frames(data.n_rows, source.seed)
+        subsets = _split_frames(data.n_rows, source.seed)
     values = data.values
     if not source.differenced:  # differences are around 0 by themselves, activity is not
-        values = values - values[parts[0]].mean(axis=0)
+        values = values - values[subsets[0]].mean(axis=0)
     deviation = float(values.std())
     scaled = data._replace(values / values.dtype.type(deviation))
-    train, validation, test = (scaled.take_rows(part) for part in parts)
+    train, validation, test = (scaled.take_rows(rows) for rows in subsets)
     return Frames(train, validation, test, deviation**2)
 
 
@@ -112,5 +110,5 @@ def _split_blocks(block: np.ndarray, seed: int) -> list[np.ndarray]:
     """80%, 10% and 10% of the blocks at random, frames in their order."""
     order = np.random.default_rng(seed).permutation(block.max() + 1)
     held = max(1, len(order) // 10)
-    parts = (order[2 * held :], order[held : 2 * held], order[:held])
-    return [np.flatnonzero(np.isin(block, part)) for part in parts]
+    subsets = (order[2 * held :], order[held : 2 * held], order[:held])
+    return [np.flatnonzero(np.isin(block, held_blocks)) for held_blocks in subsets]

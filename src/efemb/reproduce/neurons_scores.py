@@ -25,25 +25,25 @@ class NeuronRow:
 
     def error(self, protocol: str) -> float:
         """Mean squared error, the mean over splits."""
-        return float(np.mean([one.figures[protocol]["error"] for one in self._all()]))
+        return float(np.mean([outcome.figures[protocol]["error"] for outcome in self._all()]))
 
     def standard_error(self, protocol: str, over: str) -> float:
         """Of the mean over splits, which count as independent; `over` frames or entries."""
-        each = [one.figures[protocol][f"se_{over}"] for one in self._all()]
+        each = [outcome.figures[protocol][f"se_{over}"] for outcome in self._all()]
         return float(np.sqrt(np.sum(np.square(each))) / len(each))
 
     def mean(self, name: str) -> float:
         """Mean over splits of a figure of the fit; NaN where there is none."""
-        return float(np.mean([one.figures.get(name, np.nan) for one in self._all()]))
+        return float(np.mean([outcome.figures.get(name, np.nan) for outcome in self._all()]))
 
     def context_sizes(self, protocol: str) -> dict[int, int]:
         """Entries by the number of observed members of their context, all splits together."""
-        found: dict[int, int] = {}
-        for one in self._all():
-            told = one.figures[protocol].get("context_sizes", {"size": [], "n": []})
-            for size, n in zip(told["size"], told["n"], strict=True):
-                found[size] = found.get(size, 0) + n
-        return dict(sorted(found.items()))
+        entries_of_size: dict[int, int] = {}
+        for outcome in self._all():
+            sizes = outcome.figures[protocol].get("context_sizes", {"size": [], "n": []})
+            for size, n in zip(sizes["size"], sizes["n"], strict=True):
+                entries_of_size[size] = entries_of_size.get(size, 0) + n
+        return dict(sorted(entries_of_size.items()))
 
     def _all(self) -> list[Outcome]:
         return list(self.outcomes.values())
@@ -56,34 +56,34 @@ def compare_errors(row: NeuronRow, other: NeuronRow, protocol: str) -> Gap:
         other.outcomes[seed].arrays[protocol] - row.outcomes[seed].arrays[protocol]
         for seed in seeds
     ]
-    means = [float(one.mean()) for one in each]
-    errors = [float(one.std() / np.sqrt(len(one))) for one in each]
+    means = [float(differences.mean()) for differences in each]
+    errors = [float(differences.std() / np.sqrt(len(differences))) for differences in each]
     error = float(np.sqrt(np.sum(np.square(errors))) / len(errors))
     return Gap(float(np.mean(means)), error, min(means))
 
 
 def collect_neuron_rows(outcomes: Iterable[Outcome]) -> list[NeuronRow]:
     """Outcomes of fits by recording and model, in the order in which they ran."""
-    found: dict[tuple[str, bool, NeuronModel], NeuronRow] = {}
+    row_of_key: dict[tuple[str, bool, NeuronModel], NeuronRow] = {}
     for outcome in outcomes:
         model = NeuronModel(**outcome.job.settings["model"])
         source = outcome.job.settings["source"]
         key = (source["recording"], source["differenced"], model)
-        row = found.setdefault(key, NeuronRow(model, key[0], key[1], {}))
+        row = row_of_key.setdefault(key, NeuronRow(model, key[0], key[1], {}))
         row.outcomes[source["seed"]] = outcome
-    return list(found.values())
+    return list(row_of_key.values())
 
 
 def choose_steps(rows: Sequence[NeuronRow]) -> list[NeuronRow]:
     """Of the rows by minibatches, for each model the one whose constant validates best."""
-    found: dict[tuple[str, NeuronModel], NeuronRow] = {}
+    best_row: dict[tuple[str, NeuronModel], NeuronRow] = {}
     for row in rows:
         if row.model.step is None:
             continue
         key = (row.recording, replace(row.model, step=0.0))
-        if key not in found or row.mean("validation") < found[key].mean("validation"):
-            found[key] = row
-    return list(found.values())
+        if key not in best_row or row.mean("validation") < best_row[key].mean("validation"):
+            best_row[key] = row
+    return list(best_row.values())
 
 
 def find_neuron_row(
@@ -113,13 +113,13 @@ def pair_readings(rows: Sequence[NeuronRow]) -> list[tuple[NeuronRow, NeuronRow]
 
 def pair_undifferenced(rows: Sequence[NeuronRow]) -> list[tuple[NeuronRow, NeuronRow]]:
     """(differenced, not differenced) of each model, on the splits that both have."""
-    found = []
+    pairs = []
     for row in rows:
         other = find_neuron_row(rows, row.recording, row.model, differenced=False)
         if row.differenced and other is not None:
             seeds = {seed: row.outcomes[seed] for seed in other.outcomes if seed in row.outcomes}
-            found.append((replace(row, outcomes=seeds), other))
-    return found
+            pairs.append((replace(row, outcomes=seeds), other))
+    return pairs
 
 
 # -- the paper's claims ---------------------------------------------------------------------------
@@ -135,38 +135,40 @@ Named = tuple[str, Gap]
 
 def judge_errors(rows: Sequence[NeuronRow], ks: Sequence[int]) -> list[Claim]:
     """One for each sentence and recording; differences are positive where the sentence holds."""
-    found = []
+    claims = []
     for recording in dict.fromkeys(row.recording for row in rows):
-        mine = [row for row in rows if row.recording == recording]
+        recording_rows = [row for row in rows if row.recording == recording]
         for protocol in SAID:
-            found += list(_judge_factors(mine, ks, protocol))
-        found += list(_judge_factors_outside(mine, ks))
-        found += [
-            *_judge_signs(mine, ks),
-            *_judge_largest(mine, ks),
-            *_judge_lagged(mine),
-            *_judge_harder(mine),
+            claims += list(_judge_factors(recording_rows, ks, protocol))
+        claims += list(_judge_factors_outside(recording_rows, ks))
+        claims += [
+            *_judge_signs(recording_rows, ks),
+            *_judge_largest(recording_rows, ks),
+            *_judge_lagged(recording_rows),
+            *_judge_harder(recording_rows),
         ]
-    return found
+    return claims
 
 
 def _make_claim(
     sentence: str, how: str, rows: Sequence[NeuronRow], gaps: Sequence[Named]
 ) -> Iterator[Claim]:
     if gaps:
-        figure = "; ".join(f"{name} {format_gap(one)}" for name, one in gaps)
+        figure = "; ".join(f"{name} {format_gap(gap)}" for name, gap in gaps)
         where = f"{TITLES[rows[0].recording]}, {how}"
-        yield Claim(sentence, judge_gaps([one for _, one in gaps]), f"{where}: {figure}.")
+        yield Claim(sentence, judge_gaps([gap for _, gap in gaps]), f"{where}: {figure}.")
 
 
 def _compare_pair(
     rows: Sequence[NeuronRow], better: NeuronModel, worse: NeuronModel, protocol: str
 ) -> Iterator[Named]:
-    one, two = (find_neuron_row(rows, rows[0].recording, model) for model in (better, worse))
-    if one is not None and two is not None:
+    better_row, worse_row = (
+        find_neuron_row(rows, rows[0].recording, model) for model in (better, worse)
+    )
+    if better_row is not None and worse_row is not None:
         yield (
             f"{better.name} K={better.k} below {worse.name} K={worse.k} by",
-            compare_errors(one, two, protocol),
+            compare_errors(better_row, worse_row, protocol),
         )
 
 
@@ -219,7 +221,7 @@ def _judge_lagged(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
             if not row.model.k:
                 continue
             unit = other.mean("variance") / row.mean("variance") if raw else 1.0
-            spread = [one.standard_error("one_out", "frames") for one in (row, other)]
+            spread = [tested.standard_error("one_out", "frames") for tested in (row, other)]
             less = unit * other.error("one_out") - row.error("one_out")
             gap = Gap(less, math.hypot(spread[0], unit * spread[1]), less)
             gaps.append((f"{row.model.name} K={row.model.k}", gap))
@@ -232,7 +234,10 @@ def _judge_harder(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
     gaps: list[Named] = []
     for row in rows:
         if row.differenced and row.model.k and not row.model.differences():
-            each = [one.arrays["fold_out"] - one.arrays["one_out"] for one in row.outcomes.values()]
+            each = [
+                outcome.arrays["fold_out"] - outcome.arrays["one_out"]
+                for outcome in row.outcomes.values()
+            ]
             less = np.concatenate(each)
             error = float(less.std() / np.sqrt(len(less)))
             gap = Gap(float(less.mean()), error, float(less.min()))

@@ -13,6 +13,7 @@ from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.contexts import Neighbors
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
+from efemb.plots import spatial_weights
 from efemb.plots.spatial_weights import Edges, spread_out
 from efemb.reproduce.claims import show_claims
 from efemb.reproduce.jobs import Job, Outcome
@@ -81,33 +82,33 @@ class NeuronStudy(Study):
     def jobs(self, options: Options) -> Sequence[Job]:
         """The paper's table of every recording first, what takes long last."""
         plan, n_jobs = self.plan(options), options.n_jobs
-        seeds, found, there = options.used_seeds(), [], self._list_available(options)
-        for name in there:
+        seeds, jobs, available = options.used_seeds(), [], self._list_available(options)
+        for name in available:
             main, first = list_main_models(plan.ks), _make_source(name, options, plan)
             for seed in seeds if name != "simulated" else seeds[:1]:
                 source = _make_source(name, options, plan, seed)
                 for model in main:
                     # The paper's figure, of the first recording that is there.
-                    keep = (name, model, seed) == (there[0], plan.figure_model, seeds[0])
-                    found.append(make_fit_job(model, source, n_jobs, keep))
+                    keep = (name, model, seed) == (available[0], plan.figure_model, seeds[0])
+                    jobs.append(make_fit_job(model, source, n_jobs, keep))
             if name != "simulated":
-                found += [
+                jobs += [
                     make_fit_job(model, first, n_jobs) for model in list_other_readings(plan.ks)
                 ]
             other = _make_source(name, options, plan, differenced=False)
-            found += [make_fit_job(model, other, n_jobs) for model in main]
+            jobs += [make_fit_job(model, other, n_jobs) for model in main]
             if name == "tectum":
                 blocks = [_make_source(name, options, plan, seed, blocks=True) for seed in seeds]
-                found += make_lag_jobs(blocks, min(plan.ks), n_jobs)
-        for name in there:
+                jobs += make_lag_jobs(blocks, min(plan.ks), n_jobs)
+        for name in available:
             first = _make_source(name, options, plan)
-            found += [make_fit_job(model, first, n_jobs) for model in plan.minibatches(name)]
-        return found
+            jobs += [make_fit_job(model, first, n_jobs) for model in plan.minibatches(name)]
+        return jobs
 
     def report(self, outcomes: Sequence[Outcome], options: Options, out: Results) -> None:
         """All tables, then the figure."""
         plan = self.plan(options)
-        rows = collect_neuron_rows(one for one in outcomes if not is_lag_job(one))
+        rows = collect_neuron_rows(outcome for outcome in outcomes if not is_lag_job(outcome))
         out.page.paragraph(ABOUT)
         missing = [TITLES[name] for name in plan.recordings if name not in _list_recordings(rows)]
         if missing:
@@ -127,15 +128,15 @@ class NeuronStudy(Study):
 
     def _list_available(self, options: Options) -> list[str]:
         """Recordings that can be had; the report names the others."""
-        plan, found = self.plan(options), []
+        plan, available = self.plan(options), []
         for name in plan.recordings:
             try:
                 if name != "simulated":
                     load_recording(name, plan, options.data_home)
             except DataError:
                 continue
-            found.append(name)
-        return found
+            available.append(name)
+        return available
 
 
 _PAST = (
@@ -180,12 +181,14 @@ def _list_recordings(rows: Sequence[NeuronRow]) -> list[str]:
 
 
 def _show_errors(name: str, rows: Sequence[NeuronRow], out: Results) -> None:
-    mine = [
+    main_rows = [
         row
         for row in rows
         if row.recording == name and row.differenced and not row.model.differences()
     ]
-    n_frames = sum(one.figures["one_out"]["n_frames"] for one in mine[0].outcomes.values())
+    n_frames = sum(
+        outcome.figures["one_out"]["n_frames"] for outcome in main_rows[0].outcomes.values()
+    )
     for protocol in PROTOCOLS:
         caption = (
             f"{TITLES[name]}, differenced, {SAID[protocol]}: mean squared error of {n_frames} test "
@@ -196,9 +199,9 @@ def _show_errors(name: str, rows: Sequence[NeuronRow], out: Results) -> None:
         _show(
             out,
             f"{name}_{protocol}",
-            tabulate_errors(mine, protocol),
+            tabulate_errors(main_rows, protocol),
             caption,
-            tabulate_errors_like_paper(mine, protocol),
+            tabulate_errors_like_paper(main_rows, protocol),
         )
 
 
@@ -232,8 +235,6 @@ def _show_choices(rows: Sequence[NeuronRow], plan: Plan, out: Results) -> None:
 
 
 def _draw_weights(outcome: Outcome, out: Results) -> None:
-    from efemb.plots import spatial_weights
-
     model = NeuronModel(**outcome.job.settings["model"])
     fitted = rebuild_model(model, outcome.arrays)
     words = {"title": TITLES[outcome.job.settings["source"]["recording"]], "c": model.c}
@@ -263,12 +264,12 @@ def rebuild_model(model: NeuronModel, arrays: Mapping[str, Any]) -> FittedEmbedd
 
 def choose_inner_neurons(fitted: FittedEmbedding, n: int = 3) -> list[int]:
     """Neurons of large weights that are well apart, none of them alone at the rim of the tissue."""
-    edges, places = Edges(fitted), fitted.positions
-    assert places is not None  # `fitted_model` gives them
-    members = edges.members.reshape(len(places), -1)
-    reach = np.linalg.norm(places[members] - places[:, None], axis=2).max(axis=1)
+    edges, positions = Edges(fitted), fitted.positions
+    assert positions is not None  # `rebuild_model` gives them
+    members = edges.members.reshape(len(positions), -1)
+    reach = np.linalg.norm(positions[members] - positions[:, None], axis=2).max(axis=1)
     strength = np.where(reach <= np.median(reach), edges.strength(), -np.inf)
-    return spread_out(places[:, :2], strength, n)
+    return spread_out(positions[:, :2], strength, n)
 
 
 def summarize_weights(fitted: FittedEmbedding) -> str:

@@ -28,7 +28,7 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 def tabulate_errors(rows: Sequence[NeuronRow], protocol: str) -> Table | None:
     """The paper's figure, ours, and the paired difference to g-emb (c=50) of the same K."""
-    found = []
+    lines = []
     for row in rows:
         less = _compare_to_reference(row, rows, protocol)
         cells = {
@@ -43,13 +43,13 @@ def tabulate_errors(rows: Sequence[NeuronRow], protocol: str) -> Table | None:
             "fit_seconds": round(row.mean("fit_seconds"), 1),
             "splits": len(row.outcomes),
         }
-        found.append(cells)
-    return make_table(found)
+        lines.append(cells)
+    return make_table(lines)
 
 
 def _compare_to_reference(row: NeuronRow, rows: Sequence[NeuronRow], protocol: str) -> Gap:
     """Error of the row less that of g-emb (c=50) of the same K (of the largest K for the mean)."""
-    k = row.model.k or max(one.model.k for one in rows)
+    k = row.model.k or max(other.model.k for other in rows)
     base = find_neuron_row(rows, row.recording, NeuronModel("g-emb", k, 50), row.differenced)
     if base is None or base is row:
         return Gap(NAN, NAN, NAN)
@@ -58,7 +58,7 @@ def _compare_to_reference(row: NeuronRow, rows: Sequence[NeuronRow], protocol: s
 
 def tabulate_undifferenced(rows: Sequence[NeuronRow]) -> Table | None:
     """Errors of differences and of activity itself: as shares of the variance, and raw."""
-    found = []
+    lines = []
     for row, other in pair_undifferenced(rows):
         cells: dict[str, Any] = {
             "recording": row.recording,
@@ -66,28 +66,28 @@ def tabulate_undifferenced(rows: Sequence[NeuronRow]) -> Table | None:
             "K": float(row.model.k) if row.model.k else NAN,
         }
         for protocol in PROTOCOLS:
-            for kind, one in (("differences", row), ("activity", other)):
-                cells[f"{protocol}_{kind}"] = one.error(protocol)
-                cells[f"{protocol}_{kind}_raw"] = one.error(protocol) * one.mean("variance")
-        found.append(cells)
-    return make_table(found)
+            for kind, tested in (("differences", row), ("activity", other)):
+                cells[f"{protocol}_{kind}"] = tested.error(protocol)
+                cells[f"{protocol}_{kind}_raw"] = tested.error(protocol) * tested.mean("variance")
+        lines.append(cells)
+    return make_table(lines)
 
 
 def tabulate_known(rows: Sequence[NeuronRow]) -> Table | None:
     """Figures of an independent program on split 0 beside ours."""
-    found = []
+    lines = []
     for row in rows:
         key = (row.recording, row.model.model, row.model.c, row.model.k)
         if key in KNOWN and row.differenced and not row.model.differences() and 0 in row.outcomes:
             ours = row.outcomes[0].figures["one_out"]["error"]
             cells = {"recording": row.recording, "model": row.model.name, "K": row.model.k}
-            found.append(cells | {"independent": KNOWN[key], "ours": ours})
-    return make_table(found)
+            lines.append(cells | {"independent": KNOWN[key], "ours": ours})
+    return make_table(lines)
 
 
 def tabulate_readings(rows: Sequence[NeuronRow]) -> Table | None:
     """Other readings of the paper and its optimiser, each beside the main table's model."""
-    found = []
+    lines = []
     for row, base in pair_readings(rows):
         cells: dict[str, Any] = {
             "recording": row.recording,
@@ -104,13 +104,13 @@ def tabulate_readings(rows: Sequence[NeuronRow]) -> Table | None:
                 f"{protocol}_se": less.error,
             }
         cells["fit_seconds"] = round(row.mean("fit_seconds"), 1)
-        found.append(cells)
-    return make_table(found)
+        lines.append(cells)
+    return make_table(lines)
 
 
 def tabulate_contexts(rows: Sequence[NeuronRow], k: int) -> Table | None:
     """How many neighbours are left where a quarter of the neurons is hidden."""
-    found = []
+    lines = []
     for row in _find_shrinking(rows, k):
         sizes = row.context_sizes("fold_out")
         size, n = np.array(list(sizes)), np.array(list(sizes.values()))
@@ -128,8 +128,8 @@ def tabulate_contexts(rows: Sequence[NeuronRow], k: int) -> Table | None:
             "emptied": int(sizes.get(0, 0)),
             "entries": int(n.sum()),
         }
-        found.append(cells)
-    return make_table(found)
+        lines.append(cells)
+    return make_table(lines)
 
 
 def _find_shrinking(rows: Sequence[NeuronRow], k: int) -> list[NeuronRow]:
@@ -140,14 +140,14 @@ def _find_shrinking(rows: Sequence[NeuronRow], k: int) -> list[NeuronRow]:
 
 def tabulate_sizes(rows: Sequence[NeuronRow], k: int) -> Table | None:
     """Every size of a shrunken context, and how many entries have it."""
-    found = []
+    lines = []
     for row in _find_shrinking(rows, k):
         sizes = row.context_sizes("fold_out")
         total = sum(sizes.values())
         for size, n in sizes.items():
             cells = {"recording": row.recording, "c": row.model.c, "size": size, "n": n}
-            found.append(cells | {"share": n / total})
-    return make_table(found)
+            lines.append(cells | {"share": n / total})
+    return make_table(lines)
 
 
 def tabulate_steps(rows: Sequence[NeuronRow]) -> Table | None:
@@ -171,7 +171,7 @@ def tabulate_steps(rows: Sequence[NeuronRow]) -> Table | None:
 def tabulate_settings() -> Table:
     """The paper's settings and ours."""
     names = ("what", "paper", "ours", "why")
-    return Table({name: [row[place] for row in SETTINGS] for place, name in enumerate(names)})
+    return Table({name: [row[column] for row in SETTINGS] for column, name in enumerate(names)})
 
 
 def tabulate_lags(outcomes: Sequence[Outcome]) -> Table | None:
@@ -179,21 +179,27 @@ def tabulate_lags(outcomes: Sequence[Outcome]) -> Table | None:
     by_name: dict[str, list[Outcome]] = {}
     for outcome in filter(is_lag_job, outcomes):
         by_name.setdefault(outcome.job.settings["context"], []).append(outcome)
-    found = []
-    for name, mine in by_name.items():
-        pairs = zip(mine, by_name["neighbours"], strict=True)
-        gaps = np.concatenate([one.arrays["one_out"] - two.arrays["one_out"] for one, two in pairs])
-        found.append(
+    lines = []
+    for name, repeats in by_name.items():
+        pairs = zip(repeats, by_name["neighbours"], strict=True)
+        gaps = np.concatenate(
+            [outcome.arrays["one_out"] - base.arrays["one_out"] for outcome, base in pairs]
+        )
+        lines.append(
             {
                 "context": name,
-                "error": float(np.mean([one.figures["one_out"]["error"] for one in mine])),
+                "error": float(
+                    np.mean([outcome.figures["one_out"]["error"] for outcome in repeats])
+                ),
                 "difference": float(gaps.mean()),
                 "se_difference": float(gaps.std() / np.sqrt(len(gaps))),
-                "fit_seconds": round(float(np.mean([o.figures["fit_seconds"] for o in mine])), 2),
-                "splits": len(mine),
+                "fit_seconds": round(
+                    float(np.mean([o.figures["fit_seconds"] for o in repeats])), 2
+                ),
+                "splits": len(repeats),
             }
         )
-    return make_table(found)
+    return make_table(lines)
 
 
 # -- for the page ---------------------------------------------------------------------------------
@@ -206,18 +212,18 @@ def tabulate_errors_like_paper(rows: Sequence[NeuronRow], protocol: str) -> Tabl
     by_key = {(row.model.name, row.model.k): row for row in rows}
     columns: dict[str, list[str]] = {"model": names}
     for k in sizes:
-        found = [by_key.get((name, k), by_key.get((name, 0))) for name in names]
-        columns[f"paper, K = {k}"] = [_paper(row, protocol) for row in found]
-        columns[f"ours, K = {k}"] = [_format_ours(row, protocol) for row in found]
+        model_rows = [by_key.get((name, k), by_key.get((name, 0))) for name in names]
+        columns[f"paper, K = {k}"] = [_paper(row, protocol) for row in model_rows]
+        columns[f"ours, K = {k}"] = [_format_ours(row, protocol) for row in model_rows]
         columns[f"less g-emb, K = {k}"] = [
-            _format_difference(rows, row, k, protocol) for row in found
+            _format_difference(rows, row, k, protocol) for row in model_rows
         ]
     return Table(columns)
 
 
 def _paper(row: NeuronRow | None, protocol: str) -> str:
-    told = "" if row is None else row.model.printed()[PROTOCOLS.index(protocol)]
-    return told.replace("± 0.", "± .") or EMPTY
+    printed = "" if row is None else row.model.printed()[PROTOCOLS.index(protocol)]
+    return printed.replace("± 0.", "± .") or EMPTY
 
 
 def _format_ours(row: NeuronRow | None, protocol: str) -> str:
@@ -239,25 +245,25 @@ def _format_difference(
 
 def tabulate_readings_for_page(rows: Sequence[NeuronRow]) -> Table | None:
     """Other readings and the paper's optimiser: errors, and less those of the main model."""
-    found = []
+    lines = []
     for row, base in pair_readings(rows):
         cells = {"recording": row.recording, "model": row.model.name, "K": str(row.model.k)}
-        for said, protocol in zip(("one out", "25% out"), PROTOCOLS, strict=True):
-            cells[said] = format_number(row.error(protocol))
-            cells[f"less main, {said}"] = format_gap(compare_errors(base, row, protocol))
-        found.append(cells)
-    return make_table(found)
+        for title, protocol in zip(("one out", "25% out"), PROTOCOLS, strict=True):
+            cells[title] = format_number(row.error(protocol))
+            cells[f"less main, {title}"] = format_gap(compare_errors(base, row, protocol))
+        lines.append(cells)
+    return make_table(lines)
 
 
 def tabulate_undifferenced_for_page(rows: Sequence[NeuronRow]) -> Table | None:
     """One neuron out: errors of differences and of activity, as shares and raw."""
-    found = []
+    lines = []
     for row, other in pair_undifferenced(rows):
         cells = {"recording": row.recording, "model": row.model.name}
         cells["K"] = str(row.model.k or EMPTY)
         both = (("differences", row), ("activity", other))
-        cells |= {kind: _format_ours(one, "one_out") for kind, one in both}
-        raw = {kind: one.error("one_out") * one.mean("variance") for kind, one in both}
+        cells |= {kind: _format_ours(tested, "one_out") for kind, tested in both}
+        raw = {kind: tested.error("one_out") * tested.mean("variance") for kind, tested in both}
         cells |= {f"{kind}, raw": f"{error:.3g}" for kind, error in raw.items()}
-        found.append(cells)
-    return make_table(found)
+        lines.append(cells)
+    return make_table(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import warnings
@@ -10,17 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from efemb._files import check_writable, complete_or_absent, expanded
 from efemb.engine.threads import n_threads
 from efemb.errors import ParameterError, suggest
+from efemb.plots.page import Page
 from efemb.reproduce.jobs import Job, Outcome, Runner
 from efemb.table import Table
-
-if TYPE_CHECKING:
-    from efemb.plots.page import Page
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,6 @@ class Results:
 
 def format_csv(table: Table) -> str:
     """A table as comma-separated values."""
-    import csv
-    from io import StringIO
-
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -141,16 +138,14 @@ def reproduce(
     studies = [find_study(name) for name in names]
     if not studies:
         raise ParameterError(f"name at least one study: {', '.join(STUDIES)}")
-    from efemb.plots.page import Page
-
     folder = expanded(out)
     check_writable(folder)
     page = Page("Exponential family embeddings: the study", lead=_write_lead(studies, options))
     with _show_progress(progress) as announce, warnings.catch_warnings():
         _ignore_early_stops()
         runner = Runner(folder / "jobs", announce)
-        for one in studies:
-            _run_study(one, runner, options, Results(folder / one.name, page))
+        for study in studies:
+            _run_study(study, runner, options, Results(folder / study.name, page))
     home = folder if len(studies) > 1 else folder / studies[0].name
     return page.write(home / "report.html")
 
@@ -159,19 +154,19 @@ def find_study(name: str) -> Study:
     """A study by its name."""
     if name not in STUDIES:
         raise ParameterError(f"there is no study {name!r}; {suggest(name, STUDIES)}")
-    found: Study = import_module(f"efemb.reproduce.{name}_study").STUDY
-    return found
+    study: Study = import_module(f"efemb.reproduce.{name}_study").STUDY
+    return study
 
 
-def _run_study(one: Study, runner: Runner, options: Options, results: Results) -> None:
-    at_once = n_threads(options.n_jobs) if one.side_by_side else 1
-    outcomes: Sequence[Outcome] = runner.run(one.jobs(options), at_once)
-    results.page.section(one.title)
-    one.report(outcomes, options, results)
+def _run_study(study: Study, runner: Runner, options: Options, results: Results) -> None:
+    at_once = n_threads(options.n_jobs) if study.side_by_side else 1
+    outcomes: Sequence[Outcome] = runner.run(study.jobs(options), at_once)
+    results.page.section(study.title)
+    study.report(outcomes, options, results)
 
 
 def _write_lead(studies: Sequence[Study], options: Options) -> str:
-    names = ", ".join(one.name for one in studies)
+    names = ", ".join(study.name for study in studies)
     text = f"Studies: {names}. Seeds: {', '.join(map(str, options.used_seeds()))}."
     if options.quick:
         text += (

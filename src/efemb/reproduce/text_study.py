@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from efemb import datasets
 from efemb.data.corpus import Corpus
+from efemb.data.readers.text.read import recoded
 from efemb.datasets.download import find_files
 from efemb.datasets.sources import Copy, DataSet, Wheel
 from efemb.errors import DataError
+from efemb.estimators import CBOW, BernoulliTextEmbedding, SkipGram
 from efemb.evaluation import analogies, held_out_words, word_similarity
+from efemb.model.contexts import Window
+from efemb.model.zeros import All, Hierarchical, NegativeSampling, NoiseContrastive
 from efemb.reproduce.claims import NAN
 from efemb.reproduce.jobs import Found, Job, Outcome
 from efemb.reproduce.study import Options, Results, Study
@@ -57,9 +62,9 @@ class TextModel:
 
     def settings(self) -> dict[str, Any]:
         """What results depend on, as JSON."""
-        found = asdict(self)
-        del found["why"], found["name"]
-        return found
+        settings = asdict(self)
+        del settings["why"], settings["name"]
+        return settings
 
 
 TEXT_MODELS = (
@@ -146,15 +151,13 @@ class Texts:
 @lru_cache(maxsize=1)
 def load_texts(name: str, seed: int, data_home: Path | None) -> Texts:
     """A text by its name, its documents split at random where it has no test part of its own."""
-    from efemb.datasets import fetch_20newsgroups, fetch_lee
-
     if name == "lee":
-        return Texts(*fetch_lee(data_home, progress=False).split(0.1, 0.05, seed=seed))
-    train = fetch_20newsgroups(data_home, progress=False)
-    test = fetch_20newsgroups(data_home, part="test", min_count=1, progress=False)
+        return Texts(*datasets.fetch_lee(data_home, progress=False).split(0.1, 0.05, seed=seed))
+    train = datasets.fetch_20newsgroups(data_home, progress=False)
+    test = datasets.fetch_20newsgroups(data_home, part="test", min_count=1, progress=False)
     # Few words are enough to tell when to stop: each costs a sum over the vocabulary.
-    kept, held = train.split(0.005, seed=seed)
-    return Texts(kept, held, test)
+    train, validation = train.split(0.005, seed=seed)
+    return Texts(train, validation, test)
 
 
 def find_word_lists(data_home: Path | None) -> dict[str, Path]:
@@ -206,15 +209,15 @@ class TextStudy(Study):
         """A table for each text."""
         out.page.paragraph(ABOUT)
         for plan in self.quick if options.quick else self.full:
-            mine = [one for one in outcomes if one.job.settings["text"] == plan.text]
-            first = mine[0].figures
+            splits = [outcome for outcome in outcomes if outcome.job.settings["text"] == plan.text]
+            first = splits[0].figures
             words = {
                 "title": TEXT_TITLES[plan.text],
                 "k": plan.k,
                 "splits": len(options.used_seeds()),
             }
             words |= {"tokens": first["tokens"], "words": first["words"]}
-            out.table(plan.text, tabulate_text(plan, mine), CAPTION.format(**words))
+            out.table(plan.text, tabulate_text(plan, splits), CAPTION.format(**words))
 
 
 def _make_job(model: TextModel, plan: TextPlan, seed: int, options: Options) -> Job:
@@ -233,31 +236,27 @@ def _fit(model: TextModel, plan: TextPlan, seed: int, options: Options) -> Found
     size = {"tokens": data.train.n_tokens, "words": data.train.n_entities}
     if model.kind == UNIGRAM:
         return {**size, **score_unigram(data)}, {}
-    found = make_estimator(model, plan, seed, options.n_jobs)
+    fitted = make_estimator(model, plan, seed, options.n_jobs)
     start = time.perf_counter()
-    found.fit(data.train, validation=data.validation)
+    fitted.fit(data.train, validation=data.validation)
     seconds = time.perf_counter() - start
     n_words = plan.n_pairs if model.kind == "skip-gram" else plan.n_words
-    held = held_out_words(found, data.test, n_words=n_words, seed=0)
+    held = held_out_words(fitted, data.test, n_words=n_words, seed=0)
     figures = {
         **size,
         "log_likelihood": held.log_likelihood,
         "standard_error": held.standard_error,
         "n": held.n_words,
         "fit_seconds": seconds,
-        "passes": int(found.n_iter_),
-        "best_pass": int(found.best_iter_),
-        **score_word_lists(found.fitted().vectors(model.inputs), options.data_home),
+        "passes": int(fitted.n_iter_),
+        "best_pass": int(fitted.best_iter_),
+        **score_word_lists(fitted.fitted().vectors(model.inputs), options.data_home),
     }
     return figures, {}
 
 
 def make_estimator(model: TextModel, plan: TextPlan, seed: int, n_jobs: int) -> Any:
     """The model, not yet fitted; the same seed gives the same bits."""
-    from efemb.estimators import CBOW, BernoulliTextEmbedding, SkipGram
-    from efemb.model.contexts import Window
-    from efemb.model.zeros import All, Hierarchical, NegativeSampling, NoiseContrastive
-
     kinds = {"b-emb": BernoulliTextEmbedding, "cbow": CBOW, "skip-gram": SkipGram}
     zeros = {
         "all": All(),
@@ -277,8 +276,6 @@ def make_estimator(model: TextModel, plan: TextPlan, seed: int, n_jobs: int) -> 
 
 def score_unigram(data: Texts) -> dict[str, Any]:
     """Held-out log-likelihood of the words' shares in the training text; one is added to each."""
-    from efemb.data.readers.text.read import recoded
-
     counts = data.train.counts() + 1.0
     tokens = recoded(data.test, data.train.vocabulary).tokens
     each = np.log(counts / counts.sum())[tokens]
@@ -292,27 +289,29 @@ def score_word_lists(vectors: Any, data_home: Path | None) -> dict[str, Any]:
         lists = find_word_lists(data_home)
     except DataError:
         return {}
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     try:
         close = word_similarity(vectors, lists[PAIRS])
         if close.n_pairs >= FEWEST_PAIRS:
-            found = {"spearman": close.spearman, "pairs": close.n_pairs}
+            figures = {"spearman": close.spearman, "pairs": close.n_pairs}
     except DataError:  # no pair has both of its words in this text
         pass
     total = analogies(vectors, lists[QUESTIONS])[-1]
     if total["n"]:
-        found |= {"analogies": total["accuracy"], "questions": total["n"]}
-    return found
+        figures |= {"analogies": total["accuracy"], "questions": total["n"]}
+    return figures
 
 
 def tabulate_text(plan: TextPlan, outcomes: Sequence[Outcome]) -> Table:
     """One row a model, means over splits."""
     rows = []
     for model in plan.models():
-        mine = [one for one in outcomes if one.job.settings["model"] == model.settings()]
+        splits = [
+            outcome for outcome in outcomes if outcome.job.settings["model"] == model.settings()
+        ]
 
-        def mean(name: str, mine: list[Outcome] = mine) -> float:
-            return float(np.mean([one.figures.get(name, NAN) for one in mine]))
+        def mean(name: str, splits: list[Outcome] = splits) -> float:
+            return float(np.mean([outcome.figures.get(name, NAN) for outcome in splits]))
 
         rows.append(
             {
