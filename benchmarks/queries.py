@@ -36,7 +36,9 @@ N_QUERIES, TOP = 1000, 10
 def run(settings: Settings) -> Report:
     """Search among a million vectors; then all pairs and a cold start with 8,000 items."""
     report = Report("queries", settings)
-    _search(report, (20_000, 20) if settings.quick else (1_000_000, 100))
+    shape = (20_000, 20) if settings.quick else (1_000_000, 100)
+    _search(report, shape)
+    _estimator(report, shape)
     _small_model(report, 1000 if settings.quick else 8000, 100)
     return report
 
@@ -65,6 +67,21 @@ def _search(report: Report, shape: tuple[int, int]) -> None:
     cold = work / first.cpu / Spread.of(found["sgemm"]).median
     report.add("    share with the unit vectors made", cold)
     report.add("    one query: CPU-ms", Spread.of([1e3 * cpu for cpu in found["one"]]))
+
+
+def _estimator(report: Report, shape: tuple[int, int]) -> None:
+    """An estimator keeps its unit vectors between questions: only the first call makes them."""
+    from efemb import Parameters, PoissonEmbedding
+
+    rho = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    model = PoissonEmbedding(shape[1], intercept=False)
+    model.parameters_ = Parameters(rho, rho)
+    first = _cpu(model, 17)
+    later = Spread.of([_cpu(model, 17) for _ in range(max(3, report.settings.repeats))])
+    name = f"estimator.similar among {shape[0]:,} x {shape[1]}: first call, CPU-ms"
+    report.add(name, 1e3 * first)
+    limit = None if report.settings.quick else 0.05
+    report.add("    a later call / the first", later.median / first, at_most=limit)
 
 
 def _cpu(vectors: Any, asked: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -334,3 +335,42 @@ def test_context_sums_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = model.context_sums(X, cells)
     monkeypatch.setattr("efemb.model.predict.BLOCK_NUMBERS", 3 * X.shape[1] * 2)
     assert_allclose(model.context_sums(X, cells), whole, rtol=1e-12)
+
+
+def test_an_estimator_holds_one_fitted_model_until_the_next_fit() -> None:
+    model = efemb.PoissonEmbedding(2, **QUICK).fit(baskets())
+    fitted, vectors = model.fitted(), model.vectors()
+    assert model.fitted() is fitted
+    assert model.vectors() is vectors
+    assert model.vectors().unit_vectors is vectors.unit_vectors, "kept between questions"
+    assert model.embedding_ is fitted.parameters.rho
+    assert_allclose(vectors.vectors, model.embedding_)
+    model.partial_fit(baskets(seed=1))
+    assert model.fitted() is not fitted
+    assert_allclose(model.vectors().vectors, model.embedding_)
+    assert np.abs(model.embedding_ - vectors.vectors).max() > 0, "the old model stays as it was"
+
+
+def test_options_set_after_the_fit_are_for_the_next_one() -> None:
+    model = efemb.PoissonEmbedding(2, **QUICK).fit(baskets())
+    before = model.score(baskets(seed=1))
+    model.set_params(context=efemb.Basket("none"))
+    assert model.score(baskets(seed=1)) == before
+
+
+def test_a_pickled_estimator_carries_no_derived_vectors() -> None:
+    model = efemb.PoissonEmbedding(2, **QUICK).fit(baskets())
+    before = pickle.dumps(model)
+    model.similar(0)
+    assert pickle.dumps(model) == before
+    again = pickle.loads(before)
+    assert list(again.similar(0).columns) == list(model.similar(0).columns)
+    assert_allclose(again.vectors().vectors, model.embedding_)
+
+
+def test_a_loaded_model_is_scored_with_weights_like_its_estimator() -> None:
+    X, weight = baskets(seed=2), np.linspace(0.0, 2.0, len(baskets()))
+    model = efemb.PoissonEmbedding(2, **QUICK).fit(baskets())
+    assert model.fitted().score(X, sample_weight=weight) == model.score(X, sample_weight=weight)
+    cells = (np.array([0, 3]), np.array([1, 2]))
+    assert_allclose(model.fitted().context_sums(X, cells), model.context_sums(X, cells))

@@ -21,7 +21,7 @@ from efemb.fitted import LabelledVectors
 from efemb.plots import embedding_map
 from efemb.plots.canvas import HUES, label_text
 from efemb.plots.embedding_map import principal_components
-from efemb.plots.labels import place_labels
+from efemb.plots.label_placement import place_labels
 from plots.models import baskets
 
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz WMil", min_size=1, max_size=40)

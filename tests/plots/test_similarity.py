@@ -14,7 +14,7 @@ from efemb.errors import DataError, ParameterError
 from efemb.fitted import LabelledVectors
 from efemb.plots import similarity
 from efemb.plots.canvas import label_text
-from efemb.plots.similarity import leaf_order
+from efemb.plots.heat_map import leaf_order
 from plots.models import baskets
 
 

@@ -15,8 +15,7 @@ from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.bound.entities import Lists
 from efemb.plots import spatial_weights
 from efemb.plots.canvas import PALETTES
-from efemb.plots.panels import Panels, round_number
-from efemb.plots.spatial_weights import spread_out
+from efemb.plots.spatial_weights import Panels, round_number, spread_out
 from plots.models import baskets, neurons
 
 

@@ -37,10 +37,10 @@ def command(
     """
     from efemb.cli._output import remark, show_json
     from efemb.reproduce import STUDIES, Options, reproduce
-    from efemb.reproduce.running import study
+    from efemb.reproduce.study import find_study
 
     names = list(STUDIES) if "all" in studies else list(dict.fromkeys(studies))
-    minutes = sum(study(name).minutes for name in names)
+    minutes = sum(find_study(name).minutes for name in names)
     seeds = tuple(seed) if seed else Options().seeds
     options = Options(quick, seeds, jobs, data_home)
     if not as_json:

@@ -10,31 +10,23 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from efemb._typing import Floats
-from efemb.data.corpus import Corpus
-from efemb.data.readers.text.read import recoded
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
 from efemb.errors import EfembError, InputTypeError, ParameterError
 from efemb.estimators import checks as checking
-from efemb.estimators.continuation import grown, leave_absent
-from efemb.estimators.inputs import read
-from efemb.estimators.mixin import Predictions
-from efemb.estimators.resuming import resumed
-from efemb.estimators.words import read_words
+from efemb.estimators.continuation import grow, leave_absent, resume
+from efemb.estimators.inputs import Prepared, prepare, read_data
+from efemb.estimators.mixin import FittedMixin
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.combine import Combine
-from efemb.model.contexts.base import Context, ContextSum
-from efemb.model.contexts.window import Window
-from efemb.model.families import Family, Gaussian
+from efemb.model.contexts.base import Context
+from efemb.model.families import Family
 from efemb.model.ingredient import Ingredient
 from efemb.model.links import Link
-from efemb.model.parameters import Parameters
 from efemb.model.priors import Prior
 from efemb.model.spec import Spec
 from efemb.model.structures import Structure
-from efemb.model.support import binarized, check_not_negative, check_sample_weight, check_support
 from efemb.model.zeros import Zeros
 
 KINDS: dict[str, type[Ingredient]] = {
@@ -49,8 +41,11 @@ KINDS: dict[str, type[Ingredient]] = {
 
 
 @dataclass(eq=False, repr=False)
-class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
-    """What every embedding shares; models say in `_spec` which ingredients they are made of."""
+class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
+    """What every embedding shares; models define in `_spec` which ingredients they are made of.
+
+    A fit leaves one `FittedEmbedding`, which answers all questions.
+    """
 
     n_components: int = 10
     _: KW_ONLY
@@ -128,22 +123,22 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         """
         before = dict(self.__dict__)
         try:
-            start = self._start() if self.warm_start and hasattr(self, "parameters_") else None
-            found = self._prepared(X, positions, sample_weight, validation, reset=True)
-            data, weight, held, report = found
-            if start is not None:
-                checking.check_same_entities(data.entities, before.get("vocabulary_"))
+            continues = self.warm_start and hasattr(self, "parameters_")
+            start = self.parameters_.copy() if continues else None
+            inputs = prepare(self, X, positions, sample_weight, validation, reset=True)
+            if continues:
+                checking.check_same_entities(inputs.data.entities, before.get("vocabulary_"))
             spec = self._spec()
             fit = fit_model(
                 spec,
-                data,
+                inputs.data,
                 self._options(),
                 checking.generator(self.random_state),
-                validation=held,
-                sample_weight=weight,
+                validation=inputs.validation,
+                sample_weight=inputs.weight,
                 start=start,
             )
-            self._keep(fit, spec, data, report)
+            self._keep(fit, spec, inputs)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -162,30 +157,31 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         before = dict(self.__dict__)
         try:
             first = not hasattr(self, "parameters_")
-            start, state = None, None
+            lists, start, state = None, None, None
             rng = checking.generator(self.random_state, 0 if first else self._passes)
             if not first:
-                X, start, state = grown(self, X, rng)
-            found = self._prepared(X, positions, sample_weight, None, reset=first)
-            data, weight, _, report = found
+                lists = self.fitted().lists
+                X, start, state = grow(self, X, rng)
+            inputs = prepare(self, X, positions, sample_weight, None, reset=first)
             options = self._options(max_iter=1, early_stopping=False).without_checkpoints()
             if not first and self._auto_optimizer():  # the state of another one would be lost
                 options = replace(options, optimizer=self._optimizer)
-            spec = self._spec() if first else self._with_kept(self._spec())
-            lists = None if first else self._lists
-            extra: dict[str, Any] = {
-                "start": start,
-                "state": state,
-                "sample_weight": weight,
-                "lists": lists,
-            }
-            fit = fit_model(spec, data, options, rng, **extra)
+            spec = self._with_frozen_context(self._spec())
+            fit = fit_model(
+                spec,
+                inputs.data,
+                options,
+                rng,
+                start=start,
+                state=state,
+                sample_weight=inputs.weight,
+                lists=lists,
+            )
             if start is not None and spec.family.missing:
-                report["absent_entities"] = leave_absent(fit, start, data, spec.structure)
-            self._keep(fit, spec, data, report)
+                absent = leave_absent(fit, start, inputs.data, spec.structure)
+                inputs.report["absent_entities"] = absent
+            self._keep(fit, spec, inputs, before.get("_fitted"))
             self._passes = before.get("_passes", 0) + 1
-            if self.positions_ is None:
-                self.positions_ = before.get("positions_")
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -215,70 +211,50 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         return Options(**{**options, **changes})
 
     def _auto_optimizer(self) -> bool:
-        known = getattr(self, "_optimizer", None) is not None
-        return known and isinstance(self.optimizer, str) and self.optimizer == "auto"
+        return (
+            self._optimizer is not None
+            and isinstance(self.optimizer, str)
+            and self.optimizer == "auto"
+        )
 
-    def _start(self) -> Parameters:
-        return self.parameters_.copy()
-
-    def _read(self, X: Any, *, reset: bool, positions: Any = None) -> Any:
-        spec = self._spec()
-        if isinstance(spec.context, Window):
-            return read_words(self, X, reset=reset)
-        data = read(self, X, reset=reset, positions=positions)
-        if self._binarizes():
-            check_not_negative(data)
-            data = binarized(data)
-        allow_real = bool(getattr(self, "allow_real", self._allow_real))
-        check_support(data, spec.family, allow_real=allow_real, way_out=self._way_out)
-        return data
+    def _read(self, X: Any, as_context: bool = False) -> Any:
+        """X in the form of the fit; the estimator knows its rules, whatever X is used for."""
+        return read_data(self, X, reset=False)
 
     def _binarizes(self) -> bool:
         return bool(getattr(self, "binarize", self._binarize))
 
-    def _prepared(
-        self, X: Any, positions: Any, sample_weight: Any, validation: Any, *, reset: bool
-    ) -> tuple[Any, Floats | None, Any, dict[str, Any]]:
-        """Checked data, weights, validation data and a report of what was left out."""
-        checking.check_components(self.n_components)
-        data = self._read(X, reset=reset, positions=positions)
-        if isinstance(data, Corpus):
-            checking.no_weights(sample_weight, positions)
-            words = None if validation is None else recoded(validation, data.vocabulary)
-            return data, None, words, dict(data.report)
-        held = None if validation is None else self._read(validation, reset=False)
-        weight = check_sample_weight(sample_weight, data.n_rows)
-        checking.check_shape(data)
-        report: dict[str, Any] = dict(data.report)
-        spec = self._spec()
-        if spec.context.name() == "basket":
-            data, weight, held = checking.drop_empty_rows(data, weight, held, report)
-            checking.check_row_contexts(data, report)
-        if isinstance(spec.family, Gaussian):
-            checking.check_variation(data, report, complete=reset)
-        return data, weight, held, report
-
-    def _keep(self, fit: Fit, spec: Spec, data: Any, report: dict[str, Any]) -> None:
-        result = fit.result
-        checking.still(result.parameters, spec, data.n_entities, report)
-        self.parameters_ = result.parameters
-        self.embedding_ = result.parameters.rho
-        self.context_ = result.parameters.alpha
-        self.intercept_ = result.parameters.intercept
-        self.position_ = result.parameters.position
-        self.family_ = result.family
-        self.history_ = result.history
+    def _keep(
+        self, fit: Fit, spec: Spec, inputs: Prepared, earlier: FittedEmbedding | None = None
+    ) -> None:
+        """Set everything that a fit leaves; `earlier` is the model that `partial_fit` continued."""
+        result, data = fit.result, inputs.data
+        checking.still(result.parameters, spec, data.n_entities, inputs.report)
+        positions = getattr(data, "positions", None)
+        if positions is None and earlier is not None:
+            positions = earlier.positions
+        self._fitted = FittedEmbedding(
+            parameters=result.parameters,
+            spec=replace(spec, family=result.family, context=fit.context),
+            vocabulary=data.entities,
+            positions=positions,
+            lists=fit.lists,
+            history=result.history,
+            model=type(self).__name__,
+            binarize=self._binarizes(),
+        )
+        self.vocabulary_ = data.entities
         self.n_iter_, self.best_iter_ = result.n_iter, result.best_iter
         self.converged_ = result.converged
         self.solver_, self.gradient_ = fit.solver, fit.gradient
-        self.report_ = {**report, "held_out": fit.held_out, "interrupted": result.interrupted}
-        self.vocabulary_ = data.entities
-        self.positions_ = getattr(data, "positions", None)
-        self._lists, self._n_slots = fit.lists, fit.n_slots
-        self._kept_context = fit.context if isinstance(fit.context, ContextSum) else None
+        self.report_ = {
+            **inputs.report,
+            "held_out": fit.held_out,
+            "interrupted": result.interrupted,
+        }
         self._optimizer_state, self._optimizer = result.state, fit.optimizer
         self._passes = result.n_iter
-        self._n_features_out = int(self.embedding_.shape[1])
+        self._n_features_out = self._fitted.n_components
 
     def _warn_unconverged(self, fit: Fit) -> None:
         if not fit.result.converged and not fit.result.interrupted:
@@ -292,8 +268,8 @@ class BaseEmbedding(Predictions, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     @classmethod
     def from_fitted(cls, fitted: FittedEmbedding, **params: Any) -> Self:
         """An estimator that continues from a fitted model (`warm_start` is on)."""
-        found: Self = resumed(cls, fitted, params)
-        return found
+        estimator: Self = resume(cls, fitted, params)
+        return estimator
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input; NaN where the family has missing values; positive where it needs them."""

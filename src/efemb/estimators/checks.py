@@ -155,14 +155,6 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
     report["unused_entities"] = np.flatnonzero(~seen).tolist()
 
 
-def no_weights(weight: Any, positions: Any) -> None:
-    """Text has no rows to weigh, and its words have no place."""
-    if positions is not None:
-        raise ParameterError("text models take no positions: words have none")
-    if weight is not None:
-        raise ParameterError("text models take no sample_weight: repeat documents instead")
-
-
 def generator(random_state: Any, passes: int = 0) -> np.random.Generator:
     """A Generator from None, an int, a RandomState or a Generator.
 

@@ -1,7 +1,8 @@
-"""Growing: new labelled entities get vectors of their own in `partial_fit`."""
+"""Continuation of a fit: by `partial_fit` on data with new entities, or from a fitted model."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from efemb.data.align import positions_with_new, with_new
 from efemb.data.dataset import Dataset
 from efemb.engine.fit import Fit
 from efemb.engine.optimizers.first_order import OptimizerState
-from efemb.errors import DataError
+from efemb.errors import DataError, ParameterError, suggest
 from efemb.estimators.checks import never_observed
+from efemb.fitted.embedding import FittedEmbedding
+from efemb.model.contexts.frozen import as_written
 from efemb.model.parameters import Parameters
 from efemb.model.structures import Structure
 
@@ -20,14 +23,16 @@ if TYPE_CHECKING:
     from efemb.estimators.base import BaseEmbedding
 
 State = OptimizerState | None
+INGREDIENTS = ("context", "family", "link", "zeros", "structure", "combine")
 
 
-def grown(
+def grow(
     estimator: BaseEmbedding, X: Any, rng: np.random.Generator
 ) -> tuple[Any, Parameters, State]:
     """X with its entities in the estimator's order, and parameters with a row for new ones."""
-    parameters, state = estimator.parameters_.copy(), estimator._optimizer_state
-    known = estimator.vocabulary_
+    fitted = estimator.fitted()
+    parameters, state = fitted.parameters.copy(), estimator._optimizer_state
+    known = fitted.vocabulary
     if not isinstance(X, Dataset) or X.entities is None or known is None:
         return X, parameters, state
     if list(X.entities.labels) == list(known.labels):
@@ -37,18 +42,18 @@ def grown(
     absent = np.nan if estimator._spec().family.missing else 0.0
     data = with_new(X, known, len(known), absent=absent)
     n_new = data.n_entities - len(known)
-    if n_new and (estimator._lists is not None or estimator._kept_context is not None):
+    if n_new and (fitted.lists is not None or fitted.spec.context.is_sum):
         raise DataError(
             f"the data have {n_new:,} new entities, which are in no list of neighbours of this "
             "model: use efemb.inference.fold_in, or fit again"
         )
-    if estimator.positions_ is not None:
-        places = positions_with_new(X, data, known, estimator.positions_)
-        data = data._replace(data.values, positions=places)
+    if fitted.positions is not None:
+        positions = positions_with_new(X, data, known, fitted.positions)
+        data = data._replace(data.values, positions=positions)
     assert data.entities is not None
     estimator.vocabulary_ = data.entities
     estimator.n_features_in_ = data.n_entities
-    return data, _more_rows(parameters, n_new, rng), _more(state, n_new)
+    return data, _extend_parameters(parameters, n_new, rng), _extend_state(state, n_new)
 
 
 def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structure) -> list[int]:
@@ -63,7 +68,7 @@ def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structu
     return absent.tolist()
 
 
-def _more_rows(parameters: Parameters, n: int, rng: np.random.Generator) -> Parameters:
+def _extend_parameters(parameters: Parameters, n: int, rng: np.random.Generator) -> Parameters:
     """New rows look like the old ones: a typical size, and the lowest intercept."""
 
     def extended(table: Floats) -> Floats:
@@ -81,11 +86,45 @@ def _more_rows(parameters: Parameters, n: int, rng: np.random.Generator) -> Para
     return Parameters(rho, rho if tied else extended(parameters.alpha), intercept)
 
 
-def _more(state: State, n: int) -> State:
+def _extend_state(state: State, n: int) -> State:
     if state is None:
         return None
-    found: dict[str, Floats] = {}
+    extended: dict[str, Floats] = {}
     for name, array in state.arrays.items():
         rows = np.zeros((n, *array.shape[1:]), dtype=array.dtype)
-        found[name] = array if name == "count" else np.concatenate([array, rows])
-    return OptimizerState(state.optimizer, found)
+        extended[name] = array if name == "count" else np.concatenate([array, rows])
+    return OptimizerState(state.optimizer, extended)
+
+
+def resume(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
+    """An estimator of this kind with the model's ingredients and vectors; `params` go first."""
+    estimator = kind(n_components=fitted.n_components, warm_start=True)
+    spec = fitted.spec
+    settings = {name: getattr(spec, name) for name in INGREDIENTS}
+    if fitted.binarize:
+        settings["binarize"] = True
+        if not hasattr(estimator, "binarize"):
+            raise ParameterError(
+                f"the model counts every non-zero value as 1, and {kind.__name__} has no binarize: "
+                "use BernoulliEmbedding.from_fitted"
+            )
+    settings["context"] = as_written(spec.context)
+    settings["prior"] = (spec.prior_rho, spec.prior_alpha)
+    settings.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
+    options = estimator.get_params(deep=False)
+    for name in params:
+        if name not in options:
+            raise ParameterError(
+                f"{kind.__name__} has no option {name!r}; {suggest(name, options)}"
+            )
+    for name, value in {**settings, **params}.items():
+        setattr(estimator, name, value)
+    estimator._fitted = replace(
+        fitted,
+        parameters=fitted.parameters.copy(),
+        history=list(fitted.history),
+        model=kind.__name__,
+    )
+    estimator.vocabulary_, estimator.n_features_in_ = fitted.vocabulary, fitted.n_entities
+    estimator._n_features_out = fitted.n_components
+    return estimator

@@ -1,21 +1,80 @@
-"""Reading X: any array, sparse matrix, frame or Dataset becomes a Dataset."""
+"""Reading X: rows of numbers in any form become a Dataset, text in any form a Corpus."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
+from efemb._typing import Floats
 from efemb.data.align import check_entities
 from efemb.data.array_checks import check_indices, is_masked, is_sparse, unmasked
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.vocabulary import column_labels
+from efemb.data.readers.text.read import read_text, recoded
+from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError
+from efemb.estimators import checks
+from efemb.model.families import Gaussian
+from efemb.model.support import (
+    binarized,
+    check_not_negative,
+    check_sample_weight,
+    check_support,
+    refuse_weights,
+)
 
 _LONGEST = 500  # characters of a message
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Checked data of a fit, and a report of what was dropped or is unusual."""
+
+    data: Any
+    weight: Floats | None
+    validation: Any
+    report: dict[str, Any]
+
+
+def prepare(
+    estimator: Any, X: Any, positions: Any, sample_weight: Any, validation: Any, *, reset: bool
+) -> Prepared:
+    """Read and check everything that `fit` receives."""
+    checks.check_components(estimator.n_components)
+    data = read_data(estimator, X, reset=reset, positions=positions)
+    spec = estimator._spec()
+    if spec.context.reads_text:
+        refuse_weights(sample_weight, positions)
+        words = None if validation is None else recoded(validation, data.vocabulary)
+        return Prepared(data, None, words, dict(data.report))
+    held = None if validation is None else read_data(estimator, validation, reset=False)
+    weight = check_sample_weight(sample_weight, data.n_rows)
+    checks.check_shape(data)
+    report: dict[str, Any] = dict(data.report)
+    if spec.context.name() == "basket":
+        data, weight, held = checks.drop_empty_rows(data, weight, held, report)
+        checks.check_row_contexts(data, report)
+    if isinstance(spec.family, Gaussian):
+        checks.check_variation(data, report, complete=reset)
+    return Prepared(data, weight, held, report)
+
+
+def read_data(estimator: Any, X: Any, *, reset: bool, positions: Any = None) -> Any:
+    """X as a Dataset that the family of the estimator can have produced, or as a Corpus."""
+    spec = estimator._spec()
+    if spec.context.reads_text:
+        return read_words(estimator, X, reset=reset)
+    data = read(estimator, X, reset=reset, positions=positions)
+    if estimator._binarizes():
+        check_not_negative(data)
+        data = binarized(data)
+    allow_real = bool(getattr(estimator, "allow_real", estimator._allow_real))
+    check_support(data, spec.family, allow_real=allow_real, way_out=estimator._way_out)
+    return data
 
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
@@ -141,3 +200,42 @@ def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
         size = data.n_entities if known is None else known
         check_entities(data, vocabulary, size)
     return data
+
+
+def read_words(estimator: Any, X: Any, *, reset: bool) -> Corpus:
+    """Return X as a Corpus; with `reset` its words become the model's, else others vanish."""
+    _refuse_numbers(X)
+    known = getattr(estimator, "vocabulary_", None)
+    if known is not None and (not reset or estimator.warm_start):
+        return recoded(X, known)
+    if isinstance(X, Corpus):
+        corpus = X
+    else:
+        min_count = getattr(estimator, "min_count", 5)
+        options: dict[str, Any] = {"max_vocab": getattr(estimator, "max_vocab", None)}
+        progress = bool(estimator.verbose)
+        corpus = read_text(X, min_count=min_count, **options, progress=progress)
+    corpus = _with_counts(corpus)
+    if corpus.n_entities < 2:
+        raise DataError("the text has one distinct word only: there is nothing to predict")
+    if reset:
+        estimator.n_features_in_ = corpus.n_entities
+    return corpus
+
+
+def _refuse_numbers(X: Any) -> None:
+    """Arrays of measurements are not text."""
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if isinstance(X, Dataset) or hasattr(X, "toarray") or kind in "fcb":
+        raise InputTypeError(
+            "a Window context needs text (a path, documents, a Corpus), got a "
+            f"{type(X).__name__} of numbers; for rows x entities use a Basket or Neighbors context"
+        )
+
+
+def _with_counts(corpus: Corpus) -> Corpus:
+    """The corpus with the counts of its words in the vocabulary: noise and trees need them."""
+    if corpus.vocabulary.counts is not None:
+        return corpus
+    words = Vocabulary(corpus.vocabulary.labels, counts=corpus.counts())
+    return Corpus(corpus.tokens, corpus.starts, words, report=corpus.report)

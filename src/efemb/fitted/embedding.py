@@ -18,13 +18,125 @@ if TYPE_CHECKING:
     from efemb.fitted.labeled_vectors import LabelledVectors
     from efemb.model.contexts.base import BoundContext
     from efemb.model.contexts.bound.entities import Lists
+    from efemb.model.factors import Factors
 
 _READERS = {"efemb baseline": "efemb.baselines.contents", "efemb blend": "efemb.blend.folder"}
 
 
+class DataMethods(Queries):
+    """Predictions and scores of data, for anything that has a fitted model and reads its data."""
+
+    if TYPE_CHECKING:
+
+        def _read(self, X: Any, as_context: bool = False) -> Any: ...
+
+    def _bind(self, X: Any, as_context: bool = False) -> tuple[Spec, BoundContext, Factors]:
+        """Ingredients, contexts of X and vectors: the arguments of `efemb.model.predict`."""
+        fitted = self.fitted()  # first, so that an estimator without a fit says so
+        return fitted._bound(self._read(X, as_context))
+
+    def transform(self, X: Any) -> Floats:
+        """Embed rows: the context sum X alpha / d of each whole row.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+            Rows of numbers, or documents for a text model.
+
+        Returns
+        -------
+        array of shape (rows, K)
+            Missing values are skipped; an empty row gives zeros.
+        """
+        fitted = self.fitted()
+        return fitted._embedded(self._read(X, as_context=True))
+
+    def context_sums(self, X: Any, entries: Any) -> Floats:
+        """Scaled context sums s_tn / d_tn of selected cells.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+        entries : pair of integer arrays (rows, entities)
+            The cells (t, n), both arrays of length n.
+
+        Returns
+        -------
+        array of shape (n, K)
+            NaN where the observation is missing.
+        """
+        from efemb.model import predict
+
+        _, bound, vectors = self._bind(X)
+        rows, entities = predict.check_entries(entries, bound.n_rows, bound.n_entities)
+        return predict.context_sums(bound, vectors, rows, entities)
+
+    def conditional(self, X: Any) -> Floats:
+        """Conditional mean E[x_tn | context] of every entry, in the shape of X.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+
+        Returns
+        -------
+        array of shape (rows, N), or (rows, N, D) for vector observations
+            A categorical model gives probabilities: each row sums to 1 over the entities, every
+            one of which is predicted with its own units removed from the context.
+        """
+        from efemb.model import predict
+
+        return predict.conditional_means(*self._bind(X, as_context=True))
+
+    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """log E[x_j | row without the queried entity] of all entities j, block by block.
+
+        Parameters
+        ----------
+        X : like the X of `fit`, counts or binary data on rows
+        rows, entities : integer arrays of shape (n,)
+            The queried cells; an entity that occurs in its row is removed from it first.
+
+        Yields
+        ------
+        slice
+            Positions of a block of queried cells.
+        array of shape (cells of the block, N)
+            Up to a constant per cell for categorical models and negative sampling.
+        """
+        from efemb.model import predict
+
+        return predict.log_mean_blocks(*self._bind(X, as_context=True), rows, entities)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """How well the entries of X are predicted from their contexts; higher is better.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+        y : ignored
+            Present for compatibility with scikit-learn.
+        sample_weight : array of shape (rows,), optional
+            Finite weights >= 0; text models do not take any.
+
+        Returns
+        -------
+        float
+            Counts and binary data on rows: normalized log-likelihood per unit, leaving out one
+            entry at a time. Otherwise: mean conditional log-density per observed entry.
+        """
+        from efemb.model import predict
+        from efemb.model.support import check_sample_weight, refuse_weights
+
+        spec, bound, vectors = self._bind(X)
+        if spec.context.reads_text:
+            refuse_weights(sample_weight)
+        return predict.score(spec, bound, vectors, check_sample_weight(sample_weight, bound.n_rows))
+
+
 @dataclass(frozen=True, repr=False)
-class FittedEmbedding(Queries):
-    """Factors, labels and the ingredients that give them meaning.
+class FittedEmbedding(DataMethods):
+    """Vectors, labels and the ingredients that give them meaning.
 
     Needs neither scikit-learn nor numba. `save` writes a folder, `efemb.load` reads it.
     """
@@ -43,6 +155,10 @@ class FittedEmbedding(Queries):
         size = f"{self.n_entities:,} entities in {self.n_components} dimensions"
         parts = (self.spec.context, self.spec.family, self.spec.link)
         return f"<{self.model} of {size}: {', '.join(map(repr, parts))}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, without what was derived from them for questions: it is made again."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     def fitted(self) -> FittedEmbedding:
         """The object itself."""
@@ -74,7 +190,7 @@ class FittedEmbedding(Queries):
 
     @cached_property
     def _labelled(self) -> dict[str, LabelledVectors]:
-        """Factors that were asked for, kept with their unit vectors."""
+        """Vectors that were requested, kept with their unit vectors."""
         return {}
 
     @property
@@ -85,10 +201,9 @@ class FittedEmbedding(Queries):
     def _read(self, X: Any, as_context: bool = False) -> Any:
         """X as the estimator read it: words, or numbers that the model can have produced."""
         from efemb.data.readers.text.read import recoded
-        from efemb.model.contexts.window import Window
         from efemb.model.support import binarized, check_not_negative, check_support
 
-        if isinstance(self.spec.context, Window):
+        if self.spec.context.reads_text:
             assert self.vocabulary is not None  # text always has its words
             return recoded(X, self.vocabulary)
         data = self._labelled_rows(X)
@@ -112,11 +227,11 @@ class FittedEmbedding(Queries):
         check_entities(data, known, self.n_entities)
         return data
 
-    def _bind(self, X: Any, as_context: bool = False) -> tuple[Spec, BoundContext, Any]:
+    def _bound(self, data: Any) -> tuple[Spec, BoundContext, Factors]:
+        """Ingredients, contexts of data that were read before, and vectors."""
         from efemb.model.contexts.bound.entities import EntityLists
         from efemb.model.space import ParameterSpace
 
-        data = self._read(X, as_context)
         bound: BoundContext = (
             self.spec.context.bind(data) if self.lists is None else EntityLists(data, self.lists)
         )
@@ -138,28 +253,6 @@ class FittedEmbedding(Queries):
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters)
         alpha = vectors.target if reverse else vectors.bag
         return predict.row_embedding(spec, data, alpha.astype(data.values.dtype))
-
-    def transform(self, X: Any) -> Floats:
-        """Embed rows as the estimators do: each row's whole context sum X alpha / d, (rows, K)."""
-        return self._embedded(self._read(X, as_context=True))
-
-    def conditional(self, X: Any) -> Floats:
-        """Conditional mean of every entry given its context; see the estimators."""
-        from efemb.model import predict
-
-        return predict.conditional_means(*self._bind(X, as_context=True))
-
-    def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
-        """log E[x_j | row without the asked entity] of all entities j, block by block."""
-        from efemb.model import predict
-
-        return predict.log_mean_blocks(*self._bind(X, as_context=True), rows, entities)
-
-    def score(self, X: Any) -> float:
-        """Score of data as in the estimators."""
-        from efemb.model import predict
-
-        return predict.score(*self._bind(X))
 
     def save(self, path: Any) -> None:
         """Write the model to a folder, atomically, without pickle."""

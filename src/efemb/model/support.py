@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb._typing import Bools, Floats
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.families.base import Family, Interval
 
 if TYPE_CHECKING:
@@ -95,6 +95,14 @@ def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
     if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
         raise DataError("sample_weight must be finite, >= 0 and not all zero")
     return found
+
+
+def refuse_weights(weight: Any, positions: Any = None) -> None:
+    """Text models have neither rows to weight nor entities with a position."""
+    if positions is not None:
+        raise ParameterError("text models do not take positions: words have none")
+    if weight is not None:
+        raise ParameterError("text models do not take sample_weight: repeat documents instead")
 
 
 def binarized(data: Dataset) -> Dataset:

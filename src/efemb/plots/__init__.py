@@ -5,13 +5,13 @@ that pyplot does not know of: `ax.figure.savefig("map.png")`; in a notebook, `ax
 """
 
 from efemb.plots.embedding_map import embedding_map
+from efemb.plots.heat_map import similarity
 from efemb.plots.history import history
 from efemb.plots.page import Page
 from efemb.plots.relations import relations
 from efemb.plots.score_curve import score_curve
-from efemb.plots.similarity import similarity
 from efemb.plots.spatial_weights import spatial_weights
-from efemb.plots.topics import topics
+from efemb.plots.topic_bars import topics
 
 __all__ = [
     "Page",

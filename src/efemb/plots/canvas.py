@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from efemb._typing import Floats
@@ -24,20 +25,38 @@ PALETTES = {
 }
 
 
-def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """`ax`, or the Axes of a new figure of `size` inches that pyplot does not know of."""
+# All of matplotlib that is used here; pyplot is not, since it keeps every figure.
+_SUBMODULES = (
+    *("axes", "backends.backend_agg", "collections", "colors", "figure", "lines", "patches"),
+    *("patheffects", "text", "ticker", "transforms"),
+)
+
+
+def load_matplotlib() -> Any:
+    """matplotlib with the submodules that pictures use, imported when the first one is drawn."""
     try:
-        from matplotlib.axes import Axes
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        for name in _SUBMODULES:
+            import_module(f"matplotlib.{name}")
+        return import_module("matplotlib")
     except ImportError as error:
-        raise MissingExtraError("pictures need matplotlib: pip install 'efemb[plot]'") from error
+        raise MissingExtraError("plots need matplotlib: pip install 'efemb[plot]'") from error
+
+
+def new_figure(size: tuple[float, float], **options: Any) -> Figure:
+    """A figure of `size` inches that pyplot does not know of."""
+    mpl = load_matplotlib()
+    figure: Figure = mpl.figure.Figure(figsize=size, **options)
+    # Agg measures texts quickly; `savefig` still writes any format.
+    mpl.backends.backend_agg.FigureCanvasAgg(figure)
+    return figure
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """`ax`, or the Axes of a new figure of `size` inches."""
+    axes_type: type[Axes] = load_matplotlib().axes.Axes
     if ax is None:
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)  # measures texts quickly; `savefig` still writes any format
-        found: Axes = figure.add_subplot()
-        return found
-    if not isinstance(ax, Axes):
+        return new_figure(size, layout="constrained").add_subplot()
+    if not isinstance(ax, axes_type):
         raise InputTypeError(f"ax must be matplotlib Axes or None, not {type(ax).__name__}")
     return ax
 
@@ -56,6 +75,12 @@ def settle(ax: Axes) -> None:
 def dots(ax: Axes, points: Floats, **style: Any) -> None:
     """Marks at points (n, 2)."""
     ax.scatter(points[:, 0], points[:, 1], **style)
+
+
+def outline(color: Any = "white", width: float = 3.0, alpha: float = 1.0) -> list[Any]:
+    """A halo around text, which stays readable where lines and marks cross it."""
+    stroke = load_matplotlib().patheffects.withStroke
+    return [stroke(linewidth=width, foreground=color, alpha=alpha)]
 
 
 def plain_spines(ax: Axes) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError, suggest
-from efemb.plots.canvas import GREY, HUES, INK, dots, label_text, new_axes, settle
-from efemb.plots.inputs import chosen, importance, is_number, vectors_of
-from efemb.plots.labels import place_labels
+from efemb.plots.canvas import GREY, HUES, INK, dots, label_text, load_matplotlib, new_axes, settle
+from efemb.plots.label_placement import place_labels
+from efemb.plots.model_vectors import chosen, importance, is_number, vectors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,12 +169,12 @@ def _groups(vectors: LabelledVectors, groups: Any) -> list[tuple[str, str, Ints]
     known = [group for group in of if group is not None]
     sizes = {group: known.count(group) for group in dict.fromkeys(known)}
     largest = sorted(sizes, key=lambda group: -sizes[group])[: len(HUES)]
-    found = [
-        (label_text(group, 30), hue, np.flatnonzero([one == group for one in of]))
+    groups_drawn = [
+        (label_text(group, 30), hue, np.flatnonzero([owner == group for owner in of]))
         for group, hue in zip(largest, HUES, strict=False)
     ]
-    rest = np.setdiff1d(everything, np.concatenate([everything[:0], *(f[2] for f in found)]))
-    return [("other", GREY, rest), *found] if len(rest) else found
+    rest = np.setdiff1d(everything, np.concatenate([everything[:0], *(f[2] for f in groups_drawn)]))
+    return [("other", GREY, rest), *groups_drawn] if len(rest) else groups_drawn
 
 
 def _group_of_each(vectors: LabelledVectors, groups: Any) -> list[Any]:
@@ -193,15 +193,14 @@ def _draw_points(
 ) -> None:
     size, opacity = (5, 0.5) if large else (18, 0.85)
     look = {"s": size, "alpha": opacity, "linewidths": 0, "rasterized": large}
-    for _, colour, places in groups:
-        dots(ax, points[places], color=colour, **look)
+    for _, colour, members in groups:
+        dots(ax, points[members], color=colour, **look)
     named = [(name, colour) for name, colour, _ in groups if name]
     if named:
-        from matplotlib.lines import Line2D
-
         # The rest is drawn first, under the groups, and named last.
         named.sort(key=lambda pair: pair[1] == GREY)
-        marks = [Line2D([], [], marker="o", linestyle="", color=colour) for _, colour in named]
+        line = load_matplotlib().lines.Line2D
+        marks = [line([], [], marker="o", linestyle="", color=colour) for _, colour in named]
         names = [name for name, _ in named]
         outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         ax.legend(marks, names, frameon=False, fontsize=9, **outside)

@@ -9,8 +9,18 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.plots.canvas import GREY, HUES, INK, MARKERS, dots, label_text, new_axes, plain_spines
-from efemb.plots.inputs import fitted_model
+from efemb.plots.canvas import (
+    GREY,
+    HUES,
+    INK,
+    MARKERS,
+    dots,
+    label_text,
+    load_matplotlib,
+    new_axes,
+    plain_spines,
+)
+from efemb.plots.model_vectors import fitted_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,37 +59,37 @@ def history(
     records = {name: fitted_model(model).history for name, model in named.items()}
     shown = ("validation", "objective") if value == "both" else (_shown(value, records),)
     ax = new_axes(ax, (6.0, 3.8))
-    from matplotlib.ticker import MaxNLocator
-
     key, title = AGAINST[against]
-    for place, (name, found) in enumerate(records.items()):
-        _draw(ax, _curve(found, key, shown[0], name), name, place, best=shown[0] == "validation")
+    for number, (name, record) in enumerate(records.items()):
+        _draw(ax, _curve(record, key, shown[0], name), name, number, best=shown[0] == "validation")
     ax.set(xlabel=title, ylabel=NAMES[shown[0]])
     plain_spines(ax)
     if against == "pass":
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.xaxis.set_major_locator(load_matplotlib().ticker.MaxNLocator(integer=True))
     if len(shown) == 2:
-        _draw_beside(ax, _curve(found, key, "objective", name))
+        _draw_beside(ax, _curve(record, key, "objective", name))
     if len(named) > 1 or shown[0] == "validation":
         ax.legend(frameon=False, fontsize=9)
     return ax
 
 
-def _check(given: Any, choices: tuple[str, ...], option: str) -> None:
-    if given not in choices:
-        raise ParameterError(f"{option}={given!r} is unknown; {suggest(given, choices)}")
+def _check(value: Any, choices: tuple[str, ...], option: str) -> None:
+    if value not in choices:
+        raise ParameterError(f"{option}={value!r} is unknown; {suggest(value, choices)}")
 
 
 def _shown(value: str, records: dict[str, list[dict[str, Any]]]) -> str:
     if value != "auto":
         return value
-    scored = [any(one.get("validation") is not None for one in found) for found in records.values()]
+    scored = [
+        any(entry.get("validation") is not None for entry in record) for record in records.values()
+    ]
     return "validation" if all(scored) else "objective"
 
 
-def _curve(found: list[dict[str, Any]], key: str, value: str, name: str) -> Floats:
+def _curve(record: list[dict[str, Any]], key: str, value: str, name: str) -> Floats:
     """Pairs (2, n) of the passes that have the value."""
-    pairs = [(one[key], one[value]) for one in found if one.get(value) is not None]
+    pairs = [(entry[key], entry[value]) for entry in record if entry.get(value) is not None]
     if not pairs:
         whose = f" of {name!r}" if name else ""
         raise DataError(
@@ -89,8 +99,8 @@ def _curve(found: list[dict[str, Any]], key: str, value: str, name: str) -> Floa
     return np.array(pairs, dtype=np.float64).T
 
 
-def _draw(ax: Axes, curve: Floats, name: str, place: int, *, best: bool) -> None:
-    colour, marker = HUES[place % len(HUES)], MARKERS[place % len(MARKERS)]
+def _draw(ax: Axes, curve: Floats, name: str, number: int, *, best: bool) -> None:
+    colour, marker = HUES[number % len(HUES)], MARKERS[number % len(MARKERS)]
     text = label_text(name)
     if best:
         top = int(curve[1].argmax())

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from efemb._files import complete_or_absent, file_target
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.plots.page_style import CSS
 from efemb.table import Table
 
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
@@ -72,8 +71,10 @@ class Page:
         """Add a table, numbers to the right; it shows at most `rows` rows."""
         if not isinstance(table, Table):
             raise InputTypeError(f"expected a Table, not {type(table).__name__}")
-        numeric = [place for place, name in enumerate(table.columns, 1) if _is_number(table[name])]
-        names = " ".join(["table", *(f"right-{place}" for place in numeric)])
+        numeric = [
+            column for column, name in enumerate(table.columns, 1) if _is_number(table[name])
+        ]
+        names = " ".join(["table", *(f"right-{column}" for column in numeric)])
         inside = _valid(table.to_html(rows))
         return self._add(_block(f'<div class="{names}">{inside}</div>', caption))
 
@@ -106,7 +107,7 @@ class Page:
     def html(self) -> str:
         """The whole document."""
         right = sorted(set(re.findall(r"right-(\d+)", " ".join(self._blocks))), key=int)
-        style = CSS + "".join(_right_aligned(place) for place in right)
+        style = CSS + "".join(_right_aligned(column) for column in right)
         head = [f"<h1>{_text(self.title)}</h1>", _paragraphs(self._lead), self._contents()]
         body = "\n".join([*filter(None, head), *self._blocks])
         return (
@@ -146,8 +147,8 @@ def _text(text: object) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    parts = (part.strip() for part in _BLANK_LINE.split(text))
-    return "\n".join(f"<p>{_text(part)}</p>" for part in parts if part)
+    paragraphs = (paragraph.strip() for paragraph in _BLANK_LINE.split(text))
+    return "\n".join(f"<p>{_text(paragraph)}</p>" for paragraph in paragraphs if paragraph)
 
 
 def _block(content: str, caption: str) -> str:
@@ -159,12 +160,9 @@ def _is_number(values: Any) -> bool:
     return values.dtype.kind in "iuf"
 
 
-def _right_aligned(place: str) -> str:
-    cells = (f".right-{place} {cell}:nth-child({place})" for cell in ("th", "td"))
+def _right_aligned(column: str) -> str:
+    cells = (f".right-{column} {cell}:nth-child({column})" for cell in ("th", "td"))
     return ", ".join(cells) + " { text-align: right; }\n"
-
-
-# -- pictures -----------------------------------------------------------------------------------
 
 
 def _drawn(picture: Any, kind: str, dpi: int) -> bytes:
@@ -203,7 +201,50 @@ def css_pixels(png: bytes) -> int:
     The header holds the width, the chunk pHYs, if there is one, the pixels a metre.
     """
     width = int.from_bytes(png[16:20], "big")
-    place = png.find(b"pHYs", 0, 1000)
-    in_metres = place > 0 and png[place + 12] == 1
-    density = int.from_bytes(png[place + 4 : place + 8], "big") if in_metres else 0
+    chunk = png.find(b"pHYs", 0, 1000)
+    in_metres = chunk > 0 and png[chunk + 12] == 1
+    density = int.from_bytes(png[chunk + 4 : chunk + 8], "big") if in_metres else 0
     return max(1, round(width * 96 * 39.3701 / density)) if density else width
+
+
+# -- how it looks: on a screen, in the dark, and on paper -----------------------------------------
+
+
+CSS = """
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d1d9e0;
+  --paper: #ffffff; --shade: #f6f8fa; --link: #0b5cad; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --soft: #a8b0b8; --line: #3d444d; --paper: #16191d; --shade: #22272e;
+    --link: #79b8ff; } }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
+main { max-width: 66rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 0.5rem; }
+h2 { font-size: 1.3rem; line-height: 1.3; margin: 2.5rem 0 0.75rem; padding-bottom: 0.25rem;
+  border-bottom: 1px solid var(--line); }
+p { margin: 0.75rem 0; max-width: 44rem; }
+a { color: var(--link); }
+nav { margin: 1.25rem 0; padding: 0.5rem 1rem; background: var(--shade); border-radius: 6px; }
+nav ol { margin: 0; padding-left: 1.5rem; }
+pre { margin: 1rem 0; padding: 0.75rem 1rem; overflow-x: auto; background: var(--shade);
+  border-radius: 6px; font: 0.85rem/1.45 ui-monospace, Menlo, Consolas, monospace; }
+figure { margin: 1.25rem 0; }
+figcaption { margin-top: 0.4rem; color: var(--soft); font-size: 0.9rem; max-width: 44rem; }
+img { display: block; max-width: 100%; height: auto; background: #ffffff; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line); text-align: left;
+  vertical-align: top; }
+th { border-bottom-width: 2px; white-space: nowrap; }
+@media (prefers-color-scheme: dark) {
+  img { padding: 0.6rem; border-radius: 6px; box-sizing: border-box; } }
+@media print {
+  :root { --ink: #000000; --soft: #333333; --line: #999999; --paper: #ffffff; --shade: #ffffff;
+    --link: #000000; color-scheme: light; }
+  body { font-size: 10.5pt; }
+  main { max-width: none; padding: 0; }
+  h2 { break-after: avoid; }
+  figure, tr, pre { break-inside: avoid; }
+  .table { overflow: visible; }
+  img { padding: 0; } }
+"""

@@ -13,11 +13,12 @@ from efemb.plots.canvas import (
     INK,
     label_text,
     label_texts,
+    load_matplotlib,
     new_axes,
     palette_of,
     plain_spines,
 )
-from efemb.plots.inputs import fitted_model
+from efemb.plots.model_vectors import fitted_model
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -75,14 +76,14 @@ def relations(
     names, kinds, products, bounds = _bars(model, item, n, options)
     order = np.argsort(products, kind="stable")
     ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(order)))
-    shown = [colours[kinds[place]] for place in order]
-    places = np.arange(len(order))
-    ax.barh(places, products[order], color=shown, height=0.72)
+    shown = [colours[kinds[bar]] for bar in order]
+    heights = np.arange(len(order))
+    ax.barh(heights, products[order], color=shown, height=0.72)
     if bounds is not None:
         length = np.abs(bounds[:, order] - products[order])
-        ax.errorbar(products[order], places, xerr=length, fmt="none", ecolor=INK, capsize=2)
+        ax.errorbar(products[order], heights, xerr=length, fmt="none", ecolor=INK, capsize=2)
     ax.axvline(0.0, color=INK, linewidth=0.8)
-    ax.set_yticks(places, [names[place] for place in order], fontsize=8)
+    ax.set_yticks(heights, [names[bar] for bar in order], fontsize=8)
     ax.set_ylim(-0.6, len(order) - 0.4)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(PRODUCT)
@@ -96,8 +97,8 @@ def relations(
 
 def _pale(colour: str) -> str:
     """A colour #RRGGBB, mixed with white."""
-    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return "#" + "".join(f"{round(255 - 0.45 * (255 - part)):02X}" for part in parts)
+    channels = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - 0.45 * (255 - channel)):02X}" for channel in channels)
 
 
 Bars = tuple[list[str], list[str], Floats, Floats | None]
@@ -119,14 +120,14 @@ def _bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bars:
     if not first[0]:
         return second
     known = set(first[0])
-    kept = [place for place, name in enumerate(second[0]) if name not in known]
+    new_bars = [bar for bar, name in enumerate(second[0]) if name not in known]
     bounds = None
     if first[3] is not None and second[3] is not None:
-        bounds = np.concatenate([first[3], second[3][:, kept]], axis=1)
+        bounds = np.concatenate([first[3], second[3][:, new_bars]], axis=1)
     return (
-        first[0] + [second[0][place] for place in kept],
-        ["complement"] * len(first[0]) + [second[1][place] for place in kept],
-        np.concatenate([first[2], second[2][kept]]),
+        first[0] + [second[0][bar] for bar in new_bars],
+        ["complement"] * len(first[0]) + [second[1][bar] for bar in new_bars],
+        np.concatenate([first[2], second[2][new_bars]]),
         bounds,
     )
 
@@ -139,7 +140,7 @@ def _of_table(table: Table) -> Bars:
     if "given" in table.columns:
         names = label_texts([*table["label"], *table["given"]], 26)
         pairs = zip(names[: len(products)], names[len(products) :], strict=True)
-        labels = [f"{label} | {given}" for label, given in pairs]
+        labels = [f"{label} | {context}" for label, context in pairs]
     kinds = ["less" if product < 0 else "more" for product in products]
     if "kind" in table.columns:
         kinds = [str(kind) for kind in table["kind"]]
@@ -150,10 +151,9 @@ def _of_table(table: Table) -> Bars:
 
 
 def _legend(ax: Axes, kinds: list[str], colours: dict[str, str]) -> None:
-    from matplotlib.patches import Patch
-
     if not kinds:
         raise DataError("there is nothing to draw: the table has no rows")
-    marks = [Patch(color=colours[kind], label=WORDS[kind]) for kind in kinds]
+    patch = load_matplotlib().patches.Patch
+    marks = [patch(color=colours[kind], label=WORDS[kind]) for kind in kinds]
     above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderpad": 0.0}
     ax.legend(handles=marks, ncols=len(marks), frameon=False, fontsize=8, **above)

@@ -8,7 +8,16 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
-from efemb.plots.canvas import HUES, INK, MARKERS, figure_of, label_text, new_axes, plain_spines
+from efemb.plots.canvas import (
+    HUES,
+    INK,
+    MARKERS,
+    figure_of,
+    label_text,
+    load_matplotlib,
+    new_axes,
+    plain_spines,
+)
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -65,11 +74,11 @@ def score_curve(
     _scale(ax, np.unique(sizes[known & np.isfinite(sizes)]))
     models = list(dict.fromkeys(names[known].tolist()))
     handles = []
-    for place, name in enumerate(models):
+    for number, name in enumerate(models):
         rows = np.flatnonzero(known & (names == name))
         rows = rows[np.argsort(sizes[rows], kind="stable")]
-        aside = STEP * (place - (len(models) - 1) / 2)
-        handles.append(_draw(ax, sizes[rows], scores[rows], bars[rows], place, aside))
+        aside = STEP * (number - (len(models) - 1) / 2)
+        handles.append(_draw(ax, sizes[rows], scores[rows], bars[rows], number, aside))
     ax.set(xlabel=x_label, ylabel=label_text(y.replace("_", " ") if y_label is None else y_label))
     plain_spines(ax)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
@@ -80,48 +89,49 @@ def score_curve(
 
 
 def _numbers(table: Table, column: str | None) -> Floats:
-    values = [np.nan if one is None else one for one in table[str(column)].tolist()]
+    values = [np.nan if value is None else value for value in table[str(column)].tolist()]
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise DataError(f"column {column!r} must hold numbers: {problem}") from problem
 
 
-def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, place: int, aside: float) -> Any:
+def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, number: int, aside: float) -> Any:
     """A line with error bars, moved aside so that bars at the same K can be told apart."""
-    from matplotlib.transforms import offset_copy
-
     if not np.isfinite(sizes).any():
-        style: dict[str, Any] = {"color": INK, "linestyle": LEVELS[place % len(LEVELS)]}
+        style: dict[str, Any] = {"color": INK, "linestyle": LEVELS[number % len(LEVELS)]}
         lines = [ax.axhline(score, linewidth=1.2, **style) for score in scores]
         return lines[0]
-    style = {"color": HUES[place % len(HUES)], "linestyle": LINES[place // len(HUES) % len(LINES)]}
+    style = {
+        "color": HUES[number % len(HUES)],
+        "linestyle": LINES[number // len(HUES) % len(LINES)],
+    }
     spread = np.nan_to_num(bars)
-    found = ax.errorbar(
+    container = ax.errorbar(
         sizes,
         scores,
         yerr=spread if spread.any() else None,
-        marker=MARKERS[place % len(MARKERS)],
+        marker=MARKERS[number % len(MARKERS)],
         markersize=5,
         linewidth=1.3,
         capsize=3,
         **style,
     )
     # Afterwards: limits are found from the numbers, not from where they were moved.
-    moved = offset_copy(ax.transData, figure_of(ax), x=aside, y=0.0, units="points")
-    for artist in found.get_children():
+    moved = load_matplotlib().transforms.offset_copy(
+        ax.transData, figure_of(ax), x=aside, y=0.0, units="points"
+    )
+    for artist in container.get_children():
         artist.set_transform(moved)
-    return found
+    return container
 
 
 def _scale(ax: Axes, sizes: Floats) -> None:
     """Ticks at the sizes that were tried; logarithmic where they span a factor of four or more."""
-    from matplotlib.ticker import NullLocator
-
     if len(sizes) == 0:
         ax.set_xticks([])
         return
     if sizes[0] > 0 and sizes[-1] >= 4 * sizes[0]:
         ax.set_xscale("log")
-        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_minor_locator(load_matplotlib().ticker.NullLocator())
     ax.set_xticks(sizes, [f"{size:g}" for size in sizes])

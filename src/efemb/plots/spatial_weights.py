@@ -8,15 +8,15 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
-from efemb.plots.canvas import INK, dots, label_text, new_axes, palette_of
-from efemb.plots.edges import Edges
-from efemb.plots.inputs import codes_of, fitted_model, is_number
-from efemb.plots.panels import Panels, halo
+from efemb.fitted.weights import edge_weights
+from efemb.plots.canvas import INK, dots, label_text, load_matplotlib, new_axes, outline, palette_of
+from efemb.plots.model_vectors import codes_of, fitted_model, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from efemb.fitted.embedding import FittedEmbedding
+
 
 LETTERS = "ABCDEFGHIJKL"
 LEAN = 0.3  # part of the way to the nearest neighbour by which the deepest are moved
@@ -61,17 +61,17 @@ def spatial_weights(
     Where neighbours lie below one another, a panel shows them a little from the side.
     """
     fitted = fitted_model(model)
-    places, depth = _positions(fitted, view)
+    points, depth = _positions(fitted, view)
     edges, colours = Edges(fitted), palette_of(palette)
-    zoomed = _zoomed(fitted, neurons, places, edges)
-    panels = Panels(places, len(zoomed))
+    zoomed = _zoomed(fitted, neurons, points, edges)
+    panels = Panels(points, len(zoomed))
     ax = new_axes(ax, panels.size)
     panels.prepare(ax, unit)
-    dots(ax, places, **_circles(len(places), colours[2]))
+    dots(ax, points, **_circles(len(points), colours[2]))
     largest = max(float(np.abs(edges.of(n)[1]).max(initial=0.0)) for n in zoomed) or 1.0
-    for number, n in enumerate(panels.sorted(zoomed, places)):
-        panel = panels.zoom(ax, number, places[n], _reach(places, edges, n), LETTERS[number])
-        seen = _leaning(places, depth, n, edges.of(n)[0])
+    for number, n in enumerate(panels.sorted(zoomed, points)):
+        panel = panels.zoom(ax, number, points[n], _reach(points, edges, n), LETTERS[number])
+        seen = _leaning(points, depth, n, edges.of(n)[0])
         dots(panel, seen, s=3, color=colours[2], alpha=0.35, linewidths=0)
         _draw_edges(panel, seen, n, edges, largest, colours)
         _title(panel, f"{LETTERS[number]}: {_name(fitted, n)}")
@@ -89,57 +89,57 @@ def _positions(fitted: FittedEmbedding, view: Any) -> tuple[Floats, Floats]:
     if p < 2:
         raise DataError(f"positions need at least 2 coordinates to be drawn, these have {p}")
     axes = tuple(view)
-    if len(axes) != 2 or len(set(axes)) != 2 or not all(one in range(p) for one in axes):
+    if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(range(p)):
         raise ParameterError(f"view={view!r} must be two different numbers from 0 to {p - 1}")
-    found = np.asarray(fitted.positions, dtype=np.float64)
-    hidden = [one for one in range(p) if one not in axes]
-    return found[:, list(axes)], found[:, hidden[0]] if hidden else np.zeros(len(found))
+    positions = np.asarray(fitted.positions, dtype=np.float64)
+    hidden = [coordinate for coordinate in range(p) if coordinate not in axes]
+    return positions[:, list(axes)], positions[:, hidden[0]] if hidden else np.zeros(len(positions))
 
 
-def _zoomed(fitted: FittedEmbedding, neurons: Any, places: Floats, edges: Edges) -> list[int]:
+def _zoomed(fitted: FittedEmbedding, neurons: Any, points: Floats, edges: Edges) -> list[int]:
     if is_number(neurons):
         if not 1 <= neurons <= len(LETTERS):
             raise ParameterError(f"zoom on 1 to {len(LETTERS)} neurons, not {neurons}")
-        return spread_out(places, edges.strength(), neurons)
-    found: list[int] = codes_of(fitted.entities, neurons).tolist()
-    if len(found) > len(LETTERS):
-        raise ParameterError(f"zoom on at most {len(LETTERS)} neurons, not {len(found)}")
-    return found
+        return spread_out(points, edges.strength(), neurons)
+    codes: list[int] = codes_of(fitted.entities, neurons).tolist()
+    if len(codes) > len(LETTERS):
+        raise ParameterError(f"zoom on at most {len(LETTERS)} neurons, not {len(codes)}")
+    return codes
 
 
-def spread_out(places: Floats, strength: Floats, n: int) -> list[int]:
+def spread_out(points: Floats, strength: Floats, n: int) -> list[int]:
     """The `n` strongest places that are a good part of the whole width apart, if there are such."""
-    extent = float(np.linalg.norm(np.ptp(places, axis=0)))
-    found: list[int] = []
+    extent = float(np.linalg.norm(np.ptp(points, axis=0)))
+    strongest: list[int] = []
     for apart in (0.35, 0.25, 0.15, 0.05, 0.0):
         left = np.array(strength, dtype=np.float64)
-        found = []
-        while len(found) < n and left.max() > -np.inf:
-            found.append(int(left.argmax()))
-            gaps = np.linalg.norm(places - places[found[-1]], axis=1)
+        strongest = []
+        while len(strongest) < n and left.max() > -np.inf:
+            strongest.append(int(left.argmax()))
+            gaps = np.linalg.norm(points - points[strongest[-1]], axis=1)
             left[gaps < apart * extent] = -np.inf
-            left[found[-1]] = -np.inf
-        if len(found) == n:
+            left[strongest[-1]] = -np.inf
+        if len(strongest) == n:
             break
-    return found
+    return strongest
 
 
-def _reach(places: Floats, edges: Edges, n: int) -> float:
+def _reach(points: Floats, edges: Edges, n: int) -> float:
     """Largest distance, in either direction, to a neighbour."""
     members, _ = edges.of(n)
-    return float(np.abs(places[members] - places[n]).max(initial=0.0))
+    return float(np.abs(points[members] - points[n]).max(initial=0.0))
 
 
-def _leaning(places: Floats, depth: Floats, n: int, members: Ints) -> Floats:
+def _leaning(points: Floats, depth: Floats, n: int, members: Ints) -> Floats:
     """Places as seen a little from the side, if some neighbours would hide one another."""
     group = np.append(members, n)
-    if len(np.unique(places[group], axis=0)) == len(group):
-        return places
-    gaps = np.linalg.norm(places[members] - places[n], axis=1)
+    if len(np.unique(points[group], axis=0)) == len(group):
+        return points
+    gaps = np.linalg.norm(points[members] - points[n], axis=1)
     step = LEAN * gaps[gaps > 0].min(initial=np.inf)
     lower = (depth - depth[n]) / (np.ptp(depth[group]) or 1.0)
     step = step if np.isfinite(step) else 0.0
-    return np.asarray(places + step * np.clip(lower, -1.0, 1.0)[:, None])
+    return np.asarray(points + step * np.clip(lower, -1.0, 1.0)[:, None])
 
 
 def _circles(n: int, colour: str) -> dict[str, Any]:
@@ -149,22 +149,22 @@ def _circles(n: int, colour: str) -> dict[str, Any]:
 
 
 def _draw_edges(
-    panel: Axes, places: Floats, n: int, edges: Edges, largest: float, colours: Any
+    panel: Axes, points: Floats, n: int, edges: Edges, largest: float, colours: Any
 ) -> None:
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import to_rgba
-
+    mpl = load_matplotlib()
     positive, negative, entity = colours
     members, weights = edges.of(n)
-    gaps = np.linalg.norm(places[members] - places[n], axis=1)
+    gaps = np.linalg.norm(points[members] - points[n], axis=1)
     order = np.argsort(-gaps, kind="stable")  # an edge that lies along a longer one is on top
     members, weights = members[order], weights[order]
-    shade = np.array([to_rgba(positive if w > 0 else negative) for w in weights]).reshape(-1, 4)
+    colors = [mpl.colors.to_rgba(positive if weight > 0 else negative) for weight in weights]
+    shade = np.array(colors).reshape(-1, 4)
     shade[:, 3] = np.abs(weights) / largest
-    lines = np.stack([np.broadcast_to(places[n], (len(members), 2)), places[members]], axis=1)
-    panel.add_collection(LineCollection(list(lines), colors=shade, linewidths=1.8, zorder=2))
-    dots(panel, places[members], s=9, color=entity, linewidths=0, zorder=3)
-    dots(panel, places[[n]], s=55, color=entity, edgecolors="white", linewidths=1, zorder=4)
+    lines = np.stack([np.broadcast_to(points[n], (len(members), 2)), points[members]], axis=1)
+    bundle = mpl.collections.LineCollection(list(lines), colors=shade, linewidths=1.8, zorder=2)
+    panel.add_collection(bundle)
+    dots(panel, points[members], s=9, color=entity, linewidths=0, zorder=3)
+    dots(panel, points[[n]], s=55, color=entity, edgecolors="white", linewidths=1, zorder=4)
 
 
 def _name(fitted: FittedEmbedding, n: int) -> str:
@@ -175,4 +175,176 @@ def _name(fitted: FittedEmbedding, n: int) -> str:
 def _title(panel: Axes, text: str) -> None:
     """Above the panel: inside, it would hide neighbours."""
     where: dict[str, Any] = {"transform": panel.transAxes, "ha": "left", "va": "bottom"}
-    panel.text(0.0, 1.015, text, fontsize=8, color=INK, path_effects=halo(), **where)
+    panel.text(0.0, 1.015, text, fontsize=8, color=INK, path_effects=outline(), **where)
+
+
+# -- edges ----------------------------------------------------------------------------------------
+
+
+class Edges:
+    """Members of each entity's context in the same row, and rho_n . alpha_m of each.
+
+    ptr : (N + 1,);  members, weights : (edges,), those of n are at ptr[n]:ptr[n + 1]
+    """
+
+    def __init__(self, fitted: FittedEmbedding) -> None:
+        owner, member, offset, weight = edge_weights(fitted)
+        order = np.argsort(owner, kind="stable")
+        order = order[offset[order] == 0]
+        if len(order) == 0:
+            raise DataError("no context reaches another entity of the same row: nothing to draw")
+        self.members, self.weights = member[order], weight[order]
+        self.ptr = np.searchsorted(owner[order], np.arange(fitted.n_entities + 1))
+
+    def of(self, entity: int) -> tuple[Ints, Floats]:
+        """Members of one context and their weights."""
+        context = slice(self.ptr[entity], self.ptr[entity + 1])
+        return self.members[context], self.weights[context]
+
+    def strength(self) -> Floats:
+        """Length (root of the sum of squares) of each entity's weights."""
+        squares = np.append(0.0, np.cumsum(self.weights**2))
+        return np.asarray(np.sqrt(np.maximum(np.diff(squares[self.ptr]), 0.0)))
+
+
+# -- panels ---------------------------------------------------------------------------------------
+
+
+FRAME = "#666666"
+LARGEST_FRAME = 0.12  # half of its side, part of the map; larger ones would hide one another
+
+
+class Panels:
+    """Places, in data coordinates, of the map of all points and of the squares that zoom in.
+
+    The squares stand right of the map, or below it where the map is wide, inside the same Axes, so
+    that the whole keeps its proportions wherever it is drawn.
+    """
+
+    def __init__(self, points: Floats, n: int) -> None:
+        low, high = points.min(axis=0), points.max(axis=0)
+        width, height = np.maximum(high - low, 1e-9 + 0.05 * np.max(high - low))
+        margin = 0.03 * max(width, height)
+        self.low, self.width, self.height = low - margin, width + 2 * margin, height + 2 * margin
+        self.below = self.width > 1.5 * self.height
+        self._place(n)
+
+    def _place(self, n: int) -> None:
+        """Squares in rows (below) or columns (right) of at most three, or four below."""
+        longer = self.width if self.below else self.height
+        in_line = min(n, 4 if self.below else 3)
+        self.lines = lines = -(-n // in_line)
+        gap = 0.04 * longer
+        side = (longer - (in_line - 1) * gap) / max(in_line, 3 if self.below else 2)
+        self.side, step = side, side + gap
+        start = (longer - in_line * side - (in_line - 1) * gap) / 2
+        self.corners = []
+        for number in range(n):
+            line, turn = divmod(number, in_line)
+            if self.below:
+                x, y = start + turn * step, -(line + 1) * step
+            else:
+                x, y = self.width + gap + line * step, self.height - start - side - turn * step
+            self.corners.append((self.low[0] + x, self.low[1] + y))
+        deep = lines * step if self.below else 0.0
+        self.foot = self.low[1] - deep - 0.1 * longer
+        self.right = self.low[0] + self.width + (0.0 if self.below else gap + lines * step)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Inches of a figure of these proportions."""
+        width, height = self.right - self.low[0], self.low[1] + self.height - self.foot
+        scale = min(7.5 / width, 8.5 / height)
+        return float(width * scale), float(height * scale)
+
+    def prepare(self, ax: Axes, unit: str) -> None:
+        """Limits around everything, one scale, no axes but a scale bar."""
+        ax.set_aspect("equal")
+        ax.set(xlim=(self.low[0], self.right), ylim=(self.foot, self.low[1] + self.height))
+        ax.set_axis_off()
+        length = round_number(0.25 * self.width)
+        x = self.low[0] + 0.03 * self.width
+        y = self.foot + 0.35 * self._strip()
+        ax.plot([x, x + length], [y, y], color=INK, linewidth=2, solid_capstyle="butt")
+        text = f"{length:g} {unit}".strip()
+        ax.annotate(
+            text,
+            (x + length / 2, y),
+            (0, -3),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=8,
+            color=INK,
+        )
+
+    def _strip(self) -> float:
+        """Height of the foot, where scale bar and key are."""
+        lowest = min(self.low[1], *(y for _, y in self.corners))
+        return float(lowest - self.foot)
+
+    def sorted(self, zoomed: list[int], points: Floats) -> list[int]:
+        """In the order of the squares, so that few connecting lines cross."""
+        if self.below:
+            return sorted(zoomed, key=lambda n: points[n, 0])
+        return sorted(zoomed, key=lambda n: -points[n, 1])
+
+    def zoom(self, ax: Axes, number: int, centre: Floats, reach: float, letter: str) -> Axes:
+        """A square Axes around `centre`, which is marked on the map: with a frame if one fits."""
+        half = 1.15 * reach if reach > 0 else 0.05 * max(self.width, self.height)
+        panel = ax.inset_axes((*self.corners[number], self.side, self.side), transform=ax.transData)
+        panel.set(xlim=(centre[0] - half, centre[0] + half), xticks=[])
+        panel.set(ylim=(centre[1] - half, centre[1] + half), yticks=[])
+        for spine in panel.spines.values():
+            spine.set_color(FRAME)
+        size = np.array([self.width, self.height])
+        fits = (centre - half >= self.low).all() and (centre + half <= self.low + size).all()
+        if fits and half < LARGEST_FRAME * max(size):
+            indicator: Any = ax.indicate_inset_zoom(
+                panel, edgecolor=FRAME, linewidth=0.7, alpha=0.9
+            )
+            if self.lines > 1:  # connecting lines would run below other panels
+                hide_connectors(indicator)
+        dots(ax, centre[None], s=24, color=INK, zorder=7)  # above the halo of its letter
+        _letter(ax, letter, (centre[0], centre[1]))
+        return panel
+
+    def key(self, ax: Axes, largest: float, colours: tuple[str, str]) -> None:
+        """What colours and opacity mean: a strip from the most negative to the most positive."""
+        to_rgba = load_matplotlib().colors.to_rgba
+        width, height = 0.25 * (self.right - self.low[0]), 0.22 * self._strip()
+        corner = (self.right - 1.12 * width, self.foot + 0.4 * self._strip())
+        key = ax.inset_axes((*corner, width, height), transform=ax.transData)
+        scale = np.linspace(-1.0, 1.0, 201)
+        positive, negative = (np.array(to_rgba(colour)) for colour in colours)
+        shade = np.where(scale[:, None] > 0, positive, negative)
+        shade[:, 3] = np.abs(scale)
+        where = (-largest, largest, 0.0, 1.0)
+        key.imshow(shade[None], extent=where, aspect="auto", interpolation="nearest")
+        key.set_yticks([])
+        key.tick_params(labelsize=7, length=2, color=FRAME)
+        key.set_xticks([-largest, 0.0, largest], [f"−{largest:.2g}", "0", f"+{largest:.2g}"])
+        text = r"weight $\rho_n \cdot \alpha_m$ "
+        key.text(-0.02, 0.5, text, transform=key.transAxes, ha="right", va="center", fontsize=8)
+        for spine in key.spines.values():
+            spine.set_color(FRAME)
+            spine.set_linewidth(0.6)
+
+
+def hide_connectors(indicator: Any) -> None:
+    """Leave the frame of a zoomed part alone; older matplotlib gives a pair (frame, lines)."""
+    lines = indicator[1] if isinstance(indicator, tuple) else indicator.connectors
+    for line in lines or ():
+        line.set_visible(False)
+
+
+def _letter(ax: Axes, letter: str, point: tuple[float, float]) -> None:
+    look: dict[str, Any] = {"fontsize": 10, "color": INK, "ha": "right", "va": "bottom"}
+    away: dict[str, Any] = {"xytext": (-2, 0), "textcoords": "offset points"}
+    ax.annotate(letter, point, **away, **look, path_effects=outline(), zorder=6)
+
+
+def round_number(most: float) -> float:
+    """The largest 1, 2 or 5 times a power of ten that is not above `most`."""
+    power = 10.0 ** np.floor(np.log10(most))
+    return float(max(step * power for step in (1, 2, 5) if step * power <= most))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from efemb.reproduce.running import STUDIES, reproduce
-from efemb.reproduce.study import Options
+from efemb.reproduce.study import STUDIES, Options, reproduce
 
 __all__ = ["STUDIES", "Options", "reproduce"]

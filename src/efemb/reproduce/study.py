@@ -1,20 +1,26 @@
-"""Study: a part of the paper's empirical section, as jobs and as a report on what they found."""
+"""Study: part of the paper's empirical section as jobs and a report; `reproduce` runs them."""
 
 from __future__ import annotations
 
+import csv
 import json
+import os
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from efemb._files import complete_or_absent
-from efemb.reproduce.runner import Job, Outcome
+from efemb._files import check_writable, complete_or_absent, expanded
+from efemb.engine.threads import n_threads
+from efemb.errors import ParameterError, suggest
+from efemb.plots.page import Page
+from efemb.reproduce.jobs import Job, Outcome, Runner
 from efemb.table import Table
-
-if TYPE_CHECKING:
-    from efemb.plots.page import Page
 
 
 @dataclass(frozen=True)
@@ -63,9 +69,9 @@ class Results:
     def write(self, name: str, table: Table) -> None:
         """Write a table as CSV and JSON."""
         with complete_or_absent(self.folder / f"{name}.csv") as stream:
-            stream.write(as_csv(table).encode())
+            stream.write(format_csv(table).encode())
         with complete_or_absent(self.folder / f"{name}.json") as stream:
-            rows = [{key: _json(value) for key, value in row.items()} for row in table]
+            rows = [{key: _to_json(value) for key, value in row.items()} for row in table]
             stream.write(json.dumps(rows, indent=1).encode())
         self.files.append(self.folder / f"{name}.csv")
 
@@ -84,11 +90,8 @@ class Results:
         self.page.figure(path, caption)
 
 
-def as_csv(table: Table) -> str:
+def format_csv(table: Table) -> str:
     """A table as comma-separated values."""
-    import csv
-    from io import StringIO
-
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -96,5 +99,105 @@ def as_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def _json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
+
+
+# -- running studies ------------------------------------------------------------------------------
+
+
+# Each is a module `<name>_study` of this package that holds its `Study` as `STUDY`.
+STUDIES = ("movies", "baskets", "neurons", "text")
+
+
+def reproduce(
+    names: Iterable[str],
+    out: str | os.PathLike[str],
+    options: Options | None = None,
+    *,
+    progress: bool = False,
+) -> Path:
+    """Run studies and write their tables (CSV, JSON), pictures (PNG) and a report (HTML).
+
+    Results of finished jobs are kept in the folder `jobs` of `out`: an interrupted run goes on
+    where it was.
+
+    Parameters
+    ----------
+    names : studies, any of `STUDIES`
+    out : folder, made if it is not there
+    options : Options, optional
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    path of the report: in the folder of the study, or of all if there are several
+    """
+    options = Options() if options is None else options
+    studies = [find_study(name) for name in names]
+    if not studies:
+        raise ParameterError(f"name at least one study: {', '.join(STUDIES)}")
+    folder = expanded(out)
+    check_writable(folder)
+    page = Page("Exponential family embeddings: the study", lead=_write_lead(studies, options))
+    with _show_progress(progress) as announce, warnings.catch_warnings():
+        _ignore_early_stops()
+        runner = Runner(folder / "jobs", announce)
+        for study in studies:
+            _run_study(study, runner, options, Results(folder / study.name, page))
+    home = folder if len(studies) > 1 else folder / studies[0].name
+    return page.write(home / "report.html")
+
+
+def find_study(name: str) -> Study:
+    """A study by its name."""
+    if name not in STUDIES:
+        raise ParameterError(f"there is no study {name!r}; {suggest(name, STUDIES)}")
+    study: Study = import_module(f"efemb.reproduce.{name}_study").STUDY
+    return study
+
+
+def _run_study(study: Study, runner: Runner, options: Options, results: Results) -> None:
+    at_once = n_threads(options.n_jobs) if study.side_by_side else 1
+    outcomes: Sequence[Outcome] = runner.run(study.jobs(options), at_once)
+    results.page.section(study.title)
+    study.report(outcomes, options, results)
+
+
+def _write_lead(studies: Sequence[Study], options: Options) -> str:
+    names = ", ".join(study.name for study in studies)
+    text = f"Studies: {names}. Seeds: {', '.join(map(str, options.used_seeds()))}."
+    if options.quick:
+        text += (
+            " This is a quick run on fewer rows, models and passes: it shows that everything "
+            "works, and its figures are not those of the full study."
+        )
+    return text
+
+
+def _ignore_early_stops() -> None:
+    """The paper's numbers of passes are part of its settings."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+@contextmanager
+def _show_progress(shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TimeElapsedColumn
+
+    columns = (*Progress.get_default_columns()[:-1], TimeElapsedColumn())
+    console = Console(stderr=True)
+    hidden = not (console.is_terminal or console.is_jupyter)
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def announce(text: str, done: int, total: int) -> None:
+            bar.update(task, description=text, completed=done, total=total)
+
+        yield announce

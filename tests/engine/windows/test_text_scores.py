@@ -33,7 +33,6 @@ def with_parameters(model: Any, text: efemb.Corpus, p: Parameters) -> Any:
     """A fitted estimator at given parameters: a fit that starts there and hardly moves."""
     model.fit(text)
     model.parameters_ = p
-    model.embedding_, model.context_, model.intercept_ = p.rho, p.alpha, p.intercept
     return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ class Context(Ingredient, ABC):
     terms, "total" by the sum of their values, "none" by 1) and `binary` (a member counts as
     1 where it is not zero).
     """
+
+    reads_text: ClassVar[bool] = False  # data are a corpus of words, not rows of numbers
+    is_sum: ClassVar[bool] = False
 
     scale: str
     binary: bool
@@ -62,6 +65,7 @@ class ContextSum(Context):
     """left + right; build it with the plus sign."""
 
     listed = False
+    is_sum = True
 
     def __init__(self, left: Context, right: Context) -> None:
         self.left = left

@@ -46,6 +46,7 @@ class Window(Context):
         that the mean is in proportion to the length.
     """
 
+    reads_text = True
     binary = False
 
     def __init__(

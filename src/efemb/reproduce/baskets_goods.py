@@ -1,0 +1,219 @@
+"""Goods: which items are alike, which go together, and which replace one another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from efemb._typing import Floats
+from efemb.data.dataset import Dataset
+from efemb.errors import DataError
+from efemb.fitted.nearest import unit_rows
+from efemb.plots import relations
+from efemb.reproduce.claims import HOLDS, NOT, PARTLY, Claim, show_claims
+from efemb.reproduce.jobs import Outcome, pack_table, unpack_table
+from efemb.reproduce.study import Results
+from efemb.table import Table
+
+ALIKE, PAIRS = 3, 5  # as many as the paper lists
+SUPPORT = 5.0  # trips together (largest products), or expected together (smallest)
+# The paper's four examples: what the label must hold, and must not.
+EXAMPLES = {
+    "a ramen": (r"\bramen\b", r"$^"),
+    "a yogurt": (r"\byogurt\b", r"\bdrink|smoothie"),
+    "a soda": (r"\bsoft drinks?\b|\bsoda\b", r"\bbaking\b|\bwater\b"),
+    "a milk": (r"\bmilk\b", r"chocolate|almond|coconut|soy|rice|butter|evaporated|powder"),
+}
+BLOCK = 1024
+
+
+def find_example(labels: Sequence[str], counts: Floats, wanted: str, unwanted: str) -> str | None:
+    """The most frequent item whose label says so."""
+    codes = [
+        code
+        for code, label in enumerate(labels)
+        if re.search(wanted, label, re.IGNORECASE) and not re.search(unwanted, label, re.IGNORECASE)
+    ]
+    return labels[max(codes, key=lambda code: counts[code])] if codes else None
+
+
+def parse_kind(label: str) -> str:
+    """What a product of Complete Journey is: the words before its size and brand.
+
+    >>> parse_kind("RAMEN NOODLES/RAMEN CUPS 3 OZ (national) #833715")
+    'RAMEN NOODLES/RAMEN CUPS'
+    """
+    return re.split(r" (?=\d)| \(", label)[0]
+
+
+def analyze_goods(
+    model: Any, data: Dataset, kinds: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Figures and tables about a fitted model of baskets."""
+    assert data.entities is not None
+    labels = [str(label) for label in data.entities]
+    counts = np.asarray((data.values > 0).sum(axis=0)).ravel()
+    queries = {name: find_example(labels, counts, *words) for name, words in EXAMPLES.items()}
+    tables = {
+        "similar": list_similar(model, {name: label for name, label in queries.items() if label}),
+        "pairs": model.pairs(PAIRS, data=data),
+        "supported": model.pairs(PAIRS, data=data, min_support=SUPPORT),
+    }
+    groups = np.unique([kinds[label] for label in labels], return_inverse=True)[1]
+    same, chance = measure_same_kind(model.embedding_, groups)
+    figures = {
+        "same_kind": same,
+        "same_kind_by_chance": chance,
+        "lift_correlation": correlate_with_lift(model, data),
+        "smallest_product": float(tables["pairs"]["product"].min()),
+    }
+    arrays: dict[str, Any] = {}
+    for name, table in tables.items():
+        arrays |= pack_table(name, table)
+    return figures, arrays
+
+
+def list_similar(model: Any, queries: Mapping[str, str]) -> Table:
+    """The items most like each example, by the cosine of their embedding vectors."""
+    if not queries:
+        raise DataError("no label of the data names a ramen, a yogurt, a soda or a milk")
+    tables = {name: model.similar(label, ALIKE) for name, label in queries.items()}
+    return Table(
+        {
+            "example": [name for name, table in tables.items() for _ in range(len(table))],
+            "item": [queries[name] for name, table in tables.items() for _ in range(len(table))],
+            "similar": [label for table in tables.values() for label in table["label"]],
+            "cosine": [
+                value for table in tables.values() for value in table["similarity"].tolist()
+            ],
+        }
+    )
+
+
+def measure_same_kind(vectors: Floats, group: Any) -> tuple[float, float]:
+    """Share of the items' nearest three that are of their kind, and of any three."""
+    unit = unit_rows(vectors.astype(np.float32))
+    hits = 0
+    for start in range(0, len(unit), BLOCK):
+        block = np.arange(start, min(start + BLOCK, len(unit)))
+        cosine = unit[block] @ unit.T
+        cosine[np.arange(len(block)), block] = -np.inf
+        near = np.argpartition(-cosine, ALIKE, axis=1)[:, :ALIKE]
+        hits += int((group[near] == group[block][:, None]).sum())
+    size = np.bincount(group)[group]
+    return hits / (ALIKE * len(unit)), float((size - 1).mean() / (len(unit) - 1))
+
+
+def correlate_with_lift(model: Any, data: Dataset) -> float:
+    """Spearman's correlation of rho_n . alpha_m and the lift of pairs expected in enough trips."""
+    bought = (data.values > 0).astype(np.float32)
+    counts = np.asarray(bought.sum(axis=0)).ravel()
+    often = np.flatnonzero(counts >= np.sqrt(SUPPORT * data.n_rows))
+    if len(often) < 3:
+        return float("nan")
+    bought = bought[:, often]
+    together = (bought.T @ bought).toarray()
+    expected = np.outer(counts[often], counts[often]) / data.n_rows
+    product = model.embedding_[often] @ model.context_[often].T
+    other = ~np.eye(len(often), dtype=bool)
+    return float(spearmanr(product[other], (together / expected)[other]).statistic)
+
+
+# -- report ---------------------------------------------------------------------------------------
+
+
+def report_goods(lists: Mapping[str, Outcome], missing: str, out: Results) -> None:
+    """Similar items, complements and substitutes of each fit."""
+    out.page.section("Goods: similar items, complements, substitutes")
+    for number, (name, outcome) in enumerate(lists.items()):
+        file = f"{number}-" + name.replace(", ", "-").replace(" ", "-")
+        similar, all_pairs, supported = (
+            unpack_table(table_name, outcome.arrays)
+            for table_name in ("similar", "pairs", "supported")
+        )
+        out.write(f"similar-{file}", similar)
+        caption = f"{name}: the {ALIKE} items most like an example, by the cosine of rho."
+        out.page.table(name_examples_once(similar), caption)
+        out.write(f"pairs-{file}", all_pairs)
+        out.page.table(shorten_pairs(all_pairs), f"{name}: {ALL_PAIRS}")
+        out.write(f"supported-{file}", supported)
+        out.page.table(shorten_pairs(supported), f"{name}: {SUPPORTED}")
+        caption = f"{name}: the pairs with support as a picture."
+        out.figure(f"supported-{file}", relations(supported), caption)
+    if missing:
+        out.page.paragraph(f"Instacart, whose products have names, is left out: {missing}")
+    out.table("goods", tabulate_goods(lists), GOODS)
+    show_claims("goods-claims", judge_goods(lists), out)
+
+
+ALL_PAIRS = (
+    f"the {PAIRS} largest and {PAIRS} smallest inner products rho_label . alpha_given of all: "
+    "label is more (less) probable when given is in the basket. Together: trips that hold both; "
+    "lift: their number over that of independent items."
+)
+SUPPORTED = (
+    f"the same among pairs with support: {SUPPORT:g} trips together (largest), or {SUPPORT:g} to "
+    "be expected of independent items (smallest)."
+)
+GOODS = (
+    "Of all items: share of the three most similar that are of the same kind (the product type of "
+    "Complete Journey, the aisle of Instacart), beside that of any three; rank correlation of the "
+    "inner product of a pair with its lift, how often it is bought together against chance, over "
+    f"pairs to be expected in {SUPPORT:g} trips or more."
+)
+
+
+def tabulate_goods(lists: Mapping[str, Outcome]) -> Table:
+    """Figures about the lists."""
+    figures = [outcome.figures["goods"] for outcome in lists.values()]
+    return Table(
+        {
+            "fit": list(lists),
+            "same kind": [fit["same_kind"] for fit in figures],
+            "by chance": [fit["same_kind_by_chance"] for fit in figures],
+            "correlation with lift": [fit["lift_correlation"] for fit in figures],
+            "smallest product": [fit["smallest_product"] for fit in figures],
+        }
+    )
+
+
+def judge_goods(lists: Mapping[str, Outcome]) -> list[Claim]:
+    """The paper's sentences about goods, for each fit."""
+    claims = []
+    for name, outcome in lists.items():
+        figures = outcome.figures["goods"]
+        same, chance = figures["same_kind"], figures["same_kind_by_chance"]
+        text = f"{name}: {same:.0%} of the {ALIKE} nearest are of the kind, {chance:.1%} of any."
+        verdict = HOLDS if same > 0.5 else PARTLY if same > 2 * chance else NOT
+        sentence = (
+            "The most similar items to a soda are other sodas; the most similar items to a yogurt "
+            "are (mostly) other yogurts."
+        )
+        claims.append(Claim(sentence, verdict, text))
+        rank = figures["lift_correlation"]
+        text = f"{name}: rank correlation of the inner product and the lift {rank:.2f}."
+        verdict = HOLDS if rank > 0.5 else PARTLY if rank > 0.1 else NOT
+        sentence = (
+            "Items that tend to be purchased together have high value of the inner product ... "
+            "while items that are substitutes have negative value."
+        )
+        claims.append(Claim(sentence, verdict, text))
+    return claims
+
+
+def name_examples_once(similar: Table) -> Table:
+    """Each example named on its first line only."""
+    items = similar["item"].tolist()
+    shown = [
+        item if item != before else "" for item, before in zip(items, [None, *items], strict=False)
+    ]
+    return Table({"item": shown, "similar": similar["similar"], "cosine": similar["cosine"]})
+
+
+def shorten_pairs(table: Table) -> Table:
+    """What fits the page: the rest is in the file."""
+    return Table({name: table[name] for name in ("label", "given", "product", "together", "lift")})

@@ -1,0 +1,165 @@
+"""Jobs: the steps of a study, run one after another; finished ones are read back from disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from efemb import __version__
+from efemb._files import complete_or_absent
+from efemb.engine.interrupt import interrupt_at_once
+from efemb.engine.threads import one_blas_thread
+from efemb.table import Table
+
+Found = tuple[dict[str, Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of a study; settings and version decide its name on disk: a change runs it anew.
+
+    study, label : where it belongs, and what a person calls it
+    settings : JSON; everything that the result depends on
+    work : gives (figures as JSON, arrays by name)
+    """
+
+    study: str
+    label: str
+    settings: Mapping[str, Any]
+    work: Callable[[], Found] = field(repr=False, compare=False)
+
+    @property
+    def key(self) -> str:
+        """Name of the files that hold the result."""
+        identity = [__version__, self.study, self.label, dict(self.settings)]
+        text = json.dumps(identity, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job found; `seconds` is how long it took when it was run."""
+
+    job: Job
+    figures: dict[str, Any]
+    arrays: dict[str, Any] = field(repr=False)
+    seconds: float
+
+
+class Runner:
+    """Runs jobs and keeps their results in a folder, so that an interrupted study goes on.
+
+    Parameters
+    ----------
+    folder : Path
+        Each result is two files here: figures (JSON) and arrays (NPZ, no pickle).
+    announce : function of (text, done, total), optional
+        Told before each job.
+    """
+
+    def __init__(
+        self, folder: Path, announce: Callable[[str, int, int], None] | None = None
+    ) -> None:
+        self.folder, self.announce = folder, announce
+
+    def run(self, jobs: Iterable[Job], at_once: int = 1) -> list[Outcome]:
+        """Results in the order of the jobs, of which `at_once` run side by side, in threads."""
+        todo = list(jobs)
+        outcomes: dict[int, Outcome] = {}
+
+        def finish(number: int) -> None:
+            job = todo[number]
+            if self.announce is not None:
+                self.announce(f"{job.study}: {job.label}", len(outcomes), len(todo))
+            earlier = self._read(job)
+            outcomes[number] = self._do(job) if earlier is None else earlier
+
+        if at_once == 1:
+            for number in range(len(todo)):
+                finish(number)
+        else:
+            with one_blas_thread, ThreadPoolExecutor(at_once) as pool:
+                try:
+                    list(pool.map(finish, range(len(todo))))
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
+        return [outcomes[number] for number in range(len(todo))]
+
+    def _do(self, job: Job) -> Outcome:
+        start = time.perf_counter()
+        with interrupt_at_once():  # what is kept must be whole
+            figures, arrays = job.work()
+        seconds = time.perf_counter() - start
+        # The arrays first: figures on disk mean that all of the result is.
+        with complete_or_absent(self._file(job, "npz")) as stream:
+            np.savez_compressed(stream, **arrays)
+        record = {
+            "study": job.study,
+            "label": job.label,
+            "settings": dict(job.settings),
+            "seconds": seconds,
+            "figures": figures,
+        }
+        with complete_or_absent(self._file(job, "json")) as stream:
+            stream.write(json.dumps(record, indent=1, sort_keys=True).encode())
+        return Outcome(job, figures, arrays, seconds)
+
+    def _read(self, job: Job) -> Outcome | None:
+        """What an earlier run left, if it is whole."""
+        try:
+            record = json.loads(self._file(job, "json").read_text(encoding="utf-8"))
+            with self._file(job, "npz").open("rb") as stream, np.load(stream) as file:
+                arrays = {name: file[name] for name in file.files}
+            return Outcome(job, record["figures"], arrays, float(record["seconds"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, OSError, EOFError, BadZipFile):  # damaged: run it again
+            return None
+
+    def _file(self, job: Job, kind: str) -> Path:
+        return self.folder / job.study / f"{job.key}.{kind}"
+
+
+class Later:
+    """Something that is made when it is first asked for: a resumed study may never need it."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._made = make, False
+        self._lock = threading.Lock()  # jobs may run side by side
+
+    @property
+    def value(self) -> Any:
+        """What was made."""
+        with self._lock:
+            if not self._made:
+                self._value, self._made = self._make(), True
+        return self._value
+
+
+# -- tables in result files: written next to the fit, shown in the report -------------------------
+
+
+def pack_table(name: str, table: Table) -> dict[str, Any]:
+    """A table as arrays of a result file; text without pickle."""
+    arrays = {}
+    for column in table.columns:
+        values = table[column]
+        arrays[f"{name}/{column}"] = values.astype(str) if values.dtype.kind == "O" else values
+    return arrays
+
+
+def unpack_table(name: str, arrays: dict[str, Any]) -> Table:
+    """The table that `as_arrays` took apart."""
+    start = f"{name}/"
+    return Table({key[len(start) :]: arrays[key] for key in arrays if key.startswith(start)})

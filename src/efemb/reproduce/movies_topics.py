@@ -1,0 +1,351 @@
+"""Topics of movies: what stands out in each dimension, tested against the genres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import hypergeom
+
+from efemb._typing import Floats, Ints
+from efemb.data.dataset import Dataset
+from efemb.fitted.nearest import largest
+from efemb.fitted.rotation import varimax
+from efemb.plots import topics
+from efemb.reproduce.claims import Claim, judge_count, show_claims
+from efemb.reproduce.counts_fits import describe_settings, summarize_training
+from efemb.reproduce.counts_models import P_EMB
+from efemb.reproduce.jobs import Found, Job, Later, Outcome, pack_table, unpack_table
+from efemb.reproduce.study import Results
+from efemb.table import Table
+
+LISTED = 10  # movies a topic, as in the paper's tables
+LEVEL = 0.05  # share of false discoveries
+RANDOM_TURNS = 20
+WAYS = {
+    "by value": {"by": "value"},
+    "by magnitude": {"by": "magnitude"},
+    "varimax, by value": {"by": "value", "rotate": "varimax"},
+}
+
+
+def make_topic_job(study: str, data: Later, name: dict[str, Any], k: int, seed: int) -> Job:
+    """Fit p-emb to all users and list the movies of each dimension of its context vectors."""
+
+    def work() -> Found:
+        model = P_EMB.make(k, seed, None).fit(data.value)
+        tables = {
+            key: value
+            for way, options in WAYS.items()
+            for key, value in pack_table(way, model.topics(LISTED, **options)).items()
+        }
+        figures = {**summarize_training(model), "settings": describe_settings(model)}
+        return figures, {"alpha": model.context_, **tables}
+
+    settings = {
+        "model": describe_settings(P_EMB.make(k, seed, None)),
+        "data": name,
+        "k": k,
+        "seed": seed,
+    }
+    return Job(study, f"topics, K = {k}, seed {seed}", settings, work)
+
+
+@dataclass(frozen=True)
+class Genres:
+    """Which movie belongs to which genre.
+
+    names : G genres;  member : (N, G) of 0 and 1
+    """
+
+    names: list[str]
+    member: Any
+
+    @classmethod
+    def of(cls, data: Dataset) -> Genres:
+        """The genres of a data set, in the order of its entities."""
+        assert data.entities is not None
+        genres: Mapping[str, Sequence[str]] = data.report["genres"]
+        names = sorted({name for each in genres.values() for name in each})
+        member = np.zeros((data.n_entities, len(names)), dtype=np.int64)
+        for code, label in enumerate(data.entities):
+            member[code, [names.index(name) for name in genres[str(label)]]] = 1
+        return cls(names, member)
+
+    def p_values(self, listed: Sequence[Ints]) -> Floats:
+        """P(as many of the genre or more among so many drawn at random): topics x genres."""
+        n_movies, total = len(self.member), self.member.sum(axis=0)
+        seen = np.stack([self.member[codes].sum(axis=0) for codes in listed])
+        drawn = np.array([len(codes) for codes in listed])[:, None]
+        return np.asarray(hypergeom.sf(seen - 1, n_movies, total[None], drawn))
+
+
+def adjust_p_values(p: Floats) -> Floats:
+    """Benjamini and Hochberg (1995): the smallest rate of false discoveries that keeps each test.
+
+    >>> adjust_p_values(np.array([[0.01, 0.04], [0.03, 0.5]])).round(3)
+    array([[0.04 , 0.053],
+           [0.053, 0.5  ]])
+    """
+    flat = p.ravel()
+    order = np.argsort(flat)
+    rates = flat[order] * len(flat) / np.arange(1, len(flat) + 1)
+    rate_of_test = np.empty(len(flat))
+    rate_of_test[order] = np.minimum(1.0, np.minimum.accumulate(rates[::-1])[::-1])
+    return rate_of_test.reshape(p.shape)
+
+
+def list_top_movies(vectors: Floats) -> list[Ints]:
+    """Codes of the movies with the largest numbers in each column."""
+    return [largest(column, LISTED) for column in vectors.T]
+
+
+def find_codes(table: Table, labels: Iterable[Any]) -> list[Ints]:
+    """Codes of the movies of each topic of a table."""
+    code_of_label = {label: code for code, label in enumerate(labels)}
+    codes = np.array([code_of_label[label] for label in table["label"]])
+    return [codes[table["topic"] == number] for number in np.unique(table["topic"])]
+
+
+def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Table:
+    """The genre that each topic holds most surprisingly many of."""
+    p = genres.p_values(listed)
+    rate = adjust_p_values(p)
+    first = p.argmin(axis=1)
+    topics = np.arange(len(listed))
+    share = genres.member.mean(axis=0)
+    return Table(
+        {
+            "list": [way] * len(listed),
+            "topic": topics,
+            "genre": [genres.names[genre] for genre in first],
+            "movies": [
+                int(genres.member[codes, g].sum()) for codes, g in zip(listed, first, strict=True)
+            ],
+            "of": [len(codes) for codes in listed],
+            "expected": [len(codes) * share[g] for codes, g in zip(listed, first, strict=True)],
+            "p": p[topics, first],
+            "false_discovery_rate": rate[topics, first],
+        }
+    )
+
+
+def count_enriched(listed: Sequence[Ints], genres: Genres) -> int:
+    """Topics with a genre at the level of false discoveries."""
+    return int((adjust_p_values(genres.p_values(listed)).min(axis=1) <= LEVEL).sum())
+
+
+def rotate_at_random(vectors: Floats, rng: np.random.Generator) -> Floats:
+    """The vectors after a rotation drawn uniformly."""
+    q, r = np.linalg.qr(rng.standard_normal((vectors.shape[1],) * 2))
+    return np.asarray(vectors @ (q * np.sign(np.diag(r))))
+
+
+def count_by_chance(alpha: Floats, genres: Genres, seed: int = 0) -> tuple[float, float]:
+    """Enriched topics after random rotations, and of lists drawn without looking: means."""
+    rng = np.random.default_rng(seed)
+    n, k = alpha.shape
+    turned, drawn = [], []
+    for _ in range(RANDOM_TURNS):
+        turned.append(count_enriched(list_top_movies(rotate_at_random(alpha, rng)), genres))
+        drawn.append(count_enriched([rng.permutation(n)[:LISTED] for _ in range(k)], genres))
+    return float(np.mean(turned)), float(np.mean(drawn))
+
+
+def match_columns(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """|cosine| of each column of `first` with its partner, and `second` in that order and sign."""
+    a, b = (
+        vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-12) for vectors in (first, second)
+    )
+    cosine = a.T @ b
+    _, columns = linear_sum_assignment(-np.abs(cosine))
+    matched = np.take_along_axis(cosine, columns[:, None], axis=1)[:, 0]
+    return np.abs(matched), second[:, columns] * np.where(matched < 0, -1.0, 1.0)
+
+
+def measure_agreement(first: Floats, second: Floats) -> tuple[float, float]:
+    """Mean |cosine| of paired columns, and movies that their lists share; large columns weigh more.
+
+    Weights are sums of squares: a column of noise near 0 is no topic.
+    """
+    cosine, second = match_columns(first, second)
+    lists = zip(list_top_movies(first), list_top_movies(second), strict=True)
+    shared = np.array([len(np.intersect1d(movies, other_movies)) for movies, other_movies in lists])
+    weight = np.square(first).sum(axis=0)
+    return float(weight @ cosine / weight.sum()), float(weight @ shared / weight.sum())
+
+
+def tabulate_stability(alphas: Sequence[Floats], seed: int = 0) -> Table:
+    """How alike the topics of fits from different first vectors are: as they come, and turned."""
+    rng = np.random.default_rng(seed)
+    exact = [alpha.astype(np.float64) for alpha in alphas]
+    ways = {
+        "as they come": exact,
+        "varimax": [varimax(alpha) for alpha in exact],
+        "turned at random": [rotate_at_random(alpha, rng) for alpha in exact],
+    }
+    pairs = [(i, j) for i in range(len(exact)) for j in range(i)]
+    agreements = {way: [measure_agreement(v[i], v[j]) for i, j in pairs] for way, v in ways.items()}
+    means = np.array([np.mean(each, axis=0) for each in agreements.values()])
+    return Table({"axes": list(agreements), "cosine": means[:, 0], "shared movies": means[:, 1]})
+
+
+# -- report ---------------------------------------------------------------------------------------
+
+
+SHOWN = 6
+TURNED = "varimax, by value"
+# The two lists that the paper prints.
+PRINTED = {"kids movies": ("Children's",), "science-fiction/action movies": ("Sci-Fi", "Action")}
+
+
+def report_topics(outcomes: Sequence[Outcome], data: Dataset, out: Results) -> None:
+    """Lists of movies, their genres, and whether other first vectors give the same."""
+    assert data.entities is not None
+    genres, labels = Genres.of(data), data.entities.labels
+    first = outcomes[0]
+    k = first.arrays["alpha"].shape[1]
+    out.page.section("Topics of the movies")
+    out.page.paragraph(
+        f"p-emb with the paper's settings and K = {k}, fitted to all users. For each dimension the "
+        f"context vectors are ranked, and the first {LISTED} movies are a topic. The text of the "
+        "paper ranks by magnitude, its supplement by value; both are here. Since rotating all "
+        "vectors changes no prediction, the axes need not mean anything: they are also shown after "
+        "a varimax rotation, beside axes turned at random."
+    )
+    tables = {way: unpack_table(way, first.arrays) for way in WAYS}
+    listed = {way: find_codes(table, labels) for way, table in tables.items()}
+    tests = {way: tabulate_enrichment(way, codes, genres) for way, codes in listed.items()}
+    out.write("genres", stack_tables(list(tests.values())))
+    for way, table in tables.items():
+        out.write(_file(way), split_years(table))
+        _show_topics(way, table, tests[way], out)
+    for name, wanted in PRINTED.items():
+        _show_printed(name, wanted, tables[TURNED], listed[TURNED], genres, out)
+    counts = tabulate_enriched(outcomes, genres, labels)
+    caption = (
+        "Topics that hold more movies of some genre than chance allows: hypergeometric tests of "
+        f"every topic and genre, rate of false discoveries {LEVEL:g} (Benjamini and Hochberg). "
+        "Turned and drawn at random: means over draws."
+    )
+    out.table("enriched", counts, caption)
+    alphas = [outcome.arrays["alpha"] for outcome in outcomes]
+    caption = (
+        f"Are topics the same from other first vectors ({len(alphas)} fits)? Dimensions of two "
+        "fits are paired off to be most alike: mean |cosine| of the paired columns of context "
+        f"vectors, and movies of {LISTED} that their lists share, large columns weighing more."
+    )
+    out.table("stability", tabulate_stability(alphas), caption)
+    show_claims("topics-claims", judge_topics(counts, listed, genres), out)
+
+
+def split_years(table: Table) -> Table:
+    """Title and year apart, as the paper prints them."""
+    titles = [str(label).rpartition(" (") for label in table["label"]]
+    years = [year.rstrip(")") if title else "" for title, _, year in titles]
+    names = [title or year for title, _, year in titles]
+    return Table({"topic": table["topic"], "title": names, "year": years, "value": table["value"]})
+
+
+def stack_tables(tables: Sequence[Table]) -> Table:
+    """Tables of the same columns, one below the other."""
+    return Table(
+        {name: np.concatenate([table[name] for table in tables]) for name in tables[0].columns}
+    )
+
+
+def _file(way: str) -> str:
+    return f"topics-{way}".replace(", ", "-").replace(" ", "-")
+
+
+def _show_topics(way: str, table: Table, test: Table, out: Results) -> None:
+    """The topics whose genres are clearest, as bars."""
+    order = np.argsort(test["p"], kind="stable")[:SHOWN]
+    rows = np.concatenate([np.flatnonzero(table["topic"] == topic) for topic in order])
+    chosen = Table({name: table[name][rows] for name in table.columns})
+    genre_texts = "; ".join(
+        f"{topic}: {test['genre'][topic]}, {test['movies'][topic]} of {test['of'][topic]}, "
+        f"p = {test['p'][topic]:.1g}"
+        for topic in order
+    )
+    caption = (
+        f"Topics, {way}: the {len(order)} of {len(test)} with the clearest genre. Topic: genre, "
+        f"movies of it, p of as many or more by chance, before correction. {genre_texts}."
+    )
+    out.figure(_file(way), topics(chosen), caption)
+
+
+def _find_best_topic(
+    wanted: Sequence[str], listed: Sequence[Ints], genres: Genres
+) -> tuple[int, float]:
+    """The topic with most movies of some genres, and the rate of false discoveries of that."""
+    columns = [genres.names.index(name) for name in wanted if name in genres.names]
+    rates = adjust_p_values(genres.p_values(listed))[:, columns]
+    if rates.size == 0:
+        return 0, 1.0
+    return int(rates.min(axis=1).argmin()), float(rates.min())
+
+
+def _show_printed(
+    name: str,
+    wanted: Sequence[str],
+    table: Table,
+    listed: Sequence[Ints],
+    genres: Genres,
+    out: Results,
+) -> None:
+    """The list that corresponds to one of the paper's."""
+    topic, rate = _find_best_topic(wanted, listed, genres)
+    dated = split_years(table)
+    rows = np.flatnonzero(dated["topic"] == topic)
+    caption = (
+        f"Beside the paper's cluster for “{name}”: topic {topic} of the turned axes, the one with "
+        f"the clearest share of {' or '.join(wanted)} (rate of false discoveries {rate:.1g})."
+    )
+    out.page.table(Table({key: dated[key][rows] for key in ("title", "year", "value")}), caption)
+
+
+def tabulate_enriched(outcomes: Sequence[Outcome], genres: Genres, labels: Any) -> Table:
+    """How many topics have a genre, by fit and by how the movies were listed."""
+    columns: dict[str, list[Any]] = {"lists": [*WAYS, "turned at random", "drawn at random"]}
+    for outcome in outcomes:
+        tables = [unpack_table(way, outcome.arrays) for way in WAYS]
+        counts = [float(count_enriched(find_codes(table, labels), genres)) for table in tables]
+        chance = count_by_chance(outcome.arrays["alpha"], genres)
+        columns[f"seed {outcome.job.settings['seed']}"] = [*counts, *chance]
+    columns["of"] = [outcomes[0].arrays["alpha"].shape[1]] * len(columns["lists"])
+    return Table(columns)
+
+
+def judge_topics(counts: Table, listed: dict[str, list[Ints]], genres: Genres) -> list[Claim]:
+    """The paper's sentences about topics."""
+    seeds = [name for name in counts.columns if name.startswith("seed ")]
+    means = {row["lists"]: np.mean([row[name] for name in seeds]) for row in counts}
+    text = "; ".join(f"{name}: {mean:.1f}" for name, mean in means.items())
+    of = counts["of"][0]
+    way = "by value"
+    sentence = "The embeddings from MovieLens data identify thematically similar movies."
+    # Axes that mean something have more genres than lists without a model, and than other axes.
+    beats = [
+        means[way] > max(1.0, 2 * means["drawn at random"]),
+        means[way] > means["turned at random"],
+    ]
+    verdict = judge_count(sum(beats), len(beats))
+    claims = [Claim(sentence, verdict, f"Topics of {of} with a genre, {text}.")]
+    rates = {
+        (name, how): _find_best_topic(wanted, listed[how], genres)[1]
+        for name, wanted in PRINTED.items()
+        for how in (way, TURNED)
+    }
+    holding = sum(rates[name, way] <= LEVEL for name in PRINTED)
+    text = "; ".join(f"{name}, {how}: {rate:.1g}" for (name, how), rate in rates.items())
+    sentence = (
+        "The first one contains children's movies; the second contains science-fiction/action "
+        "movies."
+    )
+    text = f"Least rate of false discoveries of a topic, {text}."
+    claims.append(Claim(sentence, judge_count(holding, len(PRINTED)), text))
+    return claims
