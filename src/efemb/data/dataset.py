@@ -112,6 +112,11 @@ class Dataset:
         """Whether `values` is a csr_array."""
         return is_sparse(self.values)
 
+    @property
+    def rows(self) -> dict[str, NDArray[Any]]:
+        """Columns of the rows, by name."""
+        return {} if self.users is None else {"user": self.users}
+
     def __len__(self) -> int:
         return self.n_rows
 

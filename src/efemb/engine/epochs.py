@@ -127,6 +127,7 @@ def _spread(slopes: Factors, like: Factors) -> Factors:
     if slopes.rows is None:
         return slopes
     full = Factors.zeros_like(like)
+    full.add_terms(slopes.terms)
     full.target[slopes.rows] = slopes.target
     full.bag[slopes.rows] = slopes.bag
     full.intercept[slopes.rows] = slopes.intercept

@@ -26,6 +26,7 @@ from efemb.model.contexts.frozen import kept
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
+from efemb.model.terms import Term
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -48,6 +49,7 @@ class Fit:
     n_slots: int
     held_out: bool  # whether a held-out score, not the objective, told when to stop
     optimizer: Optimizer
+    terms: tuple[Term, ...]  # with what they learned from the training rows
 
 
 def choose_optimizer(
@@ -96,7 +98,7 @@ def fit_model(
     else:
         bound = EntityLists(data, lists)
     written, spec = spec, replace(spec, context=kept(spec.context, bound))
-    spec = scaled(spec, data, sample_weight)
+    spec = scaled(spec.freeze_terms(data), data, sample_weight)
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
     if planned and options.batch_size not in ("auto", None):
@@ -132,7 +134,8 @@ def fit_model(
     lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
-    return Fit(result, name, gradient, lists, spec.context, bound.n_slots, held, optimizer)
+    how = (lists, spec.context, bound.n_slots, held, optimizer, spec.terms)
+    return Fit(result, name, gradient, *how)
 
 
 def _split(

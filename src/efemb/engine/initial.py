@@ -52,7 +52,16 @@ def initial_parameters(
         if isinstance(bound, WindowBags):
             intercept = _noisy_intercepts(space, bound, intercept)
     position = np.ones(shapes["position"]) if "position" in shapes else None
-    return Parameters(rho, alpha, intercept, position)
+    return Parameters(rho, alpha, intercept, position, _of_terms(space, rng))
+
+
+def _of_terms(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floats]:
+    """Small random numbers, of the size that each term asks for."""
+    return {
+        f"{term.label}.{array.name}": rng.normal(0.0, array.spread, array.shape)
+        for term in space.spec.terms
+        for array in term.arrays(space.n_entities)
+    }
 
 
 def _random(

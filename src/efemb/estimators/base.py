@@ -53,6 +53,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     combine: Any = "linear"
     intercept: bool = True
     intercept_prior: Any = None
+    terms: Any = ()
     solver: str = "auto"
     optimizer: Any = "auto"
     batch_size: int | str | None = "auto"
@@ -235,7 +236,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
             positions = earlier.positions
         self._fitted = FittedEmbedding(
             parameters=result.parameters,
-            spec=replace(spec, family=result.family, context=fit.context),
+            spec=replace(spec, family=result.family, context=fit.context, terms=fit.terms),
             vocabulary=data.entities,
             positions=positions,
             lists=fit.lists,

@@ -179,8 +179,9 @@ class FittedMixin(DataMethods, TransformerMixin):
             return profile_objective(space, solver, checked)
 
     def _with_frozen_context(self, spec: Spec) -> Spec:
-        """The model with the lists that its fit found in a sum of contexts."""
+        """The model with what its fit learned: lists in a sum of contexts, groups of terms."""
         fitted: FittedEmbedding | None = vars(self).get("_fitted")
-        if fitted is None or not fitted.spec.context.is_sum:
+        if fitted is None:
             return spec
-        return replace(spec, context=fitted.spec.context)
+        spec = replace(spec, terms=fitted.spec.terms)
+        return replace(spec, context=fitted.spec.context) if fitted.spec.context.is_sum else spec

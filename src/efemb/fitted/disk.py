@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from efemb.errors import DataError
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.contexts.base import SCALES
 from efemb.model.contexts.bound.entities import Lists
-from efemb.model.parameters import Parameters
+from efemb.model.parameters import CORE, Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.storage.encoding import decode, encode, register
@@ -30,6 +30,7 @@ MODEL = SealedKind(
     tensors="parameters.safetensors",
     texts=(LABELS,),
 )
+TERMS = "terms/"  # before the names of their arrays, apart from those of ingredients
 _LISTS = ("ptr", "members", "offset", "slot")
 
 
@@ -62,7 +63,11 @@ def pack(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[
         "history": encode(list(fitted.history), arrays, "history"),
     }
     words = fitted.vocabulary
-    named: dict[str, Any] = {**fitted.parameters.named(), "positions": fitted.positions}
+    named: dict[str, Any] = {
+        (name if name in CORE else TERMS + name): array
+        for name, array in fitted.parameters.named().items()
+    }
+    named["positions"] = fitted.positions
     named["counts"] = None if words is None else words.counts
     for name, value in named.items():
         if value is not None:
@@ -87,9 +92,11 @@ def unpack(found: Contents) -> FittedEmbedding:
     """Undo `pack`."""
     manifest, arrays = found.body, found.arrays
     spec = _spec({key: decode(one, arrays) for key, one in manifest["ingredients"].items()})
-    parameters = Parameters(
-        arrays["rho"], arrays["alpha"], arrays.get("intercept"), arrays.get("position")
-    )
+    core = {name: arrays[name] for name in CORE if name in arrays}
+    of_terms = {
+        name.removeprefix(TERMS): array for name, array in arrays.items() if name.startswith(TERMS)
+    }
+    parameters = Parameters(**core, terms=of_terms)
     _check_parameters(parameters)
     vocabulary = None
     if LABELS in found.texts:
@@ -116,9 +123,15 @@ def unpack(found: Contents) -> FittedEmbedding:
 
 def _spec(parts: dict[str, Any]) -> Spec:
     """The ingredients, each checked to be of its kind."""
-    strange = set(parts) ^ {one.name for one in fields(Spec)}
-    if strange:
-        raise DataError(f"{min(strange)!r} is missing among the ingredients, or unknown")
+    names = {one.name: one.default is MISSING for one in fields(Spec)}
+    needed = {name for name, required in names.items() if required}
+    if missing := needed - set(parts):
+        raise DataError(f"{min(missing)!r} is missing among the ingredients")
+    if unknown := set(parts) - set(names):
+        raise DataError(
+            f"{min(unknown)!r} is not an ingredient that this version knows: the model was saved "
+            "by a newer version of efemb; upgrade it to load the model"
+        )
     priors = parts.pop("prior_rho"), parts.pop("prior_alpha")
     return Spec.resolve(prior=priors, **parts)
 
@@ -164,6 +177,8 @@ def _vectors_fit(found: FittedEmbedding) -> bool:
         and len(alpha) >= space.n_alpha * (1 if space.positional else found.n_slots)
         and (None if intercept is None else intercept.shape) == of_intercept
         and (given.position is not None) == space.positional
+        and {name: array.shape for name, array in given.terms.items()}
+        == {array.name: array.shape for array in space.layout if array.name in space.of_terms}
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
 from efemb.model.factors import Factors
-from efemb.model.parameters import Parameters, flatten, unflatten
+from efemb.model.parameters import CORE, Parameters, flatten, unflatten
 from efemb.model.priors import Prior
 from efemb.model.spec import Spec
 from efemb.model.terms.base import arrays_of
@@ -71,6 +71,11 @@ class ParameterSpace:
                 name = f"{term.label}.{array.name}"
                 arrays.append(ArraySpec(name, array.shape, False, array.prior))
         return tuple(arrays)
+
+    @cached_property
+    def of_terms(self) -> tuple[str, ...]:
+        """Names of the arrays of the terms."""
+        return tuple(array.name for array in self.layout if array.name not in CORE)
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
         """Shape of an array, None where the model has none of this name."""

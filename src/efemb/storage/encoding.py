@@ -19,9 +19,19 @@ from efemb.model.ingredient import Ingredient
 from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
+from efemb.model.terms import Term
 from efemb.model.zeros import Zeros
 
-KINDS: tuple[type[Ingredient], ...] = (Combine, Context, Family, Link, Prior, Structure, Zeros)
+KINDS: tuple[type[Ingredient], ...] = (
+    Combine,
+    Context,
+    Family,
+    Link,
+    Prior,
+    Structure,
+    Term,
+    Zeros,
+)
 C = TypeVar("C", bound=type[Ingredient])
 
 _registered: dict[str, type[Ingredient]] = {}

@@ -9,8 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import efemb
+from efemb.model.factors import Factors
 from efemb.model.links import FLOOR
-from efemb.model.score import Entries, normalized_log_likelihood
+from efemb.model.predictor import Cells
+from efemb.model.score import normalized_log_likelihood
 
 N, K = 40, 3
 
@@ -27,10 +29,10 @@ def test_closed_sum_is_the_sum_over_entities(low: tuple[int, ...]) -> None:
     bags = csr_array(rng.poisson(1.0, (4, N)).astype(float) + np.eye(4, N))
     row, ids = np.repeat(np.arange(4), 2), np.array([0, 3, 1, 6, 2, 5, 3, low[-1] if low else 0])
     own, rest = bags.toarray()[row, ids], rng.uniform(1, 3, 8)
-    entries = Entries(bags, row, ids, np.ones(8), own, rest, np.zeros(8, dtype=bool))
-    arrays = (entries, target, bag, intercept)
-    found = normalized_log_likelihood(efemb.Poisson(), efemb.Log(), *arrays)
+    cells = Cells(bags, row, ids, np.ones(8), own, rest, np.zeros(8, dtype=bool))
+    factors = Factors(target, bag, intercept)
+    shares = normalized_log_likelihood(efemb.Poisson(), efemb.Log(), cells, factors)
     for i in range(8):
         context = (bags.toarray()[row[i]] @ bag - own[i] * bag[ids[i]]) / rest[i]
         means = [max(float(target[n] @ context + intercept[n]), FLOOR) for n in range(N)]
-        assert found[i] == pytest.approx(math.log(means[ids[i]] / sum(means)), abs=1e-9)
+        assert shares[i] == pytest.approx(math.log(means[ids[i]] / sum(means)), abs=1e-9)

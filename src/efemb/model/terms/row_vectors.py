@@ -42,6 +42,11 @@ class RowVectors(Term):
         self.prior = prior
         self.groups = groups
 
+    def __repr__(self) -> str:
+        """Without the groups, of which there may be many."""
+        known = "" if self.groups is None else f", {len(self.groups):,} groups"
+        return f"RowVectors({self.column!r}, {self.n_components}{known})"
+
     @property
     def label(self) -> str:
         """The column."""

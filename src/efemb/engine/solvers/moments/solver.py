@@ -30,6 +30,7 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
         and type(spec.link) is Identity
         and not spec.combine.reverse
         and spec.zeros.gradient == "exact"
+        and not spec.terms
     )
 
 

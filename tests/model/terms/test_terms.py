@@ -1,0 +1,275 @@
+"""Laws of every term: transposes, gradients, both solvers, files, unknown groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+
+import efemb
+from efemb.engine.solvers.choice import make_solver
+from efemb.engine.threads import workers
+from efemb.model.parameters import Parameters
+from efemb.model.space import ParameterSpace
+from efemb.model.spec import Spec
+from efemb.model.terms import RowVectors, Term
+
+K, N, T = 3, 7, 23
+RNG = np.random.default_rng(0)
+COUNTS = RNG.poisson(0.6, (T, N)).astype(float)
+COUNTS[3] = 0.0  # an empty row
+COUNTS[4] = 0.0
+COUNTS[4, 2] = 2.0  # a row of one item
+HOUSEHOLDS = RNG.choice(["ann", "bob", "eve"], T)
+TERMS: dict[str, Callable[[], Term]] = {"row-vectors": lambda: RowVectors("user", 2)}
+FAMILIES = {
+    "poisson": ("poisson", COUNTS),
+    "bernoulli": ("bernoulli", (COUNTS > 0).astype(float)),
+    "negative-binomial": (efemb.NegativeBinomial(2.0), COUNTS),
+    "gaussian": ("gaussian", COUNTS),
+    "categorical": ("categorical", COUNTS),
+}
+
+
+def test_every_shipped_term_is_tested() -> None:
+    assert set(TERMS) == set(Term.choices())
+
+
+def data_of(values: Any) -> efemb.Dataset:
+    return efemb.Dataset(values, users=HOUSEHOLDS)
+
+
+def model_of(family: Any, scale: str, term: Term, data: efemb.Dataset, **options: Any) -> Spec:
+    spec = Spec.resolve(context=efemb.Basket(scale), family=family, terms=[term], **options)
+    return spec.freeze_terms(data)
+
+
+def point_of(space: ParameterSpace, seed: int = 1) -> Parameters:
+    rng = np.random.default_rng(seed)
+    arrays = {array.name: rng.normal(0.0, 0.4, array.shape) for array in space.layout}
+    return Parameters.from_named(arrays)
+
+
+def value_and_gradient(
+    spec: Spec, bound: Any, name: str, at: Parameters, rows: Any = None
+) -> tuple[float, Parameters]:
+    space = ParameterSpace(spec, N, 1, 1, K)
+    with workers(1) as pool:
+        solver = make_solver(name, bound, spec, pool, dtype=np.float64)
+        value, gradient = solver.value_and_gradient(space.vectors(at), rows)
+    return value, space.pull_back(at, gradient)
+
+
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("scale", ["none", "items", "total"])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("rows", [None, np.array([0, 4, 3, 9, 20])], ids=["all", "some"])
+def test_gradients_by_finite_differences(family: str, scale: str, term: str, rows: Any) -> None:
+    """With an empty row, a row of one item and a masked cell."""
+    kind, values = FAMILIES[family]
+    data = data_of(csr_array(values))
+    masked = csr_array((np.ones(1), ([0], [int(np.flatnonzero(values[0])[0])])), shape=(T, N))
+    spec = model_of(kind, scale, TERMS[term](), data)
+    bound = spec.context.bind(data).without(masked)
+    space = ParameterSpace(spec, N, 1, 1, K)
+    at = point_of(space)
+    _, gradient = value_and_gradient(spec, bound, "rows", at, rows)
+    h = 1e-6
+    for name, array in at.named().items():
+        for index in list(np.ndindex(array.shape))[:: max(1, array.size // 5)]:
+            ends = []
+            for step in (h, -h):
+                moved = at.copy()
+                moved.named()[name][index] += step
+                ends.append(value_and_gradient(spec, bound, "rows", moved, rows)[0])
+            slope = (ends[0] - ends[1]) / (2 * h)
+            assert gradient.named()[name][index] == pytest.approx(slope, rel=1e-5, abs=1e-6), name
+
+
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("scale", ["none", "items", "total"])
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "categorical"])
+def test_solver_rows_is_solver_generic(family: str, scale: str, term: str) -> None:
+    kind, values = FAMILIES[family]
+    data = data_of(csr_array(values))
+    spec = model_of(kind, scale, TERMS[term](), data)
+    bound = spec.context.bind(data)
+    at = point_of(ParameterSpace(spec, N, 1, 1, K))
+    value, gradient = value_and_gradient(spec, bound, "rows", at)
+    other, same = value_and_gradient(spec, bound, "generic", at)
+    assert value == pytest.approx(other, rel=1e-10)
+    for name, array in gradient.named().items():
+        assert_allclose(array, same.named()[name], rtol=1e-8, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_the_two_sides_are_transposes(term: str) -> None:
+    data = data_of(COUNTS)
+    frozen = TERMS[term]().freeze(data)
+    bound = frozen.bind(data)
+    rng, rows = np.random.default_rng(2), np.array([0, 5, 5, 20])
+    arrays = {a.name: rng.normal(size=a.shape) for a in frozen.arrays(N)}
+    L, R = rng.normal(size=(N, frozen.width)), rng.normal(size=(len(rows), frozen.width))
+    left = np.vdot(frozen.entity_columns(arrays, N), L)
+    back = frozen.pull_back_entities(L)
+    assert left == pytest.approx(sum(np.vdot(arrays[name], back[name]) for name in back))
+    left = np.vdot(bound.row_columns(arrays, rows), R)
+    back = bound.pull_back_rows(arrays, rows, R)
+    assert left == pytest.approx(sum(np.vdot(arrays[name], back[name]) for name in back))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("scale", ["none", "items", "total"])
+def test_a_term_at_zero_gives_the_bits_of_the_model_without_it(family: str, scale: str) -> None:
+    kind, values = FAMILIES[family]
+    data = data_of(csr_array(values))
+    spec = model_of(kind, scale, RowVectors("user", 2), data)
+    plain = replace(spec, terms=())
+    bound = spec.context.bind(data)
+    at = point_of(ParameterSpace(plain, N, 1, 1, K))
+    names = ParameterSpace(spec, N, 1, 1, K)
+    zero = {a.name: np.zeros(a.shape) for a in names.layout if a.name in names.of_terms}
+    value, gradient = value_and_gradient(plain, bound, "rows", at)
+    same, wider = value_and_gradient(spec, bound, "rows", replace(at, terms=zero))
+    assert value == pytest.approx(same, rel=1e-13)
+    for name, array in gradient.named().items():
+        assert_allclose(array, wider.named()[name], rtol=1e-12, atol=1e-13, err_msg=name)
+
+
+def planted(n_rows: int = 600) -> efemb.Dataset:
+    """Households that buy one half of the items, or the other."""
+    rng = np.random.default_rng(5)
+    household = rng.integers(0, 30, n_rows)
+    rate = np.where((household[:, None] % 2) == (np.arange(12) % 2), 0.6, 0.05)
+    return efemb.Dataset(rng.poisson(rate).astype(float), users=[f"h{i}" for i in household])
+
+
+@pytest.mark.parametrize("make", [efemb.PoissonEmbedding, efemb.CategoricalEmbedding])
+def test_a_fit_learns_who_shops(make: Any) -> None:
+    train, test = planted().split(test=0.3, seed=0)
+    plain = make(2, random_state=0).fit(train)
+    known = make(2, random_state=0, terms=[RowVectors("user", 2)]).fit(train)
+    assert known.score(test) > plain.score(test) + 0.02
+    strangers = efemb.Dataset(test.values, users=["stranger"] * test.n_rows)
+    assert known.score(strangers) < known.score(test)
+
+
+def test_saved_and_loaded_models_agree(tmp_path: Path) -> None:
+    data = planted(200)
+    model = efemb.PoissonEmbedding(2, random_state=0, max_iter=5, early_stopping=False)
+    model.set_params(terms=[RowVectors("user", 2)])
+    with pytest.warns(Warning, match="max_iter"):
+        model.fit(data)
+    model.save(tmp_path / "model")
+    loaded = efemb.load(tmp_path / "model")
+    assert loaded.spec.terms == model.fitted().spec.terms
+    assert_array_equal(loaded.conditional(data), model.conditional(data))
+    assert loaded.score(data) == model.score(data)
+
+
+def test_conditional_means_add_the_term_to_the_predictor() -> None:
+    """u of a stored entry, by the loop definition."""
+    data = planted(40)
+    model = efemb.PoissonEmbedding(2, random_state=0, max_iter=3, dtype="float64")
+    with pytest.warns(Warning, match="max_iter"):
+        model.set_params(terms=[RowVectors("user", 2)]).fit(data)
+    p, means = model.parameters_, model.conditional(data)
+    theta, gamma = p.terms["user.rows"], p.terms["user.entities"]
+    groups = list(model.fitted().spec.terms[0].groups)
+    for t in (0, 7, 21):
+        x = data.values[t]
+        for n in range(12):
+            others = [m for m in range(12) if m != n and x[m]]
+            total = sum(x[m] for m in others) or 1.0
+            context = sum((x[m] * p.alpha[m] for m in others), np.zeros(2)) / total
+            u = p.rho[n] @ context + p.intercept[n]
+            u += theta[groups.index(data.users[t])] @ gamma[n]
+            assert means[t, n] == pytest.approx(np.exp(u), rel=1e-9)
+
+
+def test_bad_terms_are_refused() -> None:
+    data = efemb.Dataset(COUNTS)
+    with pytest.raises(efemb.DataError, match=r"row column 'user', which the data lack"):
+        efemb.PoissonEmbedding(2, terms=[RowVectors("user")]).fit(data)
+    with pytest.raises(efemb.ParameterError, match="two terms are called 'user'"):
+        efemb.PoissonEmbedding(2, terms=[RowVectors("user"), RowVectors("user", 3)]).fit(data)
+    with pytest.raises(efemb.InputTypeError, match="list of Term objects"):
+        efemb.PoissonEmbedding(2, terms=["user"]).fit(data)
+    with pytest.raises(efemb.ParameterError, match="n_components must be an integer >= 1"):
+        efemb.PoissonEmbedding(2, terms=[RowVectors("user", 0)]).fit(data)
+    with pytest.raises(efemb.ParameterError, match="needs a positive predictor"):
+        efemb.AdditivePoissonEmbedding(2, terms=[RowVectors("user")]).fit(data)
+    with pytest.raises(efemb.ParameterError, match="reverse model has none"):
+        efemb.PoissonEmbedding(2, combine="reverse", terms=[RowVectors("user")]).fit(data)
+
+
+@pytest.mark.parametrize("family", ["poisson", "bernoulli"])
+def test_the_fused_kernel_of_sparse_rows_agrees_in_single_precision(family: str) -> None:
+    """Few stored cells take another way through the tiles than many."""
+    rng = np.random.default_rng(3)
+    values = csr_array((rng.random((60, 300)) < 0.02).astype(float))
+    data = efemb.Dataset(values, users=rng.integers(0, 5, 60))
+    spec = model_of(family, "total", RowVectors("user", 2), data)
+    space, bound = ParameterSpace(spec, 300, 1, 1, K), spec.context.bind(data)
+    at = point_of(space)
+    results = []
+    with workers(1) as pool:
+        for name, dtype in (("rows", np.float32), ("generic", np.float64)):
+            solver = make_solver(name, bound, spec, pool, dtype=dtype)
+            value, gradient = solver.value_and_gradient(space.vectors(at.astype(dtype)))
+            results.append((value, space.pull_back(at, gradient)))
+    (value, single), (exact, double) = results
+    assert value == pytest.approx(exact, rel=1e-5)
+    for name, array in double.named().items():
+        size = np.abs(array).max()
+        assert_allclose(single.named()[name], array, rtol=1e-3, atol=1e-4 * size, err_msg=name)
+
+
+def test_sampled_zeros_take_terms() -> None:
+    train, test = planted().split(test=0.3, seed=0)
+    zeros = efemb.Sampled(6)
+    options: dict[str, Any] = {"random_state": 0, "zeros": zeros, "batch_size": 64}
+    plain = efemb.PoissonEmbedding(2, **options).fit(train)
+    known = efemb.PoissonEmbedding(2, terms=[RowVectors("user", 2)], **options).fit(train)
+    assert known.score(test) > plain.score(test) + 0.02
+
+
+def test_rows_of_weight_0_change_nothing() -> None:
+    data = planted(300)
+    doubled = efemb.Dataset(
+        np.concatenate([data.values, 9.0 + data.values]),
+        users=np.concatenate([data.users, data.users]),
+    )
+    weight = np.repeat([1.0, 0.0], data.n_rows)
+    options: dict[str, Any] = {"max_iter": 4, "early_stopping": False, "batch_size": None}
+    fits = []
+    for rows, sample_weight in ((data, None), (doubled, weight)):
+        model = efemb.PoissonEmbedding(2, random_state=0, dtype="float64", **options)
+        with pytest.warns(Warning, match="max_iter"):
+            model.set_params(terms=[RowVectors("user", 2)]).fit(rows, sample_weight=sample_weight)
+        fits.append(model.parameters_.named())
+    for name, array in fits[0].items():
+        assert_allclose(array, fits[1][name], rtol=1e-8, atol=1e-10, err_msg=name)
+
+
+def test_an_interrupted_fit_resumes_with_the_same_bits(tmp_path: Path) -> None:
+    data = planted(300)
+
+    def fit(max_iter: int, callbacks: Any) -> efemb.PoissonEmbedding:
+        model = efemb.PoissonEmbedding(2, random_state=0, max_iter=max_iter, callbacks=callbacks)
+        model.set_params(terms=[RowVectors("user", 2)], batch_size=64, n_iter_no_change=50)
+        with pytest.warns(Warning, match="max_iter"):
+            return model.fit(data)
+
+    whole = fit(6, None)
+    checkpoint = efemb.Checkpoint(tmp_path / "state")
+    fit(3, [checkpoint])
+    resumed = fit(6, [checkpoint])
+    for name, array in whole.parameters_.named().items():
+        assert_array_equal(array, resumed.parameters_.named()[name], err_msg=name)
