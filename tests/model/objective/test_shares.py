@@ -29,7 +29,7 @@ def test_closed_sum_is_the_sum_over_entities(low: tuple[int, ...]) -> None:
     own, rest = bags.toarray()[row, ids], rng.uniform(1, 3, 8)
     entries = Entries(bags, row, ids, np.ones(8), own, rest, np.zeros(8, dtype=bool))
     arrays = (entries, target, bag, intercept)
-    found = normalized_log_likelihood(efemb.Poisson(), efemb.Log(), *arrays)
+    found = normalized_log_likelihood(efemb.Poisson(), efemb.model.links.Log(), *arrays)
     for i in range(8):
         context = (bags.toarray()[row[i]] @ bag - own[i] * bag[ids[i]]) / rest[i]
         means = [max(float(target[n] @ context + intercept[n]), FLOOR) for n in range(N)]
