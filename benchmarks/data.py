@@ -159,7 +159,7 @@ def _row_split(X: csr_array, users: Array | None = None) -> Counts:
 
 
 def _simulated_counts(n_rows: int, n_items: int, n_lines: int) -> csr_array:
-    from efemb import simulate_baskets
+    from efemb.simulation import simulate_baskets
 
     sizes = {"n_rows": n_rows, "n_entities": n_items, "n_lines": n_lines}
     X: csr_array = simulate_baskets(**sizes, n_topics=8, exponent=0.7, seed=0).values

@@ -60,7 +60,8 @@ class _Steps:
 
 def one_pass(n_rows: int, n_items: int, k: int, fit: bool = True) -> dict[str, Any]:
     """Runs in a process of its own: simulate ten lines a trip and fit once over them."""
-    from efemb import PoissonEmbedding, Sampled, simulate_baskets
+    from efemb import PoissonEmbedding, Sampled
+    from efemb.simulation import simulate_baskets
 
     n_lines = 10 * n_rows
     trips = simulate_baskets(n_rows=n_rows, n_entities=n_items, n_lines=n_lines, seed=0)

@@ -36,7 +36,7 @@ def _exact(report: Report, rate: float) -> None:
     model = efemb.CBOW(100, context=window, random_state=0, max_iter=5)
     found = fit_watched(model, train, validation=validation)
     before = np.exp(-unigram_log_likelihood(train, test))
-    held = efemb.held_out_words(model, test)
+    held = efemb.evaluation.held_out_words(model, test)
     note = f"add-one unigram {before:.1f}, {found.timing.cpu:.0f} CPU-s, {model.n_iter_} passes"
     report.add("PTB: exact CBOW, perplexity a word", held.perplexity, at_most=before, beside=note)
     flops = 6.0 * train.n_tokens * train.n_entities * 100
@@ -87,6 +87,6 @@ def _approximations(report: Report) -> None:
         options = {"early_stopping": True, "max_iter": 20} if planned else {}
         model.set_params(random_state=0, **options)
         found = fit_watched(model, train, validation=validation)
-        held = efemb.held_out_words(model, test)
+        held = efemb.evaluation.held_out_words(model, test)
         note = f"best of {model.n_iter_} passes: {model.best_iter_}; {found.timing.cpu:.0f} CPU-s"
         report.add(f"Brown: {name}, LL a word", held.log_likelihood, at_least=unigram, beside=note)

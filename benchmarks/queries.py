@@ -45,10 +45,10 @@ def run(settings: Settings) -> Report:
 
 def _search(report: Report, shape: tuple[int, int]) -> None:
     """Share of the rate of a square matrix product, both timed in turn."""
-    from efemb import LabelledVectors
+    from efemb.fitted import LabeledVectors
 
     rng = np.random.default_rng(0)
-    vectors = LabelledVectors(range(shape[0]), rng.standard_normal(shape, dtype=np.float32))
+    vectors = LabeledVectors(range(shape[0]), rng.standard_normal(shape, dtype=np.float32))
     asked = rng.choice(shape[0], N_QUERIES, replace=False).tolist()
     name = f"{N_QUERIES:,} queries among {shape[0]:,} x {shape[1]}, top {TOP}"
     with stopwatch() as first:
@@ -71,7 +71,8 @@ def _search(report: Report, shape: tuple[int, int]) -> None:
 
 def _estimator(report: Report, shape: tuple[int, int]) -> None:
     """An estimator keeps its unit vectors between questions: only the first call makes them."""
-    from efemb import Parameters, PoissonEmbedding
+    from efemb import PoissonEmbedding
+    from efemb.model.parameters import Parameters
 
     rho = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     model = PoissonEmbedding(shape[1], intercept=False)

@@ -96,7 +96,9 @@ JOBS: dict[str, Callable[[Inputs], Any]] = {
     "softmax of words, 1 pass": lambda i: _fit(efemb.CBOW, i.short_text, 20, 1),
     "score": lambda i: i.model.score(i.trips),
     "conditional": lambda i: i.model.conditional(i.trips.take_rows(slice(0, 2000))),
-    "leave one out": lambda i: efemb.leave_one_out(i.model, i.trips.take_rows(slice(0, 2000))),
+    "leave one out": lambda i: efemb.evaluation.leave_one_out(
+        i.model, i.trips.take_rows(slice(0, 2000))
+    ),
     "similar, 20 of an estimator": lambda i: [i.model.similar(f"item {n}") for n in range(20)],
     "complete, 20 of an estimator": lambda i: [i.model.complete([f"item {n}"]) for n in range(20)],
     "save and load": lambda i: (i.model.save(i.folder), efemb.load(i.folder)),

@@ -65,7 +65,7 @@ def _curve(
 
 
 def _trips(n_rows: int, n_items: int, n_lines: int = 0) -> Any:
-    from efemb import simulate_baskets
+    from efemb.simulation import simulate_baskets
 
     n_lines = n_lines or 10 * n_rows
     return simulate_baskets(n_rows=n_rows, n_entities=n_items, n_lines=n_lines, seed=0)

@@ -22,7 +22,9 @@ def stored_model(n_items: int, k: int) -> Any:
     )
     labels = efemb.Vocabulary(f"item {i}" for i in range(n_items))
     intercept = np.zeros(n_items, dtype=np.float32)
-    return efemb.FittedEmbedding(efemb.Parameters(rho, alpha, intercept), spec, labels)
+    return efemb.fitted.FittedEmbedding(
+        efemb.model.parameters.Parameters(rho, alpha, intercept), spec, labels
+    )
 
 
 def describe(n_items: int, k: int) -> dict[str, Any]:

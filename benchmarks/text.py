@@ -86,8 +86,8 @@ def gensim(train: Any, n: int, seed: int, *, reverse: bool = False, n_jobs: int 
 
     inner, outer, timing = word_vectors(train, n, seed, reverse=reverse, n_jobs=n_jobs)
     # gensim predicts a word from those around it in both modes; ours does the reverse in one.
-    parameters = efemb.Parameters(*((inner, outer) if reverse else (outer, inner)))
-    fitted = efemb.FittedEmbedding(parameters, ours_spec(n, reverse), train.vocabulary)
+    parameters = efemb.model.parameters.Parameters(*((inner, outer) if reverse else (outer, inner)))
+    fitted = efemb.fitted.FittedEmbedding(parameters, ours_spec(n, reverse), train.vocabulary)
     return Trained(fitted, *_rates(train, timing))
 
 
@@ -139,15 +139,15 @@ def judged(fitted: Any, test: Any, settings: Settings) -> dict[str, float]:
     found = {}
     if not fitted.spec.combine.reverse:
         found["pseudo-LL"] = pseudo_log_likelihood(fitted, test, JUDGED)
-    held = efemb.held_out_words(fitted, test, n_words=WORDS_SCORED)
+    held = efemb.evaluation.held_out_words(fitted, test, n_words=WORDS_SCORED)
     found["LL a word"] = held.log_likelihood
     if settings.quick:
         return found
     for which in ("rho", "alpha"):
         vectors = fitted.vectors(which)
-        close = efemb.word_similarity(vectors, pairs_file(settings))
+        close = efemb.evaluation.word_similarity(vectors, pairs_file(settings))
         found[f"WordSim-353 {which}"] = close.spearman
-        best = efemb.analogies(vectors, questions_file(settings), restrict=30_000)
+        best = efemb.evaluation.analogies(vectors, questions_file(settings), restrict=30_000)
         found[f"analogies {which}"] = float(best["accuracy"][-1])
     return found
 

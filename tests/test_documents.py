@@ -47,7 +47,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trips(n_rows: int = 400, n_items: int = 15) -> efemb.Dataset:
-    data = efemb.simulate("p-emb", n_rows=n_rows, n_entities=n_items, n_components=2, seed=0).data
+    data = efemb.simulation.simulate(
+        "p-emb", n_rows=n_rows, n_entities=n_items, n_components=2, seed=0
+    ).data
     labels = [f"product {n}" for n in range(n_items)]
     counts = np.asarray((data.values != 0).sum(axis=0)).ravel()
     return efemb.Dataset(data.values, entities=efemb.Vocabulary(labels, counts=counts))

@@ -15,8 +15,23 @@ import efemb
 import efemb.cli
 
 DOCS = Path(__file__).parent.parent / "docs"
-SUBMODULES = [name for name in efemb.__all__ if isinstance(getattr(efemb, name), ModuleType)]
-MODULES = ["efemb", "efemb.model.contexts", *(f"efemb.{name}" for name in SUBMODULES)]
+# Everything in these is public; of other modules, what the reference names.
+MODULES = [
+    "efemb",
+    "efemb.baselines",
+    "efemb.data",
+    "efemb.datasets",
+    "efemb.engine.optimizers",
+    "efemb.estimators",
+    "efemb.evaluation",
+    "efemb.export",
+    "efemb.inference",
+    "efemb.model.contexts",
+    "efemb.model.families",
+    "efemb.plots",
+    "efemb.simulation",
+    "efemb.storage",
+]
 
 
 def reference() -> list[tuple[str, str]]:
@@ -32,7 +47,7 @@ def reference() -> list[tuple[str, str]]:
 
 def public(module: str) -> dict[str, Any]:
     home = importlib.import_module(module)
-    names = {name: getattr(home, name) for name in home.__all__}
+    names = {name: getattr(home, name) for name in getattr(home, "__all__", vars(home))}
     return {name: value for name, value in names.items() if not isinstance(value, ModuleType)}
 
 
@@ -46,8 +61,6 @@ def test_every_public_name_is_in_the_reference(module: str) -> None:
 def test_the_reference_names_what_is_public_once() -> None:
     entries = reference()
     assert len(entries) > 100
-    homes = {*MODULES, "efemb.errors", "efemb.fitted", "efemb.storage"}
-    assert {home for home, _ in entries} <= homes
     unknown = [entry for entry in entries if entry[1] not in public(entry[0])]
     assert not unknown
     values = [id(public(home)[name]) for home, name in entries]

@@ -15,10 +15,10 @@ import efemb
 from efemb.plots import history
 
 
-class Exponential(efemb.Family):
+class Exponential(efemb.model.families.Family):
     """x | eta ~ Exponential with rate -eta, eta < 0: t(x) = x, a = -log(-eta)."""
 
-    support = efemb.Interval(low=0)
+    support = efemb.model.families.Interval(low=0)
 
     def statistic(self, x):
         return x

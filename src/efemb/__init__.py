@@ -5,6 +5,9 @@ Names are loaded when first used, so that `import efemb` is cheap; `__init__.pyi
 
 import lazy_loader
 
+from efemb import _deprecated
+
 __version__ = "0.2.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = _deprecated.keep_old_names(__name__, _deprecated.NAMES, _load)

@@ -1,22 +1,32 @@
 """Names of the package; `__init__.py` loads each of them when it is first used."""
 
-from . import baselines, datasets, evaluation, inference, plots, simulation
-from .baselines import ShiftedPPMI
+from . import (
+    baselines,
+    data,
+    datasets,
+    engine,
+    errors,
+    estimators,
+    evaluation,
+    export,
+    fitted,
+    inference,
+    model,
+    plots,
+    simulation,
+    storage,
+)
 from .blend import Blend
 from .data import (
     Corpus,
     Dataset,
     Vocabulary,
-    aligned,
     read_baskets,
     read_matrix,
     read_suite2p,
     read_text,
     read_traces,
-    split,
 )
-from .engine.callbacks import Checkpoint, EarlyStopping, JsonLinesLog
-from .engine.optimizers.first_order import LBFGS, SGD, Adagrad, Adam
 from .errors import (
     DataError,
     DivergenceError,
@@ -39,43 +49,12 @@ from .estimators import (
     PoissonTextEmbedding,
     SkipGram,
 )
-from .estimators.names import model_named
-from .evaluation import (
-    Predictions,
-    compare,
-    held_out_entries,
-    held_out_words,
-    leave_fold_out,
-    leave_one_out,
-    score_grid,
-    word_similarity,
-)
-from .evaluation.analogies import analogies
-from .export import (
-    read_glove,
-    read_word2vec,
-    to_keyedvectors,
-    write_projector,
-    write_vectors,
-    write_word2vec,
-)
-from .fitted import LabelledVectors
-from .fitted.embedding import FittedEmbedding, load
-from .model.combine import Combine, Linear, Reverse
-from .model.contexts import Basket, Context, Explicit, Graph, Lagged, Neighbors, Window
-from .model.families import (
-    Bernoulli,
-    Categorical,
-    Family,
-    Gaussian,
-    Interval,
-    NegativeBinomial,
-    Poisson,
-)
-from .model.links import Identity, Link, Log, LogSoftplus, Softplus
-from .model.parameters import Parameters
-from .model.priors import HalfNormal, LogNormal, Normal, Prior
-from .model.structures import PerEntity, Shared, Structure, Tied
+from .evaluation import compare
+from .fitted import load
+from .model.contexts import Basket, Explicit, Graph, Lagged, Neighbors, Window
+from .model.families import Bernoulli, Categorical, Gaussian, NegativeBinomial, Poisson
+from .model.priors import HalfNormal, LogNormal, Normal
+from .model.structures import PerEntity, Shared, Tied
 from .model.zeros import (
     All,
     Hierarchical,
@@ -83,25 +62,11 @@ from .model.zeros import (
     NoiseContrastive,
     Sampled,
     SampledSoftmax,
-    Zeros,
-)
-from .simulation import (
-    SimulatedRecording,
-    SimulatedTrips,
-    Simulation,
-    simulate,
-    simulate_baskets,
-    simulate_iri,
-    simulate_zebrafish,
 )
 from .table import Table
 
 __all__ = [
     "CBOW",
-    "LBFGS",
-    "SGD",
-    "Adagrad",
-    "Adam",
     "AdditivePoissonEmbedding",
     "All",
     "Basket",
@@ -111,35 +76,21 @@ __all__ = [
     "Blend",
     "Categorical",
     "CategoricalEmbedding",
-    "Checkpoint",
-    "Combine",
-    "Context",
     "Corpus",
     "DataError",
     "Dataset",
     "DivergenceError",
-    "EarlyStopping",
     "EfembError",
     "Embedding",
     "Explicit",
-    "Family",
-    "FittedEmbedding",
     "Gaussian",
     "GaussianEmbedding",
     "Graph",
     "HalfNormal",
     "Hierarchical",
-    "Identity",
     "InputTypeError",
-    "Interval",
-    "JsonLinesLog",
-    "LabelledVectors",
     "Lagged",
-    "Linear",
-    "Link",
-    "Log",
     "LogNormal",
-    "LogSoftplus",
     "MemoryEstimateError",
     "MissingExtraError",
     "NegativeBinomial",
@@ -149,62 +100,39 @@ __all__ = [
     "NonnegativeGaussianEmbedding",
     "Normal",
     "ParameterError",
-    "Parameters",
     "PerEntity",
     "Poisson",
     "PoissonEmbedding",
     "PoissonTextEmbedding",
-    "Predictions",
-    "Prior",
-    "Reverse",
     "Sampled",
     "SampledSoftmax",
     "Shared",
-    "ShiftedPPMI",
-    "SimulatedRecording",
-    "SimulatedTrips",
-    "Simulation",
     "SkipGram",
-    "Softplus",
-    "Structure",
     "Table",
     "Tied",
     "Vocabulary",
     "Window",
-    "Zeros",
-    "aligned",
-    "analogies",
     "baselines",
     "compare",
+    "data",
     "datasets",
+    "engine",
+    "errors",
+    "estimators",
     "evaluation",
-    "held_out_entries",
-    "held_out_words",
+    "export",
+    "fitted",
     "inference",
-    "leave_fold_out",
-    "leave_one_out",
     "load",
-    "model_named",
+    "model",
     "plots",
     "read_baskets",
-    "read_glove",
     "read_matrix",
     "read_suite2p",
     "read_text",
     "read_traces",
-    "read_word2vec",
-    "score_grid",
-    "simulate",
-    "simulate_baskets",
-    "simulate_iri",
-    "simulate_zebrafish",
     "simulation",
-    "split",
-    "to_keyedvectors",
-    "word_similarity",
-    "write_projector",
-    "write_vectors",
-    "write_word2vec",
+    "storage",
 ]
 
 __version__: str

@@ -24,7 +24,9 @@ LABELS = [f"item {i}" for i in range(12)]
 @pytest.fixture(scope="module")
 def parts() -> tuple[Dataset, Dataset, Dataset]:
     """Training, validation and test trips over labelled items."""
-    trips = efemb.simulate("p-emb", n_rows=900, n_entities=12, n_components=2, seed=0).data
+    trips = efemb.simulation.simulate(
+        "p-emb", n_rows=900, n_entities=12, n_components=2, seed=0
+    ).data
     return Dataset(trips.values, entities=LABELS).split(test=0.2, validation=0.2, seed=0)
 
 
@@ -79,7 +81,7 @@ def test_the_score_is_that_of_every_protocol(
     how: str, parts: tuple[Dataset, ...], models: dict[str, Any]
 ) -> None:
     blend = Blend(models, how=how).fit(validation=parts[1])
-    predictions = efemb.leave_one_out(blend, parts[2])
+    predictions = efemb.evaluation.leave_one_out(blend, parts[2])
     score = blend.score(parts[2])
     assert_allclose(predictions.normalized_log_likelihood().value, score, rtol=1e-9)
     table = efemb.compare({"blend": blend, **models}, parts[2])

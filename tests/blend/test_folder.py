@@ -28,7 +28,7 @@ REAL = ("FactorAnalysis",)
 
 @pytest.fixture(scope="module")
 def trips() -> Dataset:
-    made = efemb.simulate("p-emb", n_rows=300, n_entities=8, n_components=2, seed=2).data
+    made = efemb.simulation.simulate("p-emb", n_rows=300, n_entities=8, n_components=2, seed=2).data
     return Dataset(made.values, entities=LABELS, users=np.arange(300) % 5)
 
 

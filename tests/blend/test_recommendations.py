@@ -18,7 +18,9 @@ LABELS = ["beer", "bread", "butter", "cheese", "chips", "coffee", "eggs", "milk"
 
 
 def trips() -> tuple[Dataset, Dataset]:
-    made = efemb.simulate("p-emb", n_rows=500, n_entities=10, n_components=2, seed=1).data
+    made = efemb.simulation.simulate(
+        "p-emb", n_rows=500, n_entities=10, n_components=2, seed=1
+    ).data
     users = np.array(["ann", "bob", "cid", "dee"])[np.arange(500) % 4]
     return Dataset(made.values, entities=LABELS, users=users).split(test=0.1, seed=0)
 

@@ -48,7 +48,9 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
 
 
 def baskets() -> efemb.Dataset:
-    data = efemb.simulate("p-emb", n_rows=300, n_entities=len(ITEMS), n_components=2, seed=1).data
+    data = efemb.simulation.simulate(
+        "p-emb", n_rows=300, n_entities=len(ITEMS), n_components=2, seed=1
+    ).data
     return efemb.Dataset(data.values, entities=efemb.Vocabulary(ITEMS, counts=range(10, 20)))
 
 

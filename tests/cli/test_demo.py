@@ -14,7 +14,9 @@ QUICK = ("--components", "2", "--passes", "3", "--jobs", "1")
 
 
 def small_trips(data_home: Path | None = None) -> efemb.Dataset:
-    data = efemb.simulate("p-emb", n_rows=400, n_entities=25, n_components=2, seed=0).data
+    data = efemb.simulation.simulate(
+        "p-emb", n_rows=400, n_entities=25, n_components=2, seed=0
+    ).data
     labels = [f"THING{n % 7} {n} OZ #{n}" for n in range(25)]
     counts = (data.values != 0).sum(axis=0)
     return efemb.Dataset(data.values, entities=efemb.Vocabulary(labels, counts=counts))

@@ -148,7 +148,7 @@ def test_relations_are_checked_against_data(run, model: Path, trips: Path, tmp_p
 
 def test_signs_without_a_picture_are_one_remark(run, tmp_path: Path) -> None:
     labels = ["日本茶", "tea", "coffee", "milk"]
-    data = efemb.simulate("p-emb", n_rows=50, n_entities=4, n_components=2, seed=0).data
+    data = efemb.simulation.simulate("p-emb", n_rows=50, n_entities=4, n_components=2, seed=0).data
     data = efemb.Dataset(data.values, entities=labels)
     efemb.PoissonEmbedding(2, random_state=0).fit(data).save(tmp_path / "model")
     for kind in ("map", "similarity"):

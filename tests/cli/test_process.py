@@ -67,9 +67,11 @@ LETTERS = ["日本", "Käse", "\U0001f600", "half \ud83d"]
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "latin-1"])
 def test_letters_that_a_terminal_cannot_show(encoding: str, tmp_path: Path) -> None:
-    truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, sweeps=1)
+    truth = efemb.simulation.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, sweeps=1)
     words = efemb.Vocabulary(LETTERS)
-    efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=words).save(tmp_path / "model")
+    efemb.fitted.FittedEmbedding(truth.parameters, truth.spec, vocabulary=words).save(
+        tmp_path / "model"
+    )
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
 
     def printed(*asked: str) -> str:

@@ -55,7 +55,7 @@ def test_only_true_stops() -> None:
 
 
 def test_early_stopping_counts_scores_without_a_gain() -> None:
-    stop = efemb.EarlyStopping(patience=2, tol=0.1)
+    stop = efemb.engine.callbacks.EarlyStopping(patience=2, tol=0.1)
     scores = [0.0, 1.0, None, 1.05, None, 1.2, 1.25, 1.3]
     wishes = [stop(progress(i, score)) for i, score in enumerate(scores)]
     #           first  gain   none   small  none   gain   small  second small
@@ -65,7 +65,9 @@ def test_early_stopping_counts_scores_without_a_gain() -> None:
 def test_early_stopping_as_a_callback_is_stricter_than_the_fit() -> None:
     options: dict[str, Any] = {"random_state": 0, "max_iter": 200, "n_iter_no_change": 1000}
     free = efemb.PoissonEmbedding(4, **options).fit(baskets())
-    strict = efemb.PoissonEmbedding(4, callbacks=[efemb.EarlyStopping(1, tol=10.0)], **options)
+    strict = efemb.PoissonEmbedding(
+        4, callbacks=[efemb.engine.callbacks.EarlyStopping(1, tol=10.0)], **options
+    )
     assert strict.fit(baskets()).n_iter_ < free.n_iter_ == 200
     assert strict.converged_
 
@@ -73,7 +75,11 @@ def test_early_stopping_as_a_callback_is_stricter_than_the_fit() -> None:
 def test_early_stopping_serves_several_fits() -> None:
     """A callback is an argument, so it must not remember an earlier fit."""
     model = efemb.PoissonEmbedding(
-        2, random_state=0, max_iter=100, callbacks=[efemb.EarlyStopping(2)], n_iter_no_change=1000
+        2,
+        random_state=0,
+        max_iter=100,
+        callbacks=[efemb.engine.callbacks.EarlyStopping(2)],
+        n_iter_no_change=1000,
     )
     first = model.fit(baskets()).n_iter_
     assert model.fit(baskets()).n_iter_ == first
@@ -82,7 +88,7 @@ def test_early_stopping_serves_several_fits() -> None:
 def test_json_lines_are_the_history(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     model = efemb.PoissonEmbedding(
-        2, callbacks=[efemb.JsonLinesLog(path)], max_iter=5, random_state=0
+        2, callbacks=[efemb.engine.callbacks.JsonLinesLog(path)], max_iter=5, random_state=0
     ).fit(baskets())
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == model.history_
@@ -94,7 +100,7 @@ def test_a_checkpoint_holds_the_parameters_of_its_iteration(tmp_path: Path) -> N
     def watch(found: Progress) -> None:
         seen[found.iteration] = found.parameters()
 
-    saved, kept = efemb.Checkpoint(tmp_path / "point", every=3), {}
+    saved, kept = efemb.engine.callbacks.Checkpoint(tmp_path / "point", every=3), {}
 
     def look(found: Progress) -> None:
         state = saved.read()
@@ -114,7 +120,7 @@ def test_a_checkpoint_holds_the_parameters_of_its_iteration(tmp_path: Path) -> N
 
 
 def test_a_checkpoint_without_intercept_has_none(tmp_path: Path) -> None:
-    saved = efemb.Checkpoint(tmp_path / "point")
+    saved = efemb.engine.callbacks.Checkpoint(tmp_path / "point")
     efemb.PoissonEmbedding(2, intercept=False, callbacks=[saved], max_iter=2).fit(baskets())
     assert saved.load().intercept is None
 

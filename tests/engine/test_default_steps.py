@@ -36,7 +36,9 @@ def test_an_item_that_is_bought_once_moves_little() -> None:
 
     def move_of_rare(epsilon: float) -> float:
         options = {"max_iter": 1, "early_stopping": False, "random_state": 0, "prior": None}
-        model = efemb.PoissonEmbedding(4, optimizer=efemb.Adagrad(0.1, epsilon), **options)
+        model = efemb.PoissonEmbedding(
+            4, optimizer=efemb.engine.optimizers.Adagrad(0.1, epsilon), **options
+        )
         with pytest.warns(match="max_iter"):
             first = model.fit(counts).parameters_.rho
         length = np.linalg.norm(first, axis=1)

@@ -42,8 +42,10 @@ def tiny_pass(X: Any, batch_size: int | None, zeros: Any = "all") -> tuple[Any, 
         "max_iter": 1,
     }
     step = 1e-7
-    still = efemb.PoissonEmbedding(2, optimizer=efemb.SGD(1e-300), **options).fit(X)
-    moved = efemb.PoissonEmbedding(2, optimizer=efemb.SGD(step), **options).fit(X)
+    still = efemb.PoissonEmbedding(2, optimizer=efemb.engine.optimizers.SGD(1e-300), **options).fit(
+        X
+    )
+    moved = efemb.PoissonEmbedding(2, optimizer=efemb.engine.optimizers.SGD(step), **options).fit(X)
     pairs = zip(moved.parameters_.arrays(), still.parameters_.arrays(), strict=True)
     shift = [(after - before) / step * len(X) for after, before in pairs]
     _, gradient = still.objective(X, still.parameters_)
@@ -106,7 +108,7 @@ def test_minibatches_visit_every_row_once_a_pass() -> None:
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": "many"}, "batch_size"),
         ({"batch_size": 1.5}, "batch_size"),
-        ({"batch_size": 4, "optimizer": efemb.LBFGS()}, "all rows"),
+        ({"batch_size": 4, "optimizer": efemb.engine.optimizers.LBFGS()}, "all rows"),
     ],
 )
 def test_a_batch_size_that_cannot_be_is_refused(options: dict[str, Any], match: str) -> None:

@@ -64,9 +64,9 @@ def sgd(theta: Array, slopes: Slopes, slope_at: Any = total) -> Array:
 
 POOL = Workers(1)
 REFERENCES: dict[str, tuple[Any, Any]] = {
-    "adagrad": (efemb.Adagrad(0.3, epsilon=0.01), adagrad),
-    "adam": (efemb.Adam(0.3, beta1=0.8, beta2=0.95, epsilon=1e-12), adam),
-    "sgd": (efemb.SGD(0.3, decay=0.5), sgd),
+    "adagrad": (efemb.engine.optimizers.Adagrad(0.3, epsilon=0.01), adagrad),
+    "adam": (efemb.engine.optimizers.Adam(0.3, beta1=0.8, beta2=0.95, epsilon=1e-12), adam),
+    "sgd": (efemb.engine.optimizers.SGD(0.3, decay=0.5), sgd),
 }
 
 
@@ -129,7 +129,9 @@ def test_a_restored_state_goes_on_as_if_never_stopped(name: str) -> None:
 
 def test_adagrad_with_a_zero_gradient_stays_put() -> None:
     arrays = [np.ones((2, 2))]
-    efemb.Adagrad().start(arrays, 2).step(Move(arrays, [np.zeros((2, 2))], 1.0, [0.0]), POOL)
+    efemb.engine.optimizers.Adagrad().start(arrays, 2).step(
+        Move(arrays, [np.zeros((2, 2))], 1.0, [0.0]), POOL
+    )
     assert (arrays[0] == 1).all()
 
 
@@ -198,8 +200,13 @@ def test_lbfgs_passes_over_values_that_are_not_finite() -> None:
 
 @pytest.mark.parametrize(
     "optimizer",
-    [efemb.Adagrad(0.0), efemb.Adam(-1.0), efemb.SGD(np.nan), efemb.LBFGS(0)]
-    + [efemb.Adagrad(0.1, epsilon) for epsilon in (0.0, -1.0, np.nan, np.inf)],
+    [
+        efemb.engine.optimizers.Adagrad(0.0),
+        efemb.engine.optimizers.Adam(-1.0),
+        efemb.engine.optimizers.SGD(np.nan),
+        efemb.engine.optimizers.LBFGS(0),
+    ]
+    + [efemb.engine.optimizers.Adagrad(0.1, epsilon) for epsilon in (0.0, -1.0, np.nan, np.inf)],
 )
 def test_a_step_must_be_positive(optimizer: Any) -> None:
     with pytest.raises(efemb.ParameterError, match=r"must be (> 0|>= 1)"):

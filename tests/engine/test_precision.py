@@ -55,10 +55,10 @@ def test_double_precision_begins_at_thirty_deviations(missing: bool, make: Any) 
 
 WAYS: dict[str, dict[str, Any]] = {
     "moments": {"solver": "moments"},
-    "moments by Adagrad": {"solver": "moments", "optimizer": efemb.Adagrad()},
-    "moments by Adam": {"solver": "moments", "optimizer": efemb.Adam()},
+    "moments by Adagrad": {"solver": "moments", "optimizer": efemb.engine.optimizers.Adagrad()},
+    "moments by Adam": {"solver": "moments", "optimizer": efemb.engine.optimizers.Adam()},
     "generic": {"solver": "generic"},
-    "generic by L-BFGS": {"solver": "generic", "optimizer": efemb.LBFGS()},
+    "generic by L-BFGS": {"solver": "generic", "optimizer": efemb.engine.optimizers.LBFGS()},
     "rows": {"solver": "rows", "context": efemb.Basket(scale="none")},
     "positive": {"solver": "moments", "prior": efemb.HalfNormal(1.0)},
 }

@@ -60,8 +60,14 @@ Poisson, Gaussian = efemb.PoissonEmbedding, efemb.GaussianEmbedding
 CASES: dict[str, tuple[Any, Any]] = {
     "all rows": (Poisson(2, **options()), baskets),
     "minibatches": (Poisson(2, batch_size=16, **options()), baskets),
-    "adam": (Poisson(2, batch_size=16, optimizer=efemb.Adam(), **options()), baskets),
-    "sgd": (Poisson(2, batch_size=16, optimizer=efemb.SGD(decay=0.1), **options()), baskets),
+    "adam": (
+        Poisson(2, batch_size=16, optimizer=efemb.engine.optimizers.Adam(), **options()),
+        baskets,
+    ),
+    "sgd": (
+        Poisson(2, batch_size=16, optimizer=efemb.engine.optimizers.SGD(decay=0.1), **options()),
+        baskets,
+    ),
     "sampled zeros": (Poisson(2, batch_size=16, zeros=efemb.Sampled(3), **options()), baskets),
     "negative sampling": (
         Poisson(2, batch_size=16, zeros=efemb.NegativeSampling(2), **options()),
@@ -91,7 +97,10 @@ CASES: dict[str, tuple[Any, Any]] = {
     ),
     "text, falling steps": (
         efemb.SkipGram(
-            4, context=efemb.Window(2), optimizer=efemb.SGD(0.05, "linear"), **options()
+            4,
+            context=efemb.Window(2),
+            optimizer=efemb.engine.optimizers.SGD(0.05, "linear"),
+            **options(),
         ),
         sentences,
     ),
@@ -123,7 +132,7 @@ def same(one: Any, two: Any) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_any_fit_goes_on_as_if_nothing_had_happened(case: str, tmp_path: Path) -> None:
     model, make = CASES[case]
-    X, state = make(), efemb.Checkpoint(tmp_path / "state")
+    X, state = make(), efemb.engine.callbacks.Checkpoint(tmp_path / "state")
     whole = clone(model).fit(X)
     crashed(clone(model), X, 3, state)
     late = clone(model)
@@ -135,7 +144,7 @@ def test_any_fit_goes_on_as_if_nothing_had_happened(case: str, tmp_path: Path) -
 def test_states_may_be_rare(tmp_path: Path) -> None:
     model, X = Poisson(2, batch_size=16, **options()), baskets()
     whole = clone(model).fit(X)
-    state = efemb.Checkpoint(tmp_path / "state", every=3)
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state", every=3)
     crashed(clone(model), X, 8, state)
     assert state.read()["iteration"] == 6
     seen: list[int] = []
@@ -148,16 +157,18 @@ def test_states_may_be_rare(tmp_path: Path) -> None:
 def test_early_stopping_counts_on(tmp_path: Path) -> None:
     """Patience that was half used up is not given anew, by the fit nor by a callback."""
     model, X = Poisson(4, **options(max_iter=400, n_iter_no_change=3)), baskets()
-    state = efemb.Checkpoint(tmp_path / "state", every=20)
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state", every=20)
     whole = clone(model).fit(X)
     assert 3 < whole.n_iter_ < 400
     crashed(clone(model), X, whole.n_iter_, state)
     same(clone(model).set_params(callbacks=[state]).fit(X), whole)
-    model.set_params(n_iter_no_change=1000, callbacks=[efemb.EarlyStopping(3)])
+    model.set_params(n_iter_no_change=1000, callbacks=[efemb.engine.callbacks.EarlyStopping(3)])
     whole = model.fit(X)
-    again = efemb.Checkpoint(tmp_path / "again", every=20)
-    crashed(clone(model), X, whole.n_iter_, again, efemb.EarlyStopping(3))
-    resumed = clone(model).set_params(callbacks=[again, efemb.EarlyStopping(3)]).fit(X)
+    again = efemb.engine.callbacks.Checkpoint(tmp_path / "again", every=20)
+    crashed(clone(model), X, whole.n_iter_, again, efemb.engine.callbacks.EarlyStopping(3))
+    resumed = (
+        clone(model).set_params(callbacks=[again, efemb.engine.callbacks.EarlyStopping(3)]).fit(X)
+    )
     same(resumed, whole)
 
 
@@ -173,13 +184,13 @@ def test_own_validation_weights_and_warm_starts_are_part_of_the_fit(tmp_path: Pa
         model.parameters_ = start.copy()
         return model
 
-    state = efemb.Checkpoint(tmp_path / "state")
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state")
     crashed(again(), X, 4, state, **extra)
     same(again().set_params(callbacks=[state]).fit(X, **extra), whole)
 
 
 def test_without_a_seed_the_first_attempt_decides(tmp_path: Path) -> None:
-    state, X = efemb.Checkpoint(tmp_path / "state"), baskets()
+    state, X = efemb.engine.callbacks.Checkpoint(tmp_path / "state"), baskets()
     model = Poisson(2, **options(random_state=None))
     crashed(clone(model), X, 5, state)
     before = state.read()["history"]
@@ -191,7 +202,7 @@ def test_without_a_seed_the_first_attempt_decides(tmp_path: Path) -> None:
 def test_a_given_generator_ends_where_it_would_have(tmp_path: Path) -> None:
     ends = []
     for crash in (False, True):
-        state = efemb.Checkpoint(tmp_path / f"state {crash}")
+        state = efemb.engine.callbacks.Checkpoint(tmp_path / f"state {crash}")
         if crash:
             model = Poisson(2, **options(random_state=np.random.default_rng(7)))
             crashed(model, baskets(), 5, state)
@@ -202,7 +213,7 @@ def test_a_given_generator_ends_where_it_would_have(tmp_path: Path) -> None:
 
 
 def test_a_finished_fit_gives_its_result_at_once(tmp_path: Path) -> None:
-    state, X = efemb.Checkpoint(tmp_path / "state", every=100), baskets()
+    state, X = efemb.engine.callbacks.Checkpoint(tmp_path / "state", every=100), baskets()
     model = Poisson(2, **options(max_iter=400, n_iter_no_change=3))
     whole = clone(model).set_params(callbacks=[state]).fit(X)
 
@@ -215,7 +226,7 @@ def test_a_finished_fit_gives_its_result_at_once(tmp_path: Path) -> None:
 
 
 def test_more_iterations_go_on_from_fewer(tmp_path: Path) -> None:
-    state, X = efemb.Checkpoint(tmp_path / "state"), baskets()
+    state, X = efemb.engine.callbacks.Checkpoint(tmp_path / "state"), baskets()
     plain = {"early_stopping": False, "callbacks": [state]}
     Poisson(2, **options(max_iter=4, **plain)).fit(X)
     seen: list[int] = []
@@ -240,14 +251,14 @@ def test_more_iterations_go_on_from_fewer(tmp_path: Path) -> None:
 def test_the_state_of_another_fit_is_not_lost(
     change: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
-    state = efemb.Checkpoint(tmp_path / "state")
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state")
     crashed(Poisson(2, **options()), baskets(), 4, state)
     other = Poisson(2, **{**options(), **change, "callbacks": [state]})
     X = baskets(seed=3) if named == "data" else baskets()
     with pytest.raises(efemb.ParameterError, match=rf"different: {named}\)"):
         other.fit(X)
     assert state.read()["iteration"] == 3
-    anew = efemb.Checkpoint(tmp_path / "state", resume=False)
+    anew = efemb.engine.callbacks.Checkpoint(tmp_path / "state", resume=False)
     other.set_params(callbacks=[anew]).fit(X)
     plain = Poisson(2, **{**options(), **change}).fit(X)
     same(other, plain)
@@ -256,7 +267,7 @@ def test_the_state_of_another_fit_is_not_lost(
 
 
 def test_another_version_is_another_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = efemb.Checkpoint(tmp_path / "state")
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state")
     crashed(Poisson(2, **options()), baskets(), 4, state)
     monkeypatch.setattr("efemb.engine.checkpoint.__version__", "99")
     with pytest.raises(efemb.ParameterError, match=r"different: software\)"):
@@ -268,7 +279,7 @@ def test_an_interrupted_pass_is_not_a_place_to_go_on_from(tmp_path: Path) -> Non
     """Ctrl-C ends a pass in the middle; the state before it is kept, and gives the same bits."""
     model, X = Poisson(2, batch_size=16, **options()), baskets()
     whole = clone(model).fit(X)
-    state = efemb.Checkpoint(tmp_path / "state")
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state")
 
     class Interrupt:
         def step(self, done: float) -> None:
@@ -287,23 +298,23 @@ def test_an_interrupted_pass_is_not_a_place_to_go_on_from(tmp_path: Path) -> Non
 def test_bad_checkpoints(tmp_path: Path) -> None:
     for every in (0, 1.5, True):
         with pytest.raises(efemb.ParameterError, match="every"):
-            efemb.Checkpoint(tmp_path / "state", every=every)
+            efemb.engine.callbacks.Checkpoint(tmp_path / "state", every=every)
     with pytest.raises(efemb.InputTypeError, match="path"):
-        efemb.Checkpoint("")
-    state = efemb.Checkpoint(tmp_path / "state")
+        efemb.engine.callbacks.Checkpoint("")
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state")
     with pytest.raises(efemb.DataError, match="no state"):
         state.load()
-    two = [state, efemb.Checkpoint(tmp_path / "other")]
+    two = [state, efemb.engine.callbacks.Checkpoint(tmp_path / "other")]
     with pytest.raises(efemb.ParameterError, match="one Checkpoint"):
         Poisson(2, callbacks=two).fit(baskets())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(efemb.DataError, match=r"notes\.txt"):
-        Poisson(2, callbacks=[efemb.Checkpoint(tmp_path / "mine")]).fit(baskets())
+        Poisson(2, callbacks=[efemb.engine.callbacks.Checkpoint(tmp_path / "mine")]).fit(baskets())
 
 
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
-    state, X = efemb.Checkpoint(tmp_path / "state"), baskets()
+    state, X = efemb.engine.callbacks.Checkpoint(tmp_path / "state"), baskets()
     crashed(Poisson(2, **options()), X, 4, state)
     path = tmp_path / "state" / "state.safetensors"
     content = bytearray(path.read_bytes())
@@ -337,12 +348,13 @@ PROGRAM = """
 import sys, warnings
 import numpy as np
 import efemb
+from efemb.engine.callbacks import Checkpoint
 
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).poisson(0.7, (90, 9)).astype(float)
 model = efemb.PoissonEmbedding(
     2, random_state=0, batch_size=16, max_iter=40, n_iter_no_change=1000,
-    callbacks=[efemb.Checkpoint(sys.argv[1]), lambda p: print(p.iteration, flush=True)],
+    callbacks=[Checkpoint(sys.argv[1]), lambda p: print(p.iteration, flush=True)],
 ).fit(X)
 print("done", *(float(x).hex() for a in model.parameters_.arrays() for x in a.ravel()))
 """
@@ -370,7 +382,7 @@ def test_kill_9_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_pass_more_leaves_the_whole_fit_where_it_is(tmp_path: Path) -> None:
-    state, X = efemb.Checkpoint(tmp_path / "state", every=100), baskets()
+    state, X = efemb.engine.callbacks.Checkpoint(tmp_path / "state", every=100), baskets()
     model = Poisson(2, callbacks=[state], **options(max_iter=400, n_iter_no_change=3)).fit(X)
     kept = (tmp_path / "state").stat().st_mtime_ns, state.load().rho.tobytes()
     model.partial_fit(X)

@@ -254,7 +254,14 @@ def test_the_same_seed_gives_the_same_draws() -> None:
 
 
 @pytest.mark.parametrize("prior", ["half-normal", "log-normal", None])
-@pytest.mark.parametrize("optimizer", [efemb.Adagrad(), efemb.Adam(0.1), efemb.SGD(0.1)])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        efemb.engine.optimizers.Adagrad(),
+        efemb.engine.optimizers.Adam(0.1),
+        efemb.engine.optimizers.SGD(0.1),
+    ],
+)
 def test_positive_vectors_follow_their_logarithms(optimizer: Any, prior: str | None) -> None:
     """Also those of entities that a step did not draw: moments move them all the same."""
     spec = models.spec("ap-emb", zeros=efemb.Sampled(2, "uniform"), prior=prior)

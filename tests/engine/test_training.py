@@ -30,7 +30,12 @@ def test_the_best_parameters_are_kept(preset: str) -> None:
         seen[progress.iteration] = progress.parameters()
 
     model = PRESETS[preset](
-        4, prior=None, random_state=0, optimizer=efemb.Adagrad(1.0), callbacks=[watch], max_iter=400
+        4,
+        prior=None,
+        random_state=0,
+        optimizer=efemb.engine.optimizers.Adagrad(1.0),
+        callbacks=[watch],
+        max_iter=400,
     ).fit(train, validation=entries)
     scores = {
         one["iteration"]: one["validation"]
@@ -74,22 +79,37 @@ def test_default_settings_converge_without_a_warning(model: Any, early_stopping:
 
 
 HUGE: dict[str, tuple[Any, Array]] = {
-    "p-emb": (efemb.PoissonEmbedding(2, optimizer=efemb.Adagrad(1e25)), baskets()),
+    "p-emb": (
+        efemb.PoissonEmbedding(2, optimizer=efemb.engine.optimizers.Adagrad(1e25)),
+        baskets(),
+    ),
     "p-emb, one step": (
         efemb.PoissonEmbedding(
-            2, optimizer=efemb.SGD(1e38), prior=None, early_stopping=False, max_iter=1
+            2,
+            optimizer=efemb.engine.optimizers.SGD(1e38),
+            prior=None,
+            early_stopping=False,
+            max_iter=1,
         ),
         1000 * baskets(),
     ),
-    "ap-emb": (efemb.AdditivePoissonEmbedding(2, optimizer=efemb.Adagrad(1e3)), baskets()),
-    "sampled": (
-        efemb.PoissonEmbedding(2, optimizer=efemb.SGD(1e30), zeros=efemb.Sampled(3)),
+    "ap-emb": (
+        efemb.AdditivePoissonEmbedding(2, optimizer=efemb.engine.optimizers.Adagrad(1e3)),
         baskets(),
     ),
-    "categorical": (efemb.CategoricalEmbedding(2, optimizer=efemb.SGD(1e30)), baskets()),
-    "moments": (efemb.GaussianEmbedding(2, optimizer=efemb.SGD(1e20)), neurons()),
+    "sampled": (
+        efemb.PoissonEmbedding(
+            2, optimizer=efemb.engine.optimizers.SGD(1e30), zeros=efemb.Sampled(3)
+        ),
+        baskets(),
+    ),
+    "categorical": (
+        efemb.CategoricalEmbedding(2, optimizer=efemb.engine.optimizers.SGD(1e30)),
+        baskets(),
+    ),
+    "moments": (efemb.GaussianEmbedding(2, optimizer=efemb.engine.optimizers.SGD(1e20)), neurons()),
     "generic": (
-        efemb.GaussianEmbedding(2, optimizer=efemb.SGD(1e20), solver="generic"),
+        efemb.GaussianEmbedding(2, optimizer=efemb.engine.optimizers.SGD(1e20), solver="generic"),
         neurons(),
     ),
 }

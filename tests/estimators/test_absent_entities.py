@@ -23,7 +23,7 @@ CONTEXTS: dict[str, Any] = {
 }
 SOLVERS = [
     ("neighbours", "moments", "auto"),
-    ("neighbours", "moments", efemb.Adagrad()),
+    ("neighbours", "moments", efemb.engine.optimizers.Adagrad()),
     ("neighbours", "generic", "auto"),
     ("basket", "rows", "auto"),
     ("basket", "generic", "auto"),

@@ -214,7 +214,7 @@ def test_data_of_other_labels_are_told_the_way_to_those_of_the_model() -> None:
     for asked in (model, model.fitted()):
         with pytest.raises(efemb.DataError, match=r"efemb\.aligned\(data, vocabulary\)"):
             asked.score(other)
-        assert np.isfinite(asked.score(efemb.aligned(other, model.vocabulary_)))
+        assert np.isfinite(asked.score(efemb.data.aligned(other, model.vocabulary_)))
 
 
 def test_an_empty_basket_is_dropped_and_counted() -> None:

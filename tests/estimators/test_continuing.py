@@ -107,7 +107,7 @@ def test_a_resumed_fit_keeps_the_class_of_its_family(tmp_path: Path, sigma2: Any
             callbacks=list(callbacks),
         )
 
-    whole, saved = model().fit(X), efemb.Checkpoint(tmp_path / "state")
+    whole, saved = model().fit(X), efemb.engine.callbacks.Checkpoint(tmp_path / "state")
     with pytest.raises(StoppedError):
         model(saved, stop).fit(X)
     again = model(saved).fit(X)
@@ -116,7 +116,7 @@ def test_a_resumed_fit_keeps_the_class_of_its_family(tmp_path: Path, sigma2: Any
 
 
 def test_parameters_of_a_checkpoint_start_a_fit(tmp_path: Path) -> None:
-    X, saved = counts(200, 8), efemb.Checkpoint(tmp_path / "state")
+    X, saved = counts(200, 8), efemb.engine.callbacks.Checkpoint(tmp_path / "state")
     efemb.PoissonEmbedding(2, random_state=0, max_iter=3, callbacks=[saved]).fit(X)
     model = efemb.PoissonEmbedding(2, random_state=0, max_iter=3, warm_start=True)
     model.parameters_ = saved.load()
@@ -194,7 +194,7 @@ def test_options_of_nothing_cannot_be_set(option: str) -> None:
 
 
 def test_the_memory_of_lbfgs_is_a_whole_number() -> None:
-    model = efemb.GaussianEmbedding(2, optimizer=efemb.LBFGS(memory=10.0))
+    model = efemb.GaussianEmbedding(2, optimizer=efemb.engine.optimizers.LBFGS(memory=10.0))
     with pytest.raises(efemb.InputTypeError, match=r"LBFGS.memory must be an integer"):
         model.fit(silent(0))
 

@@ -14,7 +14,11 @@ import efemb
 from estimators.samples import PRESETS, baskets, data_for, neurons
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-OPTIMIZERS = [efemb.Adagrad(), efemb.Adam(), efemb.SGD(decay=0.3)]
+OPTIMIZERS = [
+    efemb.engine.optimizers.Adagrad(),
+    efemb.engine.optimizers.Adam(),
+    efemb.engine.optimizers.SGD(decay=0.3),
+]
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda one: one.name())
@@ -65,7 +69,9 @@ def test_partial_fit_of_an_array_with_other_features_raises_and_changes_nothing(
 def test_a_labelled_dataset_grows_the_vocabulary() -> None:
     first = efemb.Dataset(baskets(n_entities=4), entities=["a", "b", "c", "d"])
     second = efemb.Dataset(sparse.csr_array(baskets(n_entities=3)), entities=["x", "c", "a"])
-    model = efemb.PoissonEmbedding(2, optimizer=efemb.Adagrad(0.1), random_state=0)
+    model = efemb.PoissonEmbedding(
+        2, optimizer=efemb.engine.optimizers.Adagrad(0.1), random_state=0
+    )
     before = model.partial_fit(first).embedding_.copy()
     model.partial_fit(second)
     assert model.vocabulary_.labels.tolist() == ["a", "b", "c", "d", "x"]
@@ -124,7 +130,7 @@ def test_partial_fit_keeps_the_neighbours_of_the_first_call() -> None:
 
 def test_another_optimizer_starts_with_a_fresh_state() -> None:
     model = efemb.PoissonEmbedding(2, random_state=0).partial_fit(baskets())
-    model.set_params(optimizer=efemb.Adam()).partial_fit(baskets())
+    model.set_params(optimizer=efemb.engine.optimizers.Adam()).partial_fit(baskets())
     assert np.isfinite(model.embedding_).all()
 
 
@@ -142,7 +148,11 @@ def test_warm_start_continues_from_the_last_fit(preset: Any) -> None:
 
 def test_warm_start_begins_exactly_where_the_last_fit_ended() -> None:
     X = baskets()
-    still = {"optimizer": efemb.SGD(1e-300), "max_iter": 1, "early_stopping": False}
+    still = {
+        "optimizer": efemb.engine.optimizers.SGD(1e-300),
+        "max_iter": 1,
+        "early_stopping": False,
+    }
     model = efemb.PoissonEmbedding(2, random_state=0, max_iter=5).fit(X)
     kept = model.parameters_.copy()
     model.set_params(warm_start=True, **still).fit(X)

@@ -52,7 +52,7 @@ def test_a_missing_cell_is_neither_predicted_nor_context(solver: str) -> None:
                 continue
             s = sum(X[t, m] * alpha[m] for m in members) / len(members)
             expected += -0.5 * (X[t, n] - rho[n] @ s - b[n]) ** 2 - 0.5 * np.log(2 * np.pi)
-    value, gradient = model.objective(X, efemb.Parameters(rho, alpha, b))
+    value, gradient = model.objective(X, efemb.model.parameters.Parameters(rho, alpha, b))
     assert value == pytest.approx(expected, rel=1e-10)
     assert all(np.isfinite(array).all() for array in gradient.arrays())
 
@@ -76,7 +76,7 @@ def test_a_vector_with_any_missing_number_is_missing_as_a_whole() -> None:
     whole[4, 2] = np.nan
     model = efemb.GaussianEmbedding(2, context=efemb.Graph(1 - np.eye(6)), prior=None)
     rng = np.random.default_rng(1)
-    at = efemb.Parameters(
+    at = efemb.model.parameters.Parameters(
         rng.normal(size=(6, 2, 2)), rng.normal(size=(6, 2, 2)), rng.normal(size=(6, 2))
     )
     assert model.objective(part, at)[0] == model.objective(whole, at)[0]

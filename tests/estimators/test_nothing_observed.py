@@ -54,6 +54,6 @@ def test_the_objective_of_nothing_is_the_prior() -> None:
         intercept=False,
     )
     rho, alpha = np.array([[1.0], [2.0], [0.0]]), np.array([[0.0], [0.0], [3.0]])
-    value, gradient = model.objective(ZEROS, efemb.Parameters(rho, alpha))
+    value, gradient = model.objective(ZEROS, efemb.model.parameters.Parameters(rho, alpha))
     assert value == pytest.approx(-(1.0 + 4.0 + 9.0))  # - precision / 2 sum theta^2
     np.testing.assert_allclose(gradient.rho, -2.0 * rho)

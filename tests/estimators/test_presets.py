@@ -14,10 +14,13 @@ from estimators.samples import PRESETS, baskets, data_for, neurons
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 DEFAULTS: dict[Any, dict[str, Any]] = {
-    efemb.PoissonEmbedding: {"family": efemb.Poisson(), "link": efemb.Identity()},
-    efemb.AdditivePoissonEmbedding: {"family": efemb.Poisson(), "link": efemb.Log()},
-    efemb.BernoulliEmbedding: {"family": efemb.Bernoulli(), "link": efemb.Identity()},
-    efemb.CategoricalEmbedding: {"family": efemb.Categorical(), "link": efemb.Identity()},
+    efemb.PoissonEmbedding: {"family": efemb.Poisson(), "link": efemb.model.links.Identity()},
+    efemb.AdditivePoissonEmbedding: {"family": efemb.Poisson(), "link": efemb.model.links.Log()},
+    efemb.BernoulliEmbedding: {"family": efemb.Bernoulli(), "link": efemb.model.links.Identity()},
+    efemb.CategoricalEmbedding: {
+        "family": efemb.Categorical(),
+        "link": efemb.model.links.Identity(),
+    },
     efemb.GaussianEmbedding: {"family": efemb.Gaussian(1.0), "context": efemb.Neighbors()},
     efemb.NonnegativeGaussianEmbedding: {
         "family": efemb.Gaussian(1.0),
@@ -88,7 +91,7 @@ PAPER: dict[Any, dict[str, Any]] = {
     efemb.AdditivePoissonEmbedding: {
         "prior_rho": efemb.LogNormal(1.0, 0.0),
         "context": efemb.Basket("items"),
-        "link": efemb.Log(),
+        "link": efemb.model.links.Log(),
     },
     efemb.BernoulliEmbedding: {"prior_rho": efemb.Normal(1.0), "context": efemb.Basket("items")},
     efemb.CategoricalEmbedding: {"prior_rho": efemb.Normal(1.0), "context": efemb.Basket("items")},

@@ -88,10 +88,10 @@ def test_numbered_columns_are_read_alike_by_scores_and_protocols(
     )[form]
     numbered = pd.DataFrame(X)
     assert model.score(numbered) == pytest.approx(model.score(frame), rel=1e-12)
-    found = efemb.leave_one_out(model, numbered).normalized_log_likelihood().value
+    found = efemb.evaluation.leave_one_out(model, numbered).normalized_log_likelihood().value
     assert found == pytest.approx(model.score(frame), rel=1e-9)
     other = pd.DataFrame(X, columns=range(20, 25))
-    for ask in (model.score, model.conditional, lambda Y: efemb.leave_one_out(model, Y)):
+    for ask in (model.score, model.conditional, lambda Y: efemb.evaluation.leave_one_out(model, Y)):
         with pytest.raises(
             efemb.DataError, match="the entities of the data are not those of the model"
         ):
@@ -107,7 +107,7 @@ def test_numbers_that_are_labels_are_never_places() -> None:
             ask(mixed)
     with pytest.raises(efemb.DataError, match="aligned"):
         model.complements(4, data=mixed)
-    found = efemb.leave_one_out(model, mixed).normalized_log_likelihood().value
+    found = efemb.evaluation.leave_one_out(model, mixed).normalized_log_likelihood().value
     assert found == pytest.approx(model.score(X), rel=1e-9)
 
 

@@ -134,8 +134,8 @@ BAD_OPTIONS: dict[str, tuple[Any, str]] = {
     "negatives = 0": (B(4, zeros=efemb.NegativeSampling(0)), "NegativeSampling.n must be >= 1"),
     "noise of a wrong name": (B(4, zeros=efemb.NegativeSampling(5, "smooth")), "'smoothed'"),
     "noise of a wrong shape": (B(4, zeros=efemb.NegativeSampling(5, np.ones(3))), "each of the 10"),
-    "step < 0": (B(4, optimizer=efemb.Adagrad(-1.0)), "step"),
-    "decay": (B(4, optimizer=efemb.SGD(decay="liner")), "decay.*'liner'"),
+    "step < 0": (B(4, optimizer=efemb.engine.optimizers.Adagrad(-1.0)), "step"),
+    "decay": (B(4, optimizer=efemb.engine.optimizers.SGD(decay="liner")), "decay.*'liner'"),
 }
 COMBINATIONS: dict[str, tuple[Any, str]] = {
     "noise contrast, Bernoulli": (B(4, zeros=efemb.NoiseContrastive(5)), "categorical"),
@@ -148,7 +148,7 @@ COMBINATIONS: dict[str, tuple[Any, str]] = {
         S(4, family="categorical", zeros=efemb.SampledSoftmax(5)),
         "reverse.*noise-contrastive",
     ),
-    "linear decay, exact": (C(4, optimizer=efemb.SGD(decay="linear")), "windows"),
+    "linear decay, exact": (C(4, optimizer=efemb.engine.optimizers.SGD(decay="linear")), "windows"),
     "Adam, windows": (B(4, optimizer="adam"), "Adagrad or SGD"),
     "L-BFGS, windows": (S(4, optimizer="lbfgs"), "exact gradients"),
     "L-BFGS, tree": (C(4, zeros="hierarchical", optimizer="lbfgs"), "hierarchical"),
@@ -184,7 +184,7 @@ WORKING: dict[str, Any] = {
     "shared, negatives": B(4, structure=efemb.Shared(np.arange(10) // 2)),
     "Adam, exact": C(4, optimizer="adam"),
     "L-BFGS, exact": C(4, optimizer="lbfgs"),
-    "linear decay, windows": S(4, optimizer=efemb.SGD(decay="linear")),
+    "linear decay, windows": S(4, optimizer=efemb.engine.optimizers.SGD(decay="linear")),
     "negative binomial": efemb.Embedding(4, context="window", family="negative-binomial"),
     "subsampled to nothing": B(4, context=Window(subsample=1e-12)),
 }
@@ -209,7 +209,7 @@ def test_what_cannot_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("step", [1e3, 1e20, 1e30])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_huge_step_never_gives_nan(name: str, step: float) -> None:
-    for optimizer in (efemb.SGD(step), efemb.Adagrad(step)):
+    for optimizer in (efemb.engine.optimizers.SGD(step), efemb.engine.optimizers.Adagrad(step)):
         model = quick(name, optimizer=optimizer)
         try:
             model.fit(TEXT)
@@ -225,7 +225,11 @@ def test_a_huge_step_never_gives_nan(name: str, step: float) -> None:
 @pytest.mark.parametrize("name", FAST)
 def test_divergence_says_to_lower_the_step(name: str) -> None:
     if name != "Poisson":  # its steps are relative, and bounded
-        refused(quick(name, optimizer=efemb.SGD(1e30)), TEXT, "lower the optimizer's step")
+        refused(
+            quick(name, optimizer=efemb.engine.optimizers.SGD(1e30)),
+            TEXT,
+            "lower the optimizer's step",
+        )
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -71,8 +71,8 @@ def test_loading_and_asking_import_nothing_heavy(name: str, tmp_path: Path) -> N
 
 def test_vectors_survive_a_word2vec_file(tmp_path: Path) -> None:
     model = quick("skip-gram").fit(TEXT)
-    efemb.write_word2vec(model.vectors(), tmp_path / "vectors.bin")
-    found = efemb.read_word2vec(tmp_path / "vectors.bin")
+    efemb.export.write_word2vec(model.vectors(), tmp_path / "vectors.bin")
+    found = efemb.export.read_word2vec(tmp_path / "vectors.bin")
     assert list(found) == list(model.vocabulary_)
     assert_array_equal(found.vectors, model.embedding_)
 
@@ -80,7 +80,7 @@ def test_vectors_survive_a_word2vec_file(tmp_path: Path) -> None:
 def test_evaluation_takes_the_vectors_of_a_model() -> None:
     model = MODELS["skip-gram"]().fit(TEXT)
     pairs = [("cat", "dog", 9.0), ("cat", "red", 1.0), ("blue", "red", 8.0), ("hen", "zebra", 5.0)]
-    found = efemb.word_similarity(model.vectors(), pairs)
+    found = efemb.evaluation.word_similarity(model.vectors(), pairs)
     assert (found.n_pairs, found.n_missing) == (3, 1)
     assert found.spearman > 0
 
@@ -103,7 +103,7 @@ def test_from_fitted_is_the_model_and_goes_on(name: str, tmp_path: Path) -> None
     assert_allclose(again.score(TEXT), model.score(TEXT), rtol=1e-6)
     assert_allclose(again.transform(TEXT), model.transform(TEXT), rtol=1e-6)
     # The optimiser's sums of squares are not on disk, so a pass starts with full-size steps.
-    again.set_params(optimizer=efemb.Adagrad(0.01, epsilon=1e-4))
+    again.set_params(optimizer=efemb.engine.optimizers.Adagrad(0.01, epsilon=1e-4))
     assert again.partial_fit(TEXT).score(TEXT) > model.score(TEXT) - 0.2
     assert is_finite(again.fit(TEXT))
 
@@ -129,7 +129,7 @@ def test_warm_start_keeps_vectors_with_their_words(name: str) -> None:
     model = quick(name, warm_start=True).fit(TEXT)
     before = {word: model.vectors()[word].copy() for word in ("cat", "hen", "gold", "red")}
     other = [["cat"] * 3 + words + ["gold"] * 4 for words in TEXT[:20]]  # other frequencies
-    model.set_params(optimizer=efemb.SGD(1e-9)).fit(other)
+    model.set_params(optimizer=efemb.engine.optimizers.SGD(1e-9)).fit(other)
     for word, vector in before.items():
         assert_allclose(model.vectors()[word], vector, atol=1e-4)
 
@@ -244,7 +244,9 @@ def test_partial_fit_by_another_solver_starts_its_sums_anew(name: str, other: An
 
 def test_every_further_pass_draws_anew() -> None:
     """With the same noise a second pass from the same vectors would end at the same place."""
-    model = efemb.BernoulliTextEmbedding(4, min_count=1, random_state=0, optimizer=efemb.SGD(1e-3))
+    model = efemb.BernoulliTextEmbedding(
+        4, min_count=1, random_state=0, optimizer=efemb.engine.optimizers.SGD(1e-3)
+    )
     model.fit(TEXT)
     start, moves = model.parameters_.copy(), []
     for _ in range(2):
@@ -252,7 +254,7 @@ def test_every_further_pass_draws_anew() -> None:
         moves.append(model.partial_fit(TEXT).embedding_ - start.rho)
     assert not np.allclose(*moves, rtol=1e-3)
     again = efemb.BernoulliTextEmbedding(
-        4, min_count=1, random_state=0, optimizer=efemb.SGD(1e-3)
+        4, min_count=1, random_state=0, optimizer=efemb.engine.optimizers.SGD(1e-3)
     ).fit(TEXT)
     again.partial_fit(TEXT)
     assert_array_equal(again.embedding_ - start.rho, moves[0], "the seed decides all passes")

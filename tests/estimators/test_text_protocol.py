@@ -109,8 +109,10 @@ def test_history_and_callbacks(name: str, tmp_path: Path) -> None:
         return progress.iteration == 3
 
     path = tmp_path / "log.jsonl"
-    saved = efemb.Checkpoint(tmp_path / "point.safetensors")
-    model = quick(name, max_iter=10, callbacks=[watch, efemb.JsonLinesLog(path), saved]).fit(TEXT)
+    saved = efemb.engine.callbacks.Checkpoint(tmp_path / "point.safetensors")
+    model = quick(
+        name, max_iter=10, callbacks=[watch, efemb.engine.callbacks.JsonLinesLog(path), saved]
+    ).fit(TEXT)
     assert seen == [1, 2, 3]
     assert model.n_iter_ == 3
     lines = path.read_text(encoding="utf-8").splitlines()

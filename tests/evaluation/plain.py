@@ -16,7 +16,7 @@ Array = Any
 
 def embedding(
     model: Any, n_entities: int, n_components: int = 2, seed: int = 0, **fields: Any
-) -> efemb.FittedEmbedding:
+) -> efemb.fitted.FittedEmbedding:
     """A model of the given ingredients with random vectors (positive where they must be)."""
     rng = np.random.default_rng(seed)
     spec = model._spec()
@@ -25,7 +25,7 @@ def embedding(
     if spec.positive_rho:
         arrays, intercept = [np.exp(one) for one in arrays], np.exp(intercept)
     parameters = Parameters(*arrays, intercept if spec.intercept else None)
-    return efemb.FittedEmbedding(parameters, spec, **fields)
+    return efemb.fitted.FittedEmbedding(parameters, spec, **fields)
 
 
 class Table:
@@ -44,7 +44,7 @@ class Table:
             yield part, np.array([self._log_means(row) for row in left])
 
 
-def means_given(model: efemb.FittedEmbedding, row: Array) -> Array:
+def means_given(model: efemb.fitted.FittedEmbedding, row: Array) -> Array:
     """Conditional mean of every entity given the items of a basket."""
     p, context = model.parameters, model.spec.context
     total, divisor = np.zeros(p.alpha.shape[1]), 0.0
@@ -101,7 +101,9 @@ def unit_mean(values: list[float], units: list[float]) -> tuple[float, float, fl
     return mean, spread / math.sqrt(len(each)), float(len(each))
 
 
-def neighbor_mean(model: efemb.FittedEmbedding, values: Array, t: int, n: int) -> tuple[float, int]:
+def neighbor_mean(
+    model: efemb.fitted.FittedEmbedding, values: Array, t: int, n: int
+) -> tuple[float, int]:
     """Conditional mean of a cell from its fixed lists, and how many members were observed."""
     p, inner, size = model.parameters, 0.0, 0
     assert model.lists is not None

@@ -154,8 +154,8 @@ def test_models_that_order_entities_differently_are_paired_rightly() -> None:
     order = np.array([3, 1, 4, 0, 2])
     turned = data.take_entities(order)
     p = LABELLED.parameters
-    same = efemb.FittedEmbedding(
-        efemb.Parameters(p.rho[order], p.alpha[order], p.intercept[order]),
+    same = efemb.fitted.FittedEmbedding(
+        efemb.model.parameters.Parameters(p.rho[order], p.alpha[order], p.intercept[order]),
         LABELLED.spec,
         turned.entities,
     )
@@ -244,11 +244,11 @@ def test_numbers_of_words_are_whole(options: dict[str, Any]) -> None:
     text = efemb.Corpus([0, 1, 0, 1], [0, 4], ["a", "b"])
     model = efemb.CBOW(2, min_count=1, random_state=0).fit(text)
     with pytest.raises(efemb.EfembError, match=f"{next(iter(options))} must be"):
-        efemb.held_out_words(model, text, **options)
+        efemb.evaluation.held_out_words(model, text, **options)
 
 
 def test_words_need_a_model_and_seeds_are_whole_numbers() -> None:
     with pytest.raises(efemb.InputTypeError, match="needs a model of text, got a str"):
-        efemb.held_out_words("x", ["a b"])
+        efemb.evaluation.held_out_words("x", ["a b"])
     with pytest.raises(efemb.ParameterError, match="seed=-1 must be a whole number"):
         leave_fold_out(REAL, neurons(30, 5), folds=2, seed=-1)

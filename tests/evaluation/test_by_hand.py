@@ -15,7 +15,7 @@ from efemb.model.parameters import Parameters
 
 # rho = 0, log 2, log 4 and alpha = 1: a context sum s gives the means 1, 2^s, 4^s. Contexts are
 # divided by their number of items.
-MODEL = efemb.FittedEmbedding(
+MODEL = efemb.fitted.FittedEmbedding(
     Parameters(np.log([[1.0], [2.0], [4.0]]), np.ones((3, 1)), None),
     efemb.PoissonEmbedding.paper(1)._spec(),
 )
@@ -75,7 +75,7 @@ def test_held_out_entries() -> None:
     assert found.n_skipped == 1
 
 
-def gaussian(intercept: bool) -> efemb.FittedEmbedding:
+def gaussian(intercept: bool) -> efemb.fitted.FittedEmbedding:
     """Entity 0 is half of 1 plus half of 2; 1 is 2, 2 is 1, both doubled; 3 is 0."""
     frame = efemb.Dataset(np.zeros((1, 4)))
     lists = EntityLists.from_neighbors(frame, [0, 2, 3, 4, 5], [1, 2, 2, 1, 0]).lists
@@ -83,7 +83,7 @@ def gaussian(intercept: bool) -> efemb.FittedEmbedding:
     constant = np.array([0.0, 0.0, 0.0, 10.0]) if intercept else None
     model = efemb.GaussianEmbedding(1, context=efemb.Neighbors(1), intercept=intercept)
     parameters = Parameters(np.array(rho), np.array(alpha), constant)
-    return efemb.FittedEmbedding(parameters, model._spec(), lists=lists)
+    return efemb.fitted.FittedEmbedding(parameters, model._spec(), lists=lists)
 
 
 FRAMES = np.array([[1.0, 2.0, 4.0, 3.0], [0.0, 1.0, np.nan, 1.0]])

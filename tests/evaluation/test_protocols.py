@@ -195,7 +195,7 @@ CONTEXTS = {
 }
 
 
-def fixed_lists(name: str, X: Array, intercept: bool) -> efemb.FittedEmbedding:
+def fixed_lists(name: str, X: Array, intercept: bool) -> efemb.fitted.FittedEmbedding:
     model = efemb.GaussianEmbedding(2, context=CONTEXTS[name], intercept=intercept, **QUICK)
     fitted = model.fit(X).fitted()
     rng = np.random.default_rng(5)

@@ -17,10 +17,10 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation import analogies, word_similarity
 from efemb.evaluation.analogies import _answered
 from efemb.evaluation.words import average_ranks, spearman
-from efemb.fitted import LabelledVectors
+from efemb.fitted import LabeledVectors
 
 WORDS = ["king", "queen", "man", "woman", "apple", "pear", "Paris"]
-OWN = LabelledVectors(WORDS, np.random.default_rng(1).normal(size=(7, 4)))
+OWN = LabeledVectors(WORDS, np.random.default_rng(1).normal(size=(7, 4)))
 PAIRS = [
     ("king", "queen", 9.0),
     ("man", "apple", 1.5),
@@ -119,7 +119,7 @@ def test_words_and_themselves_are_ties() -> None:
 
 
 def test_case_is_folded_only_where_needed() -> None:
-    vectors = LabelledVectors(["apple", "Apple", "rome"], np.eye(3))
+    vectors = LabeledVectors(["apple", "Apple", "rome"], np.eye(3))
     pairs = [("Apple", "apple", 1.0), ("ROME", "rome", 2.0), ("APPLE", "apple", 3.0)]
     found = word_similarity(vectors, pairs)
     assert found.n_missing == 0
@@ -178,14 +178,14 @@ def test_bad_bytes_and_names(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"did you mean 'p.txt'"):
         analogies(OWN, tmp_path / "q.txt")
     for evaluate in (word_similarity, analogies):
-        with pytest.raises(InputTypeError, match="LabelledVectors"):
+        with pytest.raises(InputTypeError, match="LabeledVectors"):
             evaluate({"a": [1]}, PAIRS)
 
 
 # -- analogies ----------------------------------------------------------------------------------
 
 
-def by_loop(own: LabelledVectors, question: tuple[str, ...], method: str) -> str:
+def by_loop(own: LabeledVectors, question: tuple[str, ...], method: str) -> str:
     """The best word, one candidate at a time."""
     unit = {w: own[w] / np.linalg.norm(own[w]) for w in own}
     a, b, c, _ = (unit[w] for w in question)
@@ -208,7 +208,7 @@ def test_analogies_are_the_loop(
     monkeypatch.setitem(_answered.__globals__, "BLOCK", block)
     rng = np.random.default_rng(5)
     words = [f"w{i}" for i in range(12)]
-    own = LabelledVectors(words, rng.normal(size=(12, 3)))
+    own = LabeledVectors(words, rng.normal(size=(12, 3)))
     questions = [tuple(rng.choice(words, 4, replace=False)) for _ in range(120)]
     right = [by_loop(own, one, method) == one[3] for one in questions]
     assert 3 < sum(right) < 60
@@ -224,7 +224,7 @@ def test_analogies_are_the_loop(
 
 
 def test_sources_of_questions() -> None:
-    own = LabelledVectors(["a", "b", "c", "d"], [[1, 0], [1, 1], [0, 1], [0.1, 2]])
+    own = LabeledVectors(["a", "b", "c", "d"], [[1, 0], [1, 1], [0, 1], [0.1, 2]])
     assert analogies(own, [("a", "b", "c", "d")])["section"].tolist() == ["questions", "total"]
     found = analogies(own, {"one": [("a", "b", "c", "d")], "none": [("a", "b", "c", "z")]})
     assert found["correct"].tolist() == [1, 0, 1]
@@ -234,24 +234,24 @@ def test_sources_of_questions() -> None:
 
 
 def test_query_words_never_answer_and_ties_are_wrong() -> None:
-    same = LabelledVectors(["a", "b", "c", "d", "e"], np.ones((5, 2)))
+    same = LabeledVectors(["a", "b", "c", "d", "e"], np.ones((5, 2)))
     assert analogies(same, [("a", "b", "c", "d")])[-1]["correct"] == 0
-    zero = LabelledVectors(["a", "b", "c", "d", "e"], np.zeros((5, 2)))
+    zero = LabeledVectors(["a", "b", "c", "d", "e"], np.zeros((5, 2)))
     for method in ("add", "mul"):
         assert analogies(zero, [("a", "b", "c", "d")], method=method)[-1]["correct"] == 0  # type: ignore[arg-type]
-    only = LabelledVectors(["a", "b", "c"], np.eye(3))
+    only = LabeledVectors(["a", "b", "c"], np.eye(3))
     assert analogies(only, [("a", "b", "c", "c")])[-1]["correct"] == 0
 
 
 def test_epsilon_keeps_the_opposite_of_a_from_winning() -> None:
     # (1 + cos(a, x)) / 2 is 0 for the last label: without epsilon its score would be infinite.
-    own = LabelledVectors(list("abcdx"), [[1, 0], [1, 0.1], [1, 0.2], [0.5, 1], [-1, 0]])
+    own = LabeledVectors(list("abcdx"), [[1, 0], [1, 0.1], [1, 0.2], [0.5, 1], [-1, 0]])
     assert analogies(own, [("a", "b", "c", "d")], method="mul")[-1]["correct"] == 1
 
 
 def test_forms_of_one_word_count_as_one() -> None:
     vectors = [[1, 0], [1, 1], [0, 1], [0, 1.01], [0.1, 2], [0.1, 2.001], [-1, -1]]
-    own = LabelledVectors(["a", "b", "c", "C", "d", "D", "z"], vectors)
+    own = LabeledVectors(["a", "b", "c", "C", "d", "D", "z"], vectors)
     for question in (("a", "b", "c", "d"), ("A", "B", "C", "D"), ("a", "b", "c", "D")):
         assert analogies(own, [question])[-1]["correct"] == 1
 
@@ -259,7 +259,7 @@ def test_forms_of_one_word_count_as_one() -> None:
 def test_restrict_uses_the_most_frequent() -> None:
     vectors = [[1, 0], [1, 1], [0, 1], [0.1, 2], [0.01, 1.01]]
     words = Vocabulary(["a", "b", "c", "d", "near"], counts=[9, 8, 7, 6, 1])
-    own = LabelledVectors(words, [*vectors[:3], [0.9, 2], [0.01, 1.0]])
+    own = LabeledVectors(words, [*vectors[:3], [0.9, 2], [0.01, 1.0]])
     question = [("a", "b", "c", "d")]
     assert analogies(own, question)[-1]["correct"] == 0
     assert analogies(own, question, restrict=4)[-1]["correct"] == 1

@@ -11,17 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import efemb
-from efemb import LabelledVectors
 from efemb.data import read_matrix
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.export import write_projector, write_vectors
+from efemb.fitted import LabeledVectors
 
 NAMES = ["milk", "=SUM(A1)", "+1", "-2", "@x", "a,b", 'c"d', "h\ri", "e\nf", " g "]
 
 
-def vectors(labels: list[str] = NAMES, dtype: str = "f8") -> LabelledVectors:
+def vectors(labels: list[str] = NAMES, dtype: str = "f8") -> LabeledVectors:
     values = np.random.default_rng(0).normal(size=(len(labels), 3)).astype(dtype)
-    return LabelledVectors(labels, values)
+    return LabeledVectors(labels, values)
 
 
 def rows(path: Path, separator: str = ",") -> list[list[str]]:
@@ -119,8 +119,12 @@ def test_what_is_packed_already_is_not_packed_again(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("name", ["v.npz", "v.csv", "v.parquet"])
 def test_a_model_in_place_of_its_vectors(tmp_path: Path, name: str) -> None:
-    truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, seed=0, sweeps=1)
-    model = efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=efemb.Vocabulary("abcd"))
+    truth = efemb.simulation.simulate(
+        "p-emb", n_rows=9, n_entities=4, n_components=2, seed=0, sweeps=1
+    )
+    model = efemb.fitted.FittedEmbedding(
+        truth.parameters, truth.spec, vocabulary=efemb.Vocabulary("abcd")
+    )
     with pytest.raises(InputTypeError, match=r"model\.vectors\(\)"):
         write_vectors(model, tmp_path / name)
     with pytest.raises(InputTypeError, match=r"model\.vectors\(\)"):

@@ -23,7 +23,7 @@ from efemb.export import (
     word2vec_records,
     write_word2vec,
 )
-from efemb.fitted import LabelledVectors
+from efemb.fitted import LabeledVectors
 from export.word2vec import NUMBERS, WORDS, by_hand, same
 
 
@@ -37,7 +37,7 @@ def test_reads_the_published_binary_layout(line_end: bytes, tmp_path: Path) -> N
 
 
 def test_writes_the_published_binary_layout(tmp_path: Path) -> None:
-    write_word2vec(LabelledVectors(WORDS, NUMBERS), tmp_path / "v.bin")
+    write_word2vec(LabeledVectors(WORDS, NUMBERS), tmp_path / "v.bin")
     assert (tmp_path / "v.bin").read_bytes() == by_hand(WORDS, NUMBERS.tolist())
 
 
@@ -60,7 +60,7 @@ def test_reads_text(content: str, tmp_path: Path) -> None:
 
 
 def test_writes_text_that_other_programs_read(tmp_path: Path) -> None:
-    write_word2vec(LabelledVectors(["a", 7], [[0.5, -2.0], [1.0, 0.25]]), tmp_path / "v.txt")
+    write_word2vec(LabeledVectors(["a", 7], [[0.5, -2.0], [1.0, 0.25]]), tmp_path / "v.txt")
     assert (tmp_path / "v.txt").read_text() == "2 2\na 0.5 -2\n7 1 0.25\n"
 
 
@@ -79,7 +79,7 @@ def test_round_trip_gives_the_same_bits(data: Any, suffix: str, tmp_path: Path) 
     floats = st.floats(allow_nan=False, allow_infinity=False, width=width)
     values = data.draw(arrays(kind, (len(words), size), elements=floats))
     path = tmp_path / f"v{suffix}"
-    write_word2vec(LabelledVectors(words, values), path)
+    write_word2vec(LabeledVectors(words, values), path)
     found = read_word2vec(path, dtype=np.dtype(kind).name, binary=".bin" in suffix)
     assert list(found) == words
     assert np.array_equal(found.vectors, values)
@@ -90,7 +90,7 @@ def test_round_trip_gives_the_same_bits(data: Any, suffix: str, tmp_path: Path) 
 @pytest.mark.parametrize("size", [1, 2, 50])
 def test_kind_is_found_without_the_name(as_binary: bool, size: int, tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=(200, size)).astype(np.float32)
-    own = LabelledVectors([f"w{i}" for i in range(200)], values)
+    own = LabeledVectors([f"w{i}" for i in range(200)], values)
     write_word2vec(own, tmp_path / "v", binary=as_binary)
     assert np.array_equal(read_word2vec(tmp_path / "v").vectors, values)
 
@@ -101,7 +101,7 @@ def test_small_chunks_change_nothing(
 ) -> None:
     values = np.random.default_rng(0).normal(size=(3000, 20)).astype(np.float32)
     words = [f"wörd{i}" for i in range(3000)]
-    write_word2vec(LabelledVectors(words, values), tmp_path / "v", binary=as_binary)
+    write_word2vec(LabeledVectors(words, values), tmp_path / "v", binary=as_binary)
     monkeypatch.setattr(word2vec_records, "_TEXT_CHUNK", 777)
     monkeypatch.setattr(word2vec_records, "_BINARY_CHUNK", 777)
     assert same(read_word2vec(tmp_path / "v"), words, values)
@@ -119,7 +119,7 @@ def test_glove(tmp_path: Path) -> None:
 
 
 def test_progress_bars_change_nothing(tmp_path: Path) -> None:
-    write_word2vec(LabelledVectors(WORDS, NUMBERS), tmp_path / "v.txt", progress=True)
+    write_word2vec(LabeledVectors(WORDS, NUMBERS), tmp_path / "v.txt", progress=True)
     assert same(read_word2vec(tmp_path / "v.txt", progress=True), WORDS, NUMBERS)
 
 
@@ -129,7 +129,7 @@ def test_progress_bars_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("label", ["new york", "a\nb", "a\tb", "a\u00a0b", "a\u2028b", " "])
 @pytest.mark.parametrize("name", ["v.txt", "v.bin"])
 def test_whitespace_is_refused_or_replaced(label: str, name: str, tmp_path: Path) -> None:
-    own = LabelledVectors([label, "b"], np.eye(2, dtype=np.float32))
+    own = LabeledVectors([label, "b"], np.eye(2, dtype=np.float32))
     with pytest.raises(DataError, match='replace="_"'):
         write_word2vec(own, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
@@ -152,12 +152,12 @@ def test_labels_that_cannot_be_written(
     labels: list[Any], options: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=words):
-        write_word2vec(LabelledVectors(labels, np.eye(2)), tmp_path / "v.txt", **options)
+        write_word2vec(LabeledVectors(labels, np.eye(2)), tmp_path / "v.txt", **options)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_binary_refuses_what_single_precision_cannot_hold(tmp_path: Path) -> None:
-    own = LabelledVectors(["a"], [[1e300]])
+    own = LabeledVectors(["a"], [[1e300]])
     with pytest.raises(DataError, match="'a' exceeds"):
         write_word2vec(own, tmp_path / "v.bin")
     write_word2vec(own, tmp_path / "v.txt")
@@ -168,7 +168,7 @@ def test_binary_refuses_what_single_precision_cannot_hold(tmp_path: Path) -> Non
 
 def test_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "v.txt"
-    write_word2vec(LabelledVectors(WORDS, NUMBERS), path)
+    write_word2vec(LabeledVectors(WORDS, NUMBERS), path)
     before = path.read_bytes()
 
     def fails(*_: Any) -> bytes:
@@ -176,19 +176,19 @@ def test_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("efemb.export.word2vec_writer._text_block", fails)
     with pytest.raises(KeyboardInterrupt):
-        write_word2vec(LabelledVectors(["z"], [[1.0]]), path)
+        write_word2vec(LabeledVectors(["z"], [[1.0]]), path)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["v.txt"]
 
 
 def test_targets(tmp_path: Path) -> None:
-    own = LabelledVectors(["a"], [[1.0]])
+    own = LabeledVectors(["a"], [[1.0]])
     with pytest.raises(DataError, match="is a directory"):
         write_word2vec(own, tmp_path)
     for bad in (None, 3, ""):
         with pytest.raises(InputTypeError, match="path of a file"):
             write_word2vec(own, bad)  # type: ignore[arg-type]
-    with pytest.raises(InputTypeError, match="LabelledVectors"):
+    with pytest.raises(InputTypeError, match="LabeledVectors"):
         write_word2vec({"a": [1.0]}, tmp_path / "v")  # type: ignore[arg-type]
     write_word2vec(own, tmp_path / "new" / "folder" / "v.txt.gz")
     first = (tmp_path / "new" / "folder" / "v.txt.gz").read_bytes()
@@ -216,12 +216,12 @@ def test_to_keyedvectors(monkeypatch: pytest.MonkeyPatch) -> None:
     models = types.SimpleNamespace(KeyedVectors=Stand)
     monkeypatch.setitem(sys.modules, "gensim", types.SimpleNamespace(models=models))
     monkeypatch.setitem(sys.modules, "gensim.models", models)
-    found = to_keyedvectors(LabelledVectors(Vocabulary("ab", counts=[3, 1]), NUMBERS[:2]))
+    found = to_keyedvectors(LabeledVectors(Vocabulary("ab", counts=[3, 1]), NUMBERS[:2]))
     assert (found.size, found.dtype, found.keys) == (2, np.float32, ["a", "b"])
     assert np.array_equal(found.weights, NUMBERS[:2])
     assert found.attributes == {("a", "count"): 3, ("b", "count"): 1}
-    assert to_keyedvectors(LabelledVectors(["a"], [[1.0]])).attributes == {}
-    with pytest.raises(InputTypeError, match="LabelledVectors"):
+    assert to_keyedvectors(LabeledVectors(["a"], [[1.0]])).attributes == {}
+    with pytest.raises(InputTypeError, match="LabeledVectors"):
         to_keyedvectors(NUMBERS)  # type: ignore[arg-type]
 
 
@@ -229,4 +229,4 @@ def test_gensim_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim", None)
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(MissingExtraError, match="pip install gensim"):
-        to_keyedvectors(LabelledVectors(["a"], [[1.0]]))
+        to_keyedvectors(LabeledVectors(["a"], [[1.0]]))

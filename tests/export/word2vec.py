@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb.fitted import LabelledVectors
+from efemb.fitted import LabeledVectors
 
 WORDS = ["the", "naïve", "日本", "a,b", "x"]
 NUMBERS = np.array([[0.1, -2.5], [1e-30, 3e30], [0, 1], [5, 6], [-1, 1 / 3]], dtype=np.float32)
@@ -21,5 +21,5 @@ def by_hand(words: list[str], rows: Any, line_end: bytes = b"\n") -> bytes:
     return content
 
 
-def same(found: LabelledVectors, words: list[str], numbers: Any) -> bool:
+def same(found: LabeledVectors, words: list[str], numbers: Any) -> bool:
     return list(found) == words and np.array_equal(found.vectors, numbers)

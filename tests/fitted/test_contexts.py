@@ -214,7 +214,9 @@ def test_neighbours_that_are_given_predict(scale: str, binary: bool, combine: st
     from dataclasses import replace
 
     fitted = neurons(scale=scale, binary=binary)
-    fitted = replace(fitted, spec=replace(fitted.spec, combine=efemb.Combine.resolve(combine)))
+    fitted = replace(
+        fitted, spec=replace(fitted.spec, combine=efemb.model.combine.Combine.resolve(combine))
+    )
     for given_values in ({"a": 1.5, "c": 0.5}, {"b": 0.0}, dict.fromkeys("abcd", 2.0)):
         row = np.array([[given_values.get(label, np.nan) for label in "abcd"]])
         expected = dict(zip("abcd", fitted.conditional(row)[0], strict=True))
@@ -239,7 +241,9 @@ def test_reverse_models_are_explained_by_those_in_whose_lists_an_entity_is() -> 
     from dataclasses import replace
 
     fitted = neurons()
-    fitted = replace(fitted, spec=replace(fitted.spec, combine=efemb.Combine.resolve("reverse")))
+    fitted = replace(
+        fitted, spec=replace(fitted.spec, combine=efemb.model.combine.Combine.resolve("reverse"))
+    )
     p, row = fitted.parameters, {"a": -1.0, "c": 2.0, "d": 5.0}
     found = fitted.explain(row, "b")
     assert sorted(found["term"]) == ["(intercept)", "a", "a", "c"], "b is in two lists of a"

@@ -1,4 +1,4 @@
-"""LabelledVectors: every query against the loop that defines it."""
+"""LabeledVectors: every query against the loop that defines it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hypothesis.extra.numpy import arrays
 
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted import LabelledVectors, nearest
+from efemb.fitted import LabeledVectors, nearest
 
 WORDS = [f"w{i}" for i in range(30)]
 DRAWN = np.random.default_rng(3).normal(size=(30, 6))
 
 
-def vectors(dtype: str = "float64") -> LabelledVectors:
-    return LabelledVectors(WORDS, DRAWN.astype(dtype))
+def vectors(dtype: str = "float64") -> LabeledVectors:
+    return LabeledVectors(WORDS, DRAWN.astype(dtype))
 
 
 def cosine(a: Any, b: Any) -> float:
@@ -79,7 +79,7 @@ def test_exclude_and_too_large_n() -> None:
 
 
 def test_counts_are_shown_and_ties_keep_the_order() -> None:
-    own = LabelledVectors(Vocabulary("abcd", counts=[9, 7, 5, 3]), [[1, 0], [0, 1], [0, 2], [0, 3]])
+    own = LabeledVectors(Vocabulary("abcd", counts=[9, 7, 5, 3]), [[1, 0], [0, 1], [0, 2], [0, 3]])
     found = own.similar("a", n=2)
     assert found["label"].tolist() == ["b", "c"]
     assert found["count"].tolist() == [7, 5]
@@ -90,17 +90,17 @@ def test_counts_are_shown_and_ties_keep_the_order() -> None:
     st.sampled_from([1e-300, 1e-30, 1.0, 1e30, 1e300]),
 )
 def test_cosines_are_finite_and_do_not_depend_on_length(values: Any, scale: float) -> None:
-    own = LabelledVectors(list("abcde"), values.astype(np.float64))
+    own = LabeledVectors(list("abcde"), values.astype(np.float64))
     found = own.similar("a", n=4)["similarity"]
     assert np.isfinite(found).all()
     assert (np.abs(found) <= 1).all()
     unit = own.unit_vectors.astype(np.float64) * scale
-    again = LabelledVectors(list("abcde"), unit).unit_vectors
+    again = LabeledVectors(list("abcde"), unit).unit_vectors
     np.testing.assert_allclose(again, own.unit_vectors, atol=1e-12)
 
 
 def test_zero_vectors_have_cosine_zero() -> None:
-    own = LabelledVectors(list("abc"), [[0, 0], [1, 1], [-1, 2]])
+    own = LabeledVectors(list("abc"), [[0, 0], [1, 1], [-1, 2]])
     assert own.similarity("a", "b") == 0
     assert own.similar("a")["similarity"].tolist() == [0, 0]
     assert own.similar(np.zeros(2))["similarity"].tolist() == [0, 0, 0]
@@ -134,7 +134,7 @@ def test_analogy_add_and_mul_are_their_formulas() -> None:
 
 
 def test_doesnt_match() -> None:
-    own = LabelledVectors(["cat", "dog", "cow", "car"], [[1, 0.1], [5, 0], [1, -0.1], [0, 1]])
+    own = LabeledVectors(["cat", "dog", "cow", "car"], [[1, 0.1], [5, 0], [1, -0.1], [0, 1]])
     assert own.doesnt_match(["cat", "dog", "car", "cow"]) == "car"
     assert own.doesnt_match(["cat", "xyz", "dog", "car"], unknown="skip") == "car"
     with pytest.raises(DataError, match="at least 3 different"):
@@ -142,7 +142,7 @@ def test_doesnt_match() -> None:
 
 
 def test_unknown_labels() -> None:
-    own = LabelledVectors(["bread", "milk", "beer"], np.eye(3))
+    own = LabeledVectors(["bread", "milk", "beer"], np.eye(3))
     for ask in (own.similar, own.analogy, lambda w: own.similarity("milk", w), own.__getitem__):
         with pytest.raises(DataError, match=r"'bred'.*did you mean 'bread'"):
             ask("bred")
@@ -156,7 +156,7 @@ def test_unknown_labels() -> None:
 
 
 def test_lookup() -> None:
-    own = LabelledVectors(["a", 7], np.array([[1, 2], [3, 4]], dtype=np.float32))
+    own = LabeledVectors(["a", 7], np.array([[1, 2], [3, 4]], dtype=np.float32))
     assert own.vectors.dtype == np.float32
     assert own["a"].tolist() == [1, 2]
     assert own[["a", 7]].tolist() == [[1, 2], [3, 4]]
@@ -166,20 +166,20 @@ def test_lookup() -> None:
     assert len(own) == 2
     assert list(own) == ["a", 7]
     assert own.n_components == 2
-    assert repr(own) == "LabelledVectors(2 labels x 2, float32: 'a', 7)"
+    assert repr(own) == "LabeledVectors(2 labels x 2, float32: 'a', 7)"
 
 
 def test_most_frequent() -> None:
-    counted = LabelledVectors(Vocabulary("abc", counts=[1, 5, 5]), np.eye(3))
+    counted = LabeledVectors(Vocabulary("abc", counts=[1, 5, 5]), np.eye(3))
     assert list(counted.most_frequent(2)) == ["b", "c"]
     assert counted.most_frequent(2)["c"].tolist() == [0, 0, 1]
-    assert list(LabelledVectors(list("abc"), np.eye(3)).most_frequent(2)) == ["a", "b"]
+    assert list(LabeledVectors(list("abc"), np.eye(3)).most_frequent(2)) == ["a", "b"]
     assert len(counted.most_frequent(99)) == 3
 
 
 def test_immutable_and_picklable() -> None:
     values = np.eye(2)
-    own = LabelledVectors(list("ab"), values)
+    own = LabeledVectors(list("ab"), values)
     values[0, 0] = 9
     assert own["a"].tolist() == [1, 0]
     for array in (own.vectors, own.unit_vectors, own["a"]):
@@ -210,7 +210,7 @@ def test_immutable_and_picklable() -> None:
 )
 def test_bad_vectors(labels: Any, values: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        LabelledVectors(labels, values)
+        LabeledVectors(labels, values)
 
 
 @pytest.mark.parametrize(

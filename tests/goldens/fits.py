@@ -205,8 +205,8 @@ SIMULATIONS = ("g-emb", "ng-emb", "p-emb", "ap-emb", "b-emb", "categorical", "ne
 
 
 def simulated_arrays(model: str) -> dict[str, Array]:
-    """Data and parameters that `efemb.simulate` draws."""
-    drawn = efemb.simulate(model, n_rows=30, n_entities=12, n_components=3, seed=0)
+    """Data and parameters that `efemb.simulation.simulate` draws."""
+    drawn = efemb.simulation.simulate(model, n_rows=30, n_entities=12, n_components=3, seed=0)
     values, truth = drawn.data.values, drawn.parameters
     dense = values.toarray() if sparse.issparse(values) else values
     arrays = {"data": dense, "rho": truth.rho, "alpha": truth.alpha, "intercept": truth.intercept}

@@ -35,7 +35,7 @@ from inference.samples import (
 EXACT: dict[str, Any] = {"prior": "model", "tol": 1e-12}
 
 
-def grown_objective(model: Any, found: efemb.FittedEmbedding, data: efemb.Dataset) -> Any:
+def grown_objective(model: Any, found: efemb.fitted.FittedEmbedding, data: efemb.Dataset) -> Any:
     """Gradient of the whole objective of the grown model, by the solver that fits models."""
     again = type(model).from_fitted(found, dtype="float64", allow_real=True)
     return again.objective(efemb.Dataset(data.values), found.parameters)[1]
@@ -318,7 +318,7 @@ def test_a_solved_problem_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize("n_known", [25, 28])
 def test_new_entities_are_predicted_like_by_a_full_refit(n_known: int) -> None:
     """Log-share of their entries in new rows, each given the rest of its row."""
-    truth = efemb.simulate("p-emb", n_rows=3000, n_entities=30, n_components=3, seed=2)
+    truth = efemb.simulation.simulate("p-emb", n_rows=3000, n_entities=30, n_components=3, seed=2)
     data = efemb.Dataset(truth.data.values, entities=[f"i{n}" for n in range(30)])
     train, test = data.split(test=0.2, seed=0)
     old = fit(efemb.PoissonEmbedding(3, random_state=0), train.take_entities(slice(0, n_known)))

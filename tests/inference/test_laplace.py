@@ -197,7 +197,9 @@ def coverage(family: str, *, sandwich: bool, replicates: int = 150) -> float:
         rows = np.zeros((5, 2))
         rows[4] = rho
         intercept = np.array([0, 0, 0, 0, b])
-        model = efemb.FittedEmbedding(efemb.Parameters(rows, alpha, intercept), spec)
+        model = efemb.fitted.FittedEmbedding(
+            efemb.model.parameters.Parameters(rows, alpha, intercept), spec
+        )
         found = laplace(model, efemb.Dataset(X), sandwich=sandwich, refit=True)
         table = found.interval([4] * 4, range(4), level=0.9)
         truth = alpha[:4] @ rho
@@ -241,7 +243,7 @@ def test_the_sandwich_holds_where_the_family_is_wrong() -> None:
 )
 def test_curvature_of_the_families(family: Any, x: float, variance: Any) -> None:
     u = np.linspace(-3.0, 3.0, 13)
-    found = curvature(family, efemb.Identity(), np.full_like(u, x), u)
+    found = curvature(family, efemb.model.links.Identity(), np.full_like(u, x), u)
     assert_allclose(found, variance(u), rtol=1e-7)
 
 
@@ -374,7 +376,7 @@ def test_rows_that_tell_nothing_are_named() -> None:
 @pytest.mark.parametrize("u", [2e-6, 1e-5, 1.2e-5, 1e-3, 0.5])
 def test_curvature_of_small_additive_means(u: float) -> None:
     """x log(u) - u has the curvature x / u^2."""
-    found = curvature(efemb.Poisson(), efemb.Log(), np.array([3.0]), np.array([u]))
+    found = curvature(efemb.Poisson(), efemb.model.links.Log(), np.array([3.0]), np.array([u]))
     assert_allclose(found, 3.0 / u**2, rtol=1e-6)
 
 

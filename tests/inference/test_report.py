@@ -17,13 +17,15 @@ from inference.samples import basket_model, counts, fit, labelled, signals
 RNG = np.random.default_rng
 
 
-def truth(family: Any = "poisson", **options: Any) -> efemb.FittedEmbedding:
+def truth(family: Any = "poisson", **options: Any) -> efemb.fitted.FittedEmbedding:
     """Intercepts only, so that every mean is known: 0.5, 1, 2, 4."""
     mean = np.array([0.5, 1.0, 2.0, 4.0])
     spec = efemb.Embedding(1, family=family, **options)._spec()
     none = np.zeros((4, 1))
     b = spec.family.predictor(mean if family != "bernoulli" else mean / 8)
-    return efemb.FittedEmbedding(efemb.Parameters(none, none.copy(), b), spec)
+    return efemb.fitted.FittedEmbedding(
+        efemb.model.parameters.Parameters(none, none.copy(), b), spec
+    )
 
 
 def draws(kind: str, n_rows: int = 4000) -> Any:
@@ -130,7 +132,7 @@ def test_convergence() -> None:
     assert report(plain.fitted())["convergence"].numbers["held_out"] is False
     assert report(truth())["convergence"].level == "note"
     rising = [{"iteration": i, "objective": float(i), "validation": None} for i in range(1, 9)]
-    model = efemb.FittedEmbedding(truth().parameters, truth().spec, history=rising)
+    model = efemb.fitted.FittedEmbedding(truth().parameters, truth().spec, history=rising)
     assert report(model)["convergence"].level == "warning"
 
 
@@ -158,7 +160,7 @@ def test_rare_entities_are_named() -> None:
     assert found.numbers["entities"] == ["e", "c"]
     assert "'e', 'c'" in found.text
     words = efemb.Vocabulary("abcd", counts=[100.0, 50.0, 20.0, 10.0])
-    known = efemb.FittedEmbedding(truth().parameters, truth().spec, words)
+    known = efemb.fitted.FittedEmbedding(truth().parameters, truth().spec, words)
     assert report(known)["rare entities"].level == "ok"
     assert "rare entities" not in report(truth())
 

@@ -18,11 +18,13 @@ SPEC = Spec.resolve(context="basket", family="poisson")
 LABELS = [f"i{n}" for n in range(12)]
 
 
-def made(rho: Any, labels: Any = None) -> efemb.FittedEmbedding:
+def made(rho: Any, labels: Any = None) -> efemb.fitted.FittedEmbedding:
     words = (
         None if labels is None else efemb.Vocabulary(labels, counts=np.arange(len(labels)) + 1.0)
     )
-    return efemb.FittedEmbedding(efemb.Parameters(rho, rho, np.zeros(len(rho))), SPEC, words)
+    return efemb.fitted.FittedEmbedding(
+        efemb.model.parameters.Parameters(rho, rho, np.zeros(len(rho))), SPEC, words
+    )
 
 
 def random(seed: int, shape: tuple[int, int] = (12, 3)) -> Any:

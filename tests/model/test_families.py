@@ -40,7 +40,7 @@ NAMES = sorted(CASES)
 def density(name: str, x: Any, u: float) -> Any:
     """Log-density of the family with the identity link."""
     x = np.asarray(x, dtype=np.float64)
-    return log_density(CASES[name].family, efemb.Identity(), x, np.full_like(x, u))
+    return log_density(CASES[name].family, efemb.model.links.Identity(), x, np.full_like(x, u))
 
 
 def test_every_registered_family_has_an_oracle() -> None:
@@ -103,7 +103,7 @@ def test_density_has_total_one_and_the_expected_value_as_mean(name: str, u: floa
 
 @pytest.mark.parametrize("name", NAMES)
 def test_residual_is_the_derivative_of_the_log_density(name: str) -> None:
-    family, link = CASES[name].family, efemb.Identity()
+    family, link = CASES[name].family, efemb.model.links.Identity()
     x = np.full_like(U, 1.0)
     up, down = (log_density(family, link, x, U + h) for h in (STEP, -STEP))
     assert_allclose(residual(family, link, x, U), (up - down) / (2 * STEP), rtol=1e-5, atol=1e-8)
@@ -130,7 +130,7 @@ def test_draws_have_the_mean_and_variance_of_scipy(name: str) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", NAMES)
 def test_extreme_predictors_stay_finite(name: str, dtype: Any) -> None:
-    family, link = CASES[name].family, efemb.Identity()
+    family, link = CASES[name].family, efemb.model.links.Identity()
     u = np.array([-1e4, -200.0, 200.0, 1e4], dtype=dtype)
     x = np.ones_like(u)
     assert np.isfinite(log_density(family, link, x, u)).all()
@@ -140,7 +140,7 @@ def test_extreme_predictors_stay_finite(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize(("dtype", "r"), [("float32", 1e7), ("float64", 1e7), ("float64", 1e14)])
 def test_a_negative_binomial_of_large_r_is_a_poisson(dtype: str, r: float) -> None:
     x, u = (one.ravel().astype(dtype) for one in np.meshgrid(np.arange(12.0), U))
-    found = log_density(efemb.NegativeBinomial(r), efemb.Identity(), x, u)
+    found = log_density(efemb.NegativeBinomial(r), efemb.model.links.Identity(), x, u)
     plain = stats.poisson(np.exp(u.astype(float))).logpmf(x)
     # 1 / r is how far the two are apart: about (x + e^u)^2 / (2 r).
     assert_allclose(found, plain, rtol=1e-5 if dtype == "float32" else 0.0, atol=1e-4 + 500 / r)
@@ -149,7 +149,7 @@ def test_a_negative_binomial_of_large_r_is_a_poisson(dtype: str, r: float) -> No
 @pytest.mark.parametrize("r", [0.01, 0.7, 40.0])
 def test_a_negative_binomial_of_any_mean_is_that_of_scipy(r: float) -> None:
     x, u = np.meshgrid(np.array([0.0, 1.0, 7.0, 300.0]), np.linspace(-8.0, 12.0, 30))
-    found = log_density(efemb.NegativeBinomial(r), efemb.Identity(), x, u)
+    found = log_density(efemb.NegativeBinomial(r), efemb.model.links.Identity(), x, u)
     assert_allclose(found, stats.nbinom(r, r / (r + np.exp(u))).logpmf(x), rtol=1e-8, atol=1e-8)
 
 
@@ -178,7 +178,7 @@ def test_learned_variance_is_the_mean_squared_residual() -> None:
     x, u = rng.normal(size=50), rng.normal(size=50)
     weight = rng.uniform(0.5, 2.0, 50)
     family = efemb.Gaussian("learned")
-    reached = float(weight @ log_density(family, efemb.Identity(), x, u))
+    reached = float(weight @ log_density(family, efemb.model.links.Identity(), x, u))
     fitted = family.adapt(reached, float(weight.sum()))
     assert isinstance(fitted, efemb.Gaussian)
     assert fitted.variance == pytest.approx(np.average((x - u) ** 2, weights=weight))

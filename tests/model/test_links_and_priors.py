@@ -41,10 +41,10 @@ def test_links_keep_the_precision_and_stay_finite(name: str, dtype: Any) -> None
 @pytest.mark.parametrize(
     ("link", "formula"),
     [
-        (efemb.Identity(), lambda u: u),
-        (efemb.Log(), np.log),
-        (efemb.Softplus(), lambda u: np.log(1 + np.exp(u))),
-        (efemb.LogSoftplus(), lambda u: np.log(np.log(1 + np.exp(u)))),
+        (efemb.model.links.Identity(), lambda u: u),
+        (efemb.model.links.Log(), np.log),
+        (efemb.model.links.Softplus(), lambda u: np.log(1 + np.exp(u))),
+        (efemb.model.links.LogSoftplus(), lambda u: np.log(np.log(1 + np.exp(u)))),
     ],
 )
 def test_links_are_their_formulas(link: Link, formula: Any) -> None:
@@ -53,7 +53,7 @@ def test_links_are_their_formulas(link: Link, formula: Any) -> None:
 
 
 def test_log_link_is_flat_below_its_floor() -> None:
-    link = efemb.Log()
+    link = efemb.model.links.Log()
     below = np.array([-3.0, 0.0, FLOOR / 2])
     assert_allclose(link(below), np.log(1e-6))
     assert (link.derivative(below) == 0).all()

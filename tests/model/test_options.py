@@ -81,11 +81,11 @@ def test_repr_is_the_code_that_builds_it(kind: type[Ingredient], name: str) -> N
         efemb.Sampled(10, "sqrt", 0.3),
         efemb.Neighbors(3, scale="items"),
         efemb.Lagged((-2, 1), of=efemb.Neighbors(4), shared=True),
-        efemb.Adam(0.3, beta1=0.8),
+        efemb.engine.optimizers.Adam(0.3, beta1=0.8),
     ],
 )
 def test_repr_shows_what_differs_from_the_defaults(found: Ingredient) -> None:
-    names = {name: getattr(efemb, name) for name in (type(found).__name__, "Neighbors")}
+    names = {type(found).__name__: type(found), "Neighbors": efemb.Neighbors}
     assert eval(repr(found), names) == found
     assert found != type(found)()
 

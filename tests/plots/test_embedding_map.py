@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import efemb
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError
-from efemb.fitted import LabelledVectors
+from efemb.fitted import LabeledVectors
 from efemb.plots import embedding_map
 from efemb.plots.canvas import HUES, label_text
 from efemb.plots.embedding_map import principal_components
@@ -98,7 +98,7 @@ def test_the_most_frequent_are_labelled_first() -> None:
 
 
 def test_without_counts_the_longest_vectors_are_labelled_first() -> None:
-    vectors = LabelledVectors(["a", "b", "c", "d"], np.diag([1.0, 4.0, 3.0, 2.0]))
+    vectors = LabeledVectors(["a", "b", "c", "d"], np.diag([1.0, 4.0, 3.0, 2.0]))
     assert texts_of(embedding_map(vectors, labels=2, unit=False)) == ["b", "c"]
 
 
@@ -112,7 +112,7 @@ def test_where_one_label_has_no_room_the_next_takes_its_place() -> None:
     same = np.concatenate([np.ones((30, 2)), [[1.0, -1.0]]])
     counts = np.arange(31, 0, -1)
     names = [f"a name of some length {i}" for i in range(31)]
-    vectors = LabelledVectors(efemb.Vocabulary(names, counts=counts), same)
+    vectors = LabeledVectors(efemb.Vocabulary(names, counts=counts), same)
     assert names[30] in texts_of(embedding_map(vectors, labels=np.int64(20)))
     assert names[30] not in texts_of(embedding_map(vectors, labels=names[:20]))
 
@@ -175,13 +175,13 @@ def test_components_do_not_depend_on_the_sign_of_an_axis() -> None:
 
 
 def test_one_component_is_drawn_on_a_line() -> None:
-    vectors = LabelledVectors(["a", "b", "c"], [[1.0], [2.0], [4.0]])
+    vectors = LabeledVectors(["a", "b", "c"], [[1.0], [2.0], [4.0]])
     drawn = points_of(embedding_map(vectors, unit=False))
     np.testing.assert_allclose(drawn, [[-4 / 3, 0], [-1 / 3, 0], [5 / 3, 0]], atol=1e-12)
 
 
 def test_equal_vectors_are_drawn_in_one_place() -> None:
-    vectors = LabelledVectors(["a", "b", "c"], np.ones((3, 4)))
+    vectors = LabeledVectors(["a", "b", "c"], np.ones((3, 4)))
     assert not points_of(embedding_map(vectors)).any()
 
 
@@ -209,7 +209,7 @@ def test_tsne_is_the_same_in_every_run() -> None:
 @pytest.mark.parametrize("k", [1, 3])
 def test_maps_of_few_dimensions_and_few_entities(k: int) -> None:
     numbers = np.random.default_rng(0).normal(size=(6, k)).astype(np.float32)
-    ax = embedding_map(LabelledVectors(list("abcdef"), numbers), method="tsne")
+    ax = embedding_map(LabeledVectors(list("abcdef"), numbers), method="tsne")
     assert np.isfinite(points_of(ax)).all()
 
 
@@ -290,7 +290,7 @@ def test_bad_groups_are_refused() -> None:
 
 def test_large_maps_are_pixels_in_vector_files() -> None:
     rng = np.random.default_rng(0)
-    vectors = LabelledVectors(efemb.Vocabulary(range(3000)), rng.normal(size=(3000, 3)))
+    vectors = LabeledVectors(efemb.Vocabulary(range(3000)), rng.normal(size=(3000, 3)))
     ax = embedding_map(vectors, labels=5)
     assert ax.collections[0].get_rasterized()
     assert not embedding_map(baskets()).collections[0].get_rasterized()

@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import linkage, to_tree
 from scipy.spatial.distance import squareform
 
 from efemb.errors import DataError, ParameterError
-from efemb.fitted import LabelledVectors
+from efemb.fitted import LabeledVectors
 from efemb.plots import similarity
 from efemb.plots.canvas import label_text
 from efemb.plots.heat_map import leaf_order
@@ -59,7 +59,7 @@ def test_groups_stand_together() -> None:
     rng = np.random.default_rng(0)
     group = rng.permutation(np.repeat(np.arange(4), 5))
     vectors = np.eye(4)[group] + 0.05 * rng.normal(size=(20, 4))
-    ax = similarity(LabelledVectors([f"{g}-{i}" for i, g in enumerate(group)], vectors), 20)
+    ax = similarity(LabeledVectors([f"{g}-{i}" for i, g in enumerate(group)], vectors), 20)
     seen = [name[0] for name in names_of(ax)]
     assert sum(a != b for a, b in pairwise(seen)) == 3
 
@@ -87,7 +87,7 @@ def test_the_order_is_one_of_the_tree_and_better_than_most(seed: int) -> None:
 
 
 def test_zero_vectors_are_like_nothing() -> None:
-    vectors = LabelledVectors(["a", "b", "c"], [[1.0, 0], [0, 0], [0, 1]])
+    vectors = LabeledVectors(["a", "b", "c"], [[1.0, 0], [0, 0], [0, 1]])
     for order in ("given", "leaves"):
         ax = similarity(vectors, ["a", "b", "c"], order=order)
         assert cosines_of(ax)[names_of(ax).index("b")].tolist() == [0, 0, 0]

@@ -145,7 +145,9 @@ def test_neighbours_below_one_another_are_both_seen() -> None:
     members = np.argsort(distance, axis=1, kind="stable")[:, 1:8].ravel()
     none = np.zeros(7 * n, dtype=np.int64)
     model = neurons(
-        parameters=efemb.Parameters(rng.normal(size=(n, 2)), rng.normal(size=(n, 2))),
+        parameters=efemb.model.parameters.Parameters(
+            rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+        ),
         positions=positions,
         lists=(Lists(7 * np.arange(n + 1), members, none, none),),
     )

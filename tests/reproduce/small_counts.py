@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from efemb import simulate_baskets
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError
+from efemb.simulation import simulate_baskets
 
 GENRES = ("Children's", "Drama", "Sci-Fi")
 WORDS = ("RAMEN CUPS 3 OZ", "YOGURT 6 OZ", "SOFT DRINKS 12 OZ", "FLUID MILK 1 GA")

@@ -99,8 +99,8 @@ def test_too_few_pairs_of_known_words_give_no_correlation(monkeypatch, tmp_path)
         text_study.QUESTIONS: tmp_path / "questions.txt",
     }
     monkeypatch.setattr("efemb.reproduce.text_study.find_word_lists", lambda _: lists)
-    known = efemb.LabelledVectors(["a", "b", "c"], np.eye(3))
-    unknown = efemb.LabelledVectors(["k", "l", "m"], np.eye(3))
+    known = efemb.fitted.LabeledVectors(["a", "b", "c"], np.eye(3))
+    unknown = efemb.fitted.LabeledVectors(["k", "l", "m"], np.eye(3))
     assert score_word_lists(known, None) == score_word_lists(unknown, None) == {}
 
 

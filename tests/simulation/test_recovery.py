@@ -42,7 +42,7 @@ def baseline(train: Any, test: Any) -> float:
     return float(-0.5 * (np.log(2 * np.pi * variance) + gap).mean())
 
 
-def products(parameters: efemb.Parameters) -> np.ndarray:
+def products(parameters: efemb.model.parameters.Parameters) -> np.ndarray:
     """rho_n . alpha_m without what an average context cannot tell: a constant for each n."""
     weights = parameters.rho @ parameters.alpha.T
     np.fill_diagonal(weights, np.nan)
@@ -52,12 +52,12 @@ def products(parameters: efemb.Parameters) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [*MODELS, "negative-binomial"])
 def test_parameters_are_recovered(model: str) -> None:
-    truth = efemb.simulate(model, n_rows=4000, n_entities=40, n_components=4, seed=1)
+    truth = efemb.simulation.simulate(model, n_rows=4000, n_entities=40, n_components=4, seed=1)
     train, test = truth.data.split(test=0.1, seed=0)
     found = fitted(model, train)
     assert found.score(test) > baseline(train, test) + 0.02
     # The model itself predicts its data about as well as the fit does.
-    known = efemb.FittedEmbedding(truth.parameters, truth.spec, lists=found.fitted().lists)
+    known = efemb.fitted.FittedEmbedding(truth.parameters, truth.spec, lists=found.fitted().lists)
     assert known.score(test) > baseline(train, test) + 0.02
     true, fit = products(truth.parameters), products(found.parameters_)
     context = ~np.isnan(true)
@@ -71,13 +71,15 @@ def test_parameters_are_recovered(model: str) -> None:
 
 def test_names_are_the_presets() -> None:
     for name, preset in MODELS.items():
-        spec = efemb.simulate(name, n_rows=3, n_entities=4, n_components=1, sweeps=1).spec
+        spec = efemb.simulation.simulate(
+            name, n_rows=3, n_entities=4, n_components=1, sweeps=1
+        ).spec
         assert spec == preset()._spec()
 
 
 @pytest.mark.slow
 def test_past_only_contexts_are_drawn_exactly() -> None:
-    truth = efemb.simulate(
+    truth = efemb.simulation.simulate(
         "g-emb",
         n_rows=20_000,
         n_entities=4,
@@ -98,7 +100,7 @@ def test_symmetric_gaussian_graph_has_the_exact_covariance() -> None:
     size = 6
     ring = np.zeros((size, size))
     ring[np.arange(size), (np.arange(size) + 1) % size] = 1.0
-    truth = efemb.simulate(
+    truth = efemb.simulation.simulate(
         "g-emb",
         n_rows=40_000,
         n_entities=size,

@@ -25,9 +25,9 @@ CONTEXTS: dict[str, Any] = {
 }
 
 
-def draw(model: Any = "p-emb", **options: Any) -> efemb.Simulation:
+def draw(model: Any = "p-emb", **options: Any) -> efemb.simulation.Simulation:
     sizes = {"n_rows": 30, "n_entities": 6, "n_components": 2, "sweeps": 2}
-    return efemb.simulate(model, **{**sizes, **options})
+    return efemb.simulation.simulate(model, **{**sizes, **options})
 
 
 def dense(data: efemb.Dataset) -> np.ndarray:
@@ -66,7 +66,7 @@ def test_any_context(context: str, family: str) -> None:
     assert not found.spec.family.support.broken_by(values).any()
     exact = context in ("past", "future")
     assert found.sampler == ("sequential" if exact else "gibbs")
-    model = efemb.FittedEmbedding(found.parameters, found.spec)
+    model = efemb.fitted.FittedEmbedding(found.parameters, found.spec)
     assert model.conditional(found.data).shape == (30, 6)
 
 
@@ -85,7 +85,7 @@ def test_any_context(context: str, family: str) -> None:
 )
 def test_any_ingredients(ingredients: dict[str, Any]) -> None:
     found = draw(**ingredients)
-    model = efemb.FittedEmbedding(
+    model = efemb.fitted.FittedEmbedding(
         found.parameters, found.spec, vocabulary=efemb.Vocabulary(range(6))
     )
     assert np.isfinite(model.conditional(found.data)).all()
@@ -139,7 +139,7 @@ def test_groups_have_no_inner_edge() -> None:
 class Mute(efemb.Poisson):
     """A family of the user's that cannot draw."""
 
-    sample = efemb.Family.sample
+    sample = efemb.model.families.Family.sample
 
 
 @pytest.mark.parametrize(

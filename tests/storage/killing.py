@@ -23,15 +23,15 @@ def spec() -> Spec:
     return Spec.resolve(context="basket", family="poisson")
 
 
-def model(number: int) -> efemb.FittedEmbedding:
+def model(number: int) -> efemb.fitted.FittedEmbedding:
     """Every part of it says its number."""
     full = np.full(SIZE, number, np.float32)
     words = efemb.Vocabulary(range(400 * number, 400 * number + 400))
     parameters = Parameters(full, full.copy(), full[:, 0].copy())
-    return efemb.FittedEmbedding(parameters, spec(), vocabulary=words, model=str(number))
+    return efemb.fitted.FittedEmbedding(parameters, spec(), vocabulary=words, model=str(number))
 
 
-def whole(found: efemb.FittedEmbedding) -> int:
+def whole(found: efemb.fitted.FittedEmbedding) -> int:
     """The number of a model whose parts belong together."""
     number = int(found.model)
     assert all((array == number).all() for array in found.parameters.arrays())

@@ -19,10 +19,12 @@ from efemb.fitted.disk import MODEL
 from efemb.storage import folder as sealed
 
 
-def model(seed: int = 0) -> efemb.FittedEmbedding:
-    truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, seed=seed, sweeps=1)
+def model(seed: int = 0) -> efemb.fitted.FittedEmbedding:
+    truth = efemb.simulation.simulate(
+        "p-emb", n_rows=9, n_entities=4, n_components=2, seed=seed, sweeps=1
+    )
     words = efemb.Vocabulary(["a", "b", "c", "d"])
-    return efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=words)
+    return efemb.fitted.FittedEmbedding(truth.parameters, truth.spec, vocabulary=words)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ TENSORS = "parameters.safetensors"
 
 
 @cache
-def models() -> dict[str, efemb.FittedEmbedding]:
+def models() -> dict[str, efemb.fitted.FittedEmbedding]:
     lagged = efemb.Neighbors(2) + efemb.Lagged(offsets=(-1,), of=efemb.Neighbors(2))
     options: dict[str, Any] = {"max_iter": 1, "random_state": 0}
     labelled = efemb.Dataset(X, entities=list("abcdef"))

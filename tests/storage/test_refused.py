@@ -13,9 +13,13 @@ import pytest
 import efemb
 
 
-def model(seed: int = 0) -> efemb.FittedEmbedding:
-    truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, seed=seed, sweeps=1)
-    return efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=efemb.Vocabulary("abcd"))
+def model(seed: int = 0) -> efemb.fitted.FittedEmbedding:
+    truth = efemb.simulation.simulate(
+        "p-emb", n_rows=9, n_entities=4, n_components=2, seed=seed, sweeps=1
+    )
+    return efemb.fitted.FittedEmbedding(
+        truth.parameters, truth.spec, vocabulary=efemb.Vocabulary("abcd")
+    )
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -52,8 +56,8 @@ def test_a_number_and_its_text_never_get_as_far_as_a_model(labels: Any, tmp_path
             read()
     mixed = pd.DataFrame({"basket": [1, 1, 2, 2, 2], "item": [labels[0], "x", "x", "y", labels[1]]})
     data = efemb.read_baskets(mixed, basket="basket", item="item")
-    truth = efemb.simulate("p-emb", n_rows=9, n_entities=3, n_components=2, sweeps=1)
-    found = efemb.FittedEmbedding(truth.parameters, truth.spec, vocabulary=data.entities)
+    truth = efemb.simulation.simulate("p-emb", n_rows=9, n_entities=3, n_components=2, sweeps=1)
+    found = efemb.fitted.FittedEmbedding(truth.parameters, truth.spec, vocabulary=data.entities)
     found.save(tmp_path / "model")
     assert efemb.load(tmp_path / "model").vocabulary == data.entities
 

@@ -37,7 +37,9 @@ def labelled(data: efemb.Dataset) -> efemb.Dataset:
     return efemb.Dataset(data.values, entities=words, positions=data.positions)
 
 
-def same(one: efemb.FittedEmbedding, two: efemb.FittedEmbedding, data: efemb.Dataset) -> None:
+def same(
+    one: efemb.fitted.FittedEmbedding, two: efemb.fitted.FittedEmbedding, data: efemb.Dataset
+) -> None:
     assert two.spec == one.spec
     assert two.model == one.model
     assert two.history == one.history
@@ -51,7 +53,7 @@ def same(one: efemb.FittedEmbedding, two: efemb.FittedEmbedding, data: efemb.Dat
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_presets(name: str, dtype: str, tmp_path: Path) -> None:
-    data = labelled(efemb.simulate(name, n_rows=80, n_entities=6, n_components=2).data)
+    data = labelled(efemb.simulation.simulate(name, n_rows=80, n_entities=6, n_components=2).data)
     model = fit(PRESETS[name](2, max_iter=3, random_state=0, dtype=dtype), data)
     model.save(tmp_path / "model")
     found = efemb.load(tmp_path / "model")
@@ -82,7 +84,7 @@ def test_presets(name: str, dtype: str, tmp_path: Path) -> None:
 )
 def test_ingredients(options: dict[str, Any], tmp_path: Path) -> None:
     kind = "g-emb" if "gaussian" in str(options.get("family")).lower() else "p-emb"
-    data = efemb.simulate(kind, n_rows=40, n_entities=6, n_components=2).data
+    data = efemb.simulation.simulate(kind, n_rows=40, n_entities=6, n_components=2).data
     model = fit(efemb.Embedding(2, max_iter=2, random_state=0, **options), data)
     model.save(tmp_path / "model")
     same(model.fitted(), efemb.load(tmp_path / "model"), data)
@@ -91,13 +93,13 @@ def test_ingredients(options: dict[str, Any], tmp_path: Path) -> None:
 def test_sparse_graph_and_odd_history(tmp_path: Path) -> None:
     from scipy.sparse import csr_array
 
-    truth = efemb.simulate(
+    truth = efemb.simulation.simulate(
         "g-emb", n_rows=9, n_entities=6, n_components=2, context=efemb.Graph(RING)
     )
     spec = truth.spec
     spec.context.set_params(adjacency=csr_array(RING))
     history = [{"objective": np.float32(2.5), "validation": float("nan"), "iteration": np.int64(3)}]
-    efemb.FittedEmbedding(truth.parameters, spec, history=history).save(tmp_path / "m")
+    efemb.fitted.FittedEmbedding(truth.parameters, spec, history=history).save(tmp_path / "m")
     found = efemb.load(tmp_path / "m")
     np.testing.assert_array_equal(found.spec.context.adjacency.toarray(), RING)
     assert found.history[0]["objective"] == 2.5
@@ -114,8 +116,10 @@ class Halved(efemb.Poisson):
 
 def test_own_classes_need_to_be_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efemb.storage.encoding._registered", {})
-    truth = efemb.simulate("p-emb", n_rows=9, n_entities=4, n_components=2, family=Halved(0.25))
-    model = efemb.FittedEmbedding(truth.parameters, truth.spec)
+    truth = efemb.simulation.simulate(
+        "p-emb", n_rows=9, n_entities=4, n_components=2, family=Halved(0.25)
+    )
+    model = efemb.fitted.FittedEmbedding(truth.parameters, truth.spec)
     with pytest.raises(efemb.ParameterError, match=r"Halved.*efemb.storage.register"):
         model.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
@@ -130,7 +134,7 @@ def test_own_classes_need_to_be_registered(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_loading_is_light(tmp_path: Path) -> None:
-    data = efemb.simulate("g-emb", n_rows=40, n_entities=6, n_components=2).data
+    data = efemb.simulation.simulate("g-emb", n_rows=40, n_entities=6, n_components=2).data
     fit(efemb.GaussianEmbedding(2, max_iter=2), data).save(tmp_path / "m")
     code = (
         "import sys, efemb; model = efemb.load(sys.argv[1]); assert model.n_components == 2;"
@@ -145,7 +149,7 @@ def test_loading_is_light(tmp_path: Path) -> None:
 
 
 def test_a_model_says_what_it_is_in_one_line() -> None:
-    data = efemb.simulate("p-emb", n_rows=30, n_entities=6, n_components=2, seed=0).data
+    data = efemb.simulation.simulate("p-emb", n_rows=30, n_entities=6, n_components=2, seed=0).data
     shown = repr(fit(efemb.PoissonEmbedding(2, max_iter=1), data).fitted())
     assert shown == (
         "<PoissonEmbedding of 6 entities in 2 dimensions: Basket(), Poisson(), Identity()>"

@@ -15,7 +15,7 @@ from efemb.baselines.cooccurrence import cooccurrences
 from efemb.engine.threads import one_blas_thread
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.estimators.checks import check_components, generator
-from efemb.fitted import LabelledVectors
+from efemb.fitted import LabeledVectors
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.contexts.window import Window
 from efemb.model.parameters import Parameters
@@ -131,10 +131,10 @@ class ShiftedPPMI(BaseEstimator):
         parameters = Parameters(self.embedding_, context, unigram)
         return FittedEmbedding(parameters, spec, self.vocabulary_, model="ShiftedPPMI")
 
-    def vectors(self) -> LabelledVectors:
+    def vectors(self) -> LabeledVectors:
         """The embedding with its words."""
         check_is_fitted(self, "embedding_")
-        return LabelledVectors(self.vocabulary_, self.embedding_)
+        return LabeledVectors(self.vocabulary_, self.embedding_)
 
     def _check(self) -> None:
         check_components(self.n_components)

@@ -90,7 +90,9 @@ class Blend(Baseline):
     --------
     >>> import efemb
     >>> from efemb.baselines import Popularity
-    >>> trips = efemb.simulate("p-emb", n_rows=600, n_entities=12, n_components=2, seed=0)
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=600, n_entities=12, n_components=2, seed=0
+    ... )
     >>> train, test = trips.data.split(test=0.3, seed=0)
     >>> parts = {"vectors": efemb.PoissonEmbedding(2), "popularity": Popularity()}
     >>> blend = Blend(parts, how="mixture").fit(train)

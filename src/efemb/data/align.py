@@ -11,7 +11,9 @@ from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError
 
-_WAY = "efemb.aligned(data, vocabulary) of a Dataset and the model's vocabulary brings them there"
+_WAY = (
+    "efemb.data.aligned(data, vocabulary) of a Dataset and the model's vocabulary brings them there"
+)
 
 
 def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:

@@ -1,1 +1,5 @@
-"""Fitting: solvers (values and gradients), optimisers and the trainer that joins them."""
+"""Fitting: solvers (values and gradients), optimizers and the loop that joins them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

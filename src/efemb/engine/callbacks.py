@@ -123,9 +123,11 @@ class Checkpoint:
     Examples
     --------
     >>> import efemb, tempfile
-    >>> data = efemb.simulate("p-emb", n_rows=60, n_entities=6, n_components=2, seed=0).data
+    >>> data = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=60, n_entities=6, n_components=2, seed=0
+    ... ).data
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     state = efemb.Checkpoint(folder + "/state", every=20)
+    ...     state = efemb.engine.callbacks.Checkpoint(folder + "/state", every=20)
     ...     model = efemb.PoissonEmbedding(2, random_state=0, callbacks=[state]).fit(data)
     ...     state.load().rho.shape
     (6, 2)

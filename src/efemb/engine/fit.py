@@ -18,6 +18,7 @@ from efemb.engine.options import Options
 from efemb.engine.precision import scaled, working_precision
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import Setup, choose_solver
+from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import BoundContext, Context
@@ -122,7 +123,8 @@ def fit_model(
         setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
         split = _split(bound, validation, sample_weight, setup, options, rng)
         _check_observed(split.solver)
-        begin = initial_parameters(space, split.bound, split.solver.row_weight, rng)
+        statistics = Statistics.of(split.bound, split.solver.row_weight)
+        begin = initial_parameters(space, statistics, rng)
         if start is not None:
             begin = space.checked(start)
         trainer = _trainer(space, split, optimizer, options, rng)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.engine.threads import cut
-from efemb.model.contexts.base import or_one
+from efemb.engine.statistics import ValueMoments, has_outweighing_entry
 from efemb.model.contexts.basket import Basket
 from efemb.model.contexts.window import Window
 from efemb.model.spec import Spec
@@ -17,11 +16,9 @@ from efemb.model.spec import Spec
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-BLOCK_ROWS = 64  # copies of so many stay near the core
 FAR_MEAN = 30.0  # deviations between zero and a mean
 # Gradients are sums of squares over the rows; they are squared and added up once more.
 LARGE_SQUARES = 1e14
-OUTWEIGHS = 3e4  # times the rest of its row: taken out of the sum, it leaves three digits of that
 
 
 def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any:
@@ -34,15 +31,19 @@ def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any
     """
     if np.dtype(dtype) == np.float64 or isinstance(spec.context, Window):
         return np.dtype(dtype)
-    if isinstance(spec.context, Basket) and not spec.context.binary and _outweighs(data):
+    if isinstance(spec.context, Basket) and not spec.context.binary and has_outweighing_entry(data):
         return np.dtype(np.float64)
     if spec.family.normalized_score:
         return np.dtype(dtype)
-    mean, square, most = _moments(data)
-    # mean^2 > FAR_MEAN^2 (square - mean^2)
-    far = solver == "moments" and bool(((1.0 + FAR_MEAN**-2.0) * mean**2 > square).any())
-    large = most**2 * data.n_rows > LARGE_SQUARES
-    return np.dtype(np.float64 if far or large else dtype)
+    return np.dtype(np.float64 if needs_double(ValueMoments.of(data), solver) else dtype)
+
+
+def needs_double(moments: ValueMoments, solver: str) -> bool:
+    """Whether a mean is too far from zero for a Gram matrix, or any value too large to square."""
+    # mean^2 > FAR_MEAN^2 (mean square - mean^2)
+    far = (1.0 + FAR_MEAN**-2.0) * moments.mean**2 > moments.mean_square
+    large = moments.largest**2 * moments.n_rows > LARGE_SQUARES
+    return (solver == "moments" and bool(far.any())) or large
 
 
 def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
@@ -54,47 +55,6 @@ def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
         return spec
     if weight is not None and not (weight > 0).all():
         data = data.take_rows(weight > 0)
-    mean, square, _ = _moments(data)
-    spread = float(np.maximum(square - mean**2, 0.0).mean())
+    moments = ValueMoments.of(data)
+    spread = float(np.maximum(moments.mean_square - moments.mean**2, 0.0).mean())
     return replace(spec, family=spec.family.scaled_to(spread)) if spread > 0 else spec
-
-
-def _outweighs(data: Dataset) -> bool:
-    """Whether an entry is so much larger than all others of its row, or than 1 where it is alone.
-
-    What rounding leaves of an entry that is alone is divided by 1.
-    """
-    from scipy.sparse import csr_array
-
-    if data.n_dims > 1:  # those sums are made in double precision anyway
-        return False
-    stored = data.values
-    if not data.is_sparse:  # which may have a third axis of length 1
-        stored = csr_array(np.nan_to_num(stored.reshape(data.n_rows, data.n_entities)))
-    size = np.abs(stored.data.astype(np.float64))
-    if len(size) == 0 or size.max() <= OUTWEIGHS * min(size.min(), 1.0):
-        return False
-    row = np.repeat(np.arange(data.n_rows), np.diff(stored.indptr))
-    rest = np.bincount(row, size, data.n_rows)[row] - size
-    return bool((size > OUTWEIGHS * or_one(rest)).any())
-
-
-def _moments(data: Dataset) -> tuple[Any, Any, float]:
-    """Mean and mean square of every entity's numbers, and the largest number of all."""
-    if data.is_sparse:
-        column, stored = data.values.indices, np.nan_to_num(data.values.data).astype(np.float64)
-        sums = [np.bincount(column, part, data.n_entities) for part in (stored, stored**2)]
-        largest = float(np.abs(stored).max(initial=0.0))
-        return sums[0] / data.n_rows, sums[1] / data.n_rows, largest
-    shape, most = (data.n_entities, data.n_dims), 0.0
-    total, squares, seen = np.zeros((3, *shape))
-    for rows in cut(data.n_rows, BLOCK_ROWS):
-        values = np.array(data.values[rows], dtype=np.float64).reshape(-1, *shape)
-        missing = np.isnan(values)
-        values[missing] = 0.0
-        total += values.sum(axis=0)
-        squares += np.einsum("tnd,tnd->nd", values, values)
-        seen += len(values) - missing.sum(axis=0)
-        most = max(most, float(values.max()), -float(values.min()))
-    seen = np.maximum(seen, 1.0)
-    return total / seen, squares / seen, most

@@ -27,8 +27,16 @@ class Validation(ABC):
     """Something that scores vectors; higher is better."""
 
     @abstractmethod
+    def parts(self, vectors: Factors, family: Family) -> tuple[float, float]:
+        """Weighted sum of the scores of the held-out observations, and the sum of their weights.
+
+        Parts of shards add up; their ratio is the score.
+        """
+
     def score(self, vectors: Factors, family: Family) -> float:
         """Mean score of the held-out observations."""
+        total, weight = self.parts(vectors, family)
+        return total / weight
 
 
 class EntryValidation(Validation):
@@ -52,8 +60,8 @@ class EntryValidation(Validation):
         pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
         self.pieces = [self.entries.compact(piece) for piece in pieces]
 
-    def score(self, vectors: Factors, family: Family) -> float:
-        """Sum x log p / sum x where the family is scored by shares, else the mean log-density."""
+    def parts(self, vectors: Factors, family: Family) -> tuple[float, float]:
+        """Sum of x log p and of x where the family is scored by shares, else of log-densities."""
         spec = replace(self.spec, family=family)
 
         def score(part: Cells) -> Floats:
@@ -61,10 +69,9 @@ class EntryValidation(Validation):
                 return cell_scores(spec, part, vectors, self.normalizer)
             return cell_log_density(family, spec.link, part, vectors)
 
-        found = self.pool.map(score, self.pieces)
-        each = np.concatenate(list(found))
+        each = np.concatenate(list(self.pool.map(score, self.pieces)))
         weight = self.weight * self.entries.x if family.normalized_score else self.weight
-        return float(weight @ each / weight.sum())
+        return float(weight @ each), float(weight.sum())
 
 
 class SolverValidation(Validation):
@@ -73,11 +80,11 @@ class SolverValidation(Validation):
     def __init__(self, solver: Solver[Any], rows: Ints | None, weight: float) -> None:
         self.solver, self.rows, self.weight = solver, rows, weight
 
-    def score(self, vectors: Factors, family: Family) -> float:
-        """Log-likelihood of the rows over their weight."""
+    def parts(self, vectors: Factors, family: Family) -> tuple[float, float]:
+        """Log-likelihood of the rows, and their weight."""
         self.solver.set_family(family)
         value, _ = self.solver.value_and_gradient(vectors, self.rows, exact=True)
-        return value / self.weight
+        return value, self.weight
 
 
 def rows_given_themselves(spec: Spec, bound: RowBags) -> Cells:

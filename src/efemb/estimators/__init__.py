@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from efemb.estimators.embedding import Embedding
+from efemb.estimators.names import model_named
 from efemb.estimators.presets import (
     AdditivePoissonEmbedding,
     BernoulliEmbedding,
@@ -30,4 +31,5 @@ __all__ = [
     "PoissonEmbedding",
     "PoissonTextEmbedding",
     "SkipGram",
+    "model_named",
 ]

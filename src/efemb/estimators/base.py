@@ -53,7 +53,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     combine: Any = "linear"
     intercept: bool = True
     intercept_prior: Any = None
-    terms: Any = ()
+    terms: Any = None
     solver: str = "auto"
     optimizer: Any = "auto"
     batch_size: int | str | None = "auto"

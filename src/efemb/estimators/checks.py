@@ -36,7 +36,7 @@ def check_same_entities(labels: Vocabulary | None, known: Vocabulary | None) -> 
     if codes != list(range(len(known))):  # a number and its text are one label
         raise DataError(
             "warm_start goes on from the vectors of the last fit, but the data have other "
-            "entities, or in another order: efemb.aligned(Dataset(X), model.vocabulary_) "
+            "entities, or in another order: efemb.data.aligned(Dataset(X), model.vocabulary_) "
             "sorts them, partial_fit takes new ones, and warm_start=False begins anew"
         )
 

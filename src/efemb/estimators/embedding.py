@@ -36,7 +36,7 @@ class Embedding(BaseEmbedding):
         Predict an entity from its context, or the context from the entity (skip-gram).
     intercept : bool, default=True
     intercept_prior : Prior or None, default=None
-    terms : list of Term, default=()
+    terms : list of Term, optional
         What else is added to the linear predictor, such as ``RowVectors("household", 20)``.
     solver : {"auto", "rows", "moments", "windows", "generic"}, default="auto"
         `solver_` says which one ran.
@@ -107,7 +107,7 @@ class Embedding(BaseEmbedding):
             zeros=self._zeros(),
             intercept=self.intercept,
             intercept_prior=self.intercept_prior,
-            terms=self.terms,
+            terms=() if self.terms is None else self.terms,
         )
 
     def _family(self) -> Any:

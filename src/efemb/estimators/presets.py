@@ -62,7 +62,9 @@ class PoissonEmbedding(_BasketEmbedding):
     Examples
     --------
     >>> import efemb
-    >>> trips = efemb.simulate("p-emb", n_rows=300, n_entities=12, n_components=2, seed=0)
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=300, n_entities=12, n_components=2, seed=0
+    ... )
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips.data)
     >>> model.embedding_.shape
     (12, 2)

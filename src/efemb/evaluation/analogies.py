@@ -15,7 +15,7 @@ from efemb.data.readers.input_file import existing_file
 from efemb.errors import DataError, InputTypeError
 from efemb.evaluation.lookup import NOT_FOUND, WordLookup
 from efemb.evaluation.pairs import read_lines
-from efemb.fitted import EPSILON, LabelledVectors, check_labelled
+from efemb.fitted import EPSILON, LabeledVectors, check_labeled
 from efemb.fitted.nearest import BLOCK, checked_method, checked_number
 from efemb.table import Table
 
@@ -23,7 +23,7 @@ Sections = dict[str, list[list[Any]]]
 
 
 def analogies(
-    vectors: LabelledVectors,
+    vectors: LabeledVectors,
     source: Any,
     *,
     method: Literal["add", "mul"] = "add",
@@ -33,12 +33,12 @@ def analogies(
     """Share of analogy questions (a is to b as c is to d) answered with exactly d.
 
     The answer is the best label of all but a, b and c, by 3CosAdd or 3CosMul as in
-    `LabelledVectors.analogy`. A tie for the best place is not a right answer. Words that differ
+    `LabeledVectors.analogy`. A tie for the best place is not a right answer. Words that differ
     only in case count as the same word.
 
     Parameters
     ----------
-    vectors : LabelledVectors
+    vectors : LabeledVectors
     source : path, mapping of section to questions, or iterable of (a, b, c, d)
         A file like questions-words.txt: four words a line; ": name" starts a section.
     method : "add" or "mul"
@@ -53,7 +53,7 @@ def analogies(
         section, correct, n (questions asked), missing (questions with an unknown word, not
         asked), accuracy = correct / n (NaN where n is 0); one row a section, then "total".
     """
-    check_labelled(vectors)
+    check_labeled(vectors)
     checked_method(method)
     used = vectors if restrict is None else vectors.most_frequent(checked_number(restrict))
     sections = _read(source)

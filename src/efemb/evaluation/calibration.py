@@ -98,7 +98,9 @@ def calibrate(model: Any, X: Any, entries: Any, popularity: Any) -> Calibrated:
     >>> import efemb
     >>> from efemb.baselines import Popularity
     >>> from efemb.evaluation import leave_one_out
-    >>> trips = efemb.simulate("p-emb", n_rows=600, n_entities=12, n_components=2, seed=0)
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=600, n_entities=12, n_components=2, seed=0
+    ... )
     >>> known, test = trips.data.split(test=0.2, seed=0)
     >>> train, held = known.split(test=0.1, by="entries", seed=0)
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(train, validation=held)

@@ -78,7 +78,9 @@ def compare(
     Examples
     --------
     >>> import efemb
-    >>> trips = efemb.simulate("p-emb", n_rows=600, n_entities=12, n_components=2, seed=0)
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=600, n_entities=12, n_components=2, seed=0
+    ... )
     >>> train, test = trips.data.split(test=0.3, seed=0)
     >>> few, many = (efemb.PoissonEmbedding(k, random_state=0).fit(train) for k in (1, 4))
     >>> found = compare({"K = 1": few, "K = 4": many}, test)

@@ -42,7 +42,9 @@ def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
     Examples
     --------
     >>> import efemb
-    >>> trips = efemb.simulate("p-emb", n_rows=400, n_entities=12, n_components=2, seed=0)
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=400, n_entities=12, n_components=2, seed=0
+    ... )
     >>> train, test = trips.data.split(test=0.2, seed=0)
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(train)
     >>> found = leave_one_out(model, test)

@@ -11,7 +11,7 @@ from efemb._typing import Floats
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.evaluation.lookup import NOT_FOUND, WordLookup
 from efemb.evaluation.pairs import read_pairs
-from efemb.fitted import LabelledVectors, check_labelled
+from efemb.fitted import LabeledVectors, check_labeled
 from efemb.fitted.nearest import unit_rows
 from efemb.table import Table
 
@@ -41,7 +41,7 @@ class WordSimilarity:
 
 
 def word_similarity(
-    vectors: LabelledVectors,
+    vectors: LabeledVectors,
     source: Any,
     *,
     column: str | int | None = None,
@@ -51,7 +51,7 @@ def word_similarity(
 
     Parameters
     ----------
-    vectors : LabelledVectors
+    vectors : LabeledVectors
     source : path, data frame, or iterable of (word, word, score)
         A file like WordSim-353 or SimLex-999: two words and a score a line, separated by tabs,
         commas, semicolons or spaces; a header and comments (#) may be there.
@@ -65,7 +65,7 @@ def word_similarity(
     -----
     A word is looked up as it is written, then ignoring case.
     """
-    check_labelled(vectors)
+    check_labeled(vectors)
     if missing not in ("skip", "zero"):
         raise ParameterError(f"missing={missing!r}; {suggest(missing, ['skip', 'zero'])}")
     pairs = read_pairs(source, column)

@@ -11,7 +11,7 @@ import numpy as np
 
 from efemb._files import check_writable, complete_or_absent, expanded, file_target, table_writer
 from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
-from efemb.fitted import LabelledVectors, check_labelled
+from efemb.fitted import LabeledVectors, check_labeled
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
 PACKED = ENDINGS[:2]  # may be
@@ -20,7 +20,7 @@ _ROWS = 1 << 12
 
 
 def write_vectors(
-    vectors: LabelledVectors, path: str | os.PathLike[str], *, formulas: str = "quote"
+    vectors: LabeledVectors, path: str | os.PathLike[str], *, formulas: str = "quote"
 ) -> None:
     """Write labels and vectors to a .csv, .tsv (also .gz, .bz2, .xz), .parquet or .npz file.
 
@@ -29,14 +29,14 @@ def write_vectors(
 
     Parameters
     ----------
-    vectors : LabelledVectors
+    vectors : LabeledVectors
         For instance ``model.vectors("alpha")``.
     path : path
     formulas : {"quote", "keep", "error"}
         What to do with labels in CSV and TSV files that a spreadsheet would take for a formula
         (they begin with = + - @): put an apostrophe before them, keep them, or refuse.
     """
-    check_labelled(vectors)
+    check_labeled(vectors)
     target = file_target(path)
     kind = _ending(target)
     labels = [str(label) for label in vectors.vocabulary.labels]
@@ -50,9 +50,9 @@ def write_vectors(
             _text(_safe(labels, formulas), vectors.vectors, stream, separator)
 
 
-def write_projector(vectors: LabelledVectors, folder: str | os.PathLike[str]) -> None:
+def write_projector(vectors: LabeledVectors, folder: str | os.PathLike[str]) -> None:
     """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector."""
-    check_labelled(vectors)
+    check_labeled(vectors)
     target = expanded(folder)
     check_writable(target)
     # The metadata of a single column have no header, and a label is one line.

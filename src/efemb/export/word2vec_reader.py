@@ -14,7 +14,7 @@ from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.export.word2vec_records import BinaryRecords, TextRecords, numbers_of
 from efemb.export.word2vec_writer import named_binary
-from efemb.fitted import LabelledVectors
+from efemb.fitted import LabeledVectors
 from efemb.fitted.nearest import checked_number
 
 Errors = Literal["strict", "replace", "ignore"]
@@ -35,7 +35,7 @@ def read_word2vec(
     errors: Errors = "strict",
     duplicates: Duplicates = "error",
     progress: bool = False,
-) -> LabelledVectors:
+) -> LabeledVectors:
     """Read a word2vec file; fastText's .vec files are the same.
 
     Parameters
@@ -80,7 +80,7 @@ def read_word2vec(
             )
         if wanted == n_words:
             records.check_end(n_words)
-    return _labelled(file, words, vectors, duplicates)
+    return _labeled(file, words, vectors, duplicates)
 
 
 def read_glove(
@@ -91,7 +91,7 @@ def read_glove(
     errors: Errors = "strict",
     duplicates: Duplicates = "error",
     progress: bool = False,
-) -> LabelledVectors:
+) -> LabeledVectors:
     """Read a GloVe file: a word and its K numbers a line, no header.
 
     K is that of the first line. Words may hold spaces, as some of the published files do. The
@@ -106,12 +106,10 @@ def read_glove(
         total = 0 if most is None else most
         with progress_bar(f"reading {file.name}", total, progress) as advance:
             words, vectors = records.take(most, advance)
-    return _labelled(file, words, vectors, duplicates)
+    return _labeled(file, words, vectors, duplicates)
 
 
-def _labelled(
-    file: Path, words: list[str], vectors: Any, duplicates: Duplicates
-) -> LabelledVectors:
+def _labeled(file: Path, words: list[str], vectors: Any, duplicates: Duplicates) -> LabeledVectors:
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         raise DataError(
@@ -130,7 +128,7 @@ def _labelled(
             )
         vectors = vectors[list(places.values())]
     vectors.setflags(write=False)
-    return LabelledVectors(Vocabulary(places), vectors)
+    return LabeledVectors(Vocabulary(places), vectors)
 
 
 # -- checks -------------------------------------------------------------------------------------

@@ -15,14 +15,14 @@ from efemb._progress import progress_bar
 from efemb._typing import Floats
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, MissingExtraError
-from efemb.fitted import LabelledVectors, check_labelled
+from efemb.fitted import LabeledVectors, check_labeled
 
 _ROWS = 1 << 12
 _SPACE = re.compile(r"\s")
 
 
 def write_word2vec(
-    vectors: LabelledVectors,
+    vectors: LabeledVectors,
     path: str | os.PathLike[str],
     *,
     binary: bool | None = None,
@@ -38,7 +38,7 @@ def write_word2vec(
 
     Parameters
     ----------
-    vectors : LabelledVectors
+    vectors : LabeledVectors
     path : path
         Replaced as a whole. Packed if it ends in .gz, .bz2 or .xz.
     binary : bool, optional
@@ -49,7 +49,7 @@ def write_word2vec(
     progress : bool
         Show a progress bar.
     """
-    check_labelled(vectors)
+    check_labeled(vectors)
     target = file_target(path)
     words = _words(vectors, replace)
     as_binary = named_binary(target) if binary is None else bool(binary)
@@ -86,7 +86,7 @@ def _binary_block(words: list[bytes], numbers: Floats) -> bytes:
     return b"".join([b"%b %b\n" % pair for pair in zip(words, parts, strict=True)])
 
 
-def _single(vectors: LabelledVectors) -> Floats:
+def _single(vectors: LabeledVectors) -> Floats:
     """The vectors as little-endian float32, the only numbers of the binary format."""
     most = np.finfo(np.float32).max
     bad = np.flatnonzero((np.abs(vectors.vectors) > most).any(axis=1))
@@ -98,7 +98,7 @@ def _single(vectors: LabelledVectors) -> Floats:
     return np.ascontiguousarray(vectors.vectors, dtype="<f4")
 
 
-def _words(vectors: LabelledVectors, replace: str | None) -> list[bytes]:
+def _words(vectors: LabeledVectors, replace: str | None) -> list[bytes]:
     """Labels as UTF-8, without whitespace, all different."""
     if replace is not None and (not isinstance(replace, str) or _SPACE.search(replace)):
         raise InputTypeError(f'replace={replace!r} must be text without whitespace, such as "_"')
@@ -125,7 +125,7 @@ def _without_space(word: str, replace: str | None) -> str:
     return _SPACE.sub(lambda _: replace, word)
 
 
-def _check_different(words: list[bytes], vectors: LabelledVectors) -> None:
+def _check_different(words: list[bytes], vectors: LabeledVectors) -> None:
     places = {word: place for place, word in enumerate(words)}
     empty = places.get(b"")
     if empty is not None:
@@ -142,7 +142,7 @@ def _check_different(words: list[bytes], vectors: LabelledVectors) -> None:
 # -- files --------------------------------------------------------------------------------------
 
 
-def to_keyedvectors(vectors: LabelledVectors) -> Any:
+def to_keyedvectors(vectors: LabeledVectors) -> Any:
     """`gensim.models.KeyedVectors` with the same labels, vectors and counts.
 
     Raises
@@ -150,7 +150,7 @@ def to_keyedvectors(vectors: LabelledVectors) -> Any:
     MissingExtraError
         If gensim is not installed; nothing else here needs it.
     """
-    check_labelled(vectors)
+    check_labeled(vectors)
     try:
         models = import_module("gensim.models")
     except ImportError as error:

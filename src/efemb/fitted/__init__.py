@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from efemb._deprecated import BRITISH, keep_old_names
 from efemb.fitted.embedding import FittedEmbedding, load
 from efemb.fitted.interval import ProductErrors
-from efemb.fitted.labeled_vectors import EPSILON, LabelledVectors, check_labelled
+from efemb.fitted.labeled_vectors import EPSILON, LabeledVectors, check_labeled
 from efemb.fitted.pairs import pairs
 from efemb.fitted.prediction import complete, explain, predict, what_if
 from efemb.fitted.queries import Queries
@@ -12,23 +15,23 @@ from efemb.fitted.relation import complements, substitutes
 from efemb.fitted.selection import Choice, Options
 from efemb.fitted.similarity import analogy, similar
 from efemb.fitted.topics import topics
-from efemb.fitted.vectors import labelled_vectors
+from efemb.fitted.vectors import labeled_vectors
 from efemb.fitted.weights import weights
 
 __all__ = [
     "EPSILON",
     "Choice",
     "FittedEmbedding",
-    "LabelledVectors",
+    "LabeledVectors",
     "Options",
     "ProductErrors",
     "Queries",
     "analogy",
-    "check_labelled",
+    "check_labeled",
     "complements",
     "complete",
     "explain",
-    "labelled_vectors",
+    "labeled_vectors",
     "load",
     "pairs",
     "predict",
@@ -38,3 +41,6 @@ __all__ = [
     "weights",
     "what_if",
 ]
+
+if not TYPE_CHECKING:  # a type checker would take any name for granted
+    __getattr__ = keep_old_names(__name__, BRITISH)

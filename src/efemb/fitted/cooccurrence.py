@@ -111,7 +111,7 @@ def checked_support(data: Any, min_support: Any) -> float | None:
 def _checked(model: FittedEmbedding, data: Any) -> Dataset:
     if hasattr(data, "tokens"):
         raise InputTypeError("rows are counted in a Dataset; a text has none")
-    found = model._labelled_rows(data)
+    found = model._labeled_rows(data)
     if found.n_dims > 1 or model.spec.family.support.low != 0:
         raise ParameterError("co-occurrence is for counts and binary data: leave data out")
     check_not_negative(found)

@@ -15,7 +15,7 @@ from efemb.model.spec import Spec
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
-    from efemb.fitted.labeled_vectors import LabelledVectors
+    from efemb.fitted.labeled_vectors import LabeledVectors
     from efemb.model.contexts.base import BoundContext
     from efemb.model.contexts.bound.entities import Lists
     from efemb.model.factors import Factors
@@ -189,7 +189,7 @@ class FittedEmbedding(DataMethods):
         return Vocabulary(range(self.n_entities)) if self.vocabulary is None else self.vocabulary
 
     @cached_property
-    def _labelled(self) -> dict[str, LabelledVectors]:
+    def _labeled(self) -> dict[str, LabeledVectors]:
         """Vectors that were requested, kept with their unit vectors."""
         return {}
 
@@ -206,7 +206,7 @@ class FittedEmbedding(DataMethods):
         if self.spec.context.reads_text:
             assert self.vocabulary is not None  # text always has its words
             return recoded(X, self.vocabulary)
-        data = self._labelled_rows(X)
+        data = self._labeled_rows(X)
         if self.binarize:
             check_not_negative(data)
             data = binarized(data)
@@ -216,7 +216,7 @@ class FittedEmbedding(DataMethods):
         check_support(data, self.spec.family, **rules, as_context=as_context)
         return data
 
-    def _labelled_rows(self, X: Any) -> Dataset:
+    def _labeled_rows(self, X: Any) -> Dataset:
         """Rows of numbers over the entities of the model, in its order."""
         from efemb.data.align import check_entities
         from efemb.data.dataset import Dataset

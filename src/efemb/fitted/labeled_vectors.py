@@ -1,4 +1,4 @@
-"""LabelledVectors: one vector a label, and what can be asked of them."""
+"""LabeledVectors: one vector a label, and what can be asked of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from efemb.table import Table
 EPSILON = 1e-3  # keeps 3CosMul finite; the value of Levy and Goldberg (2014)
 
 
-class LabelledVectors:
+class LabeledVectors:
     """Immutable vectors with labels; similarity is the cosine, 0 where a vector is zero.
 
     Parameters
@@ -38,7 +38,7 @@ class LabelledVectors:
 
     Examples
     --------
-    >>> words = LabelledVectors(["king", "queen", "apple"], [[1, 0.9], [1, 1], [-1, 0.2]])
+    >>> words = LabeledVectors(["king", "queen", "apple"], [[1, 0.9], [1, 1], [-1, 0.2]])
     >>> words.similar("king", n=1)
     label  similarity
     queen      0.9986
@@ -61,10 +61,10 @@ class LabelledVectors:
         object.__setattr__(self, "_unit", None)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("LabelledVectors are immutable")
+        raise AttributeError("LabeledVectors are immutable")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LabelledVectors, (self._vocabulary, self._vectors)
+        return LabeledVectors, (self._vocabulary, self._vectors)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -108,9 +108,9 @@ class LabelledVectors:
     def __repr__(self) -> str:
         labels = repr(self._vocabulary).partition(": ")[2][:-1]
         shape = f"{len(self):,} labels x {self.n_components}"
-        return f"LabelledVectors({shape}, {self._vectors.dtype}: {labels})"
+        return f"LabeledVectors({shape}, {self._vectors.dtype}: {labels})"
 
-    def most_frequent(self, n: int) -> LabelledVectors:
+    def most_frequent(self, n: int) -> LabeledVectors:
         """The `n` labels that occur most often; the first `n` where counts are not known."""
         size = checked_number(n)
         counts = self._vocabulary.counts
@@ -118,7 +118,7 @@ class LabelledVectors:
             index = np.arange(min(size, len(self)))
         else:
             index = np.argsort(-counts, kind="stable")[:size]
-        return LabelledVectors(self._vocabulary.take(index), _frozen(self._vectors[index]))
+        return LabeledVectors(self._vocabulary.take(index), _frozen(self._vectors[index]))
 
     def similarity(self, a: object, b: object) -> float:
         """Cosine of the vectors of two labels."""
@@ -280,9 +280,9 @@ def _checked_query(query: Any, size: int) -> Floats:
     return rows
 
 
-def check_labelled(vectors: object) -> None:
+def check_labeled(vectors: object) -> None:
     """Refuse a model, say, in place of its vectors."""
-    if not isinstance(vectors, LabelledVectors):
+    if not isinstance(vectors, LabeledVectors):
         raise InputTypeError(
-            f"expected LabelledVectors, such as model.vectors(), not {type(vectors).__name__}"
+            f"expected LabeledVectors, such as model.vectors(), not {type(vectors).__name__}"
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from efemb._typing import Floats
-from efemb.fitted.labeled_vectors import LabelledVectors
+from efemb.fitted.labeled_vectors import LabeledVectors
 from efemb.fitted.pairs import End, pairs
 from efemb.fitted.prediction import complete, explain, predict, what_if
 from efemb.fitted.relation import MIN_SIMILARITY, PairOptions, complements, substitutes
 from efemb.fitted.selection import Options
 from efemb.fitted.similarity import analogy, similar
 from efemb.fitted.topics import topics
-from efemb.fitted.vectors import Which, labelled_vectors
+from efemb.fitted.vectors import Which, labeled_vectors
 from efemb.fitted.weights import weights
 from efemb.table import Table
 
@@ -37,9 +37,9 @@ class Queries:
         def conditional(self, X: Any) -> Floats:
             """Conditional means."""
 
-    def vectors(self, which: Which = "auto") -> LabelledVectors:
-        """The vectors with their labels; see `efemb.fitted.labelled_vectors`."""
-        return labelled_vectors(self.fitted(), which)
+    def vectors(self, which: Which = "auto") -> LabeledVectors:
+        """The vectors with their labels; see `efemb.fitted.labeled_vectors`."""
+        return labeled_vectors(self.fitted(), which)
 
     def similar(
         self,
@@ -62,7 +62,7 @@ class Queries:
         which: Which = "auto",
         **options: Any,
     ) -> Table:
-        """Entities near the sum of some and far from others; see `LabelledVectors.analogy`."""
+        """Entities near the sum of some and far from others; see `LabeledVectors.analogy`."""
         return analogy(self, positive, negative, n, which=which, **options)
 
     def doesnt_match(self, labels: Any, *, which: Which = "auto", **options: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from efemb.fitted.selection import Options
-from efemb.fitted.vectors import Which, labelled_vectors
+from efemb.fitted.vectors import Which, labeled_vectors
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def similar(
         label, similarity and, where the rows of the fit were counted, count (how many hold it);
         best first, ties in the order of the labels.
     """
-    vectors = labelled_vectors(model.fitted(), which)
+    vectors = labeled_vectors(model.fitted(), which)
     return vectors.similar(query, n, progress=progress, **options)
 
 
@@ -58,6 +58,6 @@ def analogy(
     method: Literal["add", "mul"] = "add",
     **options: Unpack[Options],
 ) -> Table:
-    """Entities near the sum of some and far from others; see `LabelledVectors.analogy`."""
-    vectors = labelled_vectors(model.fitted(), which)
+    """Entities near the sum of some and far from others; see `LabeledVectors.analogy`."""
+    vectors = labeled_vectors(model.fitted(), which)
     return vectors.analogy(positive, negative, n, method, **options)

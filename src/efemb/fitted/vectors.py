@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import ParameterError, suggest
-from efemb.fitted.labeled_vectors import LabelledVectors
+from efemb.fitted.labeled_vectors import LabeledVectors
 from efemb.model.parameters import Parameters
 from efemb.model.zeros import Hierarchical
 
@@ -19,7 +19,7 @@ Which = Literal["auto", "rho", "alpha", "both"]
 WHICH = ("auto", "rho", "alpha", "both")
 
 
-def labelled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabelledVectors:
+def labeled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabeledVectors:
     """The vectors of a fitted model with their labels (numbers where it has none).
 
     Parameters
@@ -34,12 +34,12 @@ def labelled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabelledV
     of_nodes = nodes_of(model)
     if which == "auto":
         which = "alpha" if of_nodes == "rho" else "rho"
-    kept = model._labelled
+    kept = model._labeled
     if which not in kept:
         names = ("rho", "alpha") if which == "both" else (which,)
         found = [entity_vectors(model, name) for name in names]
         array = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
-        kept[which] = LabelledVectors(model.entities, array)
+        kept[which] = LabeledVectors(model.entities, array)
     return kept[which]
 
 

@@ -73,7 +73,8 @@ def curvature(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
 
     With the identity link and eta = u it is the variance of t(x).
 
-    >>> from efemb import Bernoulli, Identity
+    >>> from efemb import Bernoulli
+    >>> from efemb.model.links import Identity
     >>> curvature(Bernoulli(), Identity(), np.zeros(1), np.zeros(1)).round(6)
     array([0.25])
     """

@@ -72,7 +72,9 @@ def fold_in(
     --------
     >>> import efemb
     >>> from efemb.inference import fold_in
-    >>> trips = efemb.simulate("p-emb", n_rows=400, n_entities=9, n_components=2, seed=0).data
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=400, n_entities=9, n_components=2, seed=0
+    ... ).data
     >>> trips = efemb.Dataset(trips.values, entities=list("abcdefghi"))
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips.take_entities(slice(0, 7)))
     >>> fold_in(model, trips).n_entities

@@ -14,6 +14,7 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.engine.initial import initial_parameters
 from efemb.engine.precision import working_precision
 from efemb.engine.solvers.rows.solver import RowsSolver
+from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
@@ -210,7 +211,7 @@ def _with_room(
     spec, k = space.spec, space.k
     signed = not (spec.positive_rho or spec.positive_alpha)
     small = ParameterSpace(spec, space.n_entities, space.n_slots, 1, 1) if signed else space
-    first = initial_parameters(small, bound, weight, np.random.default_rng(0))
+    first = initial_parameters(small, Statistics.of(bound, weight), np.random.default_rng(0))
     none = np.zeros((len(new), k))
     rho = first.rho[new] if spec.positive_rho else none
     alpha = first.alpha[new] if spec.positive_alpha else none

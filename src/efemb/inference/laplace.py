@@ -72,7 +72,9 @@ def laplace(
     --------
     >>> import efemb
     >>> from efemb.inference import laplace
-    >>> trips = efemb.simulate("p-emb", n_rows=400, n_entities=8, n_components=2, seed=0).data
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=400, n_entities=8, n_components=2, seed=0
+    ... ).data
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips)
     >>> found = laplace(model, trips).interval(0, 1)
     >>> found.low < found.value < found.high

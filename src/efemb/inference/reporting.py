@@ -46,7 +46,9 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
     --------
     >>> import efemb
     >>> from efemb.inference import report
-    >>> trips = efemb.simulate("p-emb", n_rows=400, n_entities=8, n_components=2, seed=0).data
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=400, n_entities=8, n_components=2, seed=0
+    ... ).data
     >>> found = report(efemb.PoissonEmbedding(2, random_state=0).fit(trips), trips)
     >>> [one.topic for one in found.findings][:3]
     ['convergence', 'gradient', 'rare entities']

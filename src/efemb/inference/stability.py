@@ -50,7 +50,9 @@ def stability(
     --------
     >>> import efemb
     >>> from efemb.inference import stability
-    >>> trips = efemb.simulate("p-emb", n_rows=2000, n_entities=20, n_components=2, seed=0).data
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=2000, n_entities=20, n_components=2, seed=0
+    ... ).data
     >>> def fit(seed):
     ...     return efemb.PoissonEmbedding(2, random_state=seed).fit(trips)
     >>> found = stability(fit, n=3, seeds=3)

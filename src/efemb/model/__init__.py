@@ -1,1 +1,5 @@
 """What a model is: ingredients, parameters, the objective and its predictions; NumPy only."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

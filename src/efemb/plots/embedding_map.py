@@ -18,7 +18,7 @@ from efemb.plots.model_vectors import chosen, importance, is_number, vectors_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from efemb.fitted import LabelledVectors
+    from efemb.fitted import LabeledVectors
 
 METHODS = ("pca", "tsne", "umap")
 LARGE = 2000  # points from which marks are small and become pixels in a vector file
@@ -40,7 +40,7 @@ def embedding_map(
 
     Parameters
     ----------
-    model : fitted estimator, FittedEmbedding or LabelledVectors
+    model : fitted estimator, FittedEmbedding or LabeledVectors
     method : {"pca", "tsne", "umap"}
         Principal components (exact, the same in every run), or a map that keeps near what is near:
         t-SNE of scikit-learn, UMAP of the extra `umap` (umap-learn); both take about a
@@ -160,7 +160,7 @@ def _umap(vectors: Floats, seed: int) -> Any:
 # -- colours ------------------------------------------------------------------------------------
 
 
-def _groups(vectors: LabelledVectors, groups: Any) -> list[tuple[str, str, Ints]]:
+def _groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str, Ints]]:
     """Name, colour and places of each group, the one that is drawn first coming first."""
     everything = np.arange(len(vectors))
     if groups is None:
@@ -177,7 +177,7 @@ def _groups(vectors: LabelledVectors, groups: Any) -> list[tuple[str, str, Ints]
     return [("other", GREY, rest), *groups_drawn] if len(rest) else groups_drawn
 
 
-def _group_of_each(vectors: LabelledVectors, groups: Any) -> list[Any]:
+def _group_of_each(vectors: LabeledVectors, groups: Any) -> list[Any]:
     if isinstance(groups, Mapping):
         by_code = {vectors.vocabulary.index_of(label): group for label, group in groups.items()}
         return [by_code.get(code) for code in range(len(vectors))]

@@ -31,7 +31,7 @@ def similarity(
 
     Parameters
     ----------
-    model : fitted estimator, FittedEmbedding or LabelledVectors
+    model : fitted estimator, FittedEmbedding or LabeledVectors
     labels : int or list of labels
         Which entities, or how many of the most frequent ones.
     which : {"auto", "rho", "alpha", "both"}

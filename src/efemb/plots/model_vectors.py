@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb._typing import Ints
 from efemb.errors import InputTypeError, ParameterError
-from efemb.fitted import Choice, LabelledVectors
+from efemb.fitted import Choice, LabeledVectors
 
 if TYPE_CHECKING:
     from efemb.data.vocabulary import Vocabulary
@@ -26,14 +26,14 @@ def fitted_model(model: Any) -> FittedEmbedding:
     return fitted
 
 
-def vectors_of(model: Any, which: Any = "auto") -> LabelledVectors:
+def vectors_of(model: Any, which: Any = "auto") -> LabeledVectors:
     """The labelled vectors of a fitted model; labelled vectors stay as they are."""
-    if isinstance(model, LabelledVectors):
+    if isinstance(model, LabeledVectors):
         return model
     return fitted_model(model).vectors(which)
 
 
-def importance(vectors: LabelledVectors) -> Ints:
+def importance(vectors: LabeledVectors) -> Ints:
     """Places of all labels, the most frequent first; the longest vectors where counts lack."""
     counts = vectors.vocabulary.counts
     if counts is None:
@@ -46,7 +46,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def chosen(vectors: LabelledVectors, labels: Any) -> Ints:
+def chosen(vectors: LabeledVectors, labels: Any) -> Ints:
     """Places of a list of labels, or of the so many most important ones."""
     if is_number(labels):
         if labels < 0:

@@ -96,7 +96,7 @@ def test_odds_reproduce_the_unigram(counts: list[int]) -> None:
 def test_a_hierarchical_softmax_starts_at_the_unigram(combine: str) -> None:
     text = samples.corpus((60, 50), n_words=6)
     options: dict[str, Any] = {"context": efemb.Window(2), "combine": combine, "random_state": 0}
-    still = efemb.SGD(1e-12)
+    still = efemb.engine.optimizers.SGD(1e-12)
     zeros = efemb.Hierarchical()
     model = efemb.CBOW(3, zeros=zeros, optimizer=still, max_iter=1, **options).fit(text)
     tree = Huffman.of(text.counts())
@@ -108,7 +108,9 @@ def test_a_hierarchical_softmax_starts_at_the_unigram(combine: str) -> None:
 def test_outputs_of_a_token_are_its_path() -> None:
     text = samples.corpus((30, 1, 0, 4), n_words=6)
     spec = samples.spec(efemb.Window(2), efemb.Hierarchical())
-    run = samples.passes(spec, text, samples.parameters(6, 2, True), efemb.SGD(1e-7))
+    run = samples.passes(
+        spec, text, samples.parameters(6, 2, True), efemb.engine.optimizers.SGD(1e-7)
+    )
     drawn, known = samples.drawn(run, 0), paths(Huffman.of(text.counts()))
     assert drawn.documents == samples.documents(text)
     for document, outputs in zip(drawn.documents, drawn.outputs, strict=True):
@@ -119,7 +121,7 @@ def test_the_unused_row_of_a_tree_never_moves() -> None:
     text = samples.corpus((30,), n_words=6)
     start = samples.parameters(6, 3, True)
     spec = samples.spec(efemb.Window(2), efemb.Hierarchical())
-    run = samples.passes(spec, text, start.copy(), efemb.SGD(0.1))
+    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(0.1))
     samples.go(run, 0)
     moved = samples.moves(start, run.parameters, 1.0, False)
     assert not moved[0][-1].any()

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import efemb
-from efemb import Corpus, Parameters, Window
+from efemb import Corpus, Window
+from efemb.model.parameters import Parameters
 
 TEXT = Corpus([0, 1, 2, 1, 0, 2, 2, 1, 3, 0, 3], [0, 4, 9, 11], ["a", "b", "c", "d"])
 
@@ -39,7 +40,7 @@ def test_objective_and_conditional_are_those_of_the_longer_mean(link: str, solve
     moved = p.rho * np.exp(1e-6 * step) if link == "log" else p.rho + 1e-6 * step
     other = stats.poisson.logpmf(seen, means(link, Parameters(moved, p.alpha, p.intercept))).sum()
     assert_allclose((gradient.rho * step).sum(), (other - value) / 1e-6, rtol=1e-4)
-    fitted = efemb.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
+    fitted = efemb.fitted.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
     assert_allclose(fitted.conditional(TEXT), means(link, p), rtol=1e-8)
 
 
@@ -76,7 +77,7 @@ def test_every_word_counts_once_in_the_score(combine: str) -> None:
     for length_offset in (True, False):
         context = Window(2, length_offset=length_offset, scale="none")
         model = efemb.PoissonTextEmbedding(3, context=context, **options)
-        fitted = efemb.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
+        fitted = efemb.fitted.FittedEmbedding(p, model._spec(), TEXT.vocabulary)
         scores.append(fitted.score(TEXT))
     assert_allclose(scores[0], scores[1], rtol=1e-12)
     if combine == "linear":

@@ -109,7 +109,7 @@ def test_other_seeds_other_draws() -> None:
 def mean_moves(spec: Any, text: efemb.Corpus, start: Parameters, seeds: int) -> tuple[Any, Any]:
     """Mean over seeds of the moves of a pass as one vector, and its standard error."""
     step, found = 1e-7, []
-    run = samples.passes(spec, text, start.copy(), efemb.SGD(step))
+    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(step))
     for seed in range(seeds):
         run._fill(start.copy())
         samples.go(run, seed)
@@ -173,7 +173,7 @@ def test_many_draws_tend_to_the_exact_softmax(zeros: Any) -> None:
 @pytest.mark.parametrize("kind", [efemb.NoiseContrastive, efemb.SampledSoftmax])
 def test_softmaxes_start_at_the_unigram(kind: Any) -> None:
     text = samples.corpus((80, 40), n_words=5)
-    still = efemb.SGD(1e-12)
+    still = efemb.engine.optimizers.SGD(1e-12)
     options: dict[str, Any] = {"context": efemb.Window(2), "random_state": 0, "max_iter": 1}
     model = efemb.CBOW(3, zeros=kind(4, "smoothed"), optimizer=still, **options).fit(text)
     assert model.intercept_ is not None

@@ -38,7 +38,11 @@ def with_parameters(model: Any, text: efemb.Corpus, p: Parameters) -> Any:
 
 def estimator(family: str, combine: str, **options: Any) -> efemb.Embedding:
     name, link = FAMILIES[family]
-    more = {"optimizer": efemb.Adagrad(1e-9), "max_iter": 1, "early_stopping": False}
+    more = {
+        "optimizer": efemb.engine.optimizers.Adagrad(1e-9),
+        "max_iter": 1,
+        "early_stopping": False,
+    }
     more = {"prior": None, "n_iter_no_change": 1, "tol": 1e9, **more, **options}
     return efemb.Embedding(K, family=name, link=link, combine=combine, **more)
 

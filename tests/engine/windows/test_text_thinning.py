@@ -50,7 +50,7 @@ def test_steps_on_thinned_text_are_those_of_the_thinned_windows() -> None:
     """Windows form after words were left out: they reach further."""
     text, start = samples.corpus((60, 5, 1, 30)), samples.parameters(5, 3, True)
     spec = samples.spec(efemb.Window(2, subsample=0.05, scale="none"), efemb.NegativeSampling(2))
-    run = samples.passes(spec, text, start.copy(), efemb.SGD(1e-7))
+    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(1e-7))
     drawn = samples.drawn(run, 3)
     every = plain.cbow_visits(drawn, samples.tables(spec, start), 2, False, False)
     expected = plain.summed([one for one in every if isinstance(one, plain.Visit)], (5, 3))

@@ -20,7 +20,9 @@ from engine.windows.steps import CASES, DIRECTIONS, SEED, TINY, assert_close, mo
 def test_adagrad_keeps_one_sum_a_row(zeros: str, how: str, k: int) -> None:
     epsilon, text, spec = 1e-3, samples.corpus((9, 2, 1, 6)), model(zeros, how)
     start = samples.parameters(5, k, True)
-    run = samples.passes(spec, text, start.copy(), efemb.Adagrad(TINY, epsilon=epsilon))
+    run = samples.passes(
+        spec, text, start.copy(), efemb.engine.optimizers.Adagrad(TINY, epsilon=epsilon)
+    )
     listed, _ = visits(spec, samples.drawn(run, SEED), start, text.counts())
     samples.go(run, SEED)
     expected = plain.adagrad(listed, start.rho.shape, epsilon)
@@ -33,7 +35,9 @@ def test_adagrad_goes_on_where_it_stood() -> None:
     """Two passes have the sums of both; a state takes them elsewhere."""
     epsilon, text, spec = 1e-3, samples.corpus(), model("negative-sampling", "sum")
     start = samples.parameters(5, 4, True)
-    run = samples.passes(spec, text, start.copy(), efemb.Adagrad(TINY, epsilon=epsilon))
+    run = samples.passes(
+        spec, text, start.copy(), efemb.engine.optimizers.Adagrad(TINY, epsilon=epsilon)
+    )
     listed = []
     for seed in (1, 2):
         more, _ = visits(spec, samples.drawn(run, seed), start, text.counts())
@@ -50,7 +54,7 @@ def test_linear_decay_falls_to_nothing_over_all_passes(n_passes: int) -> None:
     text = samples.corpus(tuple([400] * 120), n_words=4)
     spec, start = model("negative-sampling", "sum", 1), samples.parameters(4, 4, False)
     spec = samples.spec(spec.context, spec.zeros, intercept=False)
-    optimizer = efemb.SGD(TINY, decay="linear")
+    optimizer = efemb.engine.optimizers.SGD(TINY, decay="linear")
     run = samples.passes(spec, text, start.copy(), optimizer, n_passes=n_passes)
     steps: list[float] = []
     inner = run._step
@@ -68,7 +72,9 @@ def test_linear_decay_falls_to_nothing_over_all_passes(n_passes: int) -> None:
 def test_decay_by_a_number_is_refused(decay: float) -> None:
     """Steps of text know how far they are; a number would have to count them."""
     text = samples.corpus((30,) * 4)
-    model = efemb.SkipGram(3, context=efemb.Window(2), optimizer=efemb.SGD(0.05, decay=decay))
+    model = efemb.SkipGram(
+        3, context=efemb.Window(2), optimizer=efemb.engine.optimizers.SGD(0.05, decay=decay)
+    )
     with pytest.raises(efemb.ParameterError, match=r"decay=0 or 'linear'.*got SGD\(.*decay="):
         model.fit(text)
 
@@ -81,7 +87,7 @@ def shrunk(spec: Spec, text: efemb.Corpus, seeds: int) -> tuple[Any, Any]:
     start = samples.parameters(text.n_entities, 4, False)
     found = []
     for seed in range(seeds):
-        run = samples.passes(spec, text, start.copy(), efemb.SGD(TINY))
+        run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(TINY))
         listed, _ = visits(spec, samples.drawn(run, seed), start, text.counts())
         expected = plain.summed(listed, start.rho.shape)
         samples.go(run, seed)
@@ -147,7 +153,7 @@ def test_tied_vectors_are_shrunk_once() -> None:
             tied,
             samples.spec(spec.context, tied.zeros, intercept=False, structure="tied"),
         ):
-            run = samples.passes(one, text, start.copy(), efemb.SGD(TINY))
+            run = samples.passes(one, text, start.copy(), efemb.engine.optimizers.SGD(TINY))
             samples.go(run, seed)
             ends.append(run.parameters.rho)
         gap = (ends[1] - ends[0]) / TINY
@@ -155,7 +161,10 @@ def test_tied_vectors_are_shrunk_once() -> None:
     assert_allclose(np.mean(found), 2.0, rtol=0.05)
 
 
-@pytest.mark.parametrize("optimizer", [efemb.SGD(0.5), efemb.Adagrad(0.3, epsilon=1e-4)])
+@pytest.mark.parametrize(
+    "optimizer",
+    [efemb.engine.optimizers.SGD(0.5), efemb.engine.optimizers.Adagrad(0.3, epsilon=1e-4)],
+)
 @pytest.mark.parametrize("precision", [1.0, 30.0, 1e3, 1e6])
 @pytest.mark.parametrize("how", DIRECTIONS)
 def test_no_prior_throws_a_vector_beyond_zero(how: str, precision: float, optimizer: Any) -> None:
@@ -176,7 +185,9 @@ def test_the_strongest_prior_leaves_nothing(how: str) -> None:
     spec = model("negative-sampling", how, prior=efemb.Normal(1e9), intercept=False)
     start = samples.parameters(4, 5, False)
     text = samples.corpus((60, 60), n_words=4)
-    run = samples.passes(spec, text, start.copy(), efemb.Adagrad(0.3, epsilon=1e-4))
+    run = samples.passes(
+        spec, text, start.copy(), efemb.engine.optimizers.Adagrad(0.3, epsilon=1e-4)
+    )
     samples.go(run, SEED)
     for vectors in run.parameters.arrays():
         assert np.abs(vectors).max() < 1e-6
@@ -188,6 +199,8 @@ def test_what_a_prior_shrinks_is_not_copied(prior: Any) -> None:
     spec = model("negative-sampling", "sum", prior=prior, intercept=False)
     pool = Workers(3)
     text = samples.corpus((700,) * 90, n_words=20)
-    run = samples.passes(spec, text, samples.parameters(20, 5, False), efemb.SGD(0.1), workers=pool)
+    run = samples.passes(
+        spec, text, samples.parameters(20, 5, False), efemb.engine.optimizers.SGD(0.1), workers=pool
+    )
     pool.close()
     assert [len(copies.hot) > 0 for copies in run.hot] == [prior is None] * 2

@@ -19,7 +19,7 @@ def assert_steps(
     spec: Spec, text: efemb.Corpus, k: int, *, intercept: bool = True, tied: bool = False
 ) -> None:
     start = samples.parameters(text.n_entities, k, intercept, tied=tied)
-    run = samples.passes(spec, text, start.copy(), efemb.SGD(TINY))
+    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(TINY))
     listed, value = visits(spec, samples.drawn(run, SEED), start, text.counts())
     found = samples.go(run, SEED)
     assert_allclose(found, value, rtol=1e-5)
@@ -67,7 +67,7 @@ def test_long_documents(how: str) -> None:
     text = samples.corpus((2500, 1100), n_words=12)
     start = samples.parameters(12, 3, True)
     spec = model("negative-sampling", how)
-    run = samples.passes(spec, text, start.copy(), efemb.SGD(TINY))
+    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(TINY))
     listed, value = visits(spec, samples.drawn(run, SEED), start, text.counts())
     assert_allclose(samples.go(run, SEED), value, rtol=1e-4)
     expected = plain.summed(listed, start.rho.shape)
@@ -92,7 +92,7 @@ def test_any_text_and_window(
     counts = [float(n_words - i) for i in range(n_words)]
     text = samples.corpus(tuple(lengths), n_words=n_words, counts=counts)
     spec, start = model(zeros, how, window), samples.parameters(n_words, k, True)
-    run = samples.passes(spec, text, start.copy(), efemb.SGD(TINY))
+    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(TINY))
     listed, _ = visits(spec, samples.drawn(run, SEED), start, counts)
     samples.go(run, SEED)
     expected = plain.summed(listed, start.rho.shape)
@@ -108,7 +108,7 @@ def test_single_precision_walks_the_same_way(zeros: str, how: str) -> None:
     ends = []
     for dtype in ("float32", "float64"):
         start = samples.parameters(5, 6, True).astype(dtype)
-        run = samples.passes(spec, text, start, efemb.Adagrad(0.1, epsilon=1e-4))
+        run = samples.passes(spec, text, start, efemb.engine.optimizers.Adagrad(0.1, epsilon=1e-4))
         for seed in range(3):
             samples.go(run, seed)
         ends.append(run.parameters)
@@ -123,7 +123,7 @@ def test_extreme_products_stay_finite(zeros: str, how: str, dtype: str) -> None:
     text, spec = samples.corpus(), model(zeros, how)
     big = samples.parameters(5, 4, True)
     start = Parameters(40 * big.rho, 40 * big.alpha, big.intercept).astype(dtype)
-    run = samples.passes(spec, text, start, efemb.SGD(1e-3))
+    run = samples.passes(spec, text, start, efemb.engine.optimizers.SGD(1e-3))
     assert np.isfinite(samples.go(run, SEED))
     assert run.parameters.is_finite()
 
@@ -134,7 +134,7 @@ def test_words_alone_move_their_intercepts(how: str) -> None:
     text = samples.corpus((1, 1, 1, 4), n_words=3)
     spec = model("negative-sampling", how)
     start = samples.parameters(3, 4, True)
-    run = samples.passes(spec, text, start.copy(), efemb.SGD(TINY))
+    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(TINY))
     drawn, tables = samples.drawn(run, SEED), samples.tables(spec, start)
     every = list(plain.cbow_visits(drawn, tables, 2, how == "mean", False))
     expected = plain.summed([one for one in every if isinstance(one, plain.Visit)], (3, 4))

@@ -124,7 +124,7 @@ def input_of(case: Case) -> Any:
 
 def parameters(point: Point) -> Any:
     intercept = None if point.intercept is None else point.intercept.copy()
-    return efemb.Parameters(point.rho.copy(), point.alpha.copy(), intercept)
+    return efemb.model.parameters.Parameters(point.rho.copy(), point.alpha.copy(), intercept)
 
 
 class Expected:

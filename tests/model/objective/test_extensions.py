@@ -19,7 +19,7 @@ from oracle.model import Array, Model, Part, Point
 N_ROWS, N, K = 12, 5, 2
 
 
-class Binomial(efemb.Family):
+class Binomial(efemb.model.families.Family):
     """x successes of `trials`; t(x) = x, eta the log-odds."""
 
     def __init__(self, trials: int = 4) -> None:
@@ -38,10 +38,10 @@ class Binomial(efemb.Family):
         return np.log(special.binom(self.trials, x))
 
 
-class Rayleigh(efemb.Family):
+class Rayleigh(efemb.model.families.Family):
     """x^2 is the statistic, eta = -1 / (2 scale^2) < 0; needs a link with negative values."""
 
-    support = efemb.Interval(low=0.0)
+    support = efemb.model.families.Interval(low=0.0)
 
     def statistic(self, x: Array) -> Array:
         return x**2
@@ -56,7 +56,7 @@ class Rayleigh(efemb.Family):
         return np.log(x)
 
 
-class NegativeExp(efemb.Link):
+class NegativeExp(efemb.model.links.Link):
     """eta = -exp(u)."""
 
     def __call__(self, u: Array) -> Array:
@@ -66,7 +66,7 @@ class NegativeExp(efemb.Link):
         return -np.exp(u)
 
 
-class Bounded(efemb.Link):
+class Bounded(efemb.model.links.Link):
     """eta = limit * tanh(u / limit): a mean that cannot run away."""
 
     def __init__(self, limit: float = 2.0) -> None:
@@ -79,7 +79,7 @@ class Bounded(efemb.Link):
         return 1 - np.tanh(u / self.limit) ** 2
 
 
-class StudentT(efemb.Prior):
+class StudentT(efemb.model.priors.Prior):
     """Heavy tails: a few long vectors are allowed."""
 
     def __init__(self, df: float = 3.0) -> None:
@@ -92,7 +92,7 @@ class StudentT(efemb.Prior):
         return -(self.df + 1) * theta / (self.df + theta**2)
 
 
-class Gamma(efemb.Prior):
+class Gamma(efemb.model.priors.Prior):
     """Positive vectors with a gamma density."""
 
     positive = True
@@ -108,7 +108,7 @@ class Gamma(efemb.Prior):
         return (self.shape - 1) - self.rate * theta
 
 
-class Ring(efemb.Context):
+class Ring(efemb.model.contexts.Context):
     """The entities before and after, the last beside the first; built from a graph."""
 
     def __init__(self, scale: str = "none", binary: bool = False) -> None:
@@ -121,7 +121,7 @@ class Ring(efemb.Context):
         return efemb.Graph(sparse.csr_array(beside), self.scale, self.binary).bind(data)
 
 
-class Before(efemb.Context):
+class Before(efemb.model.contexts.Context):
     """The entities with a smaller number in the same row; built from lists of cells."""
 
     def __init__(self, scale: str = "none", binary: bool = False) -> None:
@@ -170,7 +170,7 @@ def _compare(
         return float(np.sum(w * log_density(x, u))) + prior
 
     point = _point(task.model.intercept_positive)
-    got, slopes = est.objective(x, efemb.Parameters(*point))
+    got, slopes = est.objective(x, efemb.model.parameters.Parameters(*point))
     assert got == pytest.approx(value(task, point), rel=1e-8)
     flat = flatten(task.model, Point(slopes.rho, slopes.alpha, slopes.intercept))
     rng = np.random.default_rng(4)
@@ -270,10 +270,10 @@ def test_all_of_them_can_be_fitted(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         est.fit(x)
-    fitted = efemb.Parameters(est.embedding_, est.context_, est.intercept_)
+    fitted = efemb.model.parameters.Parameters(est.embedding_, est.context_, est.intercept_)
     assert all(np.isfinite(array).all() for array in (fitted.rho, fitted.alpha, fitted.intercept))
     # No better than its intercepts would mean that nothing was learned.
-    small = efemb.Parameters(
+    small = efemb.model.parameters.Parameters(
         np.full_like(fitted.rho, 0.01), np.full_like(fitted.alpha, 0.01), fitted.intercept
     )
     assert est.objective(x, fitted)[0] > est.objective(x, small)[0]

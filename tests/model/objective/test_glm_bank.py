@@ -84,7 +84,7 @@ def _maximise(est: Any, x: Array, alpha: Array, intercept: bool) -> tuple[Array,
     def descent(theta: Array) -> tuple[float, Array]:
         b = theta[size:] if intercept else None
         rho = theta[:size].reshape(-1, K)
-        value, slopes = est.objective(x, efemb.Parameters(rho, alpha, b))
+        value, slopes = est.objective(x, efemb.model.parameters.Parameters(rho, alpha, b))
         pieces = [slopes.rho.ravel(), slopes.intercept] if intercept else [slopes.rho.ravel()]
         return -value, -np.concatenate(pieces)
 

@@ -31,7 +31,7 @@ def test_closed_sum_is_the_sum_over_entities(low: tuple[int, ...]) -> None:
     own, rest = bags.toarray()[row, ids], rng.uniform(1, 3, 8)
     cells = Cells(bags, row, ids, np.ones(8), own, rest, np.zeros(8, dtype=bool))
     factors = Factors(target, bag, intercept)
-    shares = normalized_log_likelihood(efemb.Poisson(), efemb.Log(), cells, factors)
+    shares = normalized_log_likelihood(efemb.Poisson(), efemb.model.links.Log(), cells, factors)
     for i in range(8):
         context = (bags.toarray()[row[i]] @ bag - own[i] * bag[ids[i]]) / rest[i]
         means = [max(float(target[n] @ context + intercept[n]), FLOOR) for n in range(N)]

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import efemb
+from efemb.engine.callbacks import Checkpoint
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.threads import workers
 from efemb.model.parameters import Parameters
@@ -268,7 +269,7 @@ def test_an_interrupted_fit_resumes_with_the_same_bits(tmp_path: Path) -> None:
             return model.fit(data)
 
     whole = fit(6, None)
-    checkpoint = efemb.Checkpoint(tmp_path / "state")
+    checkpoint = Checkpoint(tmp_path / "state")
     fit(3, [checkpoint])
     resumed = fit(6, [checkpoint])
     for name, array in whole.parameters_.named().items():

@@ -247,11 +247,6 @@ class WindowBags(RowBags):
             found[rows] = self._around(rows).inside.sum(axis=1)
         return found
 
-    def column_means(self) -> Floats:
-        """Share of each word among the tokens."""
-        exposure = self.n_rows if self.exposure is None else float(self.exposure.sum())
-        return self.own_counts / max(exposure, 1.0)
-
     def cost_of_row(self) -> int:
         """Every word of the vocabulary."""
         return self.n_entities

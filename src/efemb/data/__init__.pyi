@@ -1,0 +1,22 @@
+from .align import aligned
+from .corpus import Corpus
+from .dataset import Dataset
+from .partition import split
+from .readers.matrix import read_matrix
+from .readers.neural import read_suite2p, read_traces
+from .readers.text.read import read_text
+from .readers.transactions import read_baskets
+from .vocabulary import Vocabulary
+
+__all__ = [
+    "Corpus",
+    "Dataset",
+    "Vocabulary",
+    "aligned",
+    "read_baskets",
+    "read_matrix",
+    "read_suite2p",
+    "read_text",
+    "read_traces",
+    "split",
+]

@@ -1,0 +1,3 @@
+from . import callbacks, optimizers
+
+__all__ = ["callbacks", "optimizers"]
