@@ -11,6 +11,7 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import efemb
@@ -170,3 +171,35 @@ def test_the_package_does_not_use_its_old_modules() -> None:
         if isinstance(node, ast.ImportFrom)
     }
     assert imported.isdisjoint(MODULES)
+
+
+@pytest.fixture(scope="module")
+def model() -> efemb.GaussianEmbedding:
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    data = efemb.Dataset(X, entities=list("abcde"), positions=np.arange(5.0)[:, None])
+    return efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0).fit(data)
+
+
+def test_top_is_now_n(model: efemb.GaussianEmbedding) -> None:
+    context = {"a": 1.0, "b": -1.0}
+    for asked in (model, model.fitted()):
+        with pytest.warns(FutureWarning, match="top= is now n=;"):
+            answer = asked.predict(context, top=2)
+        assert answer == model.predict(context, n=2) == model.predict(context, 2)
+        assert len(answer) == 2
+
+
+def test_weights_of_an_entity_are_those_of_an_item(model: efemb.GaussianEmbedding) -> None:
+    with pytest.warns(FutureWarning, match="entity= is now item=;"):
+        answer = model.weights(entity="c")
+    assert answer == model.weights("c")
+    assert set(answer["label"]) == {"c"}
+    with pytest.warns(FutureWarning, match="column 'neighbour' is now 'neighbor';"):
+        assert sorted(answer["neighbour"]) == ["b", "d"]
+
+
+def test_vectors_have_the_names_of_the_paper_and_the_old_ones(
+    model: efemb.GaussianEmbedding,
+) -> None:
+    assert model.rho_ is model.embedding_ is model.parameters_.rho
+    assert model.alpha_ is model.context_ is model.parameters_.alpha

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,9 @@ from typer.main import get_command
 
 import efemb
 import efemb.cli
+import efemb.fitted
+from efemb.fitted.relation import PairOptions
+from efemb.fitted.selection import Options
 
 DOCS = Path(__file__).parent.parent / "docs"
 # Everything in these is public; of other modules, what the reference names.
@@ -70,6 +74,25 @@ def test_the_reference_names_what_is_public_once() -> None:
 def test_every_public_name_says_what_it_is() -> None:
     silent = [name for home, name in reference() if not public(home)[name].__doc__]
     assert not silent
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in vars(efemb.fitted.Queries) if not name.startswith("_")]
+)
+def test_help_of_a_question_teaches(name: str) -> None:
+    """All of it in one place: every parameter, the result and an example."""
+    method = getattr(efemb.fitted.FittedEmbedding, name)
+    text = inspect.getdoc(method) or ""
+    assert "%(" not in text
+    assert all(f"\n{title}\n---" in text for title in ("Parameters", "Returns", "Examples"))
+    named = set(inspect.signature(method).parameters) - {"self", "options"}
+    if (options := inspect.get_annotations(method).get("options", "")).startswith("Unpack["):
+        kind = {"Options": Options, "PairOptions": PairOptions}[options[7:-1]]
+        named |= set(kind.__annotations__)
+        # What selects answers is of no use where every term is listed.
+        named -= {"where", "exclude", "min_count"} if name == "explain" else set()
+    documented = set(re.findall(r"^(\w+) : ", text, re.MULTILINE))
+    assert named <= documented
 
 
 def test_the_page_of_commands_has_all_of_them_in_the_words_of_the_program() -> None:

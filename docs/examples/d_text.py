@@ -31,7 +31,7 @@ print(model.similar("police", n=5))
 
 # %%
 # What is missing here?
-print(model.predict(list(train.document(0)[:4]), top=5))
+print(model.predict(list(train.document(0)[:4]), n=5))
 
 # %%
 # Those in similar company are near one another. Long words say more than frequent ones.

@@ -10,10 +10,12 @@ from unicodedata import combining, east_asian_width
 
 import numpy as np
 
+from efemb._deprecated import warn_renamed
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, MissingExtraError, suggest
 
 _SHOWN = 40
+_RENAMED = {"neighbour": "neighbor"}  # since version 0.2
 _WIDEST = 60
 
 
@@ -81,6 +83,9 @@ class Table:
             return Table({name: values[key] for name, values in self._columns.items()})
         if isinstance(key, int | np.integer):
             return {name: _plain(values[key]) for name, values in self._columns.items()}
+        if key in _RENAMED and _RENAMED[key] in self._columns:
+            warn_renamed(f"column {key!r}", repr(_RENAMED[key]))
+            key = _RENAMED[key]
         if key not in self._columns:
             raise DataError(f"there is no column {key!r}; {suggest(key, self._columns)}")
         return self._columns[key]

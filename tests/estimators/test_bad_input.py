@@ -212,7 +212,7 @@ def test_data_of_other_labels_are_told_the_way_to_those_of_the_model() -> None:
     model = P(2, random_state=0, max_iter=3).fit(efemb.Dataset(baskets(), entities=labels))
     other = efemb.Dataset(sparse.csr_array(baskets(n_entities=9)), entities=["new", *labels])
     for asked in (model, model.fitted()):
-        with pytest.raises(efemb.DataError, match=r"efemb\.aligned\(data, vocabulary\)"):
+        with pytest.raises(efemb.DataError, match=r"efemb\.data\.aligned\(data, vocabulary\)"):
             asked.score(other)
         assert np.isfinite(asked.score(efemb.data.aligned(other, model.vocabulary_)))
 

@@ -145,7 +145,7 @@ def test_a_categorical_model_gives_each_row_probabilities(make: Any) -> None:
             u = np.einsum("nk,nk->n", model.embedding_, s) + model.intercept_
             assert_allclose(found[t], softmax(u), rtol=1e-9)
         assert_allclose(found.sum(axis=1), 1.0)
-        told = form.predict({f"item {n}": x for n, x in enumerate(X[0]) if x}, top=8)
+        told = form.predict({f"item {n}": x for n, x in enumerate(X[0]) if x}, n=8)
         places = [int(label.split()[1]) for label in told["label"]]
         assert_allclose(told["probability"], found[0, places], rtol=1e-9)
 

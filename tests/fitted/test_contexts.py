@@ -52,7 +52,7 @@ def test_predicted_means_are_the_conditional_ones(name: str, row: list[int]) -> 
     fitted = bag(name)
     x = np.minimum(row, 1) if name == "bernoulli" else np.array(row)
     expected = fitted.conditional(x[None].astype(float))[0]
-    found = fitted.predict(context_of(x), top=99)
+    found = fitted.predict(context_of(x), n=99)
     assert len(found) == SIZE
     for one in found:
         n = LABELS.index(one["label"])

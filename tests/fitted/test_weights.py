@@ -38,13 +38,13 @@ def edges(fitted: Any, ptr: Any = PTR, members: Any = MEMBERS) -> list[tuple[str
 
 def rows(table: efemb.Table) -> list[tuple[Any, ...]]:
     weight = [round(one, 9) for one in table["weight"].tolist()]
-    return list(zip(table["label"], table["neighbour"], weight, strict=True))
+    return list(zip(table["label"], table["neighbor"], weight, strict=True))
 
 
 def test_all_edges() -> None:
     fitted = neurons()
     assert rows(fitted.weights()) == edges(fitted)
-    assert fitted.weights().columns == ["label", "neighbour", "weight"]
+    assert fitted.weights().columns == ["label", "neighbor", "weight"]
 
 
 def test_some_entities_some_neighbours() -> None:
@@ -68,7 +68,7 @@ def test_scaled_weights_are_coefficients(scale: str) -> None:
     X = np.random.default_rng(1).normal(size=(1, 4))
     before = fitted.conditional(X)[0]
     for row in fitted.weights(scaled=True):
-        n, m = "abcd".index(row["label"]), "abcd".index(row["neighbour"])
+        n, m = "abcd".index(row["label"]), "abcd".index(row["neighbor"])
         moved = X.copy()
         moved[0, m] += 1.0
         assert fitted.conditional(moved)[0, n] - before[n] == pytest.approx(row["weight"])
@@ -86,7 +86,7 @@ def test_lags_have_offsets_and_vectors_of_their_own() -> None:
     context = efemb.Lagged((-1, 1), of=efemb.Graph(np.ones((3, 3)) - np.eye(3)))
     fitted = efemb.GaussianEmbedding(2, context=context, max_iter=3, random_state=0).fit(X).fitted()
     found = fitted.weights()
-    assert found.columns == ["label", "neighbour", "weight", "offset"]
+    assert found.columns == ["label", "neighbor", "weight", "offset"]
     assert len(found) == sum(len(part.members) for part in fitted.lists)
     p = fitted.parameters
     expected = []
@@ -96,7 +96,7 @@ def test_lags_have_offsets_and_vectors_of_their_own() -> None:
                 alpha = p.alpha[part.slot[e] * 3 + part.members[e]]
                 weight = float(p.rho[n].astype(float) @ alpha)
                 expected.append((n, part.members[e], part.offset[e], round(weight, 6)))
-    columns = (found["label"], found["neighbour"], found["offset"], np.round(found["weight"], 6))
+    columns = (found["label"], found["neighbor"], found["offset"], np.round(found["weight"], 6))
     assert sorted(zip(*columns, strict=True)) == sorted(expected)
 
 

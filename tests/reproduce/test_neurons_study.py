@@ -148,10 +148,10 @@ def test_kept_vectors_give_the_fitted_model_back(ran):
     fitted = rebuild_model(model, kept.arrays)
     weight = fitted.weights(5)
     first = weight[0]
-    wanted = kept.arrays["rho"][5] @ kept.arrays["alpha"][first["neighbour"]]
+    wanted = kept.arrays["rho"][5] @ kept.arrays["alpha"][first["neighbor"]]
     assert first["weight"] == pytest.approx(float(wanted), rel=1e-5)
     gaps = np.linalg.norm(kept.arrays["positions"] - kept.arrays["positions"][5], axis=1)
-    assert set(weight["neighbour"]) == set(np.argsort(gaps)[1:51])
+    assert set(weight["neighbor"]) == set(np.argsort(gaps)[1:51])
     assert len(set(choose_inner_neurons(fitted))) == 3
 
 

@@ -23,7 +23,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Number = Annotated[
     int, typer.Option("--number", "-n", help="How many to show.", min=1, metavar="N")
 ]
-Which = Annotated[str, typer.Option(help="Factors: auto, rho, alpha or both.", metavar="NAME")]
+Which = Annotated[str, typer.Option(help="Vectors: auto, rho, alpha or both.", metavar="NAME")]
 MinCount = Annotated[
     int | None, typer.Option(help="Only what is seen at least so often.", min=1, metavar="N")
 ]

@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Show what takes an item's place.
 
-    Substitutes suit the same baskets, but lower each other's rho . alpha. Factors alone only
+    Substitutes suit the same baskets, but lower each other's rho . alpha. Vectors alone only
     suggest them; with --data only those are shown that are surely bought together less often
     than by chance.
 

@@ -73,9 +73,9 @@ class Embedding(BaseEmbedding):
 
     Attributes
     ----------
-    embedding_ : array (N, K), the embeddings rho
-    context_ : array (N, K), the context vectors alpha; with lags of their own (N * lags, K), of
-        vector data (N, K, D)
+    rho_ : array (N, K), the embeddings; also called `embedding_`
+    alpha_ : array (N, K), the context vectors; with lags of their own (N * lags, K), of vector
+        data (N, K, D); also called `context_`
     intercept_ : array (N,) or None
     parameters_ : Parameters, all three, and the weights of places of a positional `Window`
     family_ : the family, with a learned dispersion

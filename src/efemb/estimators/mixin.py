@@ -76,14 +76,24 @@ class FittedMixin(DataMethods, TransformerMixin):
             )
 
     @property
-    def embedding_(self) -> Floats:
-        """The embeddings rho, (N, K)."""
+    def rho_(self) -> Floats:
+        """The embeddings, (N, K)."""
         return self.parameters_.rho
 
     @property
-    def context_(self) -> Floats:
-        """The context vectors alpha, (N, K)."""
+    def alpha_(self) -> Floats:
+        """The context vectors, (N, K)."""
         return self.parameters_.alpha
+
+    @property
+    def embedding_(self) -> Floats:
+        """Alias of `rho_`."""
+        return self.rho_
+
+    @property
+    def context_(self) -> Floats:
+        """Alias of `alpha_`."""
+        return self.alpha_
 
     @property
     def intercept_(self) -> Floats | None:
@@ -137,12 +147,13 @@ class FittedMixin(DataMethods, TransformerMixin):
         return super().transform(X)
 
     @available_if(_has_labels)
-    def predict(self, context: Any, top: int = 10, **options: Any) -> Any:
-        """Entities that belong into a context of labels; see `efemb.fitted.predict`.
+    def predict(self, context: Any, n: int = 10, **options: Any) -> Any:
+        """List the items that fit a context, the most probable first.
 
-        Only after a fit to labelled data: scikit-learn takes `predict` for something else.
+        Only after a fit to labeled data: scikit-learn expects something else of `predict`.
+        `fitted().predict` documents the parameters.
         """
-        return super().predict(context, top, **options)
+        return super().predict(context, n, **options)
 
     def objective(
         self, X: Any, parameters: Parameters, positions: Any = None

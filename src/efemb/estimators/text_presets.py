@@ -26,9 +26,9 @@ class _TextEmbedding(Embedding):
     max_vocab: int | None = field(default=None, kw_only=True)
     early_stopping: bool | str = field(default="auto", kw_only=True)
 
-    def predict(self, context: Any, top: int = 10, **options: Any) -> Any:
-        """Words that belong between others; see `efemb.fitted.predict`."""
-        return self.fitted().predict(context, top, **options)
+    def predict(self, context: Any, n: int = 10, **options: Any) -> Any:
+        """List the words that fit between others; `fitted().predict` documents the parameters."""
+        return self.fitted().predict(context, n, **options)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Factors as tables that other programs read: CSV, TSV, Parquet, NumPy, TensorBoard's projector."""
+"""Vectors as tables that other programs read: CSV, TSV, Parquet, NumPy, TensorBoard's projector."""
 
 from __future__ import annotations
 

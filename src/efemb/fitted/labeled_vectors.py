@@ -78,7 +78,7 @@ class LabeledVectors:
 
     @property
     def unit_vectors(self) -> Floats:
-        """Factors of length 1 (zero stays zero), read-only; made when first needed and kept."""
+        """Vectors of length 1 (zero stays zero), read-only; made when first needed and kept."""
         unit = self._unit
         if unit is None:
             unit = unit_rows(self._vectors)

@@ -28,31 +28,9 @@ def pairs(
     progress: bool = False,
     **options: Unpack[PairOptions],
 ) -> Table:
-    """The pairs of different entities with the largest and the smallest inner products.
+    """Find the pairs of items with the largest and smallest inner products.
 
-    All N^2 products rho_n . alpha_m are looked at, block by block. In the paper's words, `label`
-    has a higher (lower) probability of being purchased if `given` is in the shopping basket.
-
-    Parameters
-    ----------
-    model : fitted model
-    n : int
-        Pairs at each end; fewer come back where there are fewer.
-    end : {"both", "largest", "smallest"}
-        "both" gives the largest, largest first, and then the smallest, smallest first.
-    progress : bool
-        Show a progress bar.
-    direction, center, data, min_support, confidence, errors
-        As in `complements`; `min_support` counts rows together for the largest, and rows expected
-        together for the smallest products. A symmetric pair is listed once.
-    where, exclude, min_count, match, unknown
-        Both entities must pass; applied before the search, see `Choice`.
-
-    Returns
-    -------
-    Table
-        label (n), given (m), product, context_similarity (as in `substitutes`), and what the
-        options add.
+    The method `pairs` of fitted models calls it, and documents the parameters and the result.
     """
     if end not in ENDS:
         raise ParameterError(f"end={end!r}; {suggest(end, ENDS)}")

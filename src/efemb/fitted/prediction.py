@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, ParameterError
@@ -25,63 +26,36 @@ if TYPE_CHECKING:
 INTERCEPT = "(intercept)"
 
 
-def predict(model: Queries, context: Any, top: int = 10, **options: Unpack[Options]) -> Table:
-    """Entities that belong into a context, the most probable first.
+def predict(
+    model: Queries,
+    context: Any,
+    n: int = 10,
+    *,
+    top: int | None = None,
+    **options: Unpack[Options],
+) -> Table:
+    """List the items that fit a context, the most probable first.
 
-    Every entity is predicted from the others in the context, never from itself (words of a text
-    may come again), so the means are those of `conditional`.
-
-    Parameters
-    ----------
-    model : fitted model
-    context : list of labels, mapping of labels to amounts, or list of such contexts
-        For a positional window: the words before the gap and after it, half of each. With fixed
-        lists of neighbours: the observed entities. Several contexts add a column `context`, their
-        number.
-    top : int
-        Fewer rows come back where fewer entities are left.
-    where, exclude, min_count, match, unknown
-        Which entities are listed; see `Choice`. Probabilities are shares among all.
-
-    Returns
-    -------
-    Table
-        label, probability (share of the conditional means) and, for counts and binary data, mean;
-        real data have a mean only.
+    The method `predict` of fitted models calls it, and documents the parameters and the result.
     """
-    return _listed(model, context, top, options, new=False)
+    if top is not None:
+        warn_renamed("top=", "n=")
+        n = top
+    return _listed(model, context, n, options, new=False)
 
 
 def complete(model: Queries, basket: Any, n: int = 10, **options: Unpack[Options]) -> Table:
-    """The next-best entities for a basket: `predict` without what is in it already.
+    """List the best items to add to a basket: `predict` without the items already in it.
 
-    Probabilities are shares among the entities that are not in the basket. Parameters and result
-    are those of `predict`.
+    The method `complete` of fitted models calls it, and documents the parameters and the result.
     """
     return _listed(model, basket, n, options, new=True)
 
 
 def explain(model: Queries, context: Any, item: Any, **options: Unpack[Options]) -> Table:
-    """Why an entity is (not) expected in a context: the terms of its inner product u.
+    """Decompose the prediction of an item: what each part of the context contributes.
 
-    u = intercept + sum over members m of x_m (rho . alpha_m) / d is a plain sum, so that the
-    explanation is exact: `contribution` adds up to u, and eta = f(u).
-
-    Parameters
-    ----------
-    model : fitted model
-    context : list of labels, or mapping of labels to amounts
-        The item itself is left out of its own context, as in the model.
-    item : label or list of labels
-        With a list, the table gets a column `item`.
-    match, unknown
-        How labels are looked up; see `Choice`.
-
-    Returns
-    -------
-    Table
-        term (a member, or "(intercept)"), amount x_m, product rho . alpha_m, contribution; the
-        largest absolute contribution first.
+    The method `explain` of fitted models calls it, and documents the parameters and the result.
     """
     fitted = model.fitted()
     if nodes_of(fitted) is not None:
@@ -107,27 +81,9 @@ def what_if(
     n: int | None = None,
     **options: Unpack[Options],
 ) -> Table:
-    """How the mean of every entity changes when something is added to or taken from a context.
+    """Show how the mean of every item changes when a context changes.
 
-    Parameters
-    ----------
-    model : fitted model
-    context : list of labels, or mapping of labels to amounts
-        May be empty.
-    add : label, list of labels, or mapping of labels to amounts
-        Added to the amounts of the context.
-    remove : label, list of labels, or mapping of labels to amounts
-        Taken out, wholly or, in a mapping, by an amount; must be in the context.
-    n : int, optional
-        Only so many entities.
-    where, exclude, min_count, match, unknown
-        Which entities are listed; see `Choice`.
-
-    Returns
-    -------
-    Table
-        label, before, after (conditional means; probabilities in text and categorical models),
-        change and, where means are positive, ratio; the largest absolute change first.
+    The method `what_if` of fitted models calls it, and documents the parameters and the result.
     """
     fitted = model.fitted()
     if fitted.parameters.position is not None:
@@ -155,8 +111,8 @@ def what_if(
 # -- inside -------------------------------------------------------------------------------------
 
 
-def _listed(model: Queries, context: Any, top: int, options: Options, *, new: bool) -> Table:
-    fitted, size = model.fitted(), checked_number(top)
+def _listed(model: Queries, context: Any, n: int, options: Options, *, new: bool) -> Table:
+    fitted, size = model.fitted(), checked_number(n)
     choice = Choice(fitted.entities, **options)
     several, contexts = read_contexts(fitted, context, choice)
     codes: list[Ints] = []

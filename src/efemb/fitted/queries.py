@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Unpack
 
 from efemb._typing import Floats
@@ -20,13 +21,83 @@ if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
     from efemb.inference import Laplace, Report
 
+# Parameters and data that several docstrings share.
+_SHARED = {
+    "shop": """\
+>>> import efemb
+>>> X = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1], [1, 0, 1, 0]] * 20
+>>> trips = efemb.Dataset(X, entities=["bread", "butter", "beer", "chips"])
+>>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips)
+""",
+    "select": """\
+where : callable, str, boolean array of shape (N,) or labels, optional
+    Only these items may be listed. A string selects the labels that contain it, whatever
+    their case; a callable takes a label and returns True or False.
+exclude : label or labels, optional
+    Items that are never listed.
+min_count : float, optional
+    Only items that occur at least this often.
+""",
+    "lookup": """\
+match : {"exact", "prefix"}, default="exact"
+    How labels in the question are looked up. "prefix" also accepts part of a label if it
+    identifies a single one.
+unknown : {"error", "skip"}, default="error"
+    Whether unknown labels in the question raise an error or are ignored. At least one label
+    must be known.
+""",
+    "which": """\
+which : {"auto", "rho", "alpha", "both"}, default="auto"
+    The embeddings rho, the context vectors alpha, or the concatenation of both. "auto" is
+    rho, except for a hierarchical softmax, where rho belongs to the nodes of the tree and
+    "auto" is alpha.
+""",
+    "progress": """\
+progress : bool, default=False
+    Show a progress bar.
+""",
+    "pair": """\
+direction : {"given", "symmetric"}, default="given"
+    "given" ranks by rho_n . alpha_m, the effect of m on n; "symmetric" by the mean of that
+    and rho_m . alpha_n.
+center : bool, default=False
+    Subtract the mean context vector from alpha first, so that 0 is the effect of an average
+    item.
+data : Dataset or array, optional
+    Rows of counts or binary values. Adds the columns `count` (rows that contain n),
+    `together` (rows that contain both), `lift` (`together` divided by its expectation under
+    independence), `lift_low` and `lift_high`.
+""",
+    "errors": """\
+confidence : float, default=0.95
+    Level of the intervals.
+errors : Laplace, optional
+    Standard errors of the inner products, as returned by `laplace`; adds the columns `low`
+    and `high`. Requires `direction="given"` and `center=False`.
+""",
+}
+_PLACEHOLDER = re.compile(r"^( *)%\((\w+)\)s\n", re.M)
 
+
+def _fill_docstrings(cls: type) -> type:
+    """Put the shared text in place of `%(name)s` lines in the docstrings of the methods."""
+    for method in vars(cls).values():
+        if callable(method) and method.__doc__:
+            method.__doc__ = _PLACEHOLDER.sub(_shared_lines, method.__doc__)
+    return cls
+
+
+def _shared_lines(match: re.Match[str]) -> str:
+    lines = _SHARED[match[2]].splitlines(keepends=True)
+    return "".join(match[1] + line for line in lines)
+
+
+@_fill_docstrings
 class Queries:
-    """Methods of estimators and of what `efemb.load` returns; each is a function of this package.
+    """Questions to a fitted model: methods of every estimator and of what `efemb.load` returns.
 
-    Every method takes the options of `efemb.fitted.Choice` where they make sense: `where`,
-    `exclude` and `min_count` say which entities may be answers, `match` and `unknown` how labels
-    are looked up.
+    Labels name items: products, movies, neurons or words. Without labels in the data, items are
+    numbered from 0. Every answer is a `Table`, the best row first.
     """
 
     if TYPE_CHECKING:
@@ -38,7 +109,25 @@ class Queries:
             """Conditional means."""
 
     def vectors(self, which: Which = "auto") -> LabeledVectors:
-        """The vectors with their labels; see `efemb.fitted.labeled_vectors`."""
+        """Return the vectors with their labels.
+
+        Parameters
+        ----------
+        %(which)s
+
+        Returns
+        -------
+        LabeledVectors
+            One vector per item, with methods such as `similar` and `analogy`; `efemb.export` writes
+            them for other programs. Later calls return the same object, which keeps its unit
+            vectors.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.vectors()["bread"].shape
+        (2,)
+        """
         return labeled_vectors(self.fitted(), which)
 
     def similar(
@@ -50,7 +139,34 @@ class Queries:
         progress: bool = False,
         **options: Unpack[Options],
     ) -> Table:
-        """The entities whose vectors point the same way; see `efemb.fitted.similar`."""
+        """Find the items whose vectors have the largest cosine with that of the query.
+
+        Two items are similar if they occur in the same contexts, whether or not they occur
+        together.
+
+        Parameters
+        ----------
+        query : label, list of labels, or array of shape (K,) or (B, K)
+            A label is excluded from its own answer. A list or a matrix adds a column `query`.
+        n : int, default=10
+            Number of items per query; fewer are returned if fewer are left.
+        %(which)s
+        %(progress)s
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label, similarity and, if the fit counted the rows, count (rows that contain the item).
+            Ties are in the order of the labels.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.similar("bread", n=1)["label"][0]
+        'butter'
+        """
         return similar(self, query, n, which=which, progress=progress, **options)
 
     def analogy(
@@ -62,15 +178,94 @@ class Queries:
         which: Which = "auto",
         **options: Any,
     ) -> Table:
-        """Entities near the sum of some and far from others; see `LabeledVectors.analogy`."""
+        """Find items near all `positive` and far from all `negative` ones.
+
+        "King" and "woman" without "man": `analogy(["king", "woman"], ["man"])`.
+
+        Parameters
+        ----------
+        positive : label or list of labels
+        negative : label or list of labels, optional
+            All of these are excluded from the answer.
+        n : int, default=10
+            Number of items; fewer are returned if fewer are left.
+        %(which)s
+        method : {"add", "mul"}, default="add"
+            "add" is the cosine with the sum of the unit vectors, negative ones subtracted
+            (3CosAdd); "mul" multiplies and divides shifted cosines (3CosMul, Levy and Goldberg
+            2014).
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label, and similarity ("add") or score ("mul").
+
+        Examples
+        --------
+        %(shop)s
+        >>> len(model.analogy(["bread", "chips"], ["beer"], n=1))
+        1
+        """
         return analogy(self, positive, negative, n, which=which, **options)
 
     def doesnt_match(self, labels: Any, *, which: Which = "auto", **options: Any) -> Any:
-        """The label that is least like the others."""
+        """Return the label that is least like the others.
+
+        Parameters
+        ----------
+        labels : list of labels
+            At least two.
+        %(which)s
+        unknown : {"error", "skip"}, default="error"
+            Whether unknown labels raise an error or are ignored.
+
+        Returns
+        -------
+        label
+            The one whose unit vector has the smallest cosine with the mean of all of them.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.doesnt_match(["bread", "butter", "beer"])
+        'beer'
+        """
         return self.vectors(which).doesnt_match(labels, **options)
 
     def complements(self, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
-        """Entities that an item makes more probable; see `efemb.fitted.complements`."""
+        """Find the items that an item makes more probable: the largest rho_n . alpha_m.
+
+        `product` is the amount that one unit of item m in the context adds to the predictor u of
+        item n, before division by the context scale.
+
+        Parameters
+        ----------
+        item : label or list of labels
+            The item m in the context. A list adds a column `query`.
+        n : int, default=10
+            Number of items per question; fewer are returned if fewer are left.
+        %(pair)s
+        min_support : float, optional
+            Only pairs that occur together in at least this many rows. Requires `data`.
+        %(errors)s
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label, product and the columns that the options add. Without `data`, count refers to the
+            rows of the fit.
+
+        Examples
+        --------
+        %(shop)s
+        >>> table = model.complements("bread", data=trips, where=["butter", "chips"])
+        >>> table["label"].tolist(), table["together"].tolist()
+        (['butter', 'chips'], [40.0, 0.0])
+        """
         return complements(self, item, n, **options)
 
     def substitutes(
@@ -82,9 +277,59 @@ class Queries:
         apart: bool = True,
         **options: Unpack[PairOptions],
     ) -> Table:
-        """Entities that an item makes less probable; see `efemb.fitted.substitutes`."""
-        more: Any = {"min_similarity": min_similarity, "apart": apart, **options}
-        return substitutes(self, item, n, **more)
+        """Find the items that take the place of an item: same contexts, but not together.
+
+        A product rho_n . alpha_m is small for two reasons: n and m replace each other, or they
+        simply occur in different contexts. The column `kind` distinguishes them by
+        `context_similarity`, the correlation of rho_n . alpha_j and rho_m . alpha_j over all items
+        j:
+
+        - "substitute": similar contexts, and in `data` a lift significantly below 1;
+        - "suggested" (without `data`): similar contexts and a `mutual_z` of at most -1.25;
+        - "unclear": similar contexts, but neither of the above;
+        - "apart": different contexts.
+
+        Vectors alone confirm nothing, and most suggestions are wrong: pass `data`. An empty result
+        is possible.
+
+        Parameters
+        ----------
+        item : label or list of labels
+            A list adds a column `query`.
+        n : int, default=10
+            Number of items per question; fewer are returned if fewer are left.
+        min_similarity : float, default=0.5
+            Correlation from which two contexts count as similar.
+        apart : bool, default=True
+            Also list "unclear" and "apart" items, after the substitutes.
+        %(pair)s
+        min_support : float, optional
+            Only pairs that independence would bring together in at least this many rows. Requires
+            `data`.
+        %(errors)s
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label, product, mutual_z (mean of the standardized products of n given m and of m given
+            n), context_similarity, kind and the columns that the options add.
+
+        Raises
+        ------
+        ParameterError
+            If all vectors are positive: such a model has no negative effects.
+
+        Examples
+        --------
+        %(shop)s
+        >>> table = model.substitutes("bread", data=trips)
+        >>> [(row["label"], row["kind"]) for row in table]
+        [('chips', 'apart')]
+        """
+        pair_options: Any = {"min_similarity": min_similarity, "apart": apart, **options}
+        return substitutes(self, item, n, **pair_options)
 
     def pairs(
         self,
@@ -94,39 +339,213 @@ class Queries:
         progress: bool = False,
         **options: Unpack[PairOptions],
     ) -> Table:
-        """The largest and smallest inner products of all pairs; see `efemb.fitted.pairs`."""
+        """Find the pairs of items with the largest and smallest inner products.
+
+        Examines all N^2 products rho_n . alpha_m, block by block.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of pairs at each end.
+        end : {"both", "largest", "smallest"}, default="both"
+            "both" lists the largest products in descending order, then the smallest in ascending
+            order.
+        %(progress)s
+        %(pair)s
+        min_support : float, optional
+            Only pairs with at least this many rows together (largest products) or expected together
+            under independence (smallest products). Requires `data`.
+        %(errors)s
+        where : callable, str, boolean array of shape (N,) or labels, optional
+            Both items must be among these. A string selects the labels that contain it, whatever
+            their case; a callable takes a label and returns True or False.
+        exclude : label or labels, optional
+            Items that are never listed.
+        min_count : float, optional
+            Only items that occur at least this often.
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label (n), given (m), product, context_similarity as in `substitutes`, and the columns
+            that the options add. With `direction="symmetric"` each pair is listed once.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.pairs(1, end="largest").columns
+        ['label', 'given', 'product', 'context_similarity']
+        """
         return pairs(self, n, end=end, progress=progress, **options)
 
     def topics(self, n: int = 10, **options: Any) -> Table:
-        """The entities that stand out in each dimension; see `efemb.fitted.topics`."""
+        """List the items that stand out in each dimension, as topic models list words.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of items per topic.
+        topic : int or list of int, optional
+            Only these dimensions, numbered from 0.
+        vectors : {"context", "embedding"}, default="context"
+            Context vectors alpha, as in the paper, or embeddings rho.
+        by : {"value", "magnitude"}, default="value"
+            Rank by value or by absolute value.
+        rotate : {"varimax"}, optional
+            Rotate the vectors first so that each has few large entries. A common rotation of rho
+            and alpha changes no prediction, so the axes of signed vectors have no meaning of their
+            own. Rotated topics are sorted by variance, and their largest entries are positive.
+        %(progress)s
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            topic, label, value and, if known, count.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.topics(n=2)["topic"].tolist()
+        [0, 0, 1, 1]
+        """
         return topics(self, n, **options)
 
     def weights(
         self,
-        entity: Any = None,
+        item: Any = None,
         n: int | None = None,
         *,
         scaled: bool = False,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Table:
-        """What each neighbour counts for an entity; see `efemb.fitted.weights`."""
-        return weights(self, entity, n, scaled=scaled, **options)
+        """List the weight rho_n . alpha_m of every neighbor m of an item n.
 
-    def predict(self, context: Any, top: int = 10, **options: Unpack[Options]) -> Any:
-        """Entities that belong into a context; see `efemb.fitted.predict`.
+        For models whose context is a fixed list (`Neighbors`, `Graph`, `Lagged`): the "synaptic
+        weights" of the paper's figure.
 
-        An array or a Dataset of rows x entities gives what `conditional` gives.
+        Parameters
+        ----------
+        item : label or list of labels, optional
+            Items whose neighbors are listed; all by default.
+        n : int, optional
+            Only this many neighbors per item, those with the largest absolute weight.
+        scaled : bool, default=False
+            Divide by the number of neighbors if the context takes their mean (`scale="items"`). The
+            weight is then the coefficient of x_m in u_n when all neighbors are observed.
+        where : callable, str, boolean array of shape (N,) or labels, optional
+            Only these neighbors are listed. A string selects the labels that contain it, whatever
+            their case; a callable takes a label and returns True or False.
+        exclude : label or labels, optional
+            Items that are never listed.
+        min_count : float, optional
+            Only items that occur at least this often.
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label (n), neighbor (m), weight and, if contexts reach other rows, offset; in the order
+            of the items, the largest weight first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import efemb
+        >>> X, places = np.random.default_rng(0).normal(size=(60, 5)), np.arange(5.0)[:, None]
+        >>> model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0)
+        >>> sorted(model.fit(X, positions=places).weights(2)["neighbor"].tolist())
+        [1, 3]
+        """
+        return weights(self, item, n, scaled=scaled, **options)
+
+    def predict(self, context: Any, n: int = 10, **options: Any) -> Any:
+        """List the items that fit a context, the most probable first.
+
+        Every item is predicted from the other items of the context, never from itself; a word of a
+        text may occur again.
+
+        Parameters
+        ----------
+        context : list of labels or mapping of labels to amounts, or list of contexts
+            For a positional window: the words before the gap and after it, half of each. For fixed
+            lists of neighbors: the observed items. Several contexts add a column `context`, their
+            number. An array or a Dataset of rows x items gives the means of `conditional` instead.
+        n : int, default=10
+            Number of items per context; fewer are returned if fewer are left.
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label, probability (share of the conditional means of all items) and, for counts and
+            binary data, mean; real-valued data have a mean only.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.predict(["bread", "butter"], n=4, where="bread").columns
+        ['label', 'probability', 'mean']
         """
         if len(getattr(context, "shape", ())) > 1:
             return self.conditional(context)
-        return predict(self, context, top, **options)
+        return predict(self, context, n, **options)
 
     def complete(self, basket: Any, n: int = 10, **options: Unpack[Options]) -> Table:
-        """The next-best entities for a basket; see `efemb.fitted.complete`."""
+        """List the best items to add to a basket: `predict` without the items already in it.
+
+        Parameters
+        ----------
+        basket : list of labels or mapping of labels to amounts, or list of baskets
+            Several baskets add a column `context`, their number.
+        n : int, default=10
+            Number of items per basket; fewer are returned if fewer are left.
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label, probability (share of the conditional means of the items that are not in the
+            basket) and, for counts and binary data, mean.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.complete({"bread": 2}, n=1)["label"][0]
+        'butter'
+        """
         return complete(self, basket, n, **options)
 
     def explain(self, context: Any, item: Any, **options: Unpack[Options]) -> Table:
-        """The exact terms of an entity's inner product; see `efemb.fitted.explain`."""
+        """Decompose the prediction of an item: what each part of the context contributes.
+
+        The predictor u = intercept + sum over members m of x_m (rho . alpha_m) / d is a sum, so the
+        explanation is exact: the contributions add up to u, and eta = f(u).
+
+        Parameters
+        ----------
+        context : list of labels or mapping of labels to amounts
+            The item itself is left out of its own context, as in the model.
+        item : label or list of labels
+            A list adds a column `item`.
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            term (a member or "(intercept)"), amount x_m, product rho . alpha_m and contribution;
+            the largest absolute contribution first.
+
+        Examples
+        --------
+        %(shop)s
+        >>> sorted(model.explain({"bread": 2}, "butter")["term"].tolist())
+        ['(intercept)', 'bread']
+        """
         return explain(self, context, item, **options)
 
     def what_if(
@@ -137,25 +556,136 @@ class Queries:
         n: int | None = None,
         **options: Unpack[Options],
     ) -> Table:
-        """Change of every mean when a context changes; see `efemb.fitted.what_if`."""
+        """Show how the mean of every item changes when a context changes.
+
+        Parameters
+        ----------
+        context : list of labels or mapping of labels to amounts
+            May be empty.
+        add : label, list of labels or mapping of labels to amounts, optional
+            Added to the amounts of the context.
+        remove : label, list of labels or mapping of labels to amounts, optional
+            Removed, entirely or, in a mapping, by an amount; must be in the context.
+        n : int, optional
+            Only this many items.
+        %(select)s
+        %(lookup)s
+
+        Returns
+        -------
+        Table
+            label, before and after (conditional means; probabilities for text and categorical
+            models), change and, if means are positive, ratio; the largest absolute change first.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.what_if(["bread"], add="butter", where="chips").columns
+        ['label', 'before', 'after', 'change', 'ratio']
+        """
         return what_if(self, context, add, remove, n, **options)
 
     # -- after the fit ---------------------------------------------------------------------------
 
     def report(self, data: Any = None, **options: Any) -> Report:
-        """How the fit went and what to do about it, in words; see `efemb.inference.report`."""
+        """Check the fit and say what to do about problems.
+
+        Parameters
+        ----------
+        data : like the X of `fit`, optional
+            Rows of the fit or others. Adds checks of the variance, the share of zeros, context
+            sizes and rare items; without data only what the fit left behind is examined.
+        seed : int, default=0
+            Seed for the sample of rows that is examined if there are too many.
+        %(progress)s
+
+        Returns
+        -------
+        Report
+            Prints as text; `findings` is the list of results, `to_dict()` has the numbers.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.report(trips).findings[0].topic
+        'convergence'
+        """
         from efemb.inference import report
 
         return report(self, data, **options)
 
     def fold_in(self, data: Any, **options: Any) -> FittedEmbedding:
-        """A model that also knows the new entities of data; see `efemb.inference.fold_in`."""
+        """Add the new items of `data` without fitting the model again.
+
+        Solves the vectors of the new items from the rows that contain them; all others stay as they
+        are.
+
+        Parameters
+        ----------
+        data : Dataset
+            Rows with known and new items. Labels identify the new ones; without labels the first
+            columns are the known items.
+        context_too : bool, default=True
+            Also solve the context vectors alpha of the new items. Without them the new items can be
+            predicted, but they do not affect the prediction of others; several times faster.
+        prior : {"fitted", "model"} or Prior, default="fitted"
+            Prior of the new vectors: as spread out as the known vectors, that of the model, or your
+            own.
+        sweeps : int, default=1
+            Number of further rounds, each of which solves alpha and then rho.
+        tol : float, default=0.05
+            Stop within tol * p / 2 of the maximum of a log posterior with p unknowns.
+        sample_weight : array of shape (rows,), optional
+        %(progress)s
+
+        Returns
+        -------
+        FittedEmbedding
+            The known items, then the new ones in the order of the data.
+
+        Examples
+        --------
+        %(shop)s
+        >>> known = efemb.PoissonEmbedding(2, random_state=0).fit(trips.take_entities(slice(0, 3)))
+        >>> known.fold_in(trips).n_entities
+        4
+        """
         from efemb.inference import fold_in
 
         return fold_in(self, data, **options)
 
     def laplace(self, data: Any, **options: Any) -> Laplace:
-        """How sure the embeddings are, given the context vectors; see `efemb.inference.laplace`."""
+        """Approximate the posterior of every embedding by a normal distribution, given alpha.
+
+        Given the context vectors, the embedding rho_n and its intercept are a generalized linear
+        model; the covariance is the inverse of minus the second derivative of its log posterior.
+
+        Parameters
+        ----------
+        data : like the X of `fit`
+            The rows of the fit.
+        sandwich : bool, default=False
+            Estimate the variance of the scores from the rows instead of trusting the family.
+        refit : bool, default=False
+            First move each embedding to its optimum given alpha: a fit that stopped early has not
+            quite reached it.
+        sample_weight : array of shape (rows,), optional
+            Weights of the rows, as in `fit`.
+        %(progress)s
+
+        Returns
+        -------
+        Laplace
+            `interval(n, m)` is the confidence interval of rho_n . alpha_m; `complements(...,
+            errors=)` takes the object as it is. Covariances are computed on demand and kept.
+
+        Examples
+        --------
+        %(shop)s
+        >>> interval = model.laplace(trips).interval("bread", "butter")
+        >>> interval.low < interval.value < interval.high
+        True
+        """
         from efemb.inference import laplace
 
         return laplace(self, data, **options)

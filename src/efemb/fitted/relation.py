@@ -128,40 +128,9 @@ class Pairing:
 
 
 def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
-    """Entities that an item in the context makes more probable: the largest rho_n . alpha_m.
+    """Find the items that an item makes more probable: the largest rho_n . alpha_m.
 
-    As in the paper, `product` is how much one unit of the item m in the context adds to the inner
-    product u of n (before the division by the size of the context); nothing is centred.
-
-    Parameters
-    ----------
-    model : fitted model
-    item : label, or list of labels
-        With a list, the table gets a column `query`.
-    n : int
-        Fewer rows come back where fewer entities are left.
-    direction : {"given", "symmetric"}
-        rho_n . alpha_m (n given m), or the mean of it and rho_m . alpha_n.
-    center : bool
-        Take the mean context vector off alpha first: 0 is then what an average item does.
-    data : Dataset or array, optional
-        Rows of counts or binary data. Adds `count` (of these rows, how many hold n), `together`
-        (how many hold both), `lift` (together / expected if independent) and its interval.
-    min_support : number, optional
-        Only pairs with so many rows together; needs `data`.
-    confidence : float
-        Of the intervals.
-    errors : Laplace, or another object with `standard_errors(n, m)`, optional
-        Knows the standard errors of inner products, as `model.laplace(data)` does; adds `low` and
-        `high` around `product`. Not with `center`, nor with direction "symmetric".
-    where, exclude, min_count, match, unknown
-        Which entities may be answers, applied before the search; see `Choice`.
-
-    Returns
-    -------
-    Table
-        label, product, and what the options add; the largest product first. Without `data`,
-        `count` is about the rows of the fit, where they were counted, as in `similar`.
+    The method `complements` of fitted models calls it, and documents the parameters and the result.
     """
     size, pairing = checked_number(n), Pairing(model, **options)
     codes = pairing.asked(item)
@@ -187,46 +156,9 @@ def substitutes(
     apart: bool = True,
     **options: Unpack[PairOptions],
 ) -> Table:
-    """Entities that an item in the context makes less probable: the smallest rho_n . alpha_m.
+    """Find the items that take the place of an item: same contexts, but not together.
 
-    A product is low for two reasons. Substitutes come in the same contexts, but not together;
-    other entities are never together because they come in different contexts. Column `kind` tells
-    them apart: "apart" is what has a `context_similarity` below `min_similarity`. It is the
-    correlation over all entities j of rho_n . alpha_j and rho_m . alpha_j: whether n and m answer
-    alike to whatever is in their context. Only entities with a product below their mean over all
-    j are listed.
-
-    With `data`, "substitute" is what comes in the same contexts with a lift surely below 1,
-    whatever its product; what is alike but not so surely apart is "unclear", and what has a lift
-    surely above 1 is not listed. Where the same things are bought together, as by wholesalers, few
-    substitutes or none are left, which is the answer.
-
-    Factors alone confirm nothing: without `data` what is alike is "suggested" where `mutual_z` is
-    at most -1.25, else "unclear". `mutual_z` is the mean of two standardised products: of n given
-    m among all products of n, and of m given n among all of m. Most suggestions are no substitutes
-    (on three data sets of shopping one in 50 to one in 20 was of the item's own kind; with `data`
-    one in 6 to three in 4): give `data`.
-
-    Parameters
-    ----------
-    model : fitted model
-        Not of positive vectors: their products never lower anything.
-    item, n, direction, center, data, confidence, errors, where, exclude, min_count, match, unknown
-        As in `complements`.
-    min_similarity : float
-        Correlation from which contexts count as the same.
-    apart : bool
-        Also list, after the substitutes, what is unclear and what is merely never together.
-    min_support : number, optional
-        Only pairs of which so many rows would hold both if they were independent: being apart
-        then means something. Needs `data`.
-
-    Returns
-    -------
-    Table
-        label, product, mutual_z, context_similarity, kind, and what the options add; substitutes
-        first, then what is unclear, each with the smallest product first, but what is suggested
-        with the smallest `mutual_z`.
+    The method `substitutes` of fitted models calls it, and documents the parameters and the result.
     """
     fitted = model.fitted()
     if fitted.spec.positive_rho and fitted.spec.positive_alpha:

@@ -21,28 +21,9 @@ def similar(
     progress: bool = False,
     **options: Unpack[Options],
 ) -> Table:
-    """The entities whose vectors have the largest cosine with the query's, as in the paper.
+    """Find the items whose vectors have the largest cosine with that of the query.
 
-    Parameters
-    ----------
-    model : fitted model
-    query : label, list of labels, or array of floats of shape (K,) or (B, K)
-        A label is left out of its own answer. With a list of labels or a matrix, the table gets a
-        column `query`.
-    n : int
-        Fewer rows come back where fewer entities are left.
-    which : {"auto", "rho", "alpha", "both"}
-        Embeddings (default), context vectors, or one after the other.
-    progress : bool
-        Show a progress bar.
-    where, exclude, min_count, match, unknown
-        Which entities may be answers, applied before the search; see `Choice`.
-
-    Returns
-    -------
-    Table
-        label, similarity and, where the rows of the fit were counted, count (how many hold it);
-        best first, ties in the order of the labels.
+    The method `similar` of fitted models calls it, and documents the parameters and the result.
     """
     vectors = labeled_vectors(model.fitted(), which)
     return vectors.similar(query, n, progress=progress, **options)
@@ -58,6 +39,9 @@ def analogy(
     method: Literal["add", "mul"] = "add",
     **options: Unpack[Options],
 ) -> Table:
-    """Entities near the sum of some and far from others; see `LabeledVectors.analogy`."""
+    """Find items near all `positive` and far from all `negative` ones.
+
+    The method `analogy` of fitted models calls it, and documents the parameters and the result.
+    """
     vectors = labeled_vectors(model.fitted(), which)
     return vectors.analogy(positive, negative, n, method, **options)

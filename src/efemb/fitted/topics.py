@@ -34,34 +34,9 @@ def topics(
     progress: bool = False,
     **options: Unpack[Options],
 ) -> Table:
-    """The entities that stand out in each dimension k, as topic models list words.
+    """List the items that stand out in each dimension, as topic models list words.
 
-    Parameters
-    ----------
-    model : fitted model
-    n : int
-        Entities a topic; fewer come back where fewer are left.
-    topic : int or list of int, optional
-        Only these dimensions, counted from 0.
-    vectors : {"context", "embedding"}
-        Context vectors alpha, as in the paper, or embeddings rho.
-    by : {"value", "magnitude"}
-        The largest numbers in a dimension, or the largest absolute values. The paper's text says
-        magnitude, its supplement value.
-    rotate : {"varimax"}, optional
-        Turn the vectors first, so that each has few large numbers. A rotation of both kinds of
-        vectors changes no prediction, so the axes of a fit with signed vectors mean nothing by
-        themselves. Turned topics come with the most variance first, their largest numbers
-        positive.
-    progress : bool
-        Show a progress bar while turning.
-    where, exclude, min_count, match, unknown
-        Which entities may be listed; see `Choice`.
-
-    Returns
-    -------
-    Table
-        topic, label, value and, where known, count.
+    The method `topics` of fitted models calls it, and documents the parameters and the result.
     """
     for name, value, known in (("vectors", vectors, tuple(VECTORS)), ("by", by, BY)):
         if value not in known:

@@ -1,4 +1,4 @@
-"""Weights: what each neighbour counts for an entity whose context is a fixed list."""
+"""Weights: what each neighbor counts for an entity whose context is a fixed list."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
 from efemb.fitted.nearest import checked_number
@@ -24,42 +25,27 @@ EDGES_AT_ONCE = 1 << 16
 
 def weights(
     model: Queries,
-    entity: Any = None,
+    item: Any = None,
     n: int | None = None,
     *,
     scaled: bool = False,
+    entity: Any = None,
     **options: Unpack[Options],
 ) -> Table:
-    """rho_n . alpha_m of every entity n and every neighbour m in its list.
+    """List the weight rho_n . alpha_m of every neighbor m of an item n.
 
-    The "synaptic weights" of the paper's figure, for models with neighbours, graphs or lags.
-
-    Parameters
-    ----------
-    model : fitted model
-    entity : label or list of labels, optional
-        Whose neighbours; all entities by default.
-    n : int, optional
-        Only so many neighbours of each, those with the largest absolute weight.
-    scaled : bool
-        Divide by the number of neighbours where the context takes their mean (scale="items"): the
-        coefficient of x_m in u_n if all neighbours are observed.
-    where, exclude, min_count, match, unknown
-        Which neighbours are listed; see `Choice`.
-
-    Returns
-    -------
-    Table
-        label (n), neighbour (m), weight, and offset where contexts reach other rows; in the order
-        of the entities, the largest weight first.
+    The method `weights` of fitted models calls it, and documents the parameters and the result.
     """
+    if entity is not None:
+        warn_renamed("entity=", "item=")
+        item = entity
     fitted = model.fitted()
     size = None if n is None else checked_number(n)
     choice = Choice(fitted.entities, **options)
     owner, member, offset, weight = edge_weights(fitted, scaled)
     kept = np.ones(len(owner), dtype=bool)
-    if entity is not None:
-        kept &= np.isin(owner, choice.codes(entity))
+    if item is not None:
+        kept &= np.isin(owner, choice.codes(item))
     if choice.rows is not None:
         kept &= np.isin(member, choice.rows)
     edges = np.flatnonzero(kept)
@@ -67,7 +53,7 @@ def weights(
         edges = _strongest(owner[edges], weight[edges], size, edges)
     edges = edges[np.lexsort((-weight[edges], owner[edges]))]
     labels = fitted.entities.labels
-    columns = {"label": labels[owner[edges]], "neighbour": labels[member[edges]]}
+    columns = {"label": labels[owner[edges]], "neighbor": labels[member[edges]]}
     columns["weight"] = weight[edges]
     if offset.any():
         columns["offset"] = offset[edges]
@@ -78,7 +64,7 @@ def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, In
     """(n, m, offset, rho_n . alpha_m) of every edge of the lists."""
     if model.lists is None:
         raise ParameterError(
-            "the contexts of this model are no fixed lists of neighbours: use complements() or "
+            "the contexts of this model are no fixed lists of neighbors: use complements() or "
             "pairs() for its inner products"
         )
     target, bag = flat_vectors(model)
@@ -95,8 +81,8 @@ def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, In
     weight = np.empty(len(owner))
     for start in range(0, len(owner), EDGES_AT_ONCE):
         some = slice(start, start + EDGES_AT_ONCE)
-        neighbour = alpha[slot[some] * model.n_entities + member[some]].astype(np.float64)
-        weight[some] = np.einsum("ek,ek->e", rho[owner[some]].astype(np.float64), neighbour)
+        neighbor = alpha[slot[some] * model.n_entities + member[some]].astype(np.float64)
+        weight[some] = np.einsum("ek,ek->e", rho[owner[some]].astype(np.float64), neighbor)
     if scaled:
         weight = weight / np.concatenate([_divisor(part) for part in parts])
     return owner, member, offset, weight
@@ -105,7 +91,7 @@ def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, In
 def _divisor(part: Lists) -> Floats:
     if part.scale == "total":
         raise ParameterError(
-            "scale='total' divides by the values of the neighbours, which differ from row to row: "
+            "scale='total' divides by the values of the neighbors, which differ from row to row: "
             "scaled=True needs scale='items' or 'none'"
         )
     sizes = np.diff(part.ptr)

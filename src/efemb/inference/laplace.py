@@ -215,7 +215,7 @@ class Laplace:
         return np.array([words.index_of(label) for label in asked], dtype=np.int64)
 
     def _found(self, codes: Ints) -> tuple[Floats, Floats]:
-        """Factors (n, p) and covariances (n, p, p) of some entities."""
+        """Vectors (n, p) and covariances (n, p, p) of some entities."""
         missing = np.array(sorted(set(codes.tolist()) - set(self._known)), dtype=np.int64)
         step = AT_ONCE
         if not isinstance(self._bound, RowBags):

@@ -113,7 +113,7 @@ class EntityPosterior(Posterior):
         super().__init__(positive, parts)
 
     def joined(self, rho: Floats, intercept: Floats | None) -> Floats:
-        """Factors and intercepts side by side."""
+        """Vectors and intercepts side by side."""
         return rho if intercept is None else np.concatenate([rho, intercept[:, None]], axis=1)
 
     def split(self, v: Floats) -> tuple[Floats, Floats]:

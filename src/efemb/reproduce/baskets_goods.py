@@ -64,7 +64,7 @@ def analyze_goods(
         "supported": model.pairs(PAIRS, data=data, min_support=SUPPORT),
     }
     groups = np.unique([kinds[label] for label in labels], return_inverse=True)[1]
-    same, chance = measure_same_kind(model.embedding_, groups)
+    same, chance = measure_same_kind(model.rho_, groups)
     figures = {
         "same_kind": same,
         "same_kind_by_chance": chance,
@@ -118,7 +118,7 @@ def correlate_with_lift(model: Any, data: Dataset) -> float:
     bought = bought[:, often]
     together = (bought.T @ bought).toarray()
     expected = np.outer(counts[often], counts[often]) / data.n_rows
-    product = model.embedding_[often] @ model.context_[often].T
+    product = model.rho_[often] @ model.alpha_[often].T
     other = ~np.eye(len(often), dtype=bool)
     return float(spearmanr(product[other], (together / expected)[other]).statistic)
 

@@ -43,7 +43,7 @@ def make_topic_job(study: str, data: Later, name: dict[str, Any], k: int, seed: 
             for key, value in pack_table(way, model.topics(LISTED, **options)).items()
         }
         figures = {**summarize_training(model), "settings": describe_settings(model)}
-        return figures, {"alpha": model.context_, **tables}
+        return figures, {"alpha": model.alpha_, **tables}
 
     settings = {
         "model": describe_settings(P_EMB.make(k, seed, None)),

@@ -62,7 +62,7 @@ def _fit(model: NeuronModel, source: Source, n_jobs: int, keep: bool) -> Found:
         figures[protocol] = summarize_errors(predictions)
         arrays[protocol] = average_errors(predictions, predictions.row)
     if keep:
-        arrays |= {"rho": fitted.embedding_, "alpha": fitted.context_}
+        arrays |= {"rho": fitted.rho_, "alpha": fitted.alpha_}
         arrays["positions"] = frames.train.positions
     return figures, arrays
 
