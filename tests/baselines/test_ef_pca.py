@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 import efemb
-from efemb.baselines import ExponentialFamilyPCA, row_fits
-from efemb.baselines.factor_search import FactorSearch
+from efemb.baselines import ExponentialFamilyPCA, low_rank
+from efemb.baselines.low_rank import FactorSearch
 from efemb.model.families import Family
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -92,7 +92,7 @@ def recovered(model: Any, row: Any, left: int, family: str) -> Any:
 def test_every_cell_is_left_out_of_its_own_fold_in(
     family: str, positive: bool, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_fits, "CHORD_STEPS", steps)
+    monkeypatch.setattr(low_rank, "CHORD_STEPS", steps)
     X = data_of(family)
     options = {"family": family, "positive": positive, "penalty": 0.5, "intercept": positive}
     model = ExponentialFamilyPCA(3, random_state=0, max_iter=60, dtype="float64", **options)

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import efemb
 from efemb.baselines import ExponentialFamilyPCA, FactorAnalysis, Popularity
-from efemb.baselines.gaussian_loo import gaussian_left_out
+from efemb.baselines.low_rank import gaussian_left_out
 
 
 def signals(n_rows: int = 90, n_entities: int = 7, seed: int = 0) -> Any:

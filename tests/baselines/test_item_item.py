@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array, issparse, random_array
 
 import efemb
-from efemb.baselines import ItemKNN, RP3beta, Rules, cooccurring
+from efemb.baselines import ItemKNN, RP3beta, Rules, item_item
 
 RNG = np.random.default_rng(3)
 X = RNG.poisson(RNG.gamma(1.0, 1.0, (50, 2)) @ RNG.gamma(0.7, 0.8, (2, 8))).astype(float)
@@ -56,7 +56,7 @@ def walks(alpha: float, beta: float) -> Any:
 
 @pytest.fixture(params=[1, 1 << 22], ids=["an item per block", "one block"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cooccurring, "CHUNK_NUMBERS", request.param)
+    monkeypatch.setattr(item_item, "CHUNK_NUMBERS", request.param)
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])

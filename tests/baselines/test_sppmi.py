@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from efemb.baselines import ShiftedPPMI, cooccurrence, sppmi
+from efemb.baselines import ShiftedPPMI, sppmi
 from efemb.data.corpus import Corpus
 from efemb.errors import DataError, InputTypeError, ParameterError
 
@@ -65,8 +65,8 @@ def test_cooccurrences_are_the_loop_in_any_chunk(
     documents: list[list[int]], window: int, pairs: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cooccurrence, "PAIRS", pairs)
-        found = cooccurrence.cooccurrences(corpus(documents, 6), window, lambda _: None)
+        patch.setattr(sppmi, "PAIRS", pairs)
+        found = sppmi.cooccurrences(corpus(documents, 6), window, lambda _: None)
     assert np.array_equal(found.toarray(), pairs_by_loop(documents, 6, window))
 
 
@@ -190,12 +190,12 @@ def test_text_without_contexts() -> None:
 
 def test_a_window_beyond_every_document_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    counted = cooccurrence._counted
+    counted = sppmi._counted
     monkeypatch.setattr(
-        cooccurrence, "_counted", lambda *args: calls.append(args) or counted(*args)
+        sppmi, "_counted", lambda *args: calls.append(args) or counted(*args)
     )
     text = corpus([[0, 1, 2]] * 50, 3)
-    wide, narrow = (cooccurrence.cooccurrences(text, n, lambda _: None) for n in (10**9, 2))
+    wide, narrow = (sppmi.cooccurrences(text, n, lambda _: None) for n in (10**9, 2))
     assert (wide != narrow).nnz == 0
     assert len(calls) == 2
 

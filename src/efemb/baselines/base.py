@@ -154,7 +154,7 @@ class Baseline(BaseEstimator, ABC):
 
     def save(self, path: Any) -> None:
         """Write the fitted baseline to a folder; read it with `efemb.load`."""
-        from efemb.baselines.contents import save
+        from efemb.baselines.baseline_files import save
 
         save(self, path)
 

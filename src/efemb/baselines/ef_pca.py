@@ -10,11 +10,8 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, dense, sparse
-from efemb.baselines.early_stopping import watched
-from efemb.baselines.factor_search import FactorSearch
-from efemb.baselines.gaussian_loo import gaussian_left_out
-from efemb.baselines.iterated import Iterated
-from efemb.baselines.row_fits import RowFits
+from efemb.baselines.early_stopping import Iterated, watched
+from efemb.baselines.low_rank import FactorSearch, RowFits, gaussian_left_out
 from efemb.errors import InputTypeError, ParameterError
 from efemb.estimators.checks import check_variation, generator
 from efemb.model.families import Bernoulli, Family, Gaussian, Poisson

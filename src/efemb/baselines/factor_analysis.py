@@ -11,7 +11,7 @@ from efemb._progress import progress_bar
 from efemb._typing import Floats
 from efemb.baselines.arrays import dense, known_variances
 from efemb.baselines.base import Baseline
-from efemb.baselines.gaussian_loo import gaussian_left_out
+from efemb.baselines.low_rank import gaussian_left_out
 from efemb.engine.options import number, whole
 from efemb.errors import DataError, ParameterError
 from efemb.estimators.checks import check_components, generator

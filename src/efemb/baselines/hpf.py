@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, sparse
-from efemb.baselines.early_stopping import watched
-from efemb.baselines.iterated import Iterated
+from efemb.baselines.early_stopping import Iterated, watched
 from efemb.estimators.checks import generator
 from efemb.kernels.poisson_factors import fold_in, gamma_posterior, log_products, share_counts
 from efemb.model.families import Family, Poisson

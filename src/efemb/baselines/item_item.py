@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, sparse, stored_cells
 from efemb.baselines.base import Baseline, cell_blocks
-from efemb.baselines.calibration import Calibration
 from efemb.errors import ParameterError, suggest
 from efemb.model.families import Categorical, Family
 from efemb.model.predictor import CHUNK_NUMBERS
@@ -23,6 +22,11 @@ if TYPE_CHECKING:
 
 BACKOFFS = ("uniform", "popularity")
 HELD_OUT = 10  # without validation, one row in ten calibrates
+Weigh = Callable[[Floats, Ints, Ints], Floats]
+# Standard deviation of the normal prior on log power and log weight, worth one entry: it only
+# matters where a handful of entries would be explained best by an infinite power.
+PRIOR_DEVIATION = 2.0
+START_BACKOFF = 0.1  # of the mean sum of positive scores
 
 
 @dataclass(eq=False, repr=False)
@@ -138,3 +142,95 @@ def _bags_without(present: Any, rows: Ints, entities: Ints) -> Any:
     cell = np.repeat(np.arange(len(rows)), np.diff(bags.indptr))
     bags.data[bags.indices == entities[cell]] = 0.0
     return bags
+
+
+def strongest_weights(
+    present: Any, weigh: Weigh, n_neighbors: int | None = None, row_weight: Floats | None = None
+) -> Any:
+    """B as csr_array (N, N): for each item n its largest weights B_mn, B_nn = 0.
+
+    present : csr_array (T, N) of zeros and ones
+    weigh : (C_mn, m, n) -> B_mn of pairs of items, C_mn the (weighted) number of rows with both
+    n_neighbors : how many are kept per item n; None is all pairs that occur together
+    row_weight : (T,), of each row in C; 1 by default
+    """
+    from scipy.sparse import csr_array, diags_array, vstack
+
+    by_item = present.T if row_weight is None else present.T @ diags_array(row_weight)
+    by_item = csr_array(by_item)
+    lines = np.diff(present.indptr).astype(np.float64)
+    columns = []
+    for items in _blocks(np.asarray(present.T @ lines)):
+        pairs = csr_array(by_item[items] @ present)
+        pairs.sort_indices()
+        target = np.repeat(items, np.diff(pairs.indptr))
+        pairs.data = weigh(pairs.data, pairs.indices, target)
+        pairs.data[pairs.indices == target] = 0.0
+        columns.append(_largest(pairs, n_neighbors))
+    return csr_array(vstack(columns).T)
+
+
+def _blocks(n_pairs: Floats) -> list[Ints]:
+    """Runs of items that have about CHUNK_NUMBERS pairs of lines together; n_pairs : (N,)."""
+    before = np.cumsum(n_pairs) - n_pairs
+    edges = np.flatnonzero(np.diff(before // CHUNK_NUMBERS)) + 1
+    return np.split(np.arange(len(n_pairs)), edges)
+
+
+def _largest(weights: Any, n_largest: int | None) -> Any:
+    """The n largest numbers of every row of a csr_array; of equal ones the first."""
+    if n_largest is not None:
+        row = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
+        order = np.lexsort((-weights.data, row))
+        place = np.arange(len(order)) - weights.indptr[row]  # in its row, the largest first
+        weights.data[order[place >= n_largest]] = 0.0
+    weights.eliminate_zeros()
+    return weights
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """m_j = max(score_j, 0)^power + weight * backoff_j, in proportion to the share of entity j.
+
+    power, weight : > 0
+    backoff : (N,) positive shares with a sum of 1: of the entities' popularity, or 1 / N
+    """
+
+    backoff: Floats
+    power: float = 1.0
+    weight: float = 1.0
+
+    def log_means(self, scores: Floats) -> Floats:
+        """log m_j, elementwise; scores : (..., N)."""
+        positive = np.maximum(scores, 0.0, dtype=np.float64)
+        return np.asarray(np.log(positive**self.power + self.weight * self.backoff))
+
+    @classmethod
+    def fit(cls, backoff: Floats, scores: Floats, entities: Ints) -> Calibration:
+        """Maximise the mean log share of held-out entries.
+
+        scores : (n, N), of all entities given the row of each held-out entry without it
+        entities : (n,), the held-out entries
+        """
+        from scipy.optimize import minimize
+
+        # The backoff sums to 1 and other scores count as 0, so only positive ones are needed.
+        cell, _ = np.nonzero(scores > 0)
+        positive = scores[scores > 0].astype(np.float64)
+        if len(positive) == 0:
+            return cls(backoff)
+        own = np.maximum(scores[np.arange(len(entities)), entities], 0.0).astype(np.float64)
+        # In units of the mean positive sum the start does not depend on the scale of the scores.
+        start = np.log([1.0, START_BACKOFF * positive.sum() / len(entities)])
+
+        def loss(point: Floats) -> float:
+            power, weight = np.exp(point)
+            total = np.bincount(cell, positive**power, len(entities)) + weight
+            log_share = np.log(own**power + weight * backoff[entities]) - np.log(total)
+            log_prior = -0.5 * np.sum(((point - start) / PRIOR_DEVIATION) ** 2)
+            return -float(log_share.sum() + log_prior) / len(entities)
+
+        simplex = start + 0.5 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        options: Any = {"initial_simplex": simplex, "xatol": 0.01, "fatol": 1e-5}
+        best = minimize(loss, start, method="Nelder-Mead", options=options).x
+        return cls(backoff, *(float(value) for value in np.exp(best)))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.cooccurring import strongest_weights
-from efemb.baselines.item_item import ItemItem
+from efemb.baselines.item_item import ItemItem, strongest_weights
 from efemb.engine.options import whole
 from efemb.model.ingredient import positive_number
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, sparse
-from efemb.baselines.early_stopping import watched
-from efemb.baselines.iterated import Iterated
+from efemb.baselines.early_stopping import Iterated, watched
 from efemb.estimators.checks import generator
 from efemb.model.families import Categorical, Family
 from efemb.model.predictor import CHUNK_NUMBERS

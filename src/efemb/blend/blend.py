@@ -342,7 +342,7 @@ class Blend(Baseline):
 
         Embeddings come back as `FittedEmbedding`, baselines and blends as what they were.
         """
-        from efemb.blend.folder import save
+        from efemb.blend.blend_files import save
 
         check_is_fitted(self, "pool_")
         save(self, path)

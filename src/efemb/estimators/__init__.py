@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from efemb.estimators.embedding import Embedding
+from efemb.estimators.general import Embedding
 from efemb.estimators.names import model_named
 from efemb.estimators.presets import (
     AdditivePoissonEmbedding,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from efemb.engine.optimizers.first_order import Adagrad
 from efemb.errors import ParameterError
-from efemb.estimators.embedding import Embedding
+from efemb.estimators.general import Embedding
 from efemb.model.contexts import Basket, Neighbors
 from efemb.model.priors import LogNormal, Normal
 from efemb.model.zeros import All

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from efemb.estimators.embedding import Embedding
+from efemb.estimators.general import Embedding
 from efemb.model.contexts import Window
 from efemb.model.zeros import NegativeSampling, Zeros
 

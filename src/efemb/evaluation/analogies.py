@@ -13,8 +13,7 @@ from efemb._progress import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.readers.input_file import existing_file
 from efemb.errors import DataError, InputTypeError
-from efemb.evaluation.lookup import NOT_FOUND, WordLookup
-from efemb.evaluation.pairs import read_lines
+from efemb.evaluation.word_lists import NOT_FOUND, WordLookup, read_lines
 from efemb.fitted import EPSILON, LabeledVectors, check_labeled
 from efemb.fitted.nearest import BLOCK, checked_method, checked_number
 from efemb.table import Table

@@ -10,8 +10,14 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError
-from efemb.evaluation.adapter import Judged, as_dataset, family_of, vocabulary_of
-from efemb.evaluation.entries import refuse_overlap, stored_entries
+from efemb.evaluation.adapter import (
+    Judged,
+    as_dataset,
+    family_of,
+    refuse_overlap,
+    stored_entries,
+    vocabulary_of,
+)
 from efemb.model.contexts.base import gather_rows
 from efemb.model.score import CACHED_NUMBERS, log_sums
 

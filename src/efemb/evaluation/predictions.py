@@ -1,17 +1,26 @@
-"""Predictions: what a model said about each entry it was asked for, and the scores of that."""
+"""Predictions: what a model says about each entry it is asked for, and the scores of that."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb._progress import progress_bar
+from efemb._typing import Bools, Floats, Ints
+from efemb.baselines.arrays import normal_log_density
 from efemb.errors import DataError, ParameterError
+from efemb.evaluation.adapter import Judged, stored_entries
 from efemb.evaluation.metrics import RECALL, metric_of
 from efemb.evaluation.scores import By, Score, averaged
 from efemb.fitted.nearest import checked_number
+from efemb.model.contexts.base import gather_rows
+from efemb.model.families import Bernoulli, Categorical, Family
+from efemb.model.links import Identity
+from efemb.model.objective import expected_value, log_density
+from efemb.model.score import CACHED_NUMBERS, log_sums
 from efemb.table import Table
 
 _WHERE = {
@@ -163,3 +172,141 @@ class Predictions:
                 for column, cell in zip(columns.values(), extra, strict=True):
                     column.append(cell)
         return Table(columns)
+
+
+def from_shares(
+    judged: Judged, row: Ints, entity: Ints, x: Floats, skipped: Bools, progress: bool
+) -> Predictions:
+    """Entries of counts or binary data, scored against all other entities."""
+    row, entity, x = row[~skipped], entity[~skipped].astype(np.int64), x[~skipped]
+    units = x.astype(np.float64)
+    with progress_bar("scoring entries", len(row), progress) as advance:
+        found = scored_entries(judged, row, judged.codes(entity), units, advance)
+    return Predictions(row, entity, units, n_skipped=int(skipped.sum()), **found)
+
+
+class Expected(NamedTuple):
+    """Conditional mean and, where known, variance and size of the context of each cell."""
+
+    mean: Floats
+    variance: Floats | None
+    size: Ints | None
+
+
+def from_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
+    """Every cell of x that is not NaN, with its conditional mean."""
+    mean, variance, size = expected
+    seen = ~np.isnan(x) if x.ndim == 2 else ~np.isnan(x).any(axis=2)
+    row, entity = (np.repeat(index, x[0, 0].size) for index in np.nonzero(seen))
+    if len(row) == 0:
+        raise DataError("no value is observed: there is nothing to predict")
+    sizes = None if size is None else size[row, entity]
+    if sizes is not None and not sizes.any():
+        raise DataError(
+            "every context is empty: no observed value has an observed member in its context"
+        )
+    observed, predicted = x[seen].ravel().astype(np.float64), mean[seen].ravel()
+    bad = np.flatnonzero(~np.isfinite(predicted))
+    if len(bad):
+        raise DataError(
+            f"{type(judged.model).__name__}.conditional gave {predicted[bad[0]]} in row "
+            f"{row[bad[0]]}, entity {entity[bad[0]]}: has the fit diverged?"
+        )
+    density = (
+        log_density_of_mean(judged.family, observed, predicted)
+        if variance is None
+        else normal_log_density(observed - predicted, variance[seen].ravel())
+    )
+    return Predictions(
+        row, entity, observed, log_density=density, mean=predicted, context_size=sizes
+    )
+
+
+def scored_entries(
+    judged: Judged, row: Ints, code: Ints, x: Floats, advance: Callable[[int], None]
+) -> dict[str, Any]:
+    """log_share, log_density and rank of entries, each given its row without itself."""
+    n_entities, (context, _) = judged.data.n_entities, stored_entries(judged.data)
+    found = {name: np.full(len(row), np.nan) for name in ("log_share", "log_mean", "rank")}
+    for part, log_means in judged.model.log_means(judged.data, row, code):
+        _check_block(judged, part, log_means)
+        step = max(1, CACHED_NUMBERS // n_entities)
+        for start in range(part.start, part.stop, step):
+            some = slice(start, min(start + step, part.stop))
+            values = log_means[start - part.start : some.stop - part.start]
+            own = values[np.arange(len(values)), code[some]]
+            found["log_share"][some] = own - log_sums(values)
+            found["log_mean"][some] = own
+            found["rank"][some] = ranks(values, own, context, row[some], code[some])
+        advance(part.stop - part.start)
+    log_mean, log_share = found["log_mean"], found["log_share"]
+    bad = np.flatnonzero(np.isnan(log_share))
+    if len(bad):
+        raise DataError(
+            f"{type(judged.model).__name__}.log_means gave no number (NaN) for {len(bad):,} "
+            f"entries, the first in row {row[bad[0]]}: has the fit diverged?"
+        )
+    density = log_density_at(judged.family, x, log_mean, log_share)
+    return {"log_share": log_share, "log_density": density, "rank": found["rank"]}
+
+
+def ranks(values: Floats, own: Floats, context: Any, row: Ints, code: Ints) -> Floats:
+    """1 + how many entities outside the context have a larger value, ties counting half."""
+    ptr, where = gather_rows(context.indptr, row)
+    place = np.repeat(np.arange(len(row)), np.diff(ptr))
+    member = context.indices[where]
+    other = member != code[place]
+    place, member = place[other], member[other]
+    in_context = values[place, member]
+    larger = _counts(values > own[:, None])
+    larger = larger - np.bincount(place, in_context > own[place], len(row))
+    as_large = _counts(values >= own[:, None])  # itself included
+    as_large = as_large - np.bincount(place, in_context >= own[place], len(row))
+    return np.asarray((larger + as_large + 1.0) / 2.0)
+
+
+def _counts(true: Bools) -> Ints:
+    """How many of each row; `count_nonzero` would first widen every byte to eight."""
+    return np.asarray(true.view(np.uint8).sum(axis=1, dtype=np.uint32))
+
+
+def _check_block(judged: Judged, part: slice, log_means: Floats) -> None:
+    wanted = (part.stop - part.start, judged.data.n_entities)
+    if log_means.shape != wanted:
+        raise DataError(
+            f"{type(judged.model).__name__}.log_means gave a block of shape {log_means.shape}, "
+            f"not {wanted}: is it a model of other entities?"
+        )
+
+
+def log_density_at(family: Family, x: Floats, log_mean: Floats, log_share: Floats) -> Floats | None:
+    """log p(x) given the logarithm of its mean; a categorical family gives x units their share."""
+    if isinstance(family, Categorical):
+        return np.asarray(x * log_share)
+    if family.exponential_mean:  # not through the mean, which may overflow
+        return np.asarray(log_density(family, Identity(), x, log_mean))
+    return log_density_of_mean(family, x, np.exp(log_mean))
+
+
+def log_density_of_mean(family: Family, x: Floats, mean: Floats) -> Floats | None:
+    """log p(x) given its mean; None if the family does not say which parameter a mean belongs to.
+
+    `Family.predictor` says it; it is taken at its word only if it leads back to the mean.
+    """
+    if isinstance(family, Bernoulli):
+        return _bernoulli(x, mean)
+    inside = np.maximum(mean, np.finfo(np.float64).tiny) if family.support.low >= 0 else mean
+    with np.errstate(all="ignore"):
+        u = family.predictor(inside)
+        back = expected_value(family, Identity(), u)
+        if not np.allclose(back, inside, rtol=1e-6, atol=0.0):
+            return None
+    return np.asarray(log_density(family, Identity(), x, u))
+
+
+def _bernoulli(x: Floats, mean: Floats) -> Floats:
+    """x log m + (1 - x) log(1 - m); a mean that rounding took to 0 or 1 stays inside."""
+    from scipy.special import xlog1py, xlogy
+
+    inside = np.clip(mean, np.finfo(np.float64).tiny, 1.0 - np.finfo(np.float64).epsneg)
+    return np.asarray(xlogy(x, inside) + xlog1py(1.0 - x, -inside))

@@ -12,11 +12,17 @@ from efemb.data.align import in_order
 from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.evaluation.adapter import Judged, as_dataset, possible
-from efemb.evaluation.context_sizes import context_sizes
-from efemb.evaluation.entries import missing_unless_stored, refuse_overlap, stored_entries
-from efemb.evaluation.predictions import Predictions
-from efemb.evaluation.score_table import Expected, from_means, from_shares
+from efemb.evaluation.adapter import (
+    Judged,
+    as_dataset,
+    missing_unless_stored,
+    possible,
+    refuse_overlap,
+    stored_entries,
+)
+from efemb.evaluation.predictions import Expected, Predictions, from_means, from_shares
+from efemb.model.contexts.base import BoundContext, dense_rows
+from efemb.model.contexts.bound.entities import EntityLists, Lists
 
 
 def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
@@ -185,3 +191,28 @@ def _expected(judged: Judged, data: Dataset) -> Expected:
 
 def _dense(data: Dataset) -> Any:
     return data.values.toarray() if data.is_sparse else data.values
+
+
+def context_sizes(bound: BoundContext | None) -> Ints | None:
+    """(T, N) numbers of observed members; None for contexts that are not fixed for each entity."""
+    if not isinstance(bound, EntityLists):
+        return None
+    found = np.zeros((bound.n_rows, bound.n_entities), dtype=np.int64)
+    for part in bound.lists:
+        found += _sizes(bound, part)
+    return found
+
+
+def _sizes(bound: EntityLists, part: Lists) -> Ints:
+    from scipy.sparse import csr_array
+
+    rows, shape = np.arange(bound.n_rows), (bound.n_entities, bound.n_entities)
+    seen = np.asarray(~np.isnan(dense_rows(bound.data, rows)).any(axis=2))
+    found = np.zeros(seen.shape, dtype=np.int64)
+    for offset in np.unique(part.offset):
+        mine = part.offset == offset
+        source, inside = bound.source_rows(rows, int(offset))
+        there = (seen[source] & inside[:, None]).astype(np.int64)
+        edges = (part.owner[mine], part.members[mine])
+        found += (csr_array((np.ones(int(mine.sum()), np.int64), edges), shape=shape) @ there.T).T
+    return found

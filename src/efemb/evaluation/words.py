@@ -9,8 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.evaluation.lookup import NOT_FOUND, WordLookup
-from efemb.evaluation.pairs import read_pairs
+from efemb.evaluation.word_lists import NOT_FOUND, WordLookup, read_pairs
 from efemb.fitted import LabeledVectors, check_labeled
 from efemb.fitted.nearest import unit_rows
 from efemb.table import Table

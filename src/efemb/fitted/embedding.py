@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from efemb.model.contexts.bound.entities import Lists
     from efemb.model.factors import Factors
 
-_READERS = {"efemb baseline": "efemb.baselines.contents", "efemb blend": "efemb.blend.folder"}
+_READERS = {
+    "efemb baseline": "efemb.baselines.baseline_files",
+    "efemb blend": "efemb.blend.blend_files",
+}
 
 
 class DataMethods(Queries):

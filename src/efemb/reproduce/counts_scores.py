@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from efemb.evaluation.comparison import check_same_entries, differences
 from efemb.evaluation.metrics import metric_of
-from efemb.evaluation.pairing import check_same_entries, differences
 from efemb.reproduce.claims import NAN, Claim, Gap, format_gap, judge_gaps
 from efemb.reproduce.counts_fits import Task, read_predictions
 from efemb.reproduce.jobs import Outcome

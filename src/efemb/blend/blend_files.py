@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb.baselines import contents as baselines
+from efemb.baselines import baseline_files as baselines
 from efemb.baselines.base import Baseline
 from efemb.blend.blend import Blend
 from efemb.blend.pools import POOLS

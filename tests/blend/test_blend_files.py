@@ -17,8 +17,8 @@ import efemb.cli
 from efemb import Blend, Dataset, PoissonEmbedding, baselines
 from efemb.baselines import EASE, PersonalPopularity, Popularity, WeightedMF
 from efemb.baselines.base import Baseline
-from efemb.baselines.contents import kinds
-from efemb.blend.folder import BLEND
+from efemb.baselines.baseline_files import kinds
+from efemb.blend.blend_files import BLEND
 from efemb.errors import DataError, ParameterError
 from efemb.storage.folder import checksum, render, sha256
 

@@ -1,4 +1,4 @@
-"""Pairs of words with a score that people gave, from a file, a data frame or a list."""
+"""Test sets of words: reading pairs with human scores, and finding words in a vocabulary."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from efemb._typing import Ints
 from efemb.data.readers.input_file import checked_encoding, existing_file, open_bytes, told
 from efemb.data.readers.source import column_places
+from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError
 
 Pair: TypeAlias = tuple[Any, Any, float]
 
 SIMLEX = "SimLex999"  # its score is not in the third column
+NOT_FOUND = -1
 
 
 def read_pairs(source: Any, column: str | int | None) -> list[Pair]:
@@ -136,3 +141,33 @@ def _score(value: Any, where: str) -> float:
     if not _is_number(value) or not math.isfinite(float(value)):
         raise DataError(f"{where}: the score must be a finite number, not {value!r:.60}")
     return float(value)
+
+
+class WordLookup:
+    """Finds a word as it is written, else the first label that differs from it only in case."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        folded = [str(label).casefold() for label in vocabulary]
+        self._first: dict[str, int] = {}
+        for code, word in enumerate(folded):
+            self._first.setdefault(word, code)
+        first = self._first
+        self.same = np.array([first[word] for word in folded], dtype=np.int64)
+        """For each label the first one that differs from it only in case."""
+
+    def code(self, word: object) -> int:
+        """Code of the word, or NOT_FOUND."""
+        if word in self.vocabulary:
+            return self.vocabulary.index_of(word)
+        return self._first.get(str(word).casefold(), NOT_FOUND)
+
+    def codes(self, words: list[list[object]], width: int) -> Ints:
+        """Codes of rows of `width` words."""
+        known: dict[object, int] = {}
+        for row in words:
+            for word in row:
+                if word not in known:
+                    known[word] = self.code(word)
+        found = [[known[word] for word in row] for row in words]
+        return np.array(found, dtype=np.int64).reshape(len(words), width)
