@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import efemb
 from efemb.baselines import ExponentialFamilyPCA, FactorAnalysis, Popularity
-from efemb.baselines.low_rank import gaussian_left_out
+from efemb.baselines.low_rank import predict_left_out
 
 
 def signals(n_rows: int = 90, n_entities: int = 7, seed: int = 0) -> Any:
@@ -48,7 +48,7 @@ def test_any_pattern_of_missing_numbers(seed: int, size: int, share: float) -> N
     gap[3] = gap[1]  # two rows of one pattern
     expected = conditioned(gap, loadings @ loadings.T + np.diag(noise))
     done: list[int] = []
-    found = gaussian_left_out(gap, loadings, noise, done.append)
+    found = predict_left_out(gap, loadings, noise, done.append)
     assert_allclose(found[0], expected[0], rtol=1e-7, atol=1e-9)
     assert_allclose(found[1], expected[1], rtol=1e-7)
     assert sum(done) == len(gap)
@@ -61,7 +61,7 @@ def test_an_entity_without_noise() -> None:
     gap = rng.normal(size=(4, 5))
     gap[2, 1] = np.nan
     expected = conditioned(gap, loadings @ loadings.T + np.diag(noise))
-    mean, variance = gaussian_left_out(gap, loadings, noise, lambda _: None)
+    mean, variance = predict_left_out(gap, loadings, noise, lambda _: None)
     assert_allclose(mean, expected[0], rtol=1e-3, atol=1e-4)
     assert_allclose(variance, expected[1], rtol=1e-3)
 

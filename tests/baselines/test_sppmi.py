@@ -66,7 +66,7 @@ def test_cooccurrences_are_the_loop_in_any_chunk(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sppmi, "PAIRS", pairs)
-        found = sppmi.cooccurrences(corpus(documents, 6), window, lambda _: None)
+        found = sppmi.count_cooccurrences(corpus(documents, 6), window, lambda _: None)
     assert np.array_equal(found.toarray(), pairs_by_loop(documents, 6, window))
 
 
@@ -190,12 +190,10 @@ def test_text_without_contexts() -> None:
 
 def test_a_window_beyond_every_document_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    counted = sppmi._counted
-    monkeypatch.setattr(
-        sppmi, "_counted", lambda *args: calls.append(args) or counted(*args)
-    )
+    counted = sppmi._count_pairs
+    monkeypatch.setattr(sppmi, "_count_pairs", lambda *args: calls.append(args) or counted(*args))
     text = corpus([[0, 1, 2]] * 50, 3)
-    wide, narrow = (sppmi.cooccurrences(text, n, lambda _: None) for n in (10**9, 2))
+    wide, narrow = (sppmi.count_cooccurrences(text, n, lambda _: None) for n in (10**9, 2))
     assert (wide != narrow).nnz == 0
     assert len(calls) == 2
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 
 import efemb
 from efemb.evaluation import Predictions, held_out_entries, leave_fold_out, leave_one_out
-from efemb.evaluation.scores import averaged
+from efemb.evaluation.scores import average
 from evaluation.plain import Table, embedding, judged_entries, means_given, rank_of
 
 pytestmark = pytest.mark.slow
@@ -102,14 +102,14 @@ def test_duplicated_rows_only_shrink_the_standard_error(X: Array, times: int) ->
 )
 def test_units_weigh_as_entries_written_out(values: Array, x: Array) -> None:
     row = np.arange(6) // 2
-    found = averaged(values, "unit", x=x, row=row)
+    found = average(values, "unit", x=x, row=row)
     each = np.repeat(values, x.astype(int))
     assert (found.value, found.n) == (pytest.approx(each.mean()), len(each))
     assert found.standard_error == pytest.approx(each.std() / math.sqrt(len(each)), abs=1e-9)
-    entry = averaged(values, "entry", x=x, row=row)
+    entry = average(values, "entry", x=x, row=row)
     assert entry.standard_error == pytest.approx(values.std() / math.sqrt(6), abs=1e-9)
     rows = [values[row == t].mean() for t in range(3)]
-    by_row = averaged(values, "row", x=x, row=row)
+    by_row = average(values, "row", x=x, row=row)
     assert (by_row.value, by_row.n) == (pytest.approx(np.mean(rows)), 3)
     assert by_row.standard_error == pytest.approx(np.std(rows) / math.sqrt(3), abs=1e-9)
 
@@ -217,12 +217,12 @@ def test_the_error_over_rows_is_that_of_its_definition(entries: list[Any]) -> No
     values, x, row = (list(column) for column in zip(*entries, strict=True))
     arrays: Any = {"x": np.array(x, dtype=float), "row": np.array(row)}
     for by, weight in (("unit", x), ("entry", [1.0] * len(x))):
-        found = averaged(np.array(values), by, **arrays).row_error
+        found = average(np.array(values), by, **arrays).row_error
         if len(set(row)) == 1:
             assert math.isnan(found)
         else:
             assert found == pytest.approx(clustered(values, weight, row), rel=1e-9, abs=1e-12)
-    rows = averaged(np.array(values), "row", **arrays)
+    rows = average(np.array(values), "row", **arrays)
     if len(set(row)) > 1:
         assert rows.row_error == pytest.approx(rows.standard_error, rel=1e-9, abs=1e-12)
 
@@ -230,7 +230,7 @@ def test_the_error_over_rows_is_that_of_its_definition(entries: list[Any]) -> No
 def test_repeated_entries_of_a_row_teach_nothing_new() -> None:
     values, row = np.array([-1.0, -2.0, -4.0]), np.arange(3)
     once, often = (
-        averaged(np.repeat(values, n), "entry", x=np.ones(3 * n), row=np.repeat(row, n))
+        average(np.repeat(values, n), "entry", x=np.ones(3 * n), row=np.repeat(row, n))
         for n in (1, 25)
     )
     assert often.standard_error == pytest.approx(once.standard_error / 5)

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, norm
 import efemb
 from efemb.baselines import ExponentialFamilyPCA, FactorAnalysis, Popularity
 from efemb.evaluation import held_out_entries, leave_fold_out, leave_one_out
-from efemb.evaluation.protocols import fold_members
+from efemb.evaluation.protocols import draw_folds
 
 SPREAD = np.array([0.1, 0.3, 1.0, 2.0, 5.0, 0.7])
 RIVALS = {
@@ -67,7 +67,7 @@ def test_folds_are_judged_by_the_variance_given_what_is_left() -> None:
     model, new = FactorAnalysis(2).fit(signals(80, 0)), signals(5, 1)
     found = leave_fold_out(model, new, folds=3, seed=0)
     assert found.log_density is not None
-    for part in fold_members(6, 3, 0):
+    for part in draw_folds(6, 3, 0):
         others = np.setdiff1d(np.arange(6), part)
         for t, n, density in zip(found.row, found.entity, found.log_density, strict=True):
             if n in part:

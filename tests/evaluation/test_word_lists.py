@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation import analogies, word_similarity
-from efemb.evaluation.analogies import _answered
+from efemb.evaluation.analogies import _grade
 from efemb.evaluation.words import average_ranks, spearman
 from efemb.fitted import LabeledVectors
 
@@ -205,7 +205,7 @@ def by_loop(own: LabeledVectors, question: tuple[str, ...], method: str) -> str:
 def test_analogies_are_the_loop(
     method: Any, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(_answered.__globals__, "BLOCK", block)
+    monkeypatch.setitem(_grade.__globals__, "BLOCK", block)
     rng = np.random.default_rng(5)
     words = [f"w{i}" for i in range(12)]
     own = LabeledVectors(words, rng.normal(size=(12, 3)))

@@ -10,7 +10,7 @@ import pytest
 from efemb import GaussianEmbedding, Neighbors, Normal
 from efemb.data.dataset import Dataset
 from efemb.evaluation import leave_one_out
-from efemb.evaluation.protocols import fold_members
+from efemb.evaluation.protocols import draw_folds
 from efemb.reproduce import neurons_recordings
 from efemb.reproduce.jobs import Job, Outcome
 from efemb.reproduce.neurons_fits import (
@@ -88,7 +88,7 @@ def test_blocks_are_held_out_whole(counted):
 def test_neighbours_of_other_folds_are_the_nearest_ones():
     positions = np.random.default_rng(0).random((30, 2))
     fold = np.empty(30, dtype=int)
-    for number, part in enumerate(fold_members(30, FOLDS, 5)):
+    for number, part in enumerate(draw_folds(30, FOLDS, 5)):
         fold[part] = number
     found = connect_other_folds(positions, 4, 5)
     for n in range(30):

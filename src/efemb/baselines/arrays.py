@@ -90,7 +90,7 @@ class Holdout:
         return cls(None, rows, entities, np.asarray(x, dtype=np.float64).ravel())
 
     @property
-    def given(self) -> bool:
+    def is_set(self) -> bool:
         """Whether there is anything to be scored."""
         return self.others is not None or len(self.rows) > 0
 

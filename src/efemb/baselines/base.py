@@ -222,8 +222,8 @@ class Baseline(BaseEstimator, ABC):
         self, data: Dataset, rows: Ints, entities: Ints
     ) -> Iterator[tuple[slice, Floats]]:
         X = sparse(data).astype(np.float64, copy=False)
-        for part in cell_blocks(len(rows), self._numbers_of_a_cell(data.n_entities)):
-            yield part, self._factors(X, rows[part], entities[part])
+        for cells in cell_blocks(len(rows), self._numbers_of_a_cell(data.n_entities)):
+            yield cells, self._factors(X, rows[cells], entities[cells])
 
     def _own_log_means(self, data: Dataset) -> Floats:
         """log E[x_tn] of every cell given the other entries of its row, (T, N)."""
@@ -242,10 +242,10 @@ class Baseline(BaseEstimator, ABC):
         self, data: Dataset, rows: Ints, entities: Ints
     ) -> Iterator[tuple[slice, Floats]]:
         beta, offset = self._columns()
-        for part, theta in self._factor_blocks(data, rows, entities):
+        for cells, theta in self._factor_blocks(data, rows, entities):
             u = theta @ beta.T
             u += offset
-            yield part, self._log_mean(u)
+            yield cells, self._log_mean(u)
 
     def _share_score(self, data: Dataset, *, shown: bool = False) -> float:
         """Sum x log p / sum x over the entries that are not alone in their row."""
@@ -260,8 +260,8 @@ class Baseline(BaseEstimator, ABC):
             )
         total = 0.0
         with progress_bar("scoring entries", len(x), shown) as advance:
-            for part, means in self._log_mean_blocks(data, rows, entities):
-                total += float(x[part] @ log_shares(means, entities[part]))
+            for cells, means in self._log_mean_blocks(data, rows, entities):
+                total += float(x[cells] @ log_shares(means, entities[cells]))
                 advance(len(means))
         return total / float(x.sum())
 
@@ -269,9 +269,9 @@ class Baseline(BaseEstimator, ABC):
         """Sum x log p / sum x over entries, given the factor of each one's row."""
         beta, offset = self._columns()
         total = 0.0
-        for part in cell_blocks(len(x), len(beta)):
-            means = self._log_mean(theta[part] @ beta.T + offset)
-            total += float(x[part] @ log_shares(means, entities[part]))
+        for cells in cell_blocks(len(x), len(beta)):
+            means = self._log_mean(theta[cells] @ beta.T + offset)
+            total += float(x[cells] @ log_shares(means, entities[cells]))
         return total / float(x.sum())
 
     def _log_densities(self, data: Dataset) -> Floats:

@@ -22,7 +22,7 @@ from efemb.model.ingredient import positive_number
 
 @dataclass(eq=False, repr=False)
 class Iterated(Baseline):
-    """K components and the options of `watched`; members say which of their own must be > 0."""
+    """K components and the options of `run_passes`; members say which of their own must be > 0."""
 
     n_components: int = 20
     _: KW_ONLY
@@ -51,7 +51,7 @@ class Iterated(Baseline):
         whole("n_iter_no_change", self.n_iter_no_change)
 
 
-def watched(
+def run_passes(
     model: Any,
     step: Callable[[], bool],
     score: Callable[[], float],
@@ -69,7 +69,7 @@ def watched(
     best_iter_ and converged_.
     """
     stopper = EarlyStopping(model.n_iter_no_change, model.tol)
-    best, kept = -np.inf, state()
+    best, best_state = -np.inf, state()
     model.history_, model.best_iter_, model.converged_ = [], 0, False
     with progress_bar(f"fitting {type(model).__name__}", model.max_iter, bool(model.verbose)) as on:
         for number in range(1, model.max_iter + 1):
@@ -85,7 +85,7 @@ def watched(
                 )
             model.history_.append({"iteration": number, "score": value})
             if value > best:
-                best, kept, model.best_iter_ = value, state(), number
+                best, best_state, model.best_iter_ = value, state(), number
             if stopper.count(value) or not moved:
                 model.converged_ = True
                 break
@@ -96,4 +96,4 @@ def watched(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return kept
+    return best_state

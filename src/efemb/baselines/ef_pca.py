@@ -10,8 +10,8 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, dense, sparse
-from efemb.baselines.early_stopping import Iterated, watched
-from efemb.baselines.low_rank import FactorSearch, RowFits, gaussian_left_out
+from efemb.baselines.early_stopping import Iterated, run_passes
+from efemb.baselines.low_rank import FactorSearch, RowFits, predict_left_out
 from efemb.errors import InputTypeError, ParameterError
 from efemb.estimators.checks import check_variation, generator
 from efemb.model.families import Bernoulli, Family, Gaussian, Poisson
@@ -138,18 +138,18 @@ class ExponentialFamilyPCA(Iterated):
         size = X.size if real else max(float(X.sum()), 1.0)
 
         def score() -> float:
-            if not held.given:
+            if not held.is_set:
                 return search.value / size
             self._take(search.vectors())
             return self._held_score(data, held)
 
-        best = watched(self, search.step, score, search.vectors, every=BETWEEN_LOOKS)
+        best = run_passes(self, search.step, score, search.vectors, every=BETWEEN_LOOKS)
         self._take(best)
         if real:
             self._fit_variance(data)
 
     def _take(self, vectors: tuple[Floats, Floats, Floats]) -> None:
-        theta, beta, intercept = (part.astype(np.float64) for part in vectors)
+        theta, beta, intercept = (array.astype(np.float64) for array in vectors)
         self.theta_, self.beta_, self.intercept_ = theta, beta, intercept
 
     def _row_fits(self) -> RowFits:
@@ -173,10 +173,10 @@ class ExponentialFamilyPCA(Iterated):
     # -- prediction of counts ----------------------------------------------------------------------
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
-        needed, place = np.unique(rows, return_inverse=True)
+        needed, index = np.unique(rows, return_inverse=True)
         x = X[needed].toarray()
         start = np.tile(self.theta_.mean(axis=0), (len(needed), 1))
-        return self._row_fits().left_out(start, x, place, entities)
+        return self._row_fits().fit_without(start, x, index, entities)
 
     def _columns(self) -> tuple[Floats, Floats]:
         return self.beta_, self.intercept_
@@ -194,7 +194,7 @@ class ExponentialFamilyPCA(Iterated):
         gap = dense(data) - self.intercept_
         loadings = self.beta_ / np.sqrt(self.penalty)  # theta ~ Normal(0, I / penalty)
         with progress_bar("predicting rows", data.n_rows, bool(self.verbose)) as advance:
-            mean, variance = gaussian_left_out(gap, loadings, np.ones(len(loadings)), advance)
+            mean, variance = predict_left_out(gap, loadings, np.ones(len(loadings)), advance)
         return mean + self.intercept_, variance
 
     def _fit_variance(self, data: Dataset) -> None:

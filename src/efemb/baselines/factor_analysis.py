@@ -11,7 +11,7 @@ from efemb._progress import progress_bar
 from efemb._typing import Floats
 from efemb.baselines.arrays import dense, known_variances
 from efemb.baselines.base import Baseline
-from efemb.baselines.low_rank import gaussian_left_out
+from efemb.baselines.low_rank import predict_left_out
 from efemb.engine.options import number, whole
 from efemb.errors import DataError, ParameterError
 from efemb.estimators.checks import check_components, generator
@@ -103,12 +103,12 @@ class FactorAnalysis(Baseline):
         # scikit-learn keeps variances above 1e-12, whatever the unit of the data is.
         unit = float(np.sqrt(values.var(axis=0).mean())) or 1.0
         with progress_bar("factor analysis", 0, bool(self.verbose)):
-            found = fit.fit(values / unit)
-        self.mean_, self.components_ = unit * found.mean_, unit * found.components_
-        self.noise_variance_ = known_variances(unit**2 * found.noise_variance_, values)
-        self.n_iter_ = found.n_iter_
+            solution = fit.fit(values / unit)
+        self.mean_, self.components_ = unit * solution.mean_, unit * solution.components_
+        self.noise_variance_ = known_variances(unit**2 * solution.noise_variance_, values)
+        self.n_iter_ = solution.n_iter_
         whole_row = np.zeros((1, data.n_entities))
-        variance = gaussian_left_out(
+        variance = predict_left_out(
             whole_row, self.components_.T, self.noise_variance_, lambda _: None
         )[1]
         self.family_ = Gaussian(float(variance.mean()))
@@ -116,7 +116,7 @@ class FactorAnalysis(Baseline):
     def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
         gap = dense(data) - self.mean_
         with progress_bar("predicting rows", data.n_rows, bool(self.verbose)) as advance:
-            mean, variance = gaussian_left_out(
+            mean, variance = predict_left_out(
                 gap, self.components_.T, self.noise_variance_, advance
             )
         return mean + self.mean_, variance

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, sparse
-from efemb.baselines.early_stopping import Iterated, watched
+from efemb.baselines.early_stopping import Iterated, run_passes
 from efemb.estimators.checks import generator
 from efemb.kernels.poisson_factors import fold_in, gamma_posterior, log_products, share_counts
 from efemb.model.families import Family, Poisson
@@ -92,7 +92,7 @@ class HPF(Iterated):
         ascent = _Ascent(self, sparse(data), held)
 
         def score() -> float:
-            if not held.given:
+            if not held.is_set:
                 return ascent.log_likelihood()
             self.beta_, self.geometric_beta_ = ascent.columns.mean, ascent.columns.geometric
             if held.others is not None:
@@ -100,7 +100,7 @@ class HPF(Iterated):
             # The rows' factors were recovered without these entries: no fold-in is needed.
             return self._entry_score(ascent.rows.mean[held.rows], held.entities, held.x)
 
-        best = watched(self, ascent.step, score, ascent.state, every=BETWEEN_CHECKS)
+        best = run_passes(self, ascent.step, score, ascent.state, every=BETWEEN_CHECKS)
         self.theta_, self.beta_, self.geometric_beta_ = best
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
@@ -177,6 +177,6 @@ class _Ascent:
     def log_likelihood(self) -> float:
         """Of the training data at the posterior means, per unit, without log x!."""
         theta, beta = self.rows.mean, self.columns.mean
-        found = np.empty(len(self.x))
-        log_products(self.ptr, self.ids, theta, beta, found)
-        return float(self.x @ found - theta.sum(axis=0) @ beta.sum(axis=0)) / self.units
+        total = np.empty(len(self.x))
+        log_products(self.ptr, self.ids, theta, beta, total)
+        return float(self.x @ total - theta.sum(axis=0) @ beta.sum(axis=0)) / self.units

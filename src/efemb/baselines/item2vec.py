@@ -114,11 +114,11 @@ class ItemSkipGram(Baseline):
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """Mean of the row's other vectors; 0 where there are none."""
-        needed, place = np.unique(rows, return_inverse=True)
+        needed, index = np.unique(rows, return_inverse=True)
         present = (X[needed] != 0).astype(np.float64)
-        own = np.asarray(present[place, entities]).ravel()
-        sums = (present @ self.embedding_)[place] - own[:, None] * self.embedding_[entities]
-        others = np.diff(present.indptr)[place] - own
+        own = np.asarray(present[index, entities]).ravel()
+        sums = (present @ self.embedding_)[index] - own[:, None] * self.embedding_[entities]
+        others = np.diff(present.indptr)[index] - own
         return np.asarray(sums / np.maximum(others, 1.0)[:, None])
 
     def _columns(self) -> tuple[Floats, Floats]:

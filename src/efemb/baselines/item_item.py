@@ -144,7 +144,7 @@ def _bags_without(present: Any, rows: Ints, entities: Ints) -> Any:
     return bags
 
 
-def strongest_weights(
+def find_strongest_weights(
     present: Any, weigh: Weigh, n_neighbors: int | None = None, row_weight: Floats | None = None
 ) -> Any:
     """B as csr_array (N, N): for each item n its largest weights B_mn, B_nn = 0.
@@ -182,8 +182,8 @@ def _largest(weights: Any, n_largest: int | None) -> Any:
     if n_largest is not None:
         row = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
         order = np.lexsort((-weights.data, row))
-        place = np.arange(len(order)) - weights.indptr[row]  # in its row, the largest first
-        weights.data[order[place >= n_largest]] = 0.0
+        order_in_row = np.arange(len(order)) - weights.indptr[row]  # in its row, the largest first
+        weights.data[order[order_in_row >= n_largest]] = 0.0
     weights.eliminate_zeros()
     return weights
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.item_item import ItemItem, strongest_weights
+from efemb.baselines.item_item import ItemItem, find_strongest_weights
 from efemb.engine.options import whole
 from efemb.model.ingredient import positive_number
 
@@ -71,4 +71,4 @@ class ItemKNN(ItemItem):
         def cosine(together: Floats, m: Ints, n: Ints) -> Floats:
             return np.asarray(together / (length[m] * length[n] + float(self.shrinkage)))
 
-        self.weights_ = strongest_weights(present, cosine, int(self.n_neighbors))
+        self.weights_ = find_strongest_weights(present, cosine, int(self.n_neighbors))

@@ -106,10 +106,10 @@ class FactorSearch:
 
     def _flat(self, theta: Floats, beta: Floats, intercept: Floats) -> Floats:
         """Free numbers of given vectors."""
-        parts = [theta.ravel(), beta.ravel()]
+        arrays = [theta.ravel(), beta.ravel()]
         if self.positive:
-            parts = [np.log(part) for part in parts]
-        flat = np.concatenate([*parts, intercept][: 2 + self.intercept])
+            arrays = [np.log(array) for array in arrays]
+        flat = np.concatenate([*arrays, intercept][: 2 + self.intercept])
         return np.asarray(flat / self.scale)
 
     def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
@@ -119,8 +119,8 @@ class FactorSearch:
         g_theta, g_beta = inner - self.penalty * theta, self.XT @ theta - self.penalty * beta
         g_intercept, ones = self.totals.copy(), np.ones(len(beta), theta.dtype)
         value = np.sum(theta * inner, dtype=np.float64) + float(self.totals @ intercept)
-        for part in (theta, beta):
-            value -= 0.5 * self.penalty * np.sum(part * part, dtype=np.float64)
+        for array in (theta, beta):
+            value -= 0.5 * self.penalty * np.sum(array * array, dtype=np.float64)
         for start in range(0, len(theta), self.block):
             rows = slice(start, start + self.block)
             u = theta[rows] @ beta.T
@@ -133,8 +133,8 @@ class FactorSearch:
                 g_intercept -= mean.sum(axis=0, dtype=np.float64)
         if self.positive:
             g_theta, g_beta = g_theta * theta, g_beta * beta
-        parts = [g_theta.ravel(), g_beta.ravel(), g_intercept.astype(flat.dtype)]
-        gradient = np.concatenate(parts[: 2 + self.intercept]) * self.scale
+        gradients = [g_theta.ravel(), g_beta.ravel(), g_intercept.astype(flat.dtype)]
+        gradient = np.concatenate(gradients[: 2 + self.intercept]) * self.scale
         return float(value), gradient
 
     def _block(self, rows: slice, u: Floats) -> tuple[Floats, Floats]:
@@ -181,33 +181,33 @@ class RowFits:
                 break
         return theta, hessian
 
-    def left_out(self, theta: Floats, x: Floats, place: Ints, entities: Ints) -> Floats:
+    def fit_without(self, theta: Floats, x: Floats, index: Ints, entities: Ints) -> Floats:
         """Factors of row place[i] of x given all its cells but entities[i], (cells, K).
 
         From the whole row's solution, with the whole row's Hessian; the problem is convex, so the
         start leaves no trace. Cells for which that does not contract get Hessians of their own.
         """
         whole, hessian = self.newton(theta, x, np.ones(x.shape, dtype=bool))
-        found, hopeless = self._chord(whole, hessian, x, place, entities)
+        theta_without, hopeless = self._chord(whole, hessian, x, index, entities)
         if len(hopeless):
-            rows, own = place[hopeless], entities[hopeless]
+            rows, own = index[hopeless], entities[hopeless]
             others, seen = x[rows], np.ones((len(rows), x.shape[1]), dtype=bool)
             others[np.arange(len(rows)), own] = 0.0
             seen[np.arange(len(rows)), own] = False
-            found[hopeless] = self.newton(whole[rows], others, seen)[0]
-        return found
+            theta_without[hopeless] = self.newton(whole[rows], others, seen)[0]
+        return theta_without
 
     def _chord(
-        self, whole: Floats, hessian: Floats, x: Floats, place: Ints, entities: Ints
+        self, whole: Floats, hessian: Floats, x: Floats, index: Ints, entities: Ints
     ) -> tuple[Floats, Ints]:
         """Solutions, and the cells that have none yet."""
         inverse = None if self.positive else np.linalg.inv(hessian)
-        found = whole[place]
-        evidence = (x @ self.beta)[place] - x[place, entities][:, None] * self.beta[entities]
-        left, last = np.arange(len(place)), np.full(len(place), np.inf)
+        solutions = whole[index]
+        evidence = (x @ self.beta)[index] - x[index, entities][:, None] * self.beta[entities]
+        left, last = np.arange(len(index)), np.full(len(index), np.inf)
         hopeless = []
         for _ in range(CHORD_STEPS):
-            theta, rows, own = found[left], place[left], entities[left]
+            theta, rows, own = solutions[left], index[left], entities[left]
             mean = self.family.mean(theta @ self.beta.T + self.offset)
             mean[np.arange(len(left)), own] = 0.0
             slope = mean @ self.beta - evidence[left] + self.penalty * theta
@@ -216,7 +216,7 @@ class RowFits:
                 moved = np.maximum(theta + step, 0.0)
             else:
                 moved = theta - np.matmul(inverse[rows], slope[..., None])[..., 0]
-            found[left] = moved
+            solutions[left] = moved
             size = _relative_size(moved - theta, moved)
             failing = ~(size < 0.9 * last[left])
             hopeless.append(left[failing])
@@ -224,7 +224,7 @@ class RowFits:
             left = left[(size > SETTLED) & ~failing]
             if len(left) == 0:
                 break
-        return found, np.concatenate([*hopeless, left])
+        return solutions, np.concatenate([*hopeless, left])
 
     def _mean_and_value(
         self, theta: Floats, evidence: Floats, seen: Bools
@@ -246,13 +246,13 @@ class RowFits:
     def _hessians(self, weight: Floats) -> Floats:
         """beta' diag(weight_t) beta + penalty of each row."""
         n_entities, size = self.beta.shape
-        found = np.empty((len(weight), size, size))
+        hessians = np.empty((len(weight), size, size))
         step = max(1, CHUNK_NUMBERS // (n_entities * size))
         for start in range(0, len(weight), step):
-            part = slice(start, start + step)
-            found[part] = np.matmul(weight[part, None, :] * self.beta.T, self.beta)
-        found[:, np.arange(size), np.arange(size)] += self.penalty
-        return found
+            rows = slice(start, start + step)
+            hessians[rows] = np.matmul(weight[rows, None, :] * self.beta.T, self.beta)
+        hessians[:, np.arange(size), np.arange(size)] += self.penalty
+        return hessians
 
     def _direction(self, theta: Floats, slope: Floats, hessian: Floats) -> Floats:
         """Newton's step; numbers that would leave the positive ones stay where they are."""
@@ -286,7 +286,7 @@ def _relative_size(change: Floats, theta: Floats) -> Floats:
     return np.asarray(np.abs(change).max(axis=1) / np.maximum(np.abs(theta).max(axis=1), 1.0))
 
 
-def gaussian_left_out(
+def predict_left_out(
     gap: Floats, loadings: Floats, noise: Floats, advance: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
     """E[gap_n | the other observed numbers of the row] and its variance, both (T, N).

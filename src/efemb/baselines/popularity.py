@@ -59,7 +59,7 @@ class Popularity(Baseline):
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         if isinstance(self.family, str) and self.family == "auto":
-            self.family_ = _guessed(data)
+            self.family_ = _guess_family(data)
         if self.family_.normalized_score:
             total = np.asarray(data.values.sum(axis=0), dtype=np.float64).ravel()
             self.mean_ = np.maximum(total, 0.5) / data.n_rows
@@ -86,7 +86,7 @@ class Popularity(Baseline):
         return np.broadcast_to(self.mean_, data.shape).copy(), self.variance_
 
 
-def _guessed(data: Dataset) -> Family:
+def _guess_family(data: Dataset) -> Family:
     """The family whose values these are."""
     values: Any = data.values.data if data.is_sparse else data.values
     if np.isnan(values).any() or Poisson.support.broken_by(values).any():

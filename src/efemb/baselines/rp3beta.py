@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.item_item import ItemItem, strongest_weights
+from efemb.baselines.item_item import ItemItem, find_strongest_weights
 from efemb.engine.options import whole
 from efemb.model.ingredient import positive_number
 
@@ -83,5 +83,5 @@ class RP3beta(ItemItem):
             return np.asarray(together * n_rows[m] ** -alpha * n_rows[n] ** -beta)
 
         size = int(self.n_neighbors)
-        weights = strongest_weights(present, walk, size, row_weight=n_items**-alpha)
+        weights = find_strongest_weights(present, walk, size, row_weight=n_items**-alpha)
         self.weights_ = weights.T.tocsr()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.item_item import ItemItem, strongest_weights
+from efemb.baselines.item_item import ItemItem, find_strongest_weights
 from efemb.model.ingredient import positive_number
 
 
@@ -70,7 +70,7 @@ class Rules(ItemItem):
         def confidence(together: Floats, m: Ints, n: Ints) -> Floats:
             return np.asarray(together / (lines[m] + smoothing))
 
-        self.weights_ = strongest_weights(present, confidence)
+        self.weights_ = find_strongest_weights(present, confidence)
         self.smoothed_ = smoothing / (lines + smoothing)
         lines = np.maximum(lines, 0.5)
         self.popularity_ = lines / lines.sum()

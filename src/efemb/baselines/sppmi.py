@@ -104,10 +104,10 @@ class ShiftedPPMI(BaseEstimator):
                 f"{corpus.n_entities:,}"
             )
         with progress_bar("counting pairs", corpus.n_tokens, bool(self.verbose)) as advance:
-            counts = cooccurrences(corpus, int(self.window), advance)
+            counts = count_cooccurrences(corpus, int(self.window), advance)
         matrix = shifted_ppmi(counts, float(self.shift), float(self.power))
         seed = 0 if self.random_state is None else self.random_state
-        left, values, right = leading_singular(matrix, int(self.n_components), generator(seed))
+        left, values, right = decompose(matrix, int(self.n_components), generator(seed))
         # Where the rank is too low there is no direction: 0, also for eigen = 0.
         weight = np.where(values > 0, values, 1.0) ** float(self.eigen) * (values > 0)
         self.embedding_, self.context_ = left * weight, right * weight
@@ -163,22 +163,20 @@ def shifted_ppmi(counts: Any, shift: float, power: float) -> Any:
     # Words that never occur are in no stored entry: any finite number does for them.
     log_word = np.log(np.where(seen, totals, 1.0))
     log_context = np.log(np.where(seen, smoothed / smoothed.sum(), 1.0))
-    found = counts.copy()
-    found.data = np.log(found.data) - log_context[found.indices] - np.log(shift)
-    found.data -= np.repeat(log_word, np.diff(found.indptr))
-    np.maximum(found.data, 0.0, out=found.data)
-    found.eliminate_zeros()
-    if found.nnz == 0:
+    ppmi = counts.copy()
+    ppmi.data = np.log(ppmi.data) - log_context[ppmi.indices] - np.log(shift)
+    ppmi.data -= np.repeat(log_word, np.diff(ppmi.indptr))
+    np.maximum(ppmi.data, 0.0, out=ppmi.data)
+    ppmi.eliminate_zeros()
+    if ppmi.nnz == 0:
         raise DataError(
             f"no two words occur together more than shift={shift:g} times as often as by chance; "
             "lower shift, or read more text"
         )
-    return found
+    return ppmi
 
 
-def leading_singular(
-    matrix: Any, k: int, rng: np.random.Generator
-) -> tuple[Floats, Floats, Floats]:
+def decompose(matrix: Any, k: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """U (N, k), s falling, V (N, k); the same bits for any number of BLAS threads."""
     from scipy.sparse.linalg import svds
 
@@ -203,7 +201,7 @@ def _corpus(X: Any) -> Corpus:
     return X if isinstance(X, Corpus) else read_text(X)
 
 
-def cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], None]) -> Any:
+def count_cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], None]) -> Any:
     """csr_array (N, N): pairs of tokens of a document, at most `window` apart, both ways round."""
     from scipy.sparse import csr_array
 
@@ -211,22 +209,22 @@ def cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], None]) -
     # No pair is longer than the longest document: a huge window costs nothing.
     window = min(window, max(1, int(np.diff(corpus.starts).max(initial=0)) - 1))
     step = max(1, PAIRS // window)
-    parts: list[Any] = [csr_array((size, size), dtype=np.float64)]
+    sums: list[Any] = [csr_array((size, size), dtype=np.float64)]
     for start in range(0, n_tokens, step):
         stop = min(start + step, n_tokens)
-        parts.append(_counted(corpus, start, stop, window))
+        sums.append(_count_pairs(corpus, start, stop, window))
         # Only like sizes are added, as in a merge sort: the sum of all is not copied every time.
-        while len(parts) > 1 and parts[-2].nnz <= 2 * parts[-1].nnz:
-            last = parts.pop()
-            parts.append(parts.pop() + last)
+        while len(sums) > 1 and sums[-2].nnz <= 2 * sums[-1].nnz:
+            last = sums.pop()
+            sums.append(sums.pop() + last)
         advance(stop - start)
-    total = parts.pop()
-    while parts:
-        total = total + parts.pop()
+    total = sums.pop()
+    while sums:
+        total = total + sums.pop()
     return csr_array(total + total.T)
 
 
-def _counted(corpus: Corpus, start: int, stop: int, window: int) -> Any:
+def _count_pairs(corpus: Corpus, start: int, stop: int, window: int) -> Any:
     """Pairs whose first token is in start ... stop, first word in the rows."""
     from scipy.sparse import coo_array
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, sparse
-from efemb.baselines.early_stopping import Iterated, watched
+from efemb.baselines.early_stopping import Iterated, run_passes
 from efemb.estimators.checks import generator
 from efemb.model.families import Categorical, Family
 from efemb.model.predictor import CHUNK_NUMBERS
@@ -89,21 +89,21 @@ class WeightedMF(Iterated):
         sides = [_Regressions.of(*pair, self) for pair in ((X, masked), (X.T, masked.T))]
         start = generator(self.random_state).standard_normal((data.n_entities, self.n_components))
         self.beta_ = start / np.sqrt(float(self.n_components))
-        self.theta_ = sides[0].solved(self.beta_)
+        self.theta_ = sides[0].solve(self.beta_)
 
         def sweep() -> bool:
-            self.beta_ = sides[1].solved(self.theta_)
-            self.theta_ = sides[0].solved(self.beta_)
+            self.beta_ = sides[1].solve(self.theta_)
+            self.theta_ = sides[0].solve(self.beta_)
             return True
 
         def score() -> float:
             if held.others is not None:
                 return self._share_score(held.others)
-            if held.given:
+            if held.is_set:
                 return self._entry_score(self.theta_[held.rows], held.entities, held.x)
             return -self._loss(X) / max(float(X.sum()), 1.0)
 
-        best = watched(self, sweep, score, lambda: (self.theta_, self.beta_), every=1)
+        best = run_passes(self, sweep, score, lambda: (self.theta_, self.beta_), every=1)
         self.theta_, self.beta_ = best
 
     def _loss(self, X: Any) -> float:
@@ -191,7 +191,7 @@ class _Regressions:
             yield order[start : start + step]
             start += step
 
-    def solved(self, vectors: Floats) -> Floats:
+    def solve(self, vectors: Floats) -> Floats:
         """Weights of all rows."""
         found = np.empty((self.cells.shape[0], vectors.shape[1]))
         for rows in self.blocks(vectors.shape[1]):

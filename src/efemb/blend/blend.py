@@ -21,7 +21,7 @@ from efemb.blend.members import (
     share_blocks,
 )
 from efemb.blend.pools import POOLS, Mixture, Pool, Sample
-from efemb.blend.recommendations import basket_row, entities_of, explained, recommended
+from efemb.blend.recommendations import basket_row, entities_of, explain_entity, rank_entities
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.estimators.checks import check_shape, generator
@@ -282,7 +282,7 @@ class Blend(Baseline):
         check_is_fitted(self, "pool_")
         choice = Choice(entities_of(self), **options)
         data = basket_row(self, basket, choice, user)
-        columns = recommended(self, data, n, exclude_seen=True, allowed=choice.rows)
+        columns = rank_entities(self, data, n, exclude_seen=True, allowed=choice.rows)
         labels = choice.vocabulary.labels[columns["entity"]]
         return Table({"label": labels, "probability": columns["probability"]})
 
@@ -305,7 +305,7 @@ class Blend(Baseline):
             among the entities that are not left out).
         """
         data = self._known(X)
-        columns = recommended(self, data, n, exclude_seen=exclude_seen)
+        columns = rank_entities(self, data, n, exclude_seen=exclude_seen)
         rows = columns["row"] if data.row_labels is None else data.row_labels[columns["row"]]
         labels = entities_of(self).labels[columns["entity"]]
         named = {"row": rows, "label": labels, "rank": columns["rank"]}
@@ -335,7 +335,7 @@ class Blend(Baseline):
         """
         check_is_fitted(self, "pool_")
         choice = Choice(entities_of(self), **options)
-        return explained(self, basket_row(self, basket, choice, user), choice.code(item))
+        return explain_entity(self, basket_row(self, basket, choice, user), choice.code(item))
 
     def save(self, path: Any) -> None:
         """Write the blend and its models to one folder; read it with `efemb.load`.

@@ -42,7 +42,7 @@ def pack(blend: Blend) -> Packed:
     members = []
     for i, (name, model) in enumerate(blend.models_.items()):
         try:
-            kind, (body, own, texts) = _packed(model)
+            kind, (body, own, texts) = _pack_member(model)
         except EfembError as error:
             raise type(error)(f"{name!r} cannot be saved: {error}") from error
         arrays |= {f"models.{i}.{key}": array for key, array in own.items()}
@@ -60,7 +60,7 @@ def pack(blend: Blend) -> Packed:
     return body, arrays, {}
 
 
-def _packed(model: Any) -> tuple[str, Packed]:
+def _pack_member(model: Any) -> tuple[str, Packed]:
     """The format of a model, and its contents."""
     if isinstance(model, Blend):
         return BLEND.format, pack(model)
@@ -78,7 +78,7 @@ def unpack(contents: Contents) -> Blend:
     """Undo `pack`."""
     body, arrays = contents.body, contents.arrays
     models = {
-        member["name"]: _unpacked(member, contents, f"models.{i}.")
+        member["name"]: _unpack_member(member, contents, f"models.{i}.")
         for i, member in enumerate(body["models"])
     }
     blend = Blend(models, **decode(body["options"], arrays))
@@ -94,7 +94,7 @@ def unpack(contents: Contents) -> Blend:
     return blend
 
 
-def _unpacked(member: dict[str, Any], contents: Contents, prefix: str) -> Any:
+def _unpack_member(member: dict[str, Any], contents: Contents, prefix: str) -> Any:
     readers: dict[str, Callable[[Contents], Any]] = {
         BLEND.format: unpack,
         baselines.BASELINE.format: baselines.unpack,

@@ -126,8 +126,8 @@ def share_blocks(
     """(slice of the asked cells, log shares (cells, P, N)), a bounded number at a time."""
     for cells in cell_blocks(len(rows), len(models) * data.n_entities):
         # Models read all rows that they are handed: hand them the rows of this block.
-        needed, place = np.unique(rows[cells], return_inverse=True)
-        yield cells, log_shares(models, data.take_rows(needed), place, entities[cells])
+        needed, index = np.unique(rows[cells], return_inverse=True)
+        yield cells, log_shares(models, data.take_rows(needed), index, entities[cells])
 
 
 def absent_cells(matrix: Any) -> tuple[Ints, Ints]:

@@ -95,7 +95,7 @@ class Mixture(Pool):
             # What no model thinks possible says nothing about the weights.
             possible = np.exp(own).sum(axis=1) > 0
             weights = mixture_weights(own[possible], sample.units[possible])
-            log_shares, responsibility = _mixed(own[possible], weights)
+            log_shares, responsibility = _mix(own[possible], weights)
             units = sample.units[possible]
             score = float(units @ log_shares / units.sum()) if len(units) else 0.0
             if not score > best_score + _WORTHWHILE:
@@ -112,15 +112,15 @@ class Mixture(Pool):
         used = np.flatnonzero(self.weights)
         total = None
         for i in used:
-            term = _tempered(logs[:, i], self.powers[i]) + np.log(self.weights[i])
+            term = _temper(logs[:, i], self.powers[i]) + np.log(self.weights[i])
             total = term if total is None else np.logaddexp(total, term)
         return np.asarray(total)
 
     def explain(self, logs: Floats, entity: int, names: list[str]) -> dict[str, list[Any]]:
         """Each model's share, and its responsibility w_i q_i / p; these add up to 1."""
         pairs = zip(logs, self.powers, strict=True)
-        own = np.array([_tempered(row[None], power)[0, entity] for row, power in pairs])
-        _, responsibility = _mixed(own[None], self.weights)
+        own = np.array([_temper(row[None], power)[0, entity] for row, power in pairs])
+        _, responsibility = _mix(own[None], self.weights)
         return {
             "model": names,
             "weight": self.weights.tolist(),
@@ -146,7 +146,7 @@ def mixture_weights(log_shares: Floats, units: Floats) -> Floats:
     return np.asarray(weights)
 
 
-def _mixed(own: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _mix(own: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """log p and responsibilities of entries; own : log shares (n, P)."""
     with np.errstate(divide="ignore"):  # a weight of 0
         joint = own + np.log(weights)
@@ -154,7 +154,7 @@ def _mixed(own: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return log_shares, np.exp(joint - log_shares[:, None])
 
 
-def _tempered(logs: Floats, power: float) -> Floats:
+def _temper(logs: Floats, power: float) -> Floats:
     """log of q^t, normalised; logs : (cells, N)."""
     u = logs * power
     return np.asarray(u - log_sums(u)[:, None])
@@ -169,12 +169,12 @@ def _tempered_moments(sample: Sample, powers: Floats) -> tuple[Floats, Floats, F
         for i, power in enumerate(powers):
             # Shares of 0 stay 0, but have a logarithm whose square is finite.
             logs = np.maximum(block[:, i], _LOWEST)
-            tempered = _tempered(logs, power)
+            tempered = _temper(logs, power)
             p = np.exp(tempered)
-            place = np.arange(len(p))
+            cell = np.arange(len(p))
             mean = np.einsum("cn,cn->c", p, logs)
-            own[cells, i] = tempered[place, entity]
-            gap[cells, i] = logs[place, entity] - mean
+            own[cells, i] = tempered[cell, entity]
+            gap[cells, i] = logs[cell, entity] - mean
             variance[cells, i] = np.einsum("cn,cn,cn->c", p, logs, logs) - mean**2
     return own, gap, variance
 
@@ -211,13 +211,13 @@ class LogLinear(Pool):
 
     def combine(self, logs: Floats) -> Floats:
         """The weighted sum of the floored log shares, normalised."""
-        u = _weighted_sum(self.weights, _floored(logs))
+        u = _weighted_sum(self.weights, _floor(logs))
         return np.asarray(u - log_sums(u)[:, None])
 
     def explain(self, logs: Floats, entity: int, names: list[str]) -> dict[str, list[Any]]:
         """The terms w_i log q_i and minus the log normaliser; these add up to log p."""
-        own = _floored(logs)[:, entity]
-        normalizer = log_sums(_weighted_sum(self.weights, _floored(logs[None])))[0]
+        own = _floor(logs)[:, entity]
+        normalizer = log_sums(_weighted_sum(self.weights, _floor(logs[None])))[0]
         return {
             "model": [*names, NORMALIZER],
             "weight": [*self.weights.tolist(), np.nan],
@@ -229,7 +229,7 @@ class LogLinear(Pool):
 POOLS: dict[str, type[Pool]] = {pool.name: pool for pool in (Mixture, LogLinear)}
 
 
-def _floored(logs: Floats) -> Floats:
+def _floor(logs: Floats) -> Floats:
     return np.maximum(logs, np.log(SMALLEST_SHARE))
 
 
@@ -248,7 +248,7 @@ def _moments(sample: Sample, weights: Floats) -> tuple[float, Floats, Floats]:
     slopes = np.empty((len(sample.units), n_models))
     curvature = RIDGE * np.eye(n_models)
     for cells, block in sample.blocks():
-        logs = _floored(block)
+        logs = _floor(block)
         u = _weighted_sum(weights, logs)
         log_total = log_sums(u)
         p = np.exp(u - log_total.astype(u.dtype)[:, None])

@@ -31,7 +31,7 @@ def entities_of(blend: Blend) -> Vocabulary:
     return Vocabulary(range(blend.n_features_in_)) if labels is None else labels
 
 
-def recommended(
+def rank_entities(
     blend: Blend, data: Dataset, n: Any, *, exclude_seen: bool, allowed: Ints | None = None
 ) -> dict[str, Any]:
     """Row, entity, rank (from 1) and probability of the `n` most probable entities of each row.
@@ -69,8 +69,8 @@ def recommended(
 def _exclude(logs: Floats, matrix: Any, rows: Ints) -> None:
     """Take what each row holds out of its log shares, in place."""
     ptr, stored = gather_rows(matrix.indptr, rows)
-    place = np.repeat(np.arange(len(rows)), np.diff(ptr))
-    logs[place, matrix.indices[stored]] = -np.inf
+    cell = np.repeat(np.arange(len(rows)), np.diff(ptr))
+    logs[cell, matrix.indices[stored]] = -np.inf
 
 
 def basket_row(blend: Blend, basket: Any, choice: Choice, user: Any) -> Dataset:
@@ -92,7 +92,7 @@ def basket_row(blend: Blend, basket: Any, choice: Choice, user: Any) -> Dataset:
     return blend._known(Dataset(matrix, entities=blend.vocabulary_, users=users))
 
 
-def explained(blend: Blend, data: Dataset, entity: int) -> Table:
+def explain_entity(blend: Blend, data: Dataset, entity: int) -> Table:
     """What each model adds to the share of an entity in the first row."""
     cell = (np.zeros(1, dtype=np.int64), np.array([entity]))
     ((_, logs),) = share_blocks(blend.models_, blend._labeled(data), *cell)

@@ -115,8 +115,8 @@ def held_out_scores(model: Any, train: Any, test: Any) -> dict[str, float]:
 
     found = {"score": float(model.score(test))}
     if not isinstance(train, Corpus):
-        from efemb.evaluation.comparison import popularity_beside
+        from efemb.evaluation.comparison import fit_popularity
 
-        rival, seen = popularity_beside(model, train, test)
+        rival, seen = fit_popularity(model, train, test)
         found["popularity"] = float(rival.score(seen))
     return found

@@ -146,7 +146,7 @@ def _scored(
 ) -> tuple[Table, float]:
     from efemb.cli._models import made, without_warnings
     from efemb.evaluation import compare, score_grid
-    from efemb.evaluation.comparison import POPULARITY, popularity_beside
+    from efemb.evaluation.comparison import POPULARITY, fit_popularity
 
     train, held = parts
     models = {name: made(name, lengths[0], train, **options) for name in names}
@@ -160,7 +160,7 @@ def _scored(
             progress=progress,
         )
         # On the same entries, by the same measure as the models.
-        rival, seen = popularity_beside(models[names[0]], train, held)
+        rival, seen = fit_popularity(models[names[0]], train, held)
         judged = compare({POPULARITY: rival}, seen, bootstrap=1)
     return table, float(judged["score"][0])
 

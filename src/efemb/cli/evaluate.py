@@ -89,15 +89,15 @@ def _words(model: Any, test: Any, progress: bool) -> Table:
 
 
 def _entries(model: Any, test: Any, train: Any, protocol: str, seed: int, progress: bool) -> Table:
-    from efemb.evaluation.comparison import popularity_beside, protocol_of
+    from efemb.evaluation.comparison import fit_popularity, resolve_protocol
     from efemb.table import Table
 
-    chosen: Any = protocol_of(protocol, seed)
+    chosen: Any = resolve_protocol(protocol, seed)
     judge = partial(chosen, progress=progress)
     table: Table = judge(model, test).summary()
     if train is None:
         return table
-    rival = judge(*popularity_beside(model, train, test)).summary()
+    rival = judge(*fit_popularity(model, train, test)).summary()
     scores = {(line["metric"], line["by"]): line["score"] for line in rival}
     beside = [scores.get((line["metric"], line["by"]), float("nan")) for line in table]
     return Table({**{name: table[name] for name in table.columns}, "popularity": beside})

@@ -230,7 +230,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     ) -> None:
         """Set everything that a fit leaves; `earlier` is the model that `partial_fit` continued."""
         result, data = fit.result, inputs.data
-        checking.still(result.parameters, spec, data.n_entities, inputs.report)
+        checking.zero_constant_vectors(result.parameters, spec, data.n_entities, inputs.report)
         positions = getattr(data, "positions", None)
         if positions is None and earlier is not None:
             positions = earlier.positions

@@ -81,7 +81,9 @@ def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = T
         )
 
 
-def still(parameters: Parameters, spec: Spec, n_entities: int, report: dict[str, Any]) -> None:
+def zero_constant_vectors(
+    parameters: Parameters, spec: Spec, n_entities: int, report: dict[str, Any]
+) -> None:
     """Make vectors of what never varies exactly zero: rounding errors, too, have a direction.
 
     Positive vectors are never 0, and shared ones are not those of one entity: both stay.
@@ -117,10 +119,10 @@ def drop_empty_rows(
         raise DataError("every row is empty: there is nothing to learn from")
     if held is not None and held.shape == data.shape and not _share_entries(data, held):
         held = held.take_rows(filled)
-    kept = data.take_rows(filled)
+    filled_data = data.take_rows(filled)
     # Empty rows hold no entity: what is known of the counts stays true.
-    kept = kept._replace(kept.values, entities=data.entities)
-    return kept, None if weight is None else weight[filled], held
+    filled_data = filled_data._replace(filled_data.values, entities=data.entities)
+    return filled_data, None if weight is None else weight[filled], held
 
 
 def _share_entries(data: Dataset, held: Dataset) -> bool:
@@ -128,8 +130,8 @@ def _share_entries(data: Dataset, held: Dataset) -> bool:
     from scipy.sparse import csr_array
 
     one, two = (
-        csr_array(part.values if part.is_sparse else _flat(part)).astype(bool)
-        for part in (data, held)
+        csr_array(dataset.values if dataset.is_sparse else _flat(dataset)).astype(bool)
+        for dataset in (data, held)
     )
     return bool(one.multiply(two).nnz)
 

@@ -47,11 +47,11 @@ def canonical_name(name: str) -> str:
     ('p-emb-dw', 'skip-gram')
     """
     known = list(dict.fromkeys([*ROW_MODELS, *TEXT_MODELS]))
-    plain = {_SEPARATORS.sub("", one): one for one in known}
-    found = plain.get(_SEPARATORS.sub("", str(name).lower()))
-    if found is None:
+    plain = {_SEPARATORS.sub("", name_of_model): name_of_model for name_of_model in known}
+    known_name = plain.get(_SEPARATORS.sub("", str(name).lower()))
+    if known_name is None:
         raise ParameterError(f"there is no model {name!r}; {suggest(str(name).lower(), known)}")
-    return found
+    return known_name
 
 
 def model_named(name: str, n_components: int, *, text: bool = False, **options: Any) -> Any:

@@ -25,13 +25,13 @@ from efemb.model.support import binarized, check_not_negative, check_support
 class Judged:
     """A model and the data it is judged on.
 
-    given : the data as the user orders their entities;  data : in the order of the model's
-    code : (N,) code in the model of each entity of `given`; None where the orders are the same
+    original : the data as the user orders their entities;  data : in the order of the model's
+    code : (N,) code in the model of each entity of `original`; None where the orders are the same
     """
 
     model: Any
     family: Family
-    given: Dataset
+    original: Dataset
     data: Dataset
     code: Ints | None = None
 
@@ -44,8 +44,8 @@ class Judged:
                 "text has no rows x entities: score it with efemb.evaluation.held_out_words"
             )
         known = vocabulary_of(model)
-        given = possible(model, as_dataset(X, known), family)
-        return cls(model, family, given, *in_order(given, known))
+        original = conform(model, as_dataset(X, known), family)
+        return cls(model, family, original, *in_order(original, known))
 
     @property
     def by_shares(self) -> bool:
@@ -67,13 +67,13 @@ class Judged:
 
     def conditional(self, data: Dataset) -> Floats:
         """The model's conditional means of all cells, in the shape of the data."""
-        found = np.asarray(self.model.conditional(data))
-        if found.shape != data.shape:
+        means = np.asarray(self.model.conditional(data))
+        if means.shape != data.shape:
             raise DataError(
-                f"{_name(self.model)}.conditional gave shape {found.shape} for data of shape "
+                f"{_name(self.model)}.conditional gave shape {means.shape} for data of shape "
                 f"{data.shape}"
             )
-        return found
+        return means
 
     def moments(self, data: Dataset) -> tuple[Floats, Floats | None]:
         """Means of all cells, and the variances that a baseline says they have.
@@ -86,7 +86,7 @@ class Judged:
         return mean, variance
 
     def codes(self, entity: Ints) -> Ints:
-        """Codes in the model of some entities of `given`."""
+        """Codes in the model of entities of `original`."""
         return entity if self.code is None else self.code[entity]
 
 
@@ -100,7 +100,7 @@ def as_dataset(X: Any, known: Vocabulary | None = None) -> Dataset:
     return data
 
 
-def possible(model: Any, data: Dataset, family: Family) -> Dataset:
+def conform(model: Any, data: Dataset, family: Family) -> Dataset:
     """Data that the model can have produced: ones where it counts every value as 1, or an error."""
     if getattr(model, "binarize", False):
         check_not_negative(data)
@@ -117,8 +117,8 @@ def family_of(model: Any) -> Family:
             f"expected a fitted model with conditional or log_means, not {type(model).__name__}"
         )
     spec = getattr(model, "spec", None)
-    places = (getattr(model, "family_", None), getattr(spec, "family", None))
-    for family in (*places, getattr(model, "family", None)):
+    candidates = (getattr(model, "family_", None), getattr(spec, "family", None))
+    for family in (*candidates, getattr(model, "family", None)):
         if isinstance(family, Family):
             return family
     raise ParameterError(f"{_name(model)} has no family_: call fit first")
@@ -127,9 +127,9 @@ def family_of(model: Any) -> Family:
 def vocabulary_of(model: Any) -> Vocabulary | None:
     """The labels a model was fitted to, if it knows them."""
     for name in ("vocabulary_", "vocabulary"):
-        found = getattr(model, name, None)
-        if isinstance(found, Vocabulary):
-            return found
+        labels = getattr(model, name, None)
+        if isinstance(labels, Vocabulary):
+            return labels
     columns = getattr(model, "feature_names_in_", None)  # what scikit-learn keeps of a frame
     return None if columns is None else Vocabulary(columns)
 
@@ -154,9 +154,9 @@ def stored_entries(data: Dataset) -> tuple[Any, Ints]:
 def missing_unless_stored(data: Dataset) -> Floats:
     """Sparse data as a dense array, NaN where nothing is stored."""
     stored, row = stored_entries(data)
-    found = np.full(data.shape, np.nan)
-    found[row, stored.indices] = stored.data
-    return found
+    values = np.full(data.shape, np.nan)
+    values[row, stored.indices] = stored.data
+    return values
 
 
 def refuse_overlap(both: Any) -> None:

@@ -57,12 +57,15 @@ def analogies(
     used = vectors if restrict is None else vectors.most_frequent(checked_number(restrict))
     sections = _read(source)
     lookup = WordLookup(used.vocabulary)
-    questions = [question for part in sections.values() for question in part]
-    section = np.repeat(np.arange(len(sections)), [len(part) for part in sections.values()])
+    questions = [question for rows in sections.values() for question in rows]
+    section = np.repeat(
+        np.arange(len(sections)),
+        [len(rows) for rows in sections.values()],
+    )
     codes = lookup.codes(questions, 4)
     known = (codes != NOT_FOUND).all(axis=1)
     with progress_bar("analogies", int(known.sum()), progress) as advance:
-        right = _answered(used.unit_vectors, codes[known], lookup.same, method, advance)
+        right = _grade(used.unit_vectors, codes[known], lookup.same, method, advance)
     size = len(sections)
     n = np.bincount(section[known], minlength=size)
     missing = np.bincount(section[~known], minlength=size)
@@ -71,14 +74,14 @@ def analogies(
 
 
 def _table(names: list[str], correct: Ints, n: Ints, missing: Ints) -> Table:
-    counts = [np.append(part, part.sum()) for part in (correct, n, missing)]
+    counts = [np.append(numbers, numbers.sum()) for numbers in (correct, n, missing)]
     accuracy = np.full(len(counts[0]), np.nan)
     np.divide(counts[0], counts[1], out=accuracy, where=counts[1] > 0)
     columns = dict(zip(("correct", "n", "missing"), counts, strict=True))
     return Table({"section": [*names, "total"], **columns, "accuracy": accuracy})
 
 
-def _answered(
+def _grade(
     unit: Floats, codes: Ints, same: Ints, method: str, advance: Callable[[int], None]
 ) -> Bools:
     """Whether each question is answered right, a block of questions at a time."""
@@ -87,30 +90,30 @@ def _answered(
     variants = _variants(same)
     for start in range(0, len(codes), step):
         a, b, c, d = codes[start : start + step].T
-        scores = _added(unit, a, b, c) if method == "add" else _multiplied(unit, a, b, c)
+        scores = _score_add(unit, a, b, c) if method == "add" else _score_mul(unit, a, b, c)
         rows = np.arange(len(a))
         for word in (a, b, c):
             scores[rows, word] = -np.inf
             for row, code in _other_forms(same[word], variants):
                 scores[row, code] = -np.inf
-        right[start : start + step] = _strictly_best(scores, same, same[d])
+        right[start : start + step] = _is_strictly_best(scores, same, same[d])
         advance(len(a))
     return right
 
 
-def _added(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
+def _score_add(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
     """3CosAdd up to the length of the query, which does not change the ranking."""
     scores: Floats = (unit[b] - unit[a] + unit[c]) @ unit.T
     return scores
 
 
-def _multiplied(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
+def _score_mul(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
     """3CosMul; cosines of a word that several questions share are computed once."""
-    words, places = np.unique(np.stack([a, b, c]), return_inverse=True)
+    words, positions = np.unique(np.stack([a, b, c]), return_inverse=True)
     cosines = unit[words] @ unit.T
     cosines += 1
     cosines /= 2
-    from_a, from_b, from_c = places.reshape(3, -1)
+    from_a, from_b, from_c = positions.reshape(3, -1)
     scores: Floats = cosines[from_b]
     scores *= cosines[from_c]
     cosines += EPSILON
@@ -118,7 +121,7 @@ def _multiplied(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
     return scores
 
 
-def _strictly_best(scores: Floats, same: Ints, wanted: Ints) -> Bools:
+def _is_strictly_best(scores: Floats, same: Ints, wanted: Ints) -> Bools:
     """Whether the one best label is the wanted word, in whatever case."""
     best = scores.argmax(axis=1)
     top = scores[np.arange(len(scores)), best]
@@ -144,8 +147,8 @@ def _other_forms(words: Ints, variants: dict[int, Ints]) -> Iterable[tuple[int, 
     """(row, labels) of the words that have several forms."""
     if not variants:
         return []
-    found = ((row, variants.get(word)) for row, word in enumerate(words.tolist()))
-    return [(row, labels) for row, labels in found if labels is not None]
+    forms = ((row, variants.get(word)) for row, word in enumerate(words.tolist()))
+    return [(row, labels) for row, labels in forms if labels is not None]
 
 
 # -- questions ----------------------------------------------------------------------------------
@@ -156,7 +159,7 @@ def _read(source: Any) -> Sections:
     if isinstance(source, str | os.PathLike):
         sections = _from_file(existing_file(source))
     elif isinstance(source, Mapping):
-        sections = {str(name): _questions(part, f"{name}, ") for name, part in source.items()}
+        sections = {str(name): _questions(rows, f"{name}, ") for name, rows in source.items()}
     elif isinstance(source, Iterable) and not isinstance(source, bytes):
         sections = {"questions": _questions(source, "")}
     else:
@@ -187,9 +190,9 @@ def _from_file(path: Path) -> Sections:
 
 
 def _questions(rows: Any, where: str) -> list[list[Any]]:
-    found = []
-    for place, row in enumerate(rows):
+    questions = []
+    for number, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 4:
-            raise DataError(f"{where}question {place} must be (a, b, c, d), not {row!r:.60}")
-        found.append(list(row))
-    return found
+            raise DataError(f"{where}question {number} must be (a, b, c, d), not {row!r:.60}")
+        questions.append(list(row))
+    return questions

@@ -149,8 +149,8 @@ def _context_cells(context: Any, row: Ints, entity: Ints) -> tuple[Ints, Ints]:
     ptr, where = gather_rows(context.indptr, row)
     cell = np.repeat(np.arange(len(row)), np.diff(ptr))
     member = context.indices[where]
-    other = member != entity[cell]
-    return cell[other], member[other]
+    is_other = member != entity[cell]
+    return cell[is_other], member[is_other]
 
 
 class _Problem(NamedTuple):

@@ -15,11 +15,11 @@ from efemb.data.align import in_order
 from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.evaluation.adapter import as_dataset, family_of, possible, vocabulary_of
+from efemb.evaluation.adapter import as_dataset, conform, family_of, vocabulary_of
 from efemb.evaluation.metrics import Metric, metric_of
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
-from efemb.evaluation.scores import By, Score, averaged, per_row, row_errors, weights
+from efemb.evaluation.scores import By, Score, average, per_row, row_errors, weights
 from efemb.fitted.nearest import checked_number
 from efemb.model.families import Bernoulli
 from efemb.table import Table
@@ -90,24 +90,26 @@ def compare(
     >>> found["model"].tolist(), found["verdict"].tolist()
     (['K = 4', 'K = 1'], ['best', 'worse'])
     """
-    judge = protocol_of(protocol, seed)
-    named = named_models(models)
+    judge = resolve_protocol(protocol, seed)
+    named = name_models(models)
     made_before = all(isinstance(model, Predictions) for model in named.values())
     if X is None and (train is not None or not made_before):
         raise ParameterError("X is missing: which data are the models to be judged on?")
     seen = dict.fromkeys(named, X)
     if train is not None and POPULARITY not in named:
         first = next((one for one in named.values() if not isinstance(one, Predictions)), None)
-        named[POPULARITY], seen[POPULARITY] = popularity_beside(first, train, X)
-    found = {}
+        named[POPULARITY], seen[POPULARITY] = fit_popularity(first, train, X)
+    predictions = {}
     with progress_bar("judging models", len(named), progress) as advance:
         for name, model in named.items():
-            found[name] = model if isinstance(model, Predictions) else judge(model, seen[name])
+            predictions[name] = (
+                model if isinstance(model, Predictions) else judge(model, seen[name])
+            )
             advance(1)
-    return side_by_side(found, metric, by, reference, bootstrap, seed)
+    return tabulate_scores(predictions, metric, by, reference, bootstrap, seed)
 
 
-def protocol_of(protocol: Any, seed: int) -> Protocol:
+def resolve_protocol(protocol: Any, seed: int) -> Protocol:
     """A protocol by its name, or as it is."""
     if callable(protocol):
         return cast(Protocol, protocol)
@@ -125,8 +127,8 @@ def protocol_of(protocol: Any, seed: int) -> Protocol:
     return named[protocol]
 
 
-def side_by_side(
-    found: Mapping[str, Predictions],
+def tabulate_scores(
+    predictions: Mapping[str, Predictions],
     metric: str | None,
     by: By | None,
     reference: str | None,
@@ -136,22 +138,28 @@ def side_by_side(
     sort: bool = True,
 ) -> Table:
     """Scores and differences of predictions, the best first unless `sort` is off."""
-    if reference is not None and reference not in found:
-        raise ParameterError(f"reference={reference!r} is no model; {suggest(reference, found)}")
-    check_same_entries(found)
-    any_one = next(iter(found.values()))
+    if reference is not None and reference not in predictions:
+        raise ParameterError(
+            f"reference={reference!r} is no model; {suggest(reference, predictions)}"
+        )
+    check_same_entries(predictions)
+    any_one = next(iter(predictions.values()))
     auto = "mean_squared_error" if any_one.log_share is None else "normalized_log_likelihood"
     chosen = metric_of(auto if metric is None else metric)
     over: By = by or chosen.by
-    each = scores(found, chosen, over)
-    order = sorted(found, key=lambda name: each[name].value, reverse=chosen.larger_is_better)
+    each = scores(predictions, chosen, over)
+    order = sorted(predictions, key=lambda name: each[name].value, reverse=chosen.larger_is_better)
     against = order[0] if reference is None else reference
     number = checked_number(bootstrap)
-    gaps = differences(found, chosen, over, against, number, seed)
+    gaps = differences(predictions, chosen, over, against, number, seed)
     better = 1 if chosen.larger_is_better else -1
-    told = {name: _verdict(name, order[0], reference, gaps[name], better) for name in found}
-    names = order if sort else list(found)
-    return _table(names, each, gaps, told, {name: found[name].n_skipped for name in found})
+    verdicts = {
+        name: _verdict(name, order[0], reference, gaps[name], better) for name in predictions
+    }
+    names = order if sort else list(predictions)
+    return _table(
+        names, each, gaps, verdicts, {name: predictions[name].n_skipped for name in predictions}
+    )
 
 
 def _verdict(name: str, best: str, reference: str | None, gap: Difference, better: int) -> str:
@@ -167,7 +175,7 @@ def _table(
     names: list[str],
     each: Mapping[str, Score],
     gaps: Mapping[str, Difference],
-    told: Mapping[str, str],
+    verdicts: Mapping[str, str],
     skipped: Mapping[str, int],
 ) -> Table:
     return Table(
@@ -180,14 +188,14 @@ def _table(
             "difference_error": [gaps[name].standard_error for name in names],
             "low": [gaps[name].low for name in names],
             "high": [gaps[name].high for name in names],
-            "verdict": [told[name] for name in names],
+            "verdict": [verdicts[name] for name in names],
             "n": [each[name].n for name in names],
             "skipped": [skipped[name] for name in names],
         }
     )
 
 
-def named_models(models: Any) -> dict[str, Any]:
+def name_models(models: Any) -> dict[str, Any]:
     """Models by name; those of a list are named after their class, with K where they have it."""
     if isinstance(models, Mapping):
         named = dict(models)
@@ -209,7 +217,7 @@ def named_models(models: Any) -> dict[str, Any]:
     return named
 
 
-def popularity_beside(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
+def fit_popularity(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
     """Popularity of the entities of X and X itself, both as the model takes its data.
 
     Real numbers that happen to be whole stay real, and counts that count as 1 are ones: otherwise
@@ -225,12 +233,12 @@ def popularity_beside(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
         return Popularity().fit(ordered), data
     # `efemb compare` asks before the fit.
     family = model._spec().family if hasattr(model, "_spec") else family_of(model)
-    past = possible(model, ordered, family)
+    past = conform(model, ordered, family)
     # By the model, not by the data: quantities between counts (kilograms) are still no real data,
     # and of trips of one each there may be tests of two.
     counts = "bernoulli" if isinstance(family, Bernoulli) else "poisson"
     rival = Popularity(counts if family.normalized_score else "gaussian")
-    return rival.fit(past), possible(model, data, family)
+    return rival.fit(past), conform(model, data, family)
 
 
 @dataclass(frozen=True)
@@ -254,14 +262,15 @@ class Difference:
         return int(self.low > 0) - int(self.high < 0)
 
 
-def check_same_entries(found: Mapping[str, Predictions]) -> None:
+def check_same_entries(predictions: Mapping[str, Predictions]) -> None:
     """Refuse predictions of different entries: their scores are not comparable."""
-    names = list(found)
-    first = found[names[0]]
+    names = list(predictions)
+    first = predictions[names[0]]
     for name in names[1:]:
-        other = found[name]
+        other = predictions[name]
         same = len(first) == len(other) and all(
-            np.array_equal(getattr(first, one), getattr(other, one)) for one in ("row", "entity")
+            np.array_equal(getattr(first, field), getattr(other, field))
+            for field in ("row", "entity")
         )
         if not same:
             raise ParameterError(
@@ -275,15 +284,16 @@ def check_same_entries(found: Mapping[str, Predictions]) -> None:
             )
 
 
-def scores(found: Mapping[str, Predictions], metric: Metric, by: By) -> dict[str, Score]:
+def scores(predictions: Mapping[str, Predictions], metric: Metric, by: By) -> dict[str, Score]:
     """Score of each model."""
     return {
-        name: averaged(metric.values(one), by, x=one.x, row=one.row) for name, one in found.items()
+        name: average(metric.values(judged), by, x=judged.x, row=judged.row)
+        for name, judged in predictions.items()
     }
 
 
 def differences(
-    found: Mapping[str, Predictions],
+    predictions: Mapping[str, Predictions],
     metric: Metric,
     by: By,
     reference: str,
@@ -291,25 +301,29 @@ def differences(
     seed: int,
 ) -> dict[str, Difference]:
     """Difference of each model to the reference; all share the same draws of rows."""
-    base = found[reference]
+    base = predictions[reference]
     weight = weights(by, x=base.x)
-    sums = [per_row(metric.values(one), weight, base.row) for one in found.values()]
+    sums = [per_row(metric.values(one), weight, base.row) for one in predictions.values()]
     total = sums[0][1]
     table = np.stack([one for one, _ in sums], axis=1)
     if by == "row":
         table, total = table / total[:, None], np.ones(len(total))
     with np.errstate(invalid="ignore"):  # -inf less -inf: not a number, and said so
-        table = table - table[:, [list(found).index(reference)]]
+        table = table - table[:, [list(predictions).index(reference)]]
         values = table.sum(axis=0) / total.sum()
         spread = row_errors(table, total, values)
-    low, high = _interval(table, total, bootstrap, seed)
+    low, high = _bootstrap_interval(table, total, bootstrap, seed)
     if len(total) == 1:
         low = high = spread
-    each = zip(found, values.tolist(), spread.tolist(), low.tolist(), high.tolist(), strict=True)
+    each = zip(
+        predictions, values.tolist(), spread.tolist(), low.tolist(), high.tolist(), strict=True
+    )
     return {name: Difference(*numbers) for name, *numbers in each}
 
 
-def _interval(table: Floats, total: Floats, bootstrap: int, seed: int) -> tuple[Floats, Floats]:
+def _bootstrap_interval(
+    table: Floats, total: Floats, bootstrap: int, seed: int
+) -> tuple[Floats, Floats]:
     """Percentiles of sum(table) / sum(total) over rows drawn with replacement."""
     n_rows = len(total)
     rng = generator(seed)

@@ -10,7 +10,7 @@ from typing import Any
 from efemb._progress import progress_bar
 from efemb.engine.interrupt import interrupt_at_once
 from efemb.errors import DivergenceError, InputTypeError, ParameterError
-from efemb.evaluation.comparison import Protocol, named_models, protocol_of, side_by_side
+from efemb.evaluation.comparison import Protocol, name_models, resolve_protocol, tabulate_scores
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.scores import By
 from efemb.table import Table
@@ -56,10 +56,10 @@ def score_grid(
         score ... verdict as in `compare`, differences being to the best fit of all, and seconds
         (of the fit). A fit that diverged has no score and the verdict "diverged".
     """
-    judge = protocol_of(protocol, seed)
-    named = named_models(models)
+    judge = resolve_protocol(protocol, seed)
+    named = name_models(models)
     combinations = _combinations(settings)
-    found: dict[str, Predictions] = {}
+    predictions: dict[str, Predictions] = {}
     rows: list[tuple[str, dict[str, Any], float]] = []
     with progress_bar("fitting settings", len(named) * len(combinations), progress) as advance:
         for name, model in named.items():
@@ -68,12 +68,12 @@ def score_grid(
                 fitted = _fit(model, chosen, train, validation)
                 rows.append((name, chosen, perf_counter() - started))
                 if fitted is not None:
-                    place = str(len(rows) - 1)
-                    found[place] = judge(fitted, X)
+                    key = str(len(rows) - 1)
+                    predictions[key] = judge(fitted, X)
                 advance(1)
-    if not found:
+    if not predictions:
         raise DivergenceError("every fit diverged: try smaller steps or a stronger prior")
-    judged = side_by_side(found, metric, by, None, BOOTSTRAP, seed, sort=False)
+    judged = tabulate_scores(predictions, metric, by, None, BOOTSTRAP, seed, sort=False)
     return _table(rows, judged, list(settings))
 
 
@@ -86,10 +86,10 @@ def _combinations(settings: Any) -> list[dict[str, Any]]:
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise InputTypeError(f"settings[{name!r}] must be a list of values, not {values!r}")
     lists = [list(values) for values in settings.values()]
-    found = [dict(zip(settings, chosen, strict=True)) for chosen in product(*lists)]
-    if not found or not settings:
+    combinations = [dict(zip(settings, chosen, strict=True)) for chosen in product(*lists)]
+    if not combinations or not settings:
         raise ParameterError(f"settings hold no value to try: {dict(settings)!r}")
-    return found
+    return combinations
 
 
 def _fit(model: Any, chosen: Mapping[str, Any], train: Any, validation: Any) -> Any:

@@ -88,21 +88,21 @@ def held_out_words(
     rows = np.arange(bound.n_rows)
     if n_words is not None and n_words < len(rows):
         rows = np.sort(rng.choice(len(rows), n_words, replace=False))
-    found, skipped = [], 0
+    log_likelihoods, skipped = [], 0
     with progress_bar("scoring words", len(rows), progress) as advance:
         for start in range(0, len(rows), WORDS_AT_ONCE):
-            part = rows[start : start + WORDS_AT_ONCE]
-            block = bound.scored_block(part, reverse=spec.combine.reverse)
+            block_rows = rows[start : start + WORDS_AT_ONCE]
+            block = bound.scored_block(block_rows, reverse=spec.combine.reverse)
             entries = Cells.leave_one_out(block, bound.n_context_vectors)
             known = entries.known()
             # Alone in its document, a word of a reverse model is in no pair at all.
-            skipped += len(part) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
+            skipped += len(block_rows) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
             if len(known.x):
-                found.append(_scores(spec, bound, vectors, known, n_candidates, rng))
-            advance(len(part))
-    if not found:
+                log_likelihoods.append(_scores(spec, bound, vectors, known, n_candidates, rng))
+            advance(len(block_rows))
+    if not log_likelihoods:
         raise DataError("no word of the text has another one around it")
-    each = np.concatenate(found)
+    each = np.concatenate(log_likelihoods)
     error = float(each.std() / np.sqrt(len(each)))
     return HeldOut(float(each.mean()), error, len(each), skipped)
 
@@ -124,16 +124,16 @@ def _scores(
     shifted = vectors if normalizer is None else vectors.plus(normalizer)
     share = word_noise("popularity", bound.word_counts)
     drawn = rng.choice(len(share), n_candidates, p=share)
-    return _sampled(known, shifted, drawn, share)
+    return _score_by_sampling(known, shifted, drawn, share)
 
 
-def _sampled(known: Cells, vectors: Factors, drawn: Ints, share: Floats) -> Floats:
+def _score_by_sampling(known: Cells, vectors: Factors, drawn: Ints, share: Floats) -> Floats:
     """u of each entry less the logarithm of an importance-weighted mean over drawn words."""
-    found = np.empty(len(known.row))
+    log_likelihoods = np.empty(len(known.row))
     predictor = Predictor(vectors)
-    for part, Z in known.contexts(vectors, len(drawn)):
-        u = predictor.pick(Z, known.ids[part])
+    for block, Z in known.contexts(vectors, len(drawn)):
+        u = predictor.pick(Z, known.ids[block])
         others = predictor.apply(Z, drawn) - np.log(share[drawn])
         top = others.max(axis=1)
-        found[part] = u - top - np.log(np.exp(others - top[:, None]).mean(axis=1))
-    return found
+        log_likelihoods[block] = u - top - np.log(np.exp(others - top[:, None]).mean(axis=1))
+    return log_likelihoods

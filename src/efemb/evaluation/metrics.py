@@ -26,20 +26,20 @@ class Metric:
     larger_is_better: bool = True
 
 
-def _log_share(found: Predictions) -> Floats:
-    return found.known("log_share")
+def _log_share(predictions: Predictions) -> Floats:
+    return predictions.known("log_share")
 
 
-def _log_density(found: Predictions) -> Floats:
-    return found.known("log_density")
+def _log_density(predictions: Predictions) -> Floats:
+    return predictions.known("log_density")
 
 
-def _squared_error(found: Predictions) -> Floats:
-    return np.asarray((found.x - found.known("mean")) ** 2)
+def _squared_error(predictions: Predictions) -> Floats:
+    return np.asarray((predictions.x - predictions.known("mean")) ** 2)
 
 
-def _reciprocal_rank(found: Predictions) -> Floats:
-    return np.asarray(1.0 / found.known("rank"))
+def _reciprocal_rank(predictions: Predictions) -> Floats:
+    return np.asarray(1.0 / predictions.known("rank"))
 
 
 def _recall(rank: Floats) -> Floats:
@@ -58,8 +58,8 @@ def _discounted_gain(rank: Floats) -> Floats:
 def _first(k: int, gain: Callable[[Floats], Floats]) -> Metric:
     """A gain that depends on the rank, 0 beyond rank k."""
 
-    def gains(found: Predictions) -> Floats:
-        rank = found.known("rank")
+    def gains(predictions: Predictions) -> Floats:
+        rank = predictions.known("rank")
         return np.where(rank <= k, gain(rank), 0.0)
 
     return Metric(gains, "entry")

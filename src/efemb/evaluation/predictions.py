@@ -14,7 +14,7 @@ from efemb.baselines.arrays import normal_log_density
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.adapter import Judged, stored_entries
 from efemb.evaluation.metrics import RECALL, metric_of
-from efemb.evaluation.scores import By, Score, averaged
+from efemb.evaluation.scores import By, Score, average
 from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.base import gather_rows
 from efemb.model.families import Bernoulli, Categorical, Family
@@ -68,11 +68,15 @@ class Predictions:
     n_skipped: int = 0
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name != "n_skipped" and value is not None and value.shape != self.x.shape:
+        for entry_field in fields(self):
+            value = getattr(self, entry_field.name)
+            if (
+                entry_field.name != "n_skipped"
+                and value is not None
+                and value.shape != self.x.shape
+            ):
                 raise DataError(
-                    f"{one.name} has shape {value.shape}, but x has {self.x.shape}: "
+                    f"{entry_field.name} has shape {value.shape}, but x has {self.x.shape}: "
                     "one number for each entry is needed"
                 )
 
@@ -80,11 +84,11 @@ class Predictions:
         return len(self.x)
 
     def __repr__(self) -> str:
-        parts = [f"{len(self):,} entries of {len(np.unique(self.row)):,} rows"]
-        parts += [one for one in _WHERE if getattr(self, one) is not None]
+        words = [f"{len(self):,} entries of {len(np.unique(self.row)):,} rows"]
+        words += [name for name in _WHERE if getattr(self, name) is not None]
         if self.n_skipped:
-            parts.append(f"{self.n_skipped:,} skipped")
-        return f"Predictions({', '.join(parts)})"
+            words.append(f"{self.n_skipped:,} skipped")
+        return f"Predictions({', '.join(words)})"
 
     @property
     def n_empty(self) -> int:
@@ -112,7 +116,7 @@ class Predictions:
             log-likelihood, else "entry".
         """
         chosen = metric_of(metric)
-        return averaged(chosen.values(self), by or chosen.by, x=self.x, row=self.row)
+        return average(chosen.values(self), by or chosen.by, x=self.x, row=self.row)
 
     def normalized_log_likelihood(self, by: By = "unit") -> Score:
         """Mean of log(m_n / sum_j m_j): sum x log_share / sum x, or over entries or rows."""
@@ -157,14 +161,14 @@ class Predictions:
             wanted += [("mean_squared_error", "entry"), ("mean_squared_error", "row")]
         if self.rank is not None:
             wanted += [(f"{RECALL}10", "entry"), ("mean_reciprocal_rank", "entry")]
-        found = [self.score(metric, by) for metric, by in wanted]
+        scores = [self.score(metric, by) for metric, by in wanted]
         columns: dict[str, list[Any]] = {
             "metric": [metric for metric, _ in wanted],
             "by": [by for _, by in wanted],
-            "score": [one.value for one in found],
-            "standard_error": [one.standard_error for one in found],
-            "row_error": [one.row_error for one in found],
-            "n": [one.n for one in found],
+            "score": [score.value for score in scores],
+            "standard_error": [score.standard_error for score in scores],
+            "row_error": [score.row_error for score in scores],
+            "n": [score.n for score in scores],
         }
         for name, count in (("skipped", self.n_skipped), ("empty context", self.n_empty)):
             if count:
@@ -174,15 +178,15 @@ class Predictions:
         return Table(columns)
 
 
-def from_shares(
+def predict_shares(
     judged: Judged, row: Ints, entity: Ints, x: Floats, skipped: Bools, progress: bool
 ) -> Predictions:
     """Entries of counts or binary data, scored against all other entities."""
     row, entity, x = row[~skipped], entity[~skipped].astype(np.int64), x[~skipped]
     units = x.astype(np.float64)
     with progress_bar("scoring entries", len(row), progress) as advance:
-        found = scored_entries(judged, row, judged.codes(entity), units, advance)
-    return Predictions(row, entity, units, n_skipped=int(skipped.sum()), **found)
+        arrays = score_entries(judged, row, judged.codes(entity), units, advance)
+    return Predictions(row, entity, units, n_skipped=int(skipped.sum()), **arrays)
 
 
 class Expected(NamedTuple):
@@ -193,7 +197,7 @@ class Expected(NamedTuple):
     size: Ints | None
 
 
-def from_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
+def predict_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
     """Every cell of x that is not NaN, with its conditional mean."""
     mean, variance, size = expected
     seen = ~np.isnan(x) if x.ndim == 2 else ~np.isnan(x).any(axis=2)
@@ -222,24 +226,24 @@ def from_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
     )
 
 
-def scored_entries(
+def score_entries(
     judged: Judged, row: Ints, code: Ints, x: Floats, advance: Callable[[int], None]
 ) -> dict[str, Any]:
     """log_share, log_density and rank of entries, each given its row without itself."""
     n_entities, (context, _) = judged.data.n_entities, stored_entries(judged.data)
-    found = {name: np.full(len(row), np.nan) for name in ("log_share", "log_mean", "rank")}
-    for part, log_means in judged.model.log_means(judged.data, row, code):
-        _check_block(judged, part, log_means)
+    arrays = {name: np.full(len(row), np.nan) for name in ("log_share", "log_mean", "rank")}
+    for cells, log_means in judged.model.log_means(judged.data, row, code):
+        _check_block(judged, cells, log_means)
         step = max(1, CACHED_NUMBERS // n_entities)
-        for start in range(part.start, part.stop, step):
-            some = slice(start, min(start + step, part.stop))
-            values = log_means[start - part.start : some.stop - part.start]
-            own = values[np.arange(len(values)), code[some]]
-            found["log_share"][some] = own - log_sums(values)
-            found["log_mean"][some] = own
-            found["rank"][some] = ranks(values, own, context, row[some], code[some])
-        advance(part.stop - part.start)
-    log_mean, log_share = found["log_mean"], found["log_share"]
+        for start in range(cells.start, cells.stop, step):
+            chunk = slice(start, min(start + step, cells.stop))
+            values = log_means[start - cells.start : chunk.stop - cells.start]
+            own = values[np.arange(len(values)), code[chunk]]
+            arrays["log_share"][chunk] = own - log_sums(values)
+            arrays["log_mean"][chunk] = own
+            arrays["rank"][chunk] = ranks(values, own, context, row[chunk], code[chunk])
+        advance(cells.stop - cells.start)
+    log_mean, log_share = arrays["log_mean"], arrays["log_share"]
     bad = np.flatnonzero(np.isnan(log_share))
     if len(bad):
         raise DataError(
@@ -247,21 +251,21 @@ def scored_entries(
             f"entries, the first in row {row[bad[0]]}: has the fit diverged?"
         )
     density = log_density_at(judged.family, x, log_mean, log_share)
-    return {"log_share": log_share, "log_density": density, "rank": found["rank"]}
+    return {"log_share": log_share, "log_density": density, "rank": arrays["rank"]}
 
 
 def ranks(values: Floats, own: Floats, context: Any, row: Ints, code: Ints) -> Floats:
     """1 + how many entities outside the context have a larger value, ties counting half."""
     ptr, where = gather_rows(context.indptr, row)
-    place = np.repeat(np.arange(len(row)), np.diff(ptr))
+    cell = np.repeat(np.arange(len(row)), np.diff(ptr))
     member = context.indices[where]
-    other = member != code[place]
-    place, member = place[other], member[other]
-    in_context = values[place, member]
+    is_other = member != code[cell]
+    cell, member = cell[is_other], member[is_other]
+    in_context = values[cell, member]
     larger = _counts(values > own[:, None])
-    larger = larger - np.bincount(place, in_context > own[place], len(row))
+    larger = larger - np.bincount(cell, in_context > own[cell], len(row))
     as_large = _counts(values >= own[:, None])  # itself included
-    as_large = as_large - np.bincount(place, in_context >= own[place], len(row))
+    as_large = as_large - np.bincount(cell, in_context >= own[cell], len(row))
     return np.asarray((larger + as_large + 1.0) / 2.0)
 
 
@@ -270,8 +274,8 @@ def _counts(true: Bools) -> Ints:
     return np.asarray(true.view(np.uint8).sum(axis=1, dtype=np.uint32))
 
 
-def _check_block(judged: Judged, part: slice, log_means: Floats) -> None:
-    wanted = (part.stop - part.start, judged.data.n_entities)
+def _check_block(judged: Judged, cells: slice, log_means: Floats) -> None:
+    wanted = (cells.stop - cells.start, judged.data.n_entities)
     if log_means.shape != wanted:
         raise DataError(
             f"{type(judged.model).__name__}.log_means gave a block of shape {log_means.shape}, "

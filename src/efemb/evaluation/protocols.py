@@ -15,12 +15,12 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation.adapter import (
     Judged,
     as_dataset,
+    conform,
     missing_unless_stored,
-    possible,
     refuse_overlap,
     stored_entries,
 )
-from efemb.evaluation.predictions import Expected, Predictions, from_means, from_shares
+from efemb.evaluation.predictions import Expected, Predictions, predict_means, predict_shares
 from efemb.model.contexts.base import BoundContext, dense_rows
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 
@@ -59,14 +59,14 @@ def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
     """
     judged = Judged.of(model, X)
     if not judged.by_shares:
-        return from_means(judged, _dense(judged.given), _expected(judged, judged.data))
-    stored, row = stored_entries(judged.given)
+        return predict_means(judged, _dense(judged.original), _expected(judged, judged.data))
+    stored, row = stored_entries(judged.original)
     alone = (np.diff(stored.indptr) == 1)[row]
     if alone.all():
         raise DataError(
             "no row has two or more non-zero entities, so there is no context to predict from"
         )
-    return from_shares(judged, row, stored.indices, stored.data, alone, progress)
+    return predict_shares(judged, row, stored.indices, stored.data, alone, progress)
 
 
 def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False) -> Predictions:
@@ -93,22 +93,22 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
     held = _held(judged, entries)
     if not judged.by_shares:
         wanted = missing_unless_stored(held) if held.is_sparse else held.values
-        left = _dense(judged.given)
+        left = _dense(judged.original)
         if judged.family.missing:
             there = ~np.isnan(left)
         else:  # counts, whose absent entries are zeros
             wanted, there = np.where(wanted == 0, np.nan, wanted), left != 0
         refuse_overlap(~np.isnan(wanted) & there)
-        return from_means(judged, wanted, _expected(judged, judged.data))
+        return predict_means(judged, wanted, _expected(judged, judged.data))
     stored, row = stored_entries(held)
-    left, _ = stored_entries(judged.given)
+    left, _ = stored_entries(judged.original)
     refuse_overlap(stored.multiply(left))
     if len(row) == 0:
         raise DataError("entries holds no entry to predict")
     empty = (np.diff(left.indptr) == 0)[row]
     if empty.all():
         raise DataError("nothing is left in the rows of X that entries were held out from")
-    return from_shares(judged, row, stored.indices, stored.data, empty, progress)
+    return predict_shares(judged, row, stored.indices, stored.data, empty, progress)
 
 
 def leave_fold_out(
@@ -139,25 +139,25 @@ def leave_fold_out(
             f"leave_fold_out hides values as missing, which the {judged.family.name()} family has "
             "no notion of; counts and binary data are judged by leave_one_out or held_out_entries"
         )
-    parts = fold_members(judged.given.n_entities, folds, seed)
+    folds_of_entities = draw_folds(judged.original.n_entities, folds, seed)
     values = _dense(judged.data)
     whole: Expected | None = None
-    with progress_bar("predicting folds", len(parts), progress) as advance:
-        for part in parts:
+    with progress_bar("predicting folds", len(folds_of_entities), progress) as advance:
+        for fold in folds_of_entities:
             hidden = values.copy()
-            hidden[:, judged.codes(part)] = np.nan
+            hidden[:, judged.codes(fold)] = np.nan
             masked = judged.data._replace(hidden)
-            found = _expected(judged, masked)
-            whole = found if whole is None else whole
-            for kept, new in zip(whole, found, strict=True):
-                if kept is not None and new is not None:
-                    kept[:, part] = new[:, part]
+            expected = _expected(judged, masked)
+            whole = expected if whole is None else whole
+            for array, new in zip(whole, expected, strict=True):
+                if array is not None and new is not None:
+                    array[:, fold] = new[:, fold]
             advance(1)
     assert whole is not None  # there are at least two folds
-    return from_means(judged, _dense(judged.given), whole)
+    return predict_means(judged, _dense(judged.original), whole)
 
 
-def fold_members(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
+def draw_folds(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
     """Entities of each fold, drawn at random."""
     if isinstance(folds, bool) or not isinstance(folds, int | np.integer):
         raise InputTypeError(f"folds must be an integer, got {folds!r}")
@@ -170,11 +170,11 @@ def fold_members(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
 
 def _held(judged: Judged, entries: Any) -> Dataset:
     """The held-out entries, their entities in the order of the user's X."""
-    given = judged.given
-    held, _ = in_order(as_dataset(entries, given.entities), given.entities)
-    if held.shape != given.shape:
-        raise DataError(f"entries has shape {held.shape}, but X has {given.shape}")
-    return possible(judged.model, held, judged.family)
+    original = judged.original
+    held, _ = in_order(as_dataset(entries, original.entities), original.entities)
+    if held.shape != original.shape:
+        raise DataError(f"entries has shape {held.shape}, but X has {original.shape}")
+    return conform(judged.model, held, judged.family)
 
 
 def _expected(judged: Judged, data: Dataset) -> Expected:
@@ -197,22 +197,22 @@ def context_sizes(bound: BoundContext | None) -> Ints | None:
     """(T, N) numbers of observed members; None for contexts that are not fixed for each entity."""
     if not isinstance(bound, EntityLists):
         return None
-    found = np.zeros((bound.n_rows, bound.n_entities), dtype=np.int64)
-    for part in bound.lists:
-        found += _sizes(bound, part)
-    return found
+    sizes = np.zeros((bound.n_rows, bound.n_entities), dtype=np.int64)
+    for lists in bound.lists:
+        sizes += _sizes(bound, lists)
+    return sizes
 
 
-def _sizes(bound: EntityLists, part: Lists) -> Ints:
+def _sizes(bound: EntityLists, lists: Lists) -> Ints:
     from scipy.sparse import csr_array
 
     rows, shape = np.arange(bound.n_rows), (bound.n_entities, bound.n_entities)
     seen = np.asarray(~np.isnan(dense_rows(bound.data, rows)).any(axis=2))
-    found = np.zeros(seen.shape, dtype=np.int64)
-    for offset in np.unique(part.offset):
-        mine = part.offset == offset
+    sizes = np.zeros(seen.shape, dtype=np.int64)
+    for offset in np.unique(lists.offset):
+        mine = lists.offset == offset
         source, inside = bound.source_rows(rows, int(offset))
         there = (seen[source] & inside[:, None]).astype(np.int64)
-        edges = (part.owner[mine], part.members[mine])
-        found += (csr_array((np.ones(int(mine.sum()), np.int64), edges), shape=shape) @ there.T).T
-    return found
+        edges = (lists.owner[mine], lists.members[mine])
+        sizes += (csr_array((np.ones(int(mine.sum()), np.int64), edges), shape=shape) @ there.T).T
+    return sizes

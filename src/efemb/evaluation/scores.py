@@ -49,7 +49,7 @@ class Score:
         return f"Score({self.value:.4f} +- {self.standard_error:.4f}, n = {self.n:,.10g})"
 
 
-def averaged(values: Floats, by: By, *, x: Floats, row: Ints) -> Score:
+def average(values: Floats, by: By, *, x: Floats, row: Ints) -> Score:
     """Mean of a number for each entry.
 
     "entry": sum v / n. "unit": sum x v / sum x, as if an entry of x units were x entries.
@@ -97,5 +97,5 @@ def row_errors(sums: Floats, totals: Floats, means: Floats) -> Floats:
 
 def per_row(values: Floats, weight: Floats, row: Ints) -> tuple[Floats, Floats]:
     """Sums of weight * value and of weight, of each row that has entries, in order of the rows."""
-    _, place = np.unique(row, return_inverse=True)
-    return np.bincount(place, weight * values), np.bincount(place, weight)
+    _, index = np.unique(row, return_inverse=True)
+    return np.bincount(index, weight * values), np.bincount(index, weight)

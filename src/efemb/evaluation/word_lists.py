@@ -29,19 +29,19 @@ def read_pairs(source: Any, column: str | int | None) -> list[Pair]:
     if isinstance(column, bool) or not isinstance(column, str | int | None):
         raise InputTypeError(f"column is the name or number of a column, not {column!r}")
     if isinstance(source, str | os.PathLike):
-        found = _from_file(existing_file(source), column)
+        pairs = _from_file(existing_file(source), column)
     elif hasattr(source, "columns") and not isinstance(source, dict):
-        found = _from_frame(source, column)
+        pairs = _from_frame(source, column)
     elif isinstance(source, Iterable) and not isinstance(source, dict | bytes):
-        found = [_triple(row, place) for place, row in enumerate(source)]
+        pairs = [_triple(row, number) for number, row in enumerate(source)]
     else:
         raise InputTypeError(
             "pass the path of a file, a data frame or a list of (word, word, score), "
             f"not {type(source).__name__}"
         )
-    if not found:
+    if not pairs:
         raise DataError("there is no pair of words")
-    return found
+    return pairs
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> list[tuple[int, str]]:
@@ -58,21 +58,21 @@ def _from_file(path: Path, column: str | int | None) -> list[Pair]:
     if not lines:
         raise DataError(f"{path} holds no pairs of words, only blank lines or comments")
     rows = _split(path, lines)
-    place, has_header = _score_place(str(path), rows[0], column)
-    found = []
+    score_index, has_header = _score_place(str(path), rows[0], column)
+    pairs = []
     for (number, _), row in list(zip(lines, rows, strict=True))[has_header:]:
-        if len(row) <= place:
+        if len(row) <= score_index:
             raise DataError(
-                f"{path}, line {number}: two words and a score in column {place + 1} are needed, "
-                f"but there are {len(row)} fields"
+                f"{path}, line {number}: two words and a score in column {score_index + 1} are "
+                f"needed, but there are {len(row)} fields"
             )
-        found.append((row[0], row[1], _score(row[place], f"{path}, line {number}")))
-    return found
+        pairs.append((row[0], row[1], _score(row[score_index], f"{path}, line {number}")))
+    return pairs
 
 
 def _split(path: Path, lines: list[tuple[int, str]]) -> list[list[str]]:
     """Fields of all lines, at the separator of the first."""
-    separator = next((one for one in "\t,;" if one in lines[0][1]), None)
+    separator = next((mark for mark in "\t,;" if mark in lines[0][1]), None)
     if separator is None:
         return [line.split() for _, line in lines]
     rows = []
@@ -94,15 +94,15 @@ def _score_place(name: str, first: list[str], column: str | int | None) -> tuple
         column = SIMLEX
     if isinstance(column, str):
         return column_places([column], first, name)[0], True
-    place = 2 if column is None else column
-    if place < 2:
-        raise DataError(f"column={place}: the first two (0 and 1) hold the words")
-    if len(first) <= place:
+    index = 2 if column is None else column
+    if index < 2:
+        raise DataError(f"column={index}: the first two (0 and 1) hold the words")
+    if len(first) <= index:
         raise DataError(
-            f"{name}: two words and a score in column {place + 1} are needed, separated by tabs, "
+            f"{name}: two words and a score in column {index + 1} are needed, separated by tabs, "
             f"commas or spaces, but the first line has {len(first)} fields"
         )
-    return place, not _is_number(first[place])
+    return index, not _is_number(first[index])
 
 
 def _from_frame(source: Any, column: str | int | None) -> list[Pair]:
@@ -119,14 +119,14 @@ def _from_frame(source: Any, column: str | int | None) -> list[Pair]:
     score = names[column] if isinstance(column, int) else column
     column_places([score], names, "the table")
     columns = (frame[name].to_list() for name in (names[0], names[1], score))
-    return [_triple(row, place) for place, row in enumerate(zip(*columns, strict=True))]
+    return [_triple(row, number) for number, row in enumerate(zip(*columns, strict=True))]
 
 
-def _triple(row: Any, place: int) -> Pair:
+def _triple(row: Any, number: int) -> Pair:
     if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
-        raise DataError(f"row {place} must be (word, word, score), not {row!r:.60}")
+        raise DataError(f"row {number} must be (word, word, score), not {row!r:.60}")
     first, second, score = row
-    return first, second, _score(score, f"row {place}")
+    return first, second, _score(score, f"row {number}")
 
 
 def _is_number(text: Any) -> bool:
@@ -169,5 +169,5 @@ class WordLookup:
             for word in row:
                 if word not in known:
                     known[word] = self.code(word)
-        found = [[known[word] for word in row] for row in words]
-        return np.array(found, dtype=np.int64).reshape(len(words), width)
+        codes_of_rows = [[known[word] for word in row] for row in words]
+        return np.array(codes_of_rows, dtype=np.int64).reshape(len(words), width)

@@ -90,7 +90,7 @@ def word_similarity(
 def spearman(a: Floats, b: Floats) -> float:
     """Correlation of average ranks."""
     ranks = [average_ranks(side) for side in (a, b)]
-    left, right = (one - one.mean() for one in ranks)
+    left, right = (ranked - ranked.mean() for ranked in ranks)
     norm = np.sqrt((left @ left) * (right @ right))
     if norm == 0:
         what = "similarities" if left.any() else "scores"
@@ -104,9 +104,9 @@ def average_ranks(values: Floats) -> Floats:
     >>> average_ranks(np.array([10.0, 20.0, 10.0])).tolist()
     [1.5, 3.0, 1.5]
     """
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[place]
+    ranks: Floats = (last - (counts - 1) / 2)[index]
     return ranks
 
 

@@ -16,7 +16,7 @@ from efemb.baselines.popularity import Popularity
 from efemb.engine.optimizers.first_order import Adagrad
 from efemb.estimators import GaussianEmbedding
 from efemb.evaluation import Predictions, leave_fold_out, leave_one_out
-from efemb.evaluation.protocols import fold_members
+from efemb.evaluation.protocols import draw_folds
 from efemb.model.contexts import Graph, Lagged, Neighbors
 from efemb.model.families import Gaussian
 from efemb.model.priors import HalfNormal, LogNormal, Normal
@@ -96,7 +96,7 @@ def connect_other_folds(positions: Floats, c: int, seed: int) -> Any:
     """Edges from each neuron to the c nearest neurons of other folds (N, N)."""
     n = len(positions)
     members = np.empty((n, c), dtype=np.int64)
-    for fold in fold_members(n, FOLDS, seed):
+    for fold in draw_folds(n, FOLDS, seed):
         others = np.setdiff1d(np.arange(n), fold)
         tree = NearestNeighbors(n_neighbors=c, algorithm="ball_tree").fit(positions[others])
         members[fold] = others[tree.kneighbors(positions[fold], return_distance=False)]
