@@ -23,7 +23,6 @@ from efemb.engine.threads import workers
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import BoundContext, Context
 from efemb.model.contexts.bound.entities import EntityLists, Lists
-from efemb.model.contexts.frozen import kept
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
@@ -94,11 +93,10 @@ def fit_model(
     options.check()
     if lists is None:
         bound = spec.context.bind_weighted(data, sample_weight)
-        if isinstance(bound, EntityLists):
-            bound.check_reach()
+        bound.check_reach()
     else:
         bound = EntityLists(data, lists)
-    written, spec = spec, replace(spec, context=kept(spec.context, bound))
+    written, spec = spec, replace(spec, context=bound.frozen(spec.context))
     spec = scaled(spec.freeze_terms(data), data, sample_weight)
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
@@ -133,10 +131,9 @@ def fit_model(
             result = trainer.run(begin.astype(dtype), state)
     if dtype != options.dtype:
         result.parameters = result.parameters.astype(options.dtype)
-    lists = bound.lists if isinstance(bound, EntityLists) else None
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
-    how = (lists, spec.context, bound.n_slots, held, optimizer, spec.terms)
+    how = (bound.lists, spec.context, bound.n_slots, held, optimizer, spec.terms)
     return Fit(result, name, gradient, *how)
 
 

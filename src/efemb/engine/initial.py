@@ -10,7 +10,6 @@ from efemb.model.families.base import Family
 from efemb.model.huffman import Huffman
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
-from efemb.model.zeros import Hierarchical, NegativeSampling, word_noise
 
 SPREAD = 0.1  # standard deviation of the first inner products
 LOG_SPREAD = 0.5  # and of the logarithms of positive vectors: less is close to a saddle
@@ -89,10 +88,10 @@ def _intercepts(space: ParameterSpace, mean: Floats) -> Floats:
 def _noisy_intercepts(space: ParameterSpace, counts: Floats, usual: Floats) -> Floats:
     """Log odds of a word against the noise it is trained with; in a tree, those of its turns."""
     zeros = space.spec.zeros
-    if isinstance(zeros, Hierarchical):
+    if zeros.tree:
         return Huffman.of(counts).odds
-    if type(zeros) is NegativeSampling:  # relatives know the noise, and start at the unigram
-        noise = zeros.n * word_noise(zeros.distribution, counts)
+    if zeros.odds:  # relatives know the noise, and start at the unigram
+        noise = zeros.n * zeros.entity_weights(np.maximum(counts, 0.5))
         return np.asarray(np.log(_floored(counts / counts.sum()) / _floored(noise)))
     return usual
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from efemb.errors import MemoryEstimateError
 from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.space import ParameterSpace
 
 COPIES = {
@@ -42,7 +41,7 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
         numbers += space.n_slots * space.k * space.n_entities
     size = int(np.dtype(dtype).itemsize)
     need = numbers * size * COPIES[solver]
-    if solver == "moments" and isinstance(bound, EntityLists):
+    if solver == "moments" and bound.lists is not None:
         degree = sum(np.diff(part.ptr) for part in bound.lists) + 1
         need += int((np.asarray(degree, dtype=np.float64) ** 2).sum()) * size * 2
     return need

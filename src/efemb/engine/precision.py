@@ -10,7 +10,6 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.engine.statistics import ValueMoments, has_outweighing_entry
 from efemb.model.contexts.basket import Basket
-from efemb.model.contexts.window import Window
 from efemb.model.spec import Spec
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any
     solver: squares of gradients of large values overflow. Counts do neither: they are scaled; but
     an entry takes itself out of the sum of its basket, and a very large one leaves nothing of it.
     """
-    if np.dtype(dtype) == np.float64 or isinstance(spec.context, Window):
+    if np.dtype(dtype) == np.float64 or spec.context.reads_text:
         return np.dtype(dtype)
     if isinstance(spec.context, Basket) and not spec.context.binary and has_outweighing_entry(data):
         return np.dtype(np.float64)
@@ -51,7 +50,7 @@ def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
 
     Rows without weight are not asked: what they say is to change nothing.
     """
-    if not spec.family.learns or isinstance(spec.context, Window):
+    if not spec.family.learns or spec.context.reads_text:
         return spec
     if weight is not None and not (weight > 0).all():
         data = data.take_rows(weight > 0)

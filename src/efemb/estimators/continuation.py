@@ -15,7 +15,6 @@ from efemb.engine.optimizers.first_order import OptimizerState
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.estimators.checks import never_observed
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.model.contexts.frozen import as_written
 from efemb.model.parameters import Parameters
 from efemb.model.structures import Structure
 
@@ -108,7 +107,7 @@ def resume(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
                 f"the model counts every non-zero value as 1, and {kind.__name__} has no binarize: "
                 "use BernoulliEmbedding.from_fitted"
             )
-    settings["context"] = as_written(spec.context)
+    settings["context"] = spec.context.as_written()
     settings["prior"] = (spec.prior_rho, spec.prior_alpha)
     settings.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
     options = estimator.get_params(deep=False)

@@ -17,6 +17,18 @@ class Ingredient:
     """Options are the constructor's arguments, stored untouched under their own names."""
 
     listed: ClassVar[bool] = True  # whether its name is one of the choices
+    # What is claimed for the mathematics of one class: a subclass has to claim it anew.
+    not_inherited: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Reset what is not inherited to its value in the base class of the kind."""
+        super().__init_subclass__(**options)
+        if "not_inherited" in vars(cls):
+            return
+        kind = next(base for base in cls.__mro__ if "not_inherited" in vars(base))
+        for name in cls.not_inherited:
+            if name not in vars(cls):
+                setattr(cls, name, inspect.getattr_static(kind, name))
 
     @classmethod
     def option_names(cls) -> list[str]:

@@ -19,6 +19,10 @@ class Link(Ingredient, ABC):
     """eta = f(u), applied to arrays."""
 
     needs_positive: bool = False
+    # For kernels and closed forms, which know these links and no subclass of theirs:
+    is_identity: bool = False
+    is_log: bool = False
+    not_inherited = ("is_identity", "is_log")
 
     @abstractmethod
     def __call__(self, u: Floats) -> Floats:
@@ -31,6 +35,8 @@ class Link(Ingredient, ABC):
 
 class Identity(Link):
     """f(u) = u."""
+
+    is_identity = True
 
     def __call__(self, u: Floats) -> Floats:
         """Return u itself."""
@@ -45,6 +51,7 @@ class Log(Link):
     """f(u) = log(max(u, 1e-6)); the derivative is 0 below the floor. Needs positive vectors."""
 
     needs_positive = True
+    is_log = True
 
     def __call__(self, u: Floats) -> Floats:
         """Return the logarithm of the floored u."""

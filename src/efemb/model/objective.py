@@ -6,7 +6,7 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.model.families.base import Family
-from efemb.model.links import Identity, Link
+from efemb.model.links import Link
 
 
 def natural_parameter(family: Family, link: Link, u: Floats) -> Floats:
@@ -33,7 +33,7 @@ def value_and_slope(family: Family, link: Link, x: Floats, u: Floats) -> tuple[F
     eta, statistic = family.natural(v), family.statistic(x)
     normalizer, mean = family.log_normalizer_and_mean(eta)
     slope = (statistic - mean) * family.natural_derivative(v)
-    if not isinstance(link, Identity):
+    if not link.is_identity:
         slope = slope * link.derivative(u)
     return eta * statistic - normalizer, slope
 

@@ -11,9 +11,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import BoundContext, dense_rows, or_one
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import WindowBags
-from efemb.model.families import Bernoulli, Categorical
+from efemb.model.families import Categorical
 from efemb.model.huffman import Huffman
 from efemb.model.objective import expected_value, log_density
 from efemb.model.predictor import Cells, Predictor, row_side
@@ -24,7 +22,6 @@ from efemb.model.score import (
     tree_log_likelihood,
 )
 from efemb.model.spec import Spec
-from efemb.model.zeros import Hierarchical, NegativeSampling, word_noise
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
@@ -65,12 +62,12 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
         u = Predictor(vectors).cells(spec, bound, rows)
         if isinstance(tree, Huffman):
             found[rows] = tree.probabilities(u)
-        elif isinstance(spec.family, Categorical) or tree is not None:
+        elif spec.family.softmax or tree is not None:
             u = u if tree is None else u + tree
             found[rows] = np.exp(u - log_sums(u)[:, None])
         else:
             found[rows] = expected_value(spec.family, spec.link, u)
-        if tree is None and isinstance(bound, WindowBags) and bound.exposure is not None:
+        if tree is None and bound.exposure is not None:
             found[rows] *= bound.exposure[rows, None]
     if bound.n_dims == 1:
         return found
@@ -99,7 +96,7 @@ def mean_log_density(
 def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None = None) -> float:
     """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
     shares = spec.family.normalized_score and bound.n_dims == 1
-    if not shares or not isinstance(bound, RowBags):
+    if not (shares and bound.shares_rows):
         return mean_log_density(spec, bound, vectors, weight)
     total = count = 0.0
     normalizer, side = normalizer_of(spec, bound), row_side(spec, bound)
@@ -156,7 +153,7 @@ def log_mean_blocks(
     it is there. A categorical family, and words told from noise, give them up to a constant.
     """
     shares = spec.family.normalized_score and bound.n_dims == 1
-    if not shares or not isinstance(bound, RowBags):
+    if not (shares and bound.shares_rows):
         raise ParameterError("log_means is for counts and binary data whose contexts are rows")
     if isinstance(normalizer_of(spec, bound), Huffman):
         raise ParameterError("the words of a tree have no means: use conditional or predict")
@@ -165,7 +162,7 @@ def log_mean_blocks(
 
 
 def _log_mean_blocks(
-    spec: Spec, bound: RowBags, vectors: Factors, rows: Ints, entities: Ints
+    spec: Spec, bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints
 ) -> Iterator[tuple[slice, Floats]]:
     needed, place = np.unique(rows, return_inverse=True)
     cells = Cells.of_rows(bound.block(needed), bound.n_context_vectors, place, entities)
@@ -178,7 +175,7 @@ def _log_mean_blocks(
 
 def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:
     """The normaliser of a model on bound data; see `normalizer_of_words`."""
-    return normalizer_of_words(spec, bound.word_counts) if isinstance(bound, WindowBags) else None
+    return normalizer_of_words(spec, bound.word_counts) if bound.is_text else None
 
 
 def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
@@ -187,10 +184,10 @@ def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
     A tree for the hierarchical softmax. Words told from n draws of noise q have odds
     p / (n q) = exp(u), so p is in proportion to q exp(u): the logarithm of q. None elsewhere.
     """
-    if isinstance(spec.zeros, Hierarchical):
+    if spec.zeros.tree:
         return Huffman.of(counts)
-    if type(spec.zeros) is NegativeSampling and isinstance(spec.family, Bernoulli):
-        share = word_noise(spec.zeros.distribution, counts)
+    if spec.zeros.odds and spec.family.logistic:
+        share = spec.zeros.entity_weights(np.maximum(counts, 0.5))
         return np.log(np.maximum(share, 1e-30))  # a distribution of one's own may hold zeros
     return None
 

@@ -19,12 +19,7 @@ class Prior(Ingredient, ABC):
     """
 
     positive: bool = False
-
-    def __init_subclass__(cls, **options: object) -> None:
-        """A subclass with a gradient of its own has no shrinkage unless it says so."""
-        super().__init_subclass__(**options)
-        if "gradient" in vars(cls) and "shrinkage" not in vars(cls):
-            cls.shrinkage = property(lambda self: 0.0)  # type: ignore[assignment,method-assign]
+    not_inherited = ("shrinkage",)
 
     @property
     def shrinkage(self) -> float:

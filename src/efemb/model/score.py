@@ -8,7 +8,7 @@ from efemb._typing import Floats, Ints
 from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.huffman import Huffman
-from efemb.model.links import FLOOR, Link, Log
+from efemb.model.links import FLOOR, Link
 from efemb.model.objective import expected_value, log_density
 from efemb.model.predictor import Cells, Predictor
 
@@ -18,7 +18,7 @@ CACHED_NUMBERS = 1 << 17  # stay in the cache while they are used four times
 
 def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors: Factors) -> Floats:
     """log(m_n / sum_j m_j) of each cell, m the conditional means of all entities (float64)."""
-    if family.exponential_mean and type(link) is Log:
+    if family.exponential_mean and link.is_log:
         low = np.flatnonzero(factors.intercept < FLOOR)
         if len(low) <= FEW * len(factors.target):
             return _additive_log_shares(cells, factors, low)

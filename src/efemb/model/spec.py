@@ -11,13 +11,12 @@ from efemb._typing import Floats
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.model.combine import Combine
 from efemb.model.contexts.base import Context
-from efemb.model.contexts.window import Window
-from efemb.model.families import Bernoulli, Categorical, Family, Poisson
-from efemb.model.links import Identity, Link
+from efemb.model.families import Family
+from efemb.model.links import Link
 from efemb.model.priors import Prior, resolve_pair
 from efemb.model.structures import Structure
 from efemb.model.terms import Term, resolve_terms
-from efemb.model.zeros import NegativeSampling, Zeros, probabilities
+from efemb.model.zeros import Zeros
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -95,14 +94,13 @@ class Spec:
         are in proportion to P, whatever the noise was. That takes a free intercept; text is put
         right where its shares are made, see `normalizer_of_words`.
         """
-        zeros, rows = self.zeros, not isinstance(self.context, Window)
-        odds = isinstance(self.family, Bernoulli) or self.family.exponential_mean
-        free = self.intercept and not self.positive_intercept and type(self.link) is Identity
-        if not (type(zeros) is NegativeSampling and rows and odds and free):
+        odds = self.family.logistic or self.family.exponential_mean
+        free = self.intercept and not self.positive_intercept and self.link.is_identity
+        if not (self.zeros.odds and odds and free) or self.context.reads_text:
             return None
-        share = probabilities(zeros.distribution, popularity)
+        share = self.zeros.entity_weights(popularity)
         least = 0.1 * float(share[share > 0].min())  # nothing is drawn of what is below
-        return np.asarray(np.log(zeros.n * np.maximum(share, least)))
+        return np.asarray(np.log(self.zeros.n * np.maximum(share, least)))
 
     def check(self) -> None:
         """Raise `ParameterError` for options or combinations that make no model."""
@@ -136,7 +134,7 @@ class Spec:
             )
         if self.combine.reverse:
             raise ParameterError("terms go with combine='linear'; a reverse model has none")
-        if isinstance(self.context, Window):
+        if self.context.reads_text:
             raise ParameterError("terms need rows x entities; text (Window) has none")
 
     def freeze_terms(self, data: Dataset) -> Spec:
@@ -145,15 +143,14 @@ class Spec:
 
     def _check_zeros(self) -> None:
         """Which approximations go with which family and context."""
-        window = self.context if isinstance(self.context, Window) else None
-        names = ("noise-contrastive", "sampled-softmax", "hierarchical")
-        name, categorical = self.zeros.name(), isinstance(self.family, Categorical)
-        if name in names and not (categorical and window):
+        text, categorical, name = self.context.reads_text, self.family.softmax, self.zeros.name()
+        names = [one for one, zeros in Zeros.choices().items() if zeros.words_only]
+        if self.zeros.words_only and not (categorical and text):
             raise ParameterError(
                 f"zeros={name!r} needs the categorical family and a Window context"
             )
-        if categorical and name not in ("all", *names):
-            way_out = ", ".join(repr(one) for one in ("all", *names)) if window else "'all'"
+        if categorical and not (self.zeros.words_only or name == "all"):
+            way_out = ", ".join(repr(one) for one in ("all", *names)) if text else "'all'"
             raise ParameterError(
                 f"the categorical family has no zeros to sample: use zeros={way_out}"
             )
@@ -162,14 +159,14 @@ class Spec:
                 f"the categorical family has no zeros to weigh, got weight={self.zeros.weight!r}: "
                 "use zeros='all'"
             )
-        if name == "hierarchical" and self.structure.name() != "per-entity":
+        if self.zeros.tree and (self.structure.tied or not all(self.structure.own_rows)):
             raise ParameterError(
                 "a hierarchical softmax predicts by vectors of nodes, not of words, so they cannot "
                 "be tied or shared: use structure='per-entity'"
             )
-        if window and window.length_offset and not isinstance(self.family, Poisson):
+        if self.context.length_offset and not self.family.takes_exposure:
             raise ParameterError("Window(length_offset=True) is an offset of Poisson means only")
-        if window and window.subsample is not None and name in ("all", "sampled"):
+        if self.context.subsample is not None and not (self.zeros.by_noise or self.zeros.tree):
             raise ParameterError(
                 "Window(subsample=) draws anew in each pass, which exact zeros do not: use "
                 "Corpus.subsampled, or zeros=NegativeSampling()"

@@ -19,6 +19,19 @@ class Zeros(Ingredient, ABC):
 
     gradient: ClassVar[str]
     weight: float
+    n: int = 0  # draws, where zeros are drawn
+    words_only: ClassVar[bool] = False  # only for the words of a Window
+    tree: ClassVar[bool] = False  # target vectors belong to the nodes of a tree, not to entities
+    by_noise: ClassVar[bool] = False  # positives are distinguished from draws of noise
+    odds: ClassVar[bool] = False  # what is fitted are odds against the noise, not means
+
+    def weigh_rows(self, weight: Floats, n_positives: Floats) -> Floats:
+        """Weight of a zero in each row, from the weights and the positives of the rows."""
+        return np.asarray(weight * weight.dtype.type(self.weight))
+
+    def entity_weights(self, popularity: Floats) -> Floats:
+        """Expected weight of a zero of each entity (float64)."""
+        return np.ones(len(popularity))
 
     def check(self) -> None:
         """Raise if an option is out of range."""
@@ -72,10 +85,20 @@ class NegativeSampling(Zeros):
 
     gradient = "biased"
     weight = 1.0
+    by_noise = True
+    odds = True
 
     def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
         self.n = n
         self.distribution = distribution
+
+    def weigh_rows(self, weight: Floats, n_positives: Floats) -> Floats:
+        """As many draws as there are positives, n times."""
+        return (weight * n_positives * self.n).astype(weight.dtype)
+
+    def entity_weights(self, popularity: Floats) -> Floats:
+        """The noise: by which share of the draws an entity is met."""
+        return probabilities(self.distribution, popularity)
 
     def check(self) -> None:
         """`n` must be a positive integer."""
@@ -89,6 +112,9 @@ class NoiseContrastive(NegativeSampling):
     logarithm of a probability. With more draws the gradient tends to the exact softmax's.
     """
 
+    words_only = True
+    odds = False
+
     def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
         super().__init__(n, distribution)
 
@@ -98,6 +124,9 @@ class SampledSoftmax(NegativeSampling):
 
     Categorical words in a `Window`. With more draws the gradient tends to the exact softmax's.
     """
+
+    words_only = True
+    odds = False
 
     def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
         super().__init__(n, distribution)
@@ -112,6 +141,8 @@ class Hierarchical(Zeros):
 
     gradient = "exact"
     weight = 1.0
+    words_only = True
+    tree = True
 
 
 def _check_n(owner: Zeros, n: object) -> None:

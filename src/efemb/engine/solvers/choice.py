@@ -16,10 +16,6 @@ from efemb.engine.solvers.windows.solver import WindowsSolver
 from efemb.engine.threads import Workers
 from efemb.errors import ParameterError, suggest
 from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import WindowBags
-from efemb.model.families import Categorical
 from efemb.model.spec import Spec
 
 SOLVERS = ("auto", "generic", "moments", "rows", "windows")
@@ -29,14 +25,14 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
     """The solver that runs; a typed error where the asked one cannot."""
     if name not in SOLVERS:
         raise ParameterError(f"unknown solver {name!r}; {suggest(name, SOLVERS)}")
-    rows = isinstance(bound, RowBags) and bound.n_dims == 1
+    rows = bound.shares_rows
     if name == "auto":
         name = _automatic(bound, spec, rows)
     if name == "rows" and not rows:
         raise ParameterError("solver 'rows' needs a row context (Basket) and scalar data")
     if name == "windows" and not windows.applies(bound, spec):
         raise ParameterError(f"solver 'windows' cannot run this model: {windows.explain(spec)}")
-    if name != "windows" and spec.zeros.name() in windows.ONLY:
+    if name != "windows" and spec.zeros.words_only:
         raise ParameterError(windows.explain(spec))
     if name != "windows" and getattr(spec.context, "subsample", None) is not None:
         raise ParameterError(
@@ -58,19 +54,19 @@ def make_solver(
     name: str, bound: BoundContext, spec: Spec, pool: Workers, **options: Any
 ) -> Solver[Any]:
     """Build a solver by name."""
-    if isinstance(spec.family, Categorical) and not isinstance(bound, RowBags):
+    if spec.family.softmax and not bound.shares_rows:
         raise ParameterError("the categorical family needs a row context: context='basket'")
-    if name == "windows":
-        assert isinstance(bound, WindowBags)
-        return WindowsSolver(bound, spec, pool, **options)
-    if name == "rows":
-        assert isinstance(bound, RowBags)
-        return RowsSolver(bound, spec, pool, **options)
-    if name == "moments":
-        if not isinstance(bound, EntityLists):
-            raise ParameterError("solver 'moments' needs a context fixed for each entity")
-        return MomentsSolver(bound, spec, pool, **options)
-    return GenericSolver(bound, spec, pool, **options)
+    if name == "moments" and bound.lists is None:
+        raise ParameterError("solver 'moments' needs a context fixed for each entity")
+    # `choose_solver` has seen to it that the context has the shape that a solver takes.
+    kinds: dict[str, Any] = {
+        "generic": GenericSolver,
+        "moments": MomentsSolver,
+        "rows": RowsSolver,
+        "windows": WindowsSolver,
+    }
+    solver: Solver[Any] = kinds[name](bound, spec, pool, **options)
+    return solver
 
 
 @dataclass(frozen=True)

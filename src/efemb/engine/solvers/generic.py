@@ -12,7 +12,6 @@ from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.terms import Bags, Terms
 from efemb.model.factors import Factors
-from efemb.model.families import Categorical
 from efemb.model.objective import log_density, residual
 from efemb.model.predictor import Predictor, row_side
 from efemb.model.terms.base import RowSide
@@ -27,7 +26,7 @@ class GenericSolver(Solver[BoundContext]):
 
     def prepare(self) -> None:
         """Refuse what cannot be written as independent terms."""
-        if isinstance(self.spec.family, Categorical):
+        if self.spec.family.softmax:
             raise ParameterError(
                 "the categorical family needs a row context (Basket) and solver 'rows'"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from efemb.model.ingredient import Ingredient
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
+    from efemb.model.contexts.bound.entities import Lists
+    from efemb.model.contexts.bound.row_block import RowBlock
 
 SCALES = ("items", "none", "total")
 
@@ -28,9 +30,12 @@ class Context(Ingredient, ABC):
 
     reads_text: ClassVar[bool] = False  # data are a corpus of words, not rows of numbers
     is_sum: ClassVar[bool] = False
+    is_frozen: ClassVar[bool] = False  # holds the lists that a fit found
 
     scale: str
     binary: bool
+    length_offset: bool = False
+    subsample: float | None = None
 
     @abstractmethod
     def bind(self, data: Dataset) -> BoundContext:
@@ -56,9 +61,14 @@ class Context(Ingredient, ABC):
         """Both contexts together: their scaled sums are added."""
         if not isinstance(other, Context):
             raise InputTypeError(f"a context can only be added to a context, got {other!r}")
-        if isinstance(other, ContextSum):  # one after the other, so that no two lags share a slot
-            return (self + other.left) + other.right
-        return ContextSum(self, other)
+        return other._after(self)
+
+    def _after(self, first: Context) -> ContextSum:
+        return ContextSum(first, self)
+
+    def as_written(self) -> Context:
+        """The rule that a new fit follows, without what an earlier fit found by it."""
+        return self
 
 
 class ContextSum(Context):
@@ -74,6 +84,10 @@ class ContextSum(Context):
     def __repr__(self) -> str:
         """As it is written."""
         return f"{self.left!r} + {self.right!r}"
+
+    def _after(self, first: Context) -> ContextSum:
+        # One after the other, so that no two lags share a slot.
+        return (first + self.left) + self.right
 
     @property
     def scale(self) -> str:  # type: ignore[override]
@@ -91,16 +105,12 @@ class ContextSum(Context):
 
     def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
         """Bind both parts to weighted rows."""
-        from efemb.model.contexts.bound.entities import EntityLists
-
         left, right = (part.bind_weighted(data, weight) for part in (self.left, self.right))
-        if isinstance(left, EntityLists) and isinstance(right, EntityLists):
-            return left.merge(right)
-        if isinstance(right, EntityLists) and right.private:
-            right = right.shifted(left.n_slots)
-        elif isinstance(left, EntityLists) and left.private:
-            left = left.shifted(right.n_slots)
-        return SumOfBound(left, right)
+        return left.plus(right)
+
+    def as_written(self) -> ContextSum:
+        """The sum of both parts as they were written."""
+        return ContextSum(self.left.as_written(), self.right.as_written())
 
 
 class BoundContext(ABC):
@@ -111,7 +121,50 @@ class BoundContext(ABC):
     n_entities: int
     n_dims: int
     n_slots: int = 1
+    is_text: ClassVar[bool] = False  # rows are the tokens of a text
+    lists: tuple[Lists, ...] | None = None  # of members, where they are fixed for each entity
+    private: bool = False  # whether each of these lists has context vectors of its own
     exposure: Floats | None = None  # factor of the mean of each row, if there is one
+
+    def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
+        """Some rows as sparse arrays, of contexts that share them."""
+        raise ParameterError(f"{type(self).__name__} has no bag for each row")
+
+    def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
+        """What `score` looks at, of contexts that share rows."""
+        return self.block(rows, reverse=reverse)
+
+    @property
+    def word_counts(self) -> Floats:
+        """Counts of the words of a text."""
+        raise ParameterError("only text has counts of words")
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether all observations of a row share one bag of members: what solver `rows` takes."""
+        return False
+
+    def plus(self, other: BoundContext) -> BoundContext:
+        """The sum of two bound contexts; contexts of slots of their own come last."""
+        if other.private:
+            return SumOfBound(self, other.shifted(self.n_slots))
+        return SumOfBound(self, other)
+
+    def shifted(self, slots: int) -> BoundContext:
+        """The same context after some slots of others; only private lists have any to shift."""
+        return self
+
+    def check_reach(self) -> None:
+        """Raise where members lie so far away that no row has any."""
+        return
+
+    def frozen(self, context: Context) -> Context:
+        """The context of a model, with what was found in the parts of a sum."""
+        return context
+
+    def frozen_part(self, context: Context) -> Context:
+        """Part of a sum, with what was found in it."""
+        return self.frozen(context)
 
     @property
     def n_context_vectors(self) -> int:
@@ -154,6 +207,12 @@ class SumOfBound(BoundContext):
         self.left, self.right, self.data = left, right, left.data
         self.n_rows, self.n_entities, self.n_dims = left.n_rows, left.n_entities, left.n_dims
         self.n_slots = max(left.n_slots, right.n_slots)
+
+    def frozen(self, context: Context) -> Context:
+        """The sum of its frozen parts."""
+        assert context.is_sum
+        parts: Any = context
+        return ContextSum(self.left.frozen_part(parts.left), self.right.frozen_part(parts.right))
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Terms whose context sums have the parts of both."""

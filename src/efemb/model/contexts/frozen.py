@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from efemb.errors import DataError
-from efemb.model.contexts.base import BoundContext, Context, ContextSum, SumOfBound
+from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ class Kept(Context):
     """
 
     listed = False
+    is_frozen = True
 
     def __init__(self, of: Context, lists: tuple[tuple[Any, ...], ...]) -> None:
         self.of = of
@@ -48,6 +48,10 @@ class Kept(Context):
         """Check the context it comes from."""
         self.of.check()
 
+    def as_written(self) -> Context:
+        """The context it comes from."""
+        return self.of
+
     def bind(self, data: Dataset) -> EntityLists:
         """The same lists on other rows."""
         lists = tuple(Lists(*part) for part in self.lists)
@@ -58,26 +62,3 @@ class Kept(Context):
                 f"{data.n_entities}: fit again"
             )
         return EntityLists(data, lists)
-
-
-def kept(context: Context, bound: BoundContext) -> Context:
-    """A sum of different kinds with the lists found in its parts; others are bound by `lists`."""
-    if not (isinstance(bound, SumOfBound) and isinstance(context, ContextSum)):
-        return context
-    return ContextSum(_kept_part(context.left, bound.left), _kept_part(context.right, bound.right))
-
-
-def _kept_part(context: Context, bound: BoundContext) -> Context:
-    if not isinstance(bound, EntityLists) or isinstance(context, Kept):
-        return kept(context, bound)
-    names = [one.name for one in fields(Lists)]
-    return Kept(context, tuple(tuple(getattr(part, n) for n in names) for part in bound.lists))
-
-
-def as_written(context: Context) -> Context:
-    """`context` without what `kept` added: the rule that a new fit follows."""
-    if isinstance(context, Kept):
-        return context.of
-    if isinstance(context, ContextSum):
-        return ContextSum(as_written(context.left), as_written(context.right))
-    return context

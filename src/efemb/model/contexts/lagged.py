@@ -91,7 +91,7 @@ class Lagged(Context):
         lists: list[Ints] = [np.empty(0, dtype=np.int64) for _ in range(size)]
         if self.of is not None:
             bound = self.of.bind_weighted(data, weight)
-            if not isinstance(bound, EntityLists) or len(bound.lists) != 1:
+            if bound.lists is None or len(bound.lists) != 1:
                 raise ParameterError("Lagged.of must be a fixed context: Neighbors or Graph")
             part = bound.lists[0]
             self._check_part(part)

@@ -92,6 +92,8 @@ class Window(Context):
 class WindowBags(RowBags):
     """A row for each token; its only entry is the token, its bag the words around it."""
 
+    is_text = True
+
     data: Corpus  # type: ignore[assignment]
 
     def __init__(self, data: Corpus, window: Window) -> None:

@@ -51,7 +51,23 @@ class Family(Ingredient, ABC):
     normalized_score: ClassVar[bool] = False  # score by m_n / sum of m_j (counts, binary)
     exponential_mean: ClassVar[bool] = False  # E[x] = exp(f(u))
     missing: ClassVar[bool] = False  # NaN means "not observed"
+    softmax: ClassVar[bool] = False  # each unit is one of all entities, whose shares sum to 1
+    logistic: ClassVar[bool] = False  # u is a log-odds
+    takes_exposure: ClassVar[bool] = False  # a factor of the mean is an offset of u
+    # For kernels and closed forms, which know these families and no subclass of theirs:
+    quadratic: ClassVar[bool] = False  # log p is a quadratic in eta
+    linear_mean: ClassVar[bool] = False  # a(eta) = exp(eta): under the log link, the mean u
+    word_kernel: ClassVar[bool] = False  # the kernels of text have its gradient
+    not_inherited = ("kernel_size", "quadratic", "linear_mean", "word_kernel")
     scale: float = 1.0  # variance of the data, where a dispersion is to be learned
+
+    @property
+    def kernel_size(self) -> float | None:
+        """Size r of the negative binomial that this family is, for the fused kernel of zeros.
+
+        Infinite for the Poisson, 1 for the Bernoulli, None where there is no kernel.
+        """
+        return None
 
     @abstractmethod
     def statistic(self, x: Floats) -> Floats:

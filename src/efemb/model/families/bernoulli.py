@@ -17,6 +17,13 @@ class Bernoulli(Family):
     support: ClassVar[Interval] = Interval(low=0, high=1, integer=True)
     links = ("identity",)
     normalized_score = True
+    logistic = True
+    word_kernel = True
+
+    @property
+    def kernel_size(self) -> float:
+        """1."""
+        return 1.0
 
     def statistic(self, x: Floats) -> Floats:
         """Return x."""

@@ -22,6 +22,8 @@ class Categorical(Family):
     links = ("identity",)
     normalized_score = True
     exponential_mean = True
+    softmax = True
+    word_kernel = True
 
     def statistic(self, x: Floats) -> Floats:
         """Return x."""

@@ -28,6 +28,7 @@ class Gaussian(Family):
     support: ClassVar[Interval] = Interval()
     links = ("identity", "softplus")
     missing = True
+    quadratic = True
 
     def __init__(self, sigma2: float | str = 1.0) -> None:
         self.sigma2 = sigma2

@@ -30,6 +30,11 @@ class NegativeBinomial(Family):
     def __init__(self, r: float = 1.0) -> None:
         self.r = r
 
+    @property
+    def kernel_size(self) -> float:
+        """r."""
+        return float(self.r)
+
     def statistic(self, x: Floats) -> Floats:
         """Return x."""
         return x

@@ -17,6 +17,13 @@ class Poisson(Family):
     links = ("identity", "log", "softplus", "log-softplus")
     normalized_score = True
     exponential_mean = True
+    takes_exposure = True
+    linear_mean = True
+
+    @property
+    def kernel_size(self) -> float:
+        """Infinite."""
+        return float("inf")
 
     def statistic(self, x: Floats) -> Floats:
         """Return x."""

@@ -13,7 +13,6 @@ from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.factors import Factors
 from efemb.model.families import Gaussian
-from efemb.model.links import Identity
 from efemb.model.priors import Normal
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
@@ -24,10 +23,10 @@ BLOCK_ENTITIES = 256
 def applies(bound: BoundContext, spec: Spec) -> bool:
     """Whether the model is Gaussian with the identity link on scalar data and fixed contexts."""
     return (
-        isinstance(bound, EntityLists)
+        bound.lists is not None
         and bound.n_dims == 1
-        and type(spec.family) is Gaussian
-        and type(spec.link) is Identity
+        and spec.family.quadratic
+        and spec.link.is_identity
         and not spec.combine.reverse
         and spec.zeros.gradient == "exact"
         and not spec.terms

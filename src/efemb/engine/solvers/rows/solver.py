@@ -23,11 +23,9 @@ from efemb.engine.solvers.rows.zero_stages import (
 from efemb.engine.threads import cut
 from efemb.model.contexts.bound.row_block import RowBlock
 from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import WindowBags
 from efemb.model.factors import Factors
-from efemb.model.families import Categorical, Family
+from efemb.model.families import Family
 from efemb.model.predictor import row_side
-from efemb.model.zeros import NegativeSampling
 
 BLOCK_ROWS, STAGE_ROWS = 1024, 8192  # whose cells, or only entries, are worked on at a time
 BLOCK_ENTITIES = 1 << 14
@@ -71,7 +69,7 @@ class RowsSolver(Solver[RowBags]):
 
     def _base_of_row(self) -> Floats:
         """Weighted log h(x) of the stored entries of each row: constant during a fit."""
-        if isinstance(self.family, Categorical):
+        if self.family.softmax:
             return np.zeros(self.n_rows)
         stored = self.bound.stored
         seen = ~np.isnan(stored.x)
@@ -86,7 +84,7 @@ class RowsSolver(Solver[RowBags]):
         return np.asarray(total * self.row_weight)
 
     def _popularity(self) -> Floats:
-        if isinstance(self.bound, WindowBags):
+        if self.bound.is_text:
             return self.bound.word_counts
         stored = self.bound.stored
         seen = ~np.isnan(stored.x)
@@ -111,7 +109,7 @@ class RowsSolver(Solver[RowBags]):
         weight = self.row_weight[places][block.row]
         side = None if self.side is None else self.side.columns(vectors.terms, places)
         kept: Ints | None = None
-        if isinstance(self.family, Categorical):
+        if self.family.softmax:
             total, gradient = self._categorical(block, vectors, weight, side, places)
         else:
             sampling = self.samples and not exact
@@ -162,7 +160,7 @@ class RowsSolver(Solver[RowBags]):
         """Some rows, with what a step will ask for and parameters do not change."""
         block = self._block(rows)
         whole = len(block.total) <= BLOCK_ROWS  # parts of a block do not keep what it knows
-        if not whole or self.samples or isinstance(self.family, Categorical):
+        if not whole or self.samples or self.family.softmax:
             return block
         by_entity = sorted_by_entity(block, self.bound.n_entities)
         for name in ("row", "own", "ratio", "share"):  # made when asked for
@@ -197,10 +195,8 @@ class RowsSolver(Solver[RowBags]):
 
     def _zero_weight(self, block: RowBlock, weight: Floats) -> Floats:
         """Weight of a zero in each row."""
-        if isinstance(self.spec.zeros, NegativeSampling):
-            positives = np.bincount(block.row_of_entry, block.seen, len(block.total))
-            return (weight * positives * self.spec.zeros.n).astype(self.dtype)
-        return np.asarray(weight * self.dtype.type(self.spec.zeros.weight))
+        positives = np.bincount(block.row_of_entry, block.seen, len(block.total))
+        return self.spec.zeros.weigh_rows(weight, positives)
 
     def _elementwise(
         self,
@@ -247,7 +243,7 @@ class RowsSolver(Solver[RowBags]):
         if columns.index is not None:
             return SampledStage(self.slopes, vectors, columns, self.pool)
         # A closed form gives every zero the same weight; noise does not.
-        if self.closed is None or isinstance(self.spec.zeros, NegativeSampling):
+        if self.closed is None or self.spec.zeros.by_noise:
             return None
         return self.closed(vectors)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.tiled_rows import TiledRows
 from efemb.engine.threads import Workers
 from efemb.model.factors import Factors
-from efemb.model.families import Bernoulli, Family, Gaussian, NegativeBinomial, Poisson
-from efemb.model.links import FLOOR, Identity, Link, Log
+from efemb.model.families import Family, Gaussian
+from efemb.model.links import FLOOR, Link
 from efemb.model.objective import log_density, residual, value_and_slope
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ class ZeroSlopes:
 
     def __init__(self, family: Family, link: Link, dtype: Any) -> None:
         self.family, self.link = family, link
-        fused = dtype == np.float32 and type(link) is Identity
-        self.size = _size_of(family) if fused else None
+        self.size = family.kernel_size if dtype == np.float32 and link.is_identity else None
 
     def __call__(
         self, E: Floats, intercept: Floats, weight: Floats, row_weight: Floats, column: Floats
@@ -270,14 +269,8 @@ class QuadraticStage(SteppedStage):
 
 def closed_form(family: Family, link: Link) -> Callable[[Factors], ZeroStage] | None:
     """The stage that needs no pass over the cells, where there is one."""
-    if type(family) is Poisson and type(link) is Log:
+    if family.linear_mean and link.is_log:
         return AdditiveStage
-    if type(family) is Gaussian and type(link) is Identity:
-        return partial(QuadraticStage, family)
+    if family.quadratic and link.is_identity:
+        return partial(QuadraticStage, cast(Gaussian, family))
     return None
-
-
-def _size_of(family: Family) -> float | None:
-    if type(family) is NegativeBinomial:
-        return float(family.r)
-    return {Bernoulli: 1.0, Poisson: np.inf}.get(type(family))

@@ -12,20 +12,15 @@ from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
 from efemb.model.factors import Factors
-from efemb.model.families import Bernoulli, Categorical
 from efemb.model.priors import Normal
 from efemb.model.spec import Spec
-from efemb.model.zeros import Hierarchical, NegativeSampling, SampledSoftmax
-
-ONLY = ("noise-contrastive", "sampled-softmax", "hierarchical")  # nothing else runs these
+from efemb.model.zeros import Hierarchical, SampledSoftmax
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
     """Whether the kernels know this model."""
-    noisy = isinstance(spec.zeros, (NegativeSampling, Hierarchical))
-    # A subclass has mathematics of its own.
-    known = type(spec.family) in (Bernoulli, Categorical) and spec.link.name() == "identity"
-    if not (isinstance(bound, WindowBags) and noisy and known):
+    noisy = spec.zeros.by_noise or spec.zeros.tree
+    if not (bound.is_text and noisy and spec.family.word_kernel and spec.link.is_identity):
         return False
     plain = all(spec.structure.own_rows) and bound.n_slots == 1
     signed = all(
@@ -36,7 +31,7 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
 
 def explain(spec: Spec) -> str:
     """Why `applies` is false, in words."""
-    if not isinstance(spec.zeros, (NegativeSampling, Hierarchical)):
+    if not (spec.zeros.by_noise or spec.zeros.tree):
         return "it is for zeros that are sampled for each word, such as NegativeSampling()"
     return (
         f"zeros={spec.zeros.name()!r} needs the Bernoulli or Categorical family, a Window without "

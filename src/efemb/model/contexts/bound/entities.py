@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.errors import DataError
-from efemb.model.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
+from efemb.model.contexts.base import (
+    BoundContext,
+    Context,
+    SumOfBound,
+    check_scale,
+    dense_rows,
+    gather_rows,
+    or_one,
+)
 from efemb.model.contexts.bound.terms import Bags, Terms, stacked, with_components
 
 if TYPE_CHECKING:
@@ -60,6 +68,8 @@ class EntityLists(BoundContext):
     hold other values to be predicted than those that make the contexts.
     """
 
+    lists: tuple[Lists, ...]
+
     def __init__(
         self,
         data: Dataset,
@@ -85,11 +95,25 @@ class EntityLists(BoundContext):
         part = Lists(np.asarray(ptr, dtype=np.int64), index, none, none, scale, binary)
         return cls(data, (part,))
 
+    def plus(self, other: BoundContext) -> BoundContext:
+        """Lists merge with lists; otherwise lists of slots of their own come last."""
+        if other.lists is not None:
+            return self.merge(other)
+        if self.private and not other.private:
+            return SumOfBound(self.shifted(other.n_slots), other)
+        return super().plus(other)
+
+    def frozen_part(self, context: Context) -> Context:
+        """The context with the lists that were found."""
+        from efemb.model.contexts.frozen import Kept
+
+        return context if context.is_frozen else Kept(context, tuple(map(_fields, self.lists)))
+
     def rebind(self, data: Dataset) -> EntityLists:
         """The same lists on other rows."""
         return EntityLists(data, self.lists, private=self.private)
 
-    def merge(self, other: EntityLists) -> EntityLists:
+    def merge(self, other: Any) -> EntityLists:
         """Both sets of lists; private slots of one come after all slots of the other."""
         first, second = self, other
         if second.private:
@@ -99,9 +123,9 @@ class EntityLists(BoundContext):
         private = self.private and other.private
         return EntityLists(self.data, first.lists + second.lists, private=private)
 
-    def shifted(self, by: int) -> EntityLists:
+    def shifted(self, slots: int) -> EntityLists:
         """The same lists with their slots moved up."""
-        moved = tuple(replace(part, slot=part.slot + by) for part in self.lists)
+        moved = tuple(replace(part, slot=part.slot + slots) for part in self.lists)
         return EntityLists(self.data, moved, private=self.private)
 
     def around(self, entities: Ints) -> tuple[EntityLists, Ints]:
@@ -266,6 +290,10 @@ class EntityLists(BoundContext):
             entity=with_components(member, n_dims),
             parts=(Bags(matrix, bag, np.repeat(scale, n_dims)),),
         )
+
+
+def _fields(part: Lists) -> tuple[Any, ...]:
+    return tuple(getattr(part, one.name) for one in fields(Lists))
 
 
 def _chosen(part: Lists, entities: Ints) -> Lists:

@@ -47,6 +47,11 @@ class RowBags(BoundContext):
         self._stored: Stored | None = None
         check_scale(data, scale)
 
+    @property
+    def shares_rows(self) -> bool:
+        """Of scalar data."""
+        return self.n_dims == 1
+
     def without(self, masked: Any) -> RowBags:
         """The same context with some cells masked."""
         return RowBags(
