@@ -20,7 +20,7 @@ def test_guesses_are_said(run, trips: Path, tmp_path: Path) -> None:
     done = run("fit", trips, "-o", tmp_path / "m", *QUICK)
     assert done.code == 0
     assert "baskets in 'InvoiceNo', items in 'Description', counts in 'Quantity'" in done.err
-    for part in ("model: p-emb", "components: 2", "x 10 items", "left out 1 of", "is not positive"):
+    for part in ("model: p-emb", "components: 2", "x 10 items", "dropped 1 of", "is not positive"):
         assert part in done.err
     assert "p-emb with 2 components" in done.out
     assert "without context" in done.out
@@ -49,7 +49,7 @@ def test_one_long_document_is_held_out_in_stretches(run, text: Path, tmp_path: P
 def test_too_few_rows_to_hold_any_out_are_said(run, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(12, 4)))
     done = run("fit", tmp_path / "x.npy", "-o", tmp_path / "m", *QUICK, "-k", "2")
-    assert "12 rows are too few to hold 0.05 of them out" in done.err
+    assert "12 rows are too few to hold out 0.05 of them" in done.err
     assert "held-out" not in done.out
 
 
@@ -111,7 +111,7 @@ def test_arrays(run, tmp_path: Path) -> None:
     ("option", "why"),
     [
         (["--positions", "XYZ"], "the columns have positions"),
-        (["--neighbors", "4"], "its context are neighbours"),
+        (["--neighbors", "4"], "--neighbors is set"),
     ],
 )
 def test_raw_fluorescence_is_no_basket(run, tmp_path: Path, option: list[str], why: str) -> None:
@@ -137,11 +137,11 @@ def test_dead_neurons_are_told(run, tmp_path: Path) -> None:
     X[:, [3, 7]] = 2.5
     np.save(tmp_path / "act.npy", X)
     done = run("fit", tmp_path / "act.npy", "--neighbors", "4", "-o", tmp_path / "m", *QUICK)
-    assert "2 of 12 never vary in the rows that are fitted" in done.err
+    assert "2 of 12 items never vary in the training rows" in done.err
     assert ": 3, 7\n" in done.err
     asked = run("similar", tmp_path / "m", "3", "1")
     assert asked.code == 0
-    assert asked.err == "3 never varied or was never seen: its vector is zero, and like no other\n"
+    assert asked.err == "3 never varied in the training data: its vector is zero, like no other\n"
 
 
 def test_a_pivot_table(run, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_ctrl_c_leaves_a_model_and_says_so(run, trips: Path, tmp_path: Path, mon
     monkeypatch.setattr(ProgressBar, "__call__", press_ctrl_c)
     done = run("fit", trips, "-o", tmp_path / "m", "-k", "2", "--jobs", "1")
     assert done.code == 0
-    assert "interrupted in pass 1: the best vectors up to then are kept" in done.err
+    assert "interrupted in pass 1: saving the best vectors so far" in done.err
     assert efemb.load(tmp_path / "m").n_components == 2
 
 
@@ -183,11 +183,11 @@ def test_other_encodings(run, trips: Path, tmp_path: Path) -> None:
         (["nosuch.csv"], "no file"),
         (["TRIPS", "--basket", "Invoice"], "did you mean 'InvoiceNo'"),
         (["TRIPS", "--model", "p-emd"], "did you mean 'p-emb'"),
-        (["TRIPS", "--model", "p-emb", "--window", "3"], "--window goes with text"),
-        (["TRIPS", "--window", "3"], "--window goes with text"),
+        (["TRIPS", "--model", "p-emb", "--window", "3"], "--window applies to text"),
+        (["TRIPS", "--window", "3"], "--window applies to text"),
         (["TRIPS", "--model", "p-emb", "--neighbors", "3"], "g-emb"),
-        (["TRIPS", "--model", "p-emb", "--positions", "xyz.npy"], "--positions goes with g-emb"),
-        (["TRIPS", "--positions", "xyz.npy"], "--positions goes with an array"),
+        (["TRIPS", "--model", "p-emb", "--positions", "xyz.npy"], "--positions applies to g-emb"),
+        (["TRIPS", "--positions", "xyz.npy"], "--positions applies to an array"),
         (["TEXT", "--model", "p-emb"], "not a model of text"),
         (["TEXT", "--count", "Quantity"], "no column"),
         (["TRIPS", "--strict"], "without --strict"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import shlex
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -67,9 +68,9 @@ def test_version(run) -> None:
     [
         (["simlar"], "similar"),
         (["similar"], "model"),
-        (["similar", "m", "x", "--numbr", "3"], "--number"),
-        (["similar", "m", "x", "--number", "0"], "--number"),
-        (["similar", "m", "x", "--number", "three"], "--number"),
+        (["similar", "m", "x", "--wher", "3"], "--where"),
+        (["similar", "m", "x", "--n", "0"], "--n"),
+        (["similar", "m", "x", "--n", "three"], "--n"),
         (["fit", "x.csv", "--test", "2"], "--test"),
     ],
 )
@@ -90,3 +91,16 @@ def test_examples_of_the_help_are_understood(run, command: str) -> None:
     for example in examples:
         _, name, *arguments = shlex.split(example)
         program.commands[name].make_context(name, arguments)  # type: ignore[attr-defined]
+
+
+def test_the_old_name_of_n_works_and_warns(run, model: Path) -> None:
+    expected = run("similar", model, "chips", "--n", "2")
+    for old in (["--number", "2"], ["--number=2"]):
+        done = run("similar", model, "chips", *old)
+        assert (done.code, done.out) == (0, expected.out)
+        assert done.err == (
+            "efemb: --number is deprecated and will be removed in version 0.4; use --n\n"
+        )
+    assert "--number" not in run("similar", "--help").out
+    # After a double dash it is a label like any other.
+    assert "unknown label '--number'" in run("similar", model, "--", "--number").err

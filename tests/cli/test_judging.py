@@ -38,7 +38,7 @@ def test_evaluate_leaves_out_what_the_model_does_not_know(run, model, trips, tmp
     path.write_text(trips.read_text("utf-8") + "1,caviar,1\n2,caviar,2\n", "utf-8")
     done = run("evaluate", model, path, "--json")
     assert done.code == 0
-    assert "left out 1 entities unknown to the model" in done.err
+    assert "dropped 1 item unknown to the model" in done.err
     strange = tmp_path / "strange.csv"
     strange.write_text("order,item\n1,a\n1,b\n")
     assert "none of the 2 entities" in run("evaluate", model, strange).err
@@ -109,14 +109,14 @@ def test_compare(run, trips: Path, tmp_path: Path) -> None:
     assert curve.read_bytes().startswith(b"\x89PNG")
     shown = run("compare", trips, "-k", "1", *QUICK, "-q")
     assert shown.out.splitlines()[0].split()[:3] == ["model", "components", "score"]
-    assert "knows no context" in shown.out
+    assert "without context" in shown.out
     assert shown.err == ""
 
 
 def test_compare_refuses(run, trips: Path, text: Path, blocked: Path) -> None:
     assert "efemb evaluate" in run("compare", text).err
     assert "no model" in run("compare", trips, "--model", "q-emb").err
-    assert "leaves none" in run("compare", trips, "--test", "0.0001").err
+    assert "leaves no row" in run("compare", trips, "--test", "0.0001").err
     curve = run("compare", "nosuch.csv", "--curve", blocked / "curve.png")
     assert curve.code == 2
     assert "cannot write" in curve.err
@@ -125,7 +125,7 @@ def test_compare_refuses(run, trips: Path, text: Path, blocked: Path) -> None:
 def test_models_of_other_values_are_refused_before_the_fits(run, trips: Path) -> None:
     done = run("compare", trips, "--model", "p-emb", "--model", "b-emb", "-k", "2")
     assert done.code == 2
-    assert "b-emb takes every count for 1" in done.err
+    assert "b-emb treats every count as 1" in done.err
     assert "p-emb" in done.err
 
 
@@ -170,7 +170,7 @@ def test_compare_is_beside_a_rival_of_the_same_measure(run, counts: Path) -> Non
     binary = share_of_units((train > 0).astype(float), (held > 0).astype(float))
     measures = {
         "b-emb": (binary, "normalized_log_likelihood", "higher is better"),
-        "g-emb": (squared, "mean_squared_error", "squared error of an entry; lower is better"),
+        "g-emb": (squared, "mean_squared_error", "squared error per entry; lower is better"),
     }
     for name, (value, metric, words) in measures.items():
         options = ("--model", name, "-k", "2", "--test", "0.2", *QUICK)
@@ -183,7 +183,7 @@ def test_compare_is_beside_a_rival_of_the_same_measure(run, counts: Path) -> Non
 def test_compare_refuses_scores_of_two_kinds_before_the_fits(run, counts: Path) -> None:
     done = run("compare", counts, "--model", "g-emb", "--model", "p-emb", "-k", "2", *QUICK)
     assert done.code == 2
-    assert "g-emb and p-emb have scores of different kinds" in done.err.splitlines()[-1]
+    assert "g-emb and p-emb have different metrics" in done.err.splitlines()[-1]
 
 
 def test_evaluate_is_beside_a_rival_of_the_same_measure(run, counts: Path, tmp_path: Path) -> None:
@@ -218,4 +218,4 @@ def test_positions_beside_a_model_without_neighbours(run: Any, tmp_path: Path) -
     told = ("compare", tmp_path / "x.npy", "--model", "p-emb", "-k", "1", "--positions")
     found = run(*told, tmp_path / "p.npy")
     assert found.code == 2
-    assert "--positions goes with" in found.err
+    assert "--positions applies to" in found.err

@@ -15,8 +15,8 @@ from efemb.cli.plot import PICTURES
 from efemb.export import read_word2vec
 
 FONT = (
-    "the font lacks some signs of the labels: name one that has them as font.family in a file "
-    "matplotlibrc\n"
+    "the font lacks some characters of the labels: set font.family to one that has them in a "
+    "file matplotlibrc\n"
 )
 
 
@@ -64,9 +64,9 @@ def test_neurons_that_are_asked_for(run, tmp_path: Path, monkeypatch: pytest.Mon
         (["map", "-o", "map.gif"], ".png, .svg, .pdf"),
         (["relations"], "--item"),
         (["relations", "--item", "lantren"], "lantern"),
-        (["history", "--item", "chips"], "--item belongs to map, relations, similarity, weights"),
-        (["history", "--number", "3"], "--number belongs to map, relations, similarity, topics"),
-        (["topics", "--item", "chips"], "--item belongs to map, relations, similarity, weights"),
+        (["history", "--item", "chips"], "--item applies to map, relations, similarity, weights"),
+        (["history", "--n", "3"], "--n applies to map, relations, similarity, topics"),
+        (["topics", "--item", "chips"], "--item applies to map, relations, similarity, weights"),
     ],
 )
 def test_plot_refuses(run, model: Path, tmp_path, monkeypatch, arguments, words: str) -> None:
@@ -91,7 +91,7 @@ def test_word2vec(run, model: Path, tmp_path: Path) -> None:
 
 def test_table(run, model: Path, tmp_path: Path) -> None:
     done = run("export", model, tmp_path / "v.csv", "--which", "alpha")
-    assert "10 vectors of 2 numbers" in done.out
+    assert "10 vectors with 2 components" in done.out
     rows = list(csv.reader((tmp_path / "v.csv").read_text("utf-8").splitlines()))
     assert rows[0] == ["label", "0", "1"]
     alpha = efemb.load(model).vectors("alpha").vectors
@@ -134,7 +134,7 @@ def test_maps_by_other_methods(run, model: Path, tmp_path: Path) -> None:
     assert wrong.code == 2
     assert "tsne" in wrong.err
     wrong = run("plot", model, "topics", "--method", "tsne", "--out", out)
-    assert (wrong.code, "belongs to map" in wrong.err) == (2, True)
+    assert (wrong.code, "applies to map" in wrong.err) == (2, True)
 
 
 def test_relations_are_checked_against_data(run, model: Path, trips: Path, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_relations_are_checked_against_data(run, model: Path, trips: Path, tmp_p
     assert done.code == 0
     assert out.stat().st_size > 1000
     wrong = run("plot", model, "map", "--data", trips, "--out", out)
-    assert (wrong.code, "belongs to relations" in wrong.err) == (2, True)
+    assert (wrong.code, "applies to relations" in wrong.err) == (2, True)
 
 
 def test_signs_without_a_picture_are_one_remark(run, tmp_path: Path) -> None:
@@ -172,4 +172,4 @@ def test_relations_are_checked_against_columns_of_any_name(
     assert run(*asked, *told).code == 0
     assert out.stat().st_size > 1000
     wrong = run("plot", model, "map", "--item-column", "what", "-o", out)
-    assert (wrong.code, "--item-column belongs to relations" in wrong.err) == (2, True)
+    assert (wrong.code, "--item-column applies to relations" in wrong.err) == (2, True)

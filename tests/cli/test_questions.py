@@ -85,8 +85,8 @@ def test_explanations_add_up(run, model: Path) -> None:
 
 def test_counts_and_lift_come_with_data(run, model: Path, trips: Path) -> None:
     done = run("complements", model, "chips", "--data", trips, "--json")
-    # Baskets of one item count; the three of nothing but dirt are told for what they are.
-    assert "left out 3 baskets without a line that can be used\n" in done.err
+    # Baskets of one item count; the three of nothing but dirt are reported as such.
+    assert "dropped 3 baskets without a usable line\n" in done.err
     assert "fewer than 2 items" in run("fit", trips, "-o", model.parent / "other", "-k", "1").err
     rows = json.loads(done.out)
     assert {"together", "lift"} <= set(rows[0])

@@ -192,8 +192,8 @@ def test_command_writes_baskets_that_can_be_read(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("lee", "--out", "x.csv"), "--out writes baskets, and lee has none"),
-        (("lee", "--out", "x.doc"), "ends in .csv or .tsv"),
+        (("lee", "--out", "x.csv"), "--out writes baskets, but lee has none"),
+        (("lee", "--out", "x.doc"), "must end in .csv or .tsv"),
         (("--out", "x.csv"), "efemb datasets NAME --out FILE"),
     ],
 )

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import efemb
-from efemb.engine.optimizers.first_order import Optimizer
+from efemb.engine.optimizers.first_order import Optimizer, RowStepper
 from efemb.engine.optimizers.limited_memory import LimitedMemory
 from efemb.engine.optimizers.step import Move
 from efemb.engine.threads import Workers
@@ -90,7 +90,7 @@ def test_steps_are_those_of_the_reference(name: str, dtype: Any) -> None:
         assert_allclose(arrays[i], expected, rtol=rounding, atol=rounding)
 
 
-@pytest.mark.parametrize("name", sorted(REFERENCES))
+@pytest.mark.parametrize("name", ["adagrad", "sgd"])  # Adam moves all rows
 def test_steps_on_some_rows_leave_the_others_alone(name: str) -> None:
     optimizer, reference = REFERENCES[name]
     rows = np.array([2, 0])
@@ -145,7 +145,8 @@ def test_a_gradient_out_of_range_is_left_for_the_fit_to_report(name: str, value:
     with np.errstate(all="ignore"):
         for _ in range(3):
             stepper.step(Move(arrays, [slope], 1.0, [0.0]), POOL)
-        stepper.step_rows(Move(arrays, [slope], 1.0, [0.0]), np.array([0, 1]), np.ones(2), POOL)
+        if isinstance(stepper, RowStepper):
+            stepper.step_rows(Move(arrays, [slope], 1.0, [0.0]), np.arange(2), np.ones(2), POOL)
     assert not np.isfinite(arrays[0]).all() or value == 1e30
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.testing import assert_allclose
 
 import efemb
 from efemb.engine.epochs import Passes
+from efemb.engine.random import RoundKey
 from efemb.engine.solvers.rows.draws import Draws
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
@@ -138,7 +140,7 @@ def skewed(seed: int) -> Any:
 @pytest.mark.parametrize("distribution", ["popularity", "sqrt"])
 @pytest.mark.parametrize("family", ["bernoulli", "poisson"])
 def test_shares_do_not_depend_on_the_noise(family: str, distribution: str) -> None:
-    """Of entities that go together by chance they are the popularities, to about a tenth."""
+    """Of entities that go together by chance they are the popularities, to a fifth or better."""
     X, new = skewed(0), skewed(1)
     zeros = efemb.NegativeSampling(5, distribution)
     model = efemb.Embedding(2, family=family, zeros=zeros, random_state=0).fit(X)
@@ -148,7 +150,9 @@ def test_shares_do_not_depend_on_the_noise(family: str, distribution: str) -> No
     held = [one["validation"] for one in model.history_ if one["validation"] is not None]
     assert max(held) == pytest.approx(best, abs=0.2), "the score that tells when to stop"
     found = model.conditional(np.zeros((1, 20)))[0]
-    assert_allclose(np.log(found / found.sum()), np.log(share), atol=0.4)
+    distance = np.abs(np.log(found / found.sum()) - np.log(share))
+    assert np.median(distance) < 0.2
+    assert distance.max() < 0.6
 
 
 @pytest.mark.parametrize(
@@ -253,6 +257,50 @@ def test_the_same_seed_gives_the_same_draws() -> None:
         assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_a_round_draws_the_same_whatever_was_drawn_before() -> None:
+    popularity = np.arange(1.0, 9.0)
+    for zeros in (efemb.Sampled(3), efemb.NegativeSampling(2)):
+        key = RoundKey(4, round=3, shard=1, n_shards=2, first_step=40)
+        fresh, used = (Draws(zeros, popularity, 4, np.float64) for _ in range(2))
+        for _ in range(7):
+            used(5)
+        rounds = []
+        for draws in (fresh, used):
+            draws.start_round(key)
+            rounds.append([draws(5).index.tolist() for _ in range(20)])
+        assert rounds[0] == rounds[1]
+        fresh.start_round(replace(key, shard=0))
+        assert [fresh(5).index.tolist() for _ in range(20)] != rounds[0]
+
+
+def test_shards_take_turns_in_visiting_entities() -> None:
+    """What two shards draw side by side is what one draws in twice as many steps."""
+    popularity = np.arange(1.0, 9.0)
+    one = Draws(efemb.Sampled(3), popularity, 4, np.float64)
+    drawn = [one(5).index.tolist() for _ in range(20)]
+    for shard in range(2):
+        part = Draws(efemb.Sampled(3), popularity, 4, np.float64)
+        part.start_round(RoundKey(4, round=1, shard=shard, n_shards=2))
+        assert [part(5).index.tolist() for _ in range(9)] == drawn[1 + shard :: 2][:9]
+
+
+def test_waiting_rows_catch_up_with_the_prior_when_a_round_ends() -> None:
+    """To first order as if each of the steps, which draw one entity each, had shrunk all rows."""
+    spec = models.spec("p-emb", zeros=efemb.Sampled(1, "uniform"), prior=efemb.Normal(30.0))
+    empty = np.zeros((40, 8))  # no context: the data say nothing about rho and alpha
+    solver = models.solver("rows", models.bind(empty, spec), spec)
+    space = ParameterSpace(spec, 8, 1, 1, models.K)
+    start = models.vectors(8)
+    theta = space.unconstrained(Parameters(start.target, start.bag, start.intercept))
+    step = 1e-4
+    sgd = efemb.engine.optimizers.SGD(step)
+    passes = Passes(solver, space, theta, sgd, 1, None)
+    passes.one_pass(RoundKey(0, 1), lambda done: False)
+    assert passes.visited is None
+    for moved, before in ((theta.rho, start.target), (theta.alpha, start.bag)):
+        assert_allclose(moved / before, 1 - 40 * 30.0 * step / 40, rtol=1e-5)
+
+
 @pytest.mark.parametrize("prior", ["half-normal", "log-normal", None])
 @pytest.mark.parametrize(
     "optimizer",
@@ -271,8 +319,7 @@ def test_positive_vectors_follow_their_logarithms(optimizer: Any, prior: str | N
     start = models.vectors(8)
     theta = space.unconstrained(Parameters(start.target, start.bag, start.intercept))
     passes = Passes(solver, space, theta, optimizer, 1, None)
-    rng = np.random.default_rng(0)
-    for _ in range(3):
-        passes.one_pass(rng, lambda done: False)
+    for round in range(3):
+        passes.one_pass(RoundKey(0, round, first_step=9 * round), lambda done: False)
     for vectors, logarithms in zip(passes.parameters.arrays(), theta.arrays(), strict=True):
         assert_allclose(vectors, np.exp(logarithms), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The command `efemb`; each command is a file here, found by itself."""
+"""The command `efemb`; every file here without a leading underscore is one of its commands."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import Annotated, Any, Final
 import typer
 
 import efemb
+from efemb.cli._arguments import replace_old_options
+from efemb.cli._output import remark
 from efemb.errors import EfembError
 
 BAD_INPUT: Final = 2
 FAILED: Final = 1
 INTERRUPTED: Final = 130
-# A path that is wrong is bad input; a disk that is full is not.
+# A wrong path is bad input; a full disk is not.
 _WRONG_PATH = (
     FileNotFoundError,
     FileExistsError,
@@ -37,51 +39,54 @@ def _show_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Exponential family embeddings: word embeddings for any data.
 
     \b
-      efemb datasets groceries --out trips.csv    trips to begin with
-      efemb fit trips.csv --out model             from a file to a saved model
-      efemb similar model yogurt                  and complements, predict, ...
-      efemb demo                                  all of it, with a report
+      efemb datasets groceries --out trips.csv    get shopping trips to try
+      efemb fit trips.csv --out model             fit a model to a file
+      efemb similar model yogurt                  ask it; or complements, ...
+      efemb demo                                  all of this, with a report
 
-    Each command teaches by example: efemb COMMAND --help
+    For examples and all options of a command: efemb COMMAND --help
     """
 
 
 def build(asked: str | None = None) -> typer.Typer:
     """The application with the function `command` of every file in this folder.
 
-    Only of the one that is asked for, if there is such a one: the others need not be read.
+    If `asked` is one of the commands, the other files are not read.
     """
     # Plain help: examples keep their lines, and there are no colours to switch off.
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_options)
-    files = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
+    files = [info.name for info in pkgutil.iter_modules(__path__) if info.name[0] != "_"]
     for name in [asked] if asked in files else files:
-        found = importlib.import_module(f"{__name__}.{name}")
-        app.command(name.replace("_", "-"))(found.command)
+        module = importlib.import_module(f"{__name__}.{name}")
+        app.command(name.replace("_", "-"))(module.command)
     return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 bad input; errors are one line."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    """Run the command line and exit: 0 done, 1 failed, 2 bad input; an error is one line."""
+    typed = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
-        # Labels may have letters that a terminal or a file of this system cannot show.
+        # Labels may contain letters that this terminal or file cannot show.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    # The system takes back what is left at the end; collecting it would take a tenth of a second.
+    # The operating system frees the memory at exit; collecting it would take a tenth of a second.
     atexit.register(gc.freeze)
     try:
-        build(given[0] if given else None)(args=given, prog_name="efemb")
+        current = replace_old_options(typed, lambda text: remark(f"efemb: {text}"))
+        build(current[0] if current else None)(args=current, prog_name="efemb")
     except EfembError as error:
         _stop(error, BAD_INPUT)
     except OSError as error:
-        _stop(_described(error), BAD_INPUT if isinstance(error, _WRONG_PATH) else FAILED)
+        _stop(_describe(error), BAD_INPUT if isinstance(error, _WRONG_PATH) else FAILED)
     except MemoryError as error:
         _stop(f"not enough memory {error}".rstrip(), FAILED)
     except SystemExit as done:
@@ -95,8 +100,8 @@ def _stop(message: Any, code: int) -> None:
     sys.exit(code)
 
 
-def _described(error: OSError) -> str:
-    """The file and what is wrong with it, without the number."""
+def _describe(error: OSError) -> str:
+    """The file and what is wrong with it, without the error number."""
     if error.filename is None or error.strerror is None:
         return str(error)
     return f"{error.filename}: {error.strerror}"

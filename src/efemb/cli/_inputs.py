@@ -1,12 +1,13 @@
-"""Reading data for a command: what is not told is guessed, and what is guessed is said."""
+"""Reading data for a command: what is not specified is inferred and reported."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import efemb
+from efemb.cli._output import Say
 from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
 TEXT_ONLY = ("cbow", "skip-gram", "poisson-text")
+_CONTENTS = {"baskets": "transactions", "matrix": "a matrix", "text": "text"}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file; `say` is told every guess, in words."""
+    """How to read a file; `say` hears everything that was inferred."""
 
     basket: str | None = None
     item: str | None = None
@@ -30,59 +32,56 @@ class Reading:
     min_count: int = 5
     strict: bool = False
     progress: bool = False
-    say: Callable[[str], None] = print
-    min_items: int = 2  # in a basket: one item alone has no context
+    say: Say = print
+    min_items: int = 2  # per basket: a single item has no context
 
     def read(self, path: Path, model: str | None = None) -> Dataset | Corpus:
-        """The data in a file."""
+        """Read a file."""
         guess = self._guess(path, model)
-        self._check_told(path, guess.kind)
+        self._check_options(path, guess.kind)
         if guess.kind == "text":
-            from efemb.data.readers.text.read import read_text
-
-            return read_text(
+            return efemb.read_text(
                 path, min_count=self.min_count, encoding=self.encoding, progress=self.progress
             )
         if guess.kind == "baskets":
-            return self._baskets(path, guess)
-        from efemb.data.readers.matrix import read_matrix
-
+            return self._read_baskets(path, guess)
         options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
-        return read_matrix(path, row_labels=guess.row_labels, **options)
+        return efemb.read_matrix(path, row_labels=guess.row_labels, **options)
 
     def read_for(self, path: Path, model: FittedEmbedding) -> Dataset | Corpus:
-        """The data in a file, in the order of a model's entities."""
-        from efemb.data.align import aligned
-        from efemb.data.dataset import Dataset
-        from efemb.data.readers.text.read import read_text
-        from efemb.model.contexts.window import Window
-
-        labels = model.vocabulary
-        if isinstance(model.spec.context, Window):
-            self._check_told(path, "text")
-            return read_text(
-                path, vocabulary=labels, encoding=self.encoding, progress=self.progress
+        """Read a file and put its columns in the order of a model's items."""
+        vocabulary = model.vocabulary
+        if isinstance(model.spec.context, efemb.Window):
+            self._check_options(path, "text")
+            return efemb.read_text(
+                path, vocabulary=vocabulary, encoding=self.encoding, progress=self.progress
             )
         data = self.read(path)
-        if not isinstance(data, Dataset):
-            raise ParameterError(f"{path} is text, but the model is one of numbers")
-        if labels is None or data.entities is None or data.entities == labels:
+        if not isinstance(data, efemb.Dataset):
+            raise ParameterError(f"{path} is text, but the model was fitted to numbers")
+        if vocabulary is None or data.entities is None or data.entities == vocabulary:
             return data
-        found = aligned(data, labels)
-        if found.report["unknown_entities"]:
-            self.say(f"left out {found.report['unknown_entities']:,} entities unknown to the model")
-        return found
+        return self._align(data, vocabulary)
 
-    def _check_told(self, path: Path, kind: str) -> None:
-        """Refuse what does not go with the contents of a file, instead of not heeding it."""
+    def _align(self, data: Dataset, vocabulary: Any) -> Dataset:
+        from efemb.data.align import aligned
+
+        known = aligned(data, vocabulary)
+        n_unknown = known.report["unknown_entities"]
+        if n_unknown:
+            self.say(f"dropped {_plural(n_unknown, 'item')} unknown to the model")
+        return known
+
+    def _check_options(self, path: Path, kind: str) -> None:
+        """Reject options that do not apply to this kind of file instead of ignoring them."""
         if kind != "baskets" and (self.basket or self.item or self.count):
             raise ParameterError(
-                f"{path.name} is {_CONTENTS[kind]}: --basket, --item and --count go with a "
+                f"{path.name} is {_CONTENTS[kind]}: --basket, --item and --count apply to a "
                 "table of transactions"
             )
         if kind != "matrix" and self.positions is not None:
             raise ParameterError(
-                f"--positions goes with an array, but {path.name} is {_CONTENTS[kind]}"
+                f"--positions applies to an array, but {path.name} is {_CONTENTS[kind]}"
             )
 
     def _guess(self, path: Path, model: str | None) -> Guess:
@@ -90,17 +89,15 @@ class Reading:
 
         if model in TEXT_ONLY:
             return Guess("text", f"{model} is a model of text")
-        told = {"basket": self.basket, "item": self.item, "count": self.count}
-        guess = guess_contents(path, **told, encoding=self.encoding)
+        columns = {"basket": self.basket, "item": self.item, "count": self.count}
+        guess = guess_contents(path, **columns, encoding=self.encoding)
         self.say(f"{path.name}: {_CONTENTS[guess.kind]}; {guess.why}")
         return guess
 
-    def _baskets(self, path: Path, guess: Guess) -> Dataset:
-        from efemb.data.readers.transactions import read_baskets
-
+    def _read_baskets(self, path: Path, guess: Guess) -> Dataset:
         assert guess.basket is not None
         assert guess.item is not None
-        data = read_baskets(
+        data = efemb.read_baskets(
             path,
             basket=guess.basket,
             item=guess.item,
@@ -111,42 +108,48 @@ class Reading:
             encoding=self.encoding,
             progress=self.progress,
         )
-        self._say_dropped(data.report)
+        self._report_dropped(data.report)
         return data
 
-    def _say_dropped(self, report: dict[str, Any]) -> None:
+    def _report_dropped(self, report: dict[str, Any]) -> None:
         for reason, number in report.get("bad", {}).items():
-            self.say(f"left out {number:,} of {report['lines']:,} lines: {reason}")
-        # What has only lines that cannot be used, such as an invoice of returns, is among them.
-        unusable = "without a line that can be used"
+            self.say(f"dropped {number:,} of {report['lines']:,} lines: {reason}")
+        # Baskets and items without a usable line, such as an invoice of returns, are among them.
+        unusable = "without a usable line"
         rare = f"in fewer than {self.min_count} baskets" if self.min_count > 1 else unusable
-        small = f"of fewer than {self.min_items} items" if self.min_items > 1 else unusable
-        parts = {
-            f"items {rare}": report.get("items_dropped", 0),
-            f"baskets {small}": report.get("baskets_dropped", 0),
+        small = f"with fewer than {self.min_items} items" if self.min_items > 1 else unusable
+        dropped = {
+            ("item", rare): report.get("items_dropped", 0),
+            ("basket", small): report.get("baskets_dropped", 0),
         }
-        told = [f"{number:,} {what}" for what, number in parts.items() if number]
-        if told:
-            self.say(f"left out {' and '.join(told)}")
+        texts = [
+            f"{_plural(number, noun)} {reason}"
+            for (noun, reason), number in dropped.items()
+            if number
+        ]
+        if texts:
+            self.say(f"dropped {' and '.join(texts)}")
 
 
-def sizes(data: Dataset | Corpus) -> str:
-    """How large data are, in a line.
+def describe_size(data: Dataset | Corpus) -> str:
+    """The size of data, in one line.
 
     >>> from efemb.data.dataset import Dataset
-    >>> sizes(Dataset([[1.5, 2.0]]))
-    '1 rows x 2 columns'
+    >>> describe_size(Dataset([[1.5, 2.0]]))
+    '1 row x 2 columns'
     """
-    from efemb.data.corpus import Corpus
-
-    if isinstance(data, Corpus):
+    if isinstance(data, efemb.Corpus):
         return (
-            f"{data.n_documents:,} documents, {data.n_tokens:,} words of a vocabulary of "
-            f"{data.n_entities:,}"
+            f"{_plural(data.n_documents, 'document')}, {data.n_tokens:,} words, "
+            f"{data.n_entities:,} distinct"
         )
     if data.is_sparse:
-        return f"{data.n_rows:,} baskets x {data.n_entities:,} items, {data.values.nnz:,} entries"
-    return f"{data.n_rows:,} rows x {data.n_entities:,} columns"
+        return (
+            f"{_plural(data.n_rows, 'basket')} x {_plural(data.n_entities, 'item')}, "
+            f"{data.values.nnz:,} entries"
+        )
+    return f"{_plural(data.n_rows, 'row')} x {_plural(data.n_entities, 'column')}"
 
 
-_CONTENTS = {"baskets": "transactions", "matrix": "a matrix", "text": "text"}
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import efemb
+from efemb.cli._inputs import Reading
 from efemb.cli._output import remark
 from efemb.errors import DataError
 
@@ -12,23 +14,23 @@ if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
 
-def opened(path: Path) -> FittedEmbedding:
-    """A saved model of vectors."""
-    from efemb.fitted.embedding import FittedEmbedding, load
+def open_model(path: Path) -> FittedEmbedding:
+    """Load an embedding."""
+    from efemb.fitted.embedding import FittedEmbedding
 
-    model = load(path)
+    model = efemb.load(path)
     if not isinstance(model, FittedEmbedding):
         raise DataError(
-            f"{path} holds a {type(model).__name__}, not an embedding, which this command needs: "
-            "use it from Python, by efemb.load"
+            f"{path} holds a {type(model).__name__}, but this command needs an embedding; "
+            "use it from Python with efemb.load"
         )
     return model
 
 
 class Labels:
-    """Labels of a model by what people type: any part of a label that no other has.
+    """Labels of a model by what people type: any part of a label that no other label has.
 
-    What was meant by a part is said on standard error.
+    A part that was completed is reported on standard error.
     """
 
     def __init__(self, model: FittedEmbedding) -> None:
@@ -37,71 +39,68 @@ class Labels:
         self.model = model
         self._choice = Choice(model.entities, match="prefix")
 
-    def one(self, typed: str) -> Any:
-        """The label that is meant."""
+    def find(self, typed: str) -> Any:
+        """The label that was meant."""
         label = self.model.entities[self._choice.code(typed)]
         if str(label) != typed:
             remark(f"{typed}: {label}")
         return label
 
     def query(self, typed: list[str]) -> Any:
-        """One label, or a list of several."""
-        found = [self.one(part) for part in typed]
-        return found if len(found) > 1 else found[0]
+        """A single label, or a list of several."""
+        labels = [self.find(text) for text in typed]
+        return labels if len(labels) > 1 else labels[0]
 
     def filters(
         self, min_count: int | None, where: str | None, exclude: list[str] | None
     ) -> dict[str, Any]:
-        """Filters that were asked for."""
-        found: dict[str, Any] = {} if min_count is None else {"min_count": min_count}
+        """The filters that were specified."""
+        filters: dict[str, Any] = {} if min_count is None else {"min_count": min_count}
         if where is not None:
-            found["where"] = where
+            filters["where"] = where
         if exclude:
-            found["exclude"] = [self.one(typed) for typed in exclude]
-        return found
+            filters["exclude"] = [self.find(typed) for typed in exclude]
+        return filters
 
-    def context(self, parts: list[str]) -> Any:
-        """`beer=2 chips` as amounts; words of a text stay in their order."""
-        from efemb.model.contexts.window import Window
-
-        if isinstance(self.model.spec.context, Window):
-            return [self.one(word) for part in parts for word in part.split()]
+    def context(self, members: list[str]) -> Any:
+        """`beer=2 chips` as amounts; words of a text keep their order."""
+        if isinstance(self.model.spec.context, efemb.Window):
+            return [self.find(word) for member in members for word in member.split()]
         amounts: dict[Any, float] = {}
-        for part in parts:
-            typed, amount = self._amount(part)
-            label = self.one(typed)
+        for member in members:
+            typed, amount = self._amount(member)
+            label = self.find(typed)
             amounts[label] = amounts.get(label, 0.0) + amount
         return amounts
 
-    def _amount(self, part: str) -> tuple[str, float]:
-        """Label and amount; a known label may itself hold an equals sign."""
-        label, sign, number = part.rpartition("=")
-        if not sign or part in self.model.entities:
-            return part, 1.0
+    def _amount(self, member: str) -> tuple[str, float]:
+        """Label and amount; a known label may itself contain an equals sign."""
+        label, sign, number = member.rpartition("=")
+        if not sign or member in self.model.entities:
+            return member, 1.0
         try:
             return label, float(number)
         except ValueError:
             raise DataError(
-                f"{part!r}: what follows the equals sign must be a number, as in milk=2"
+                f"{member!r}: what follows the equals sign must be a number, as in milk=2"
             ) from None
 
 
-def data_of(path: Path | None, model: FittedEmbedding, **reading: Any) -> Any:
+def read_evidence(path: Path | None, model: FittedEmbedding, **reading: Any) -> Any:
     """The data behind a question, or None."""
     if path is None:
         return None
-    from efemb.cli._inputs import Reading
-
-    # What is bought alone is counted: it is the evidence for substitutes.
+    # Items bought alone count: they are the evidence for substitutes.
     options: dict[str, Any] = {"min_count": 1, "min_items": 1, "progress": True, "say": remark}
     return Reading(**reading, **options).read_for(path, model)
 
 
-def asked_pairs(
-    model: Path, items: list[str], filters: tuple[Any, ...], data: Path | None, **reading: Any
+def open_pair_question(
+    path: Path, items: list[str], filters: tuple[Any, ...], data: Path | None, **reading: Any
 ) -> tuple[FittedEmbedding, Any, dict[str, Any]]:
-    """A saved model, the labels that are asked for, and options of a question about pairs."""
-    found = opened(model)
-    labels = Labels(found)
+    """A saved model, the items that are asked about, and options of a question about pairs."""
+    model = open_model(path)
+    labels = Labels(model)
     query = labels.query(items)
-    return found, query, {**labels.filters(*filters), "data": data_of(data, found, **reading)}
+    evidence = read_evidence(data, model, **reading)
+    return model, query, {**labels.filters(*filters), "data": evidence}

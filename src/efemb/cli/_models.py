@@ -1,59 +1,55 @@
-"""Making, fitting and judging a model for a command."""
+"""Making, fitting and scoring a model for a command."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import efemb
+from efemb.cli._output import Say
 from efemb.errors import ParameterError
 
-MOST_COMPONENTS = 50
-LEAST_SEEN = 3  # observations of an entity for each of its components; longer vectors overfit
+MAX_COMPONENTS = 50
+LEAST_SEEN = 3  # observations per component of an item; longer vectors overfit
 NEIGHBOR_MODELS = ("g-emb", "ng-emb")
-WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # take quantities between counts
+WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # accept quantities between counts
 
 
-def chosen_model(
-    name: str | None, data: Any, say: Callable[[str], None], neighbors: int | None = None
-) -> str:
-    """The name that was given, or the model that suits the data."""
-    from efemb.data.corpus import Corpus
+def choose_model(name: str | None, data: Any, say: Say, neighbors: int | None = None) -> str:
+    """The specified name, or the model that suits the data."""
     from efemb.data.readers.guess import guess_family
     from efemb.estimators.names import OF_FAMILY
 
     if name is not None:
         return name
-    if isinstance(data, Corpus):
+    if isinstance(data, efemb.Corpus):
         say("model: b-emb, the default for text")
         return "b-emb"
     family, why = guess_family(data)
-    # Raw fluorescence is often whole numbers, but places and neighbours are those of a recording.
+    # Raw fluorescence is often integers, but positions and neighbors mean a recording.
     if data.positions is not None:
         family, why = "gaussian", "the columns have positions"
     elif neighbors is not None and not data.is_sparse:
-        family, why = "gaussian", "its context are neighbours"
+        family, why = "gaussian", "--neighbors is set"
     say(f"model: {OF_FAMILY[family]}, since {why}")
     return OF_FAMILY[family]
 
 
-def chosen_components(k: int | None, data: Any, say: Callable[[str], None]) -> int:
-    """The length that was given, or one that the size of the data bears."""
+def choose_components(k: int | None, data: Any, say: Say) -> int:
+    """The specified length, or one that the data are large enough for."""
     if k is not None:
         return k
-    seen = observations(data) // max(1, int(data.n_entities))
-    found = max(1, min(MOST_COMPONENTS, int(data.n_entities) // 4, seen // LEAST_SEEN))
-    fewer = ", since the data are small" if found < MOST_COMPONENTS else ""
-    say(f"components: {found}{fewer}")
-    return found
+    seen = count_observations(data) // max(1, int(data.n_entities))
+    k = max(1, min(MAX_COMPONENTS, int(data.n_entities) // 4, seen // LEAST_SEEN))
+    say(f"components: {k}" + (", since the data are small" if k < MAX_COMPONENTS else ""))
+    return k
 
 
-def observations(data: Any) -> int:
+def count_observations(data: Any) -> int:
     """Entries of baskets, cells of arrays, words of text."""
-    from efemb.data.corpus import Corpus
-
-    if isinstance(data, Corpus):
+    if isinstance(data, efemb.Corpus):
         return int(data.n_tokens)
     return int(data.values.nnz if data.is_sparse else data.n_rows * data.n_entities)
 
@@ -61,19 +57,19 @@ def observations(data: Any) -> int:
 def check_context(
     name: str | None, neighbors: int | None, window: int | None, positions: Any = None
 ) -> None:
-    """Refuse a context that does not go with a model, before any data are read."""
+    """Reject a context that does not suit a model, before any data are read."""
     from efemb.estimators.names import TEXT_MODELS
 
     if window is not None and name is not None and name not in TEXT_MODELS:
-        raise ParameterError(f"--window goes with text, not with {name}")
+        raise ParameterError(f"--window applies to text, not to {name}")
     if name is None or name in NEIGHBOR_MODELS:
         return
     for option, value in {"--neighbors": neighbors, "--positions": positions}.items():
         if value is not None:
-            raise ParameterError(f"{option} goes with g-emb and ng-emb, not with {name}")
+            raise ParameterError(f"{option} applies to g-emb and ng-emb, not to {name}")
 
 
-def made(
+def make_model(
     name: str,
     k: int,
     data: Any,
@@ -82,41 +78,37 @@ def made(
     **options: Any,
 ) -> Any:
     """An estimator for the data."""
-    from efemb.data.corpus import Corpus
     from efemb.estimators.names import model_named
-    from efemb.model.contexts import Neighbors, Window
 
-    text = isinstance(data, Corpus)
+    text = isinstance(data, efemb.Corpus)
     check_context(name, neighbors, window)
     if window is not None:
         if not text:
-            raise ParameterError("--window goes with text, and these data are numbers")
-        options["context"] = Window(window)
+            raise ParameterError("--window applies to text, but these data are numbers")
+        options["context"] = efemb.Window(window)
     if neighbors is not None:
-        options["context"] = Neighbors(neighbors)
+        options["context"] = efemb.Neighbors(neighbors)
     if not text and data.is_sparse and name in WEIGHED:  # kilograms beside pieces
         options["allow_real"] = True
     return model_named(name, k, text=text, **options)
 
 
 @contextmanager
-def without_warnings(say: Callable[[str], None]) -> Iterator[None]:
-    """A limit of passes that was reached is a remark, not a warning with a file name."""
+def warnings_as_remarks(say: Say) -> Iterator[None]:
+    """Turn warnings, such as a limit of passes that was reached, into remarks."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for text in dict.fromkeys(str(one.message) for one in caught):
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
         say(f"note: {text.replace('raise max_iter', 'raise --max-iter')}")
 
 
-def held_out_scores(model: Any, train: Any, test: Any) -> dict[str, float]:
-    """Score of held-out data, beside a model that knows no context where there is one."""
-    from efemb.data.corpus import Corpus
-
-    found = {"score": float(model.score(test))}
-    if not isinstance(train, Corpus):
+def score_held_out(model: Any, train: Any, test: Any) -> dict[str, float]:
+    """Score on held-out data, beside a model without context where there is one."""
+    scores = {"score": float(model.score(test))}
+    if not isinstance(train, efemb.Corpus):
         from efemb.evaluation.comparison import fit_popularity
 
         rival, seen = fit_popularity(model, train, test)
-        found["popularity"] = float(rival.score(seen))
-    return found
+        scores["popularity"] = float(rival.score(seen))
+    return scores

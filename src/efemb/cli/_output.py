@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from efemb.errors import ParameterError
+
 if TYPE_CHECKING:
     from efemb.table import Table
 
+Say = Callable[[str], None]
+ENDINGS = (".png", ".svg", ".pdf")
+
 
 def show(table: Table, as_json: bool, *, empty: str = "") -> None:
-    """Print a table; `empty` is said where it has no rows."""
+    """Print a table; `empty` is the remark on one without rows."""
     if as_json:
         show_json(list(table))
     else:
@@ -25,38 +30,65 @@ def show(table: Table, as_json: bool, *, empty: str = "") -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print JSON; what is not a finite number is null."""
+    """Print JSON; numbers that are not finite become null."""
     plain = _plain(value)
     style: dict[str, Any] = {"indent": 2, "allow_nan": False}
     text = json.dumps(plain, ensure_ascii=False, **style)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:  # letters that cannot be shown are written as JSON writes them
+    except UnicodeEncodeError:  # this terminal cannot show some letters: escape them
         text = json.dumps(plain, ensure_ascii=True, **style)
     typer.echo(text)
 
 
-def show_list(told: Mapping[str, Any]) -> None:
+def show_fields(fields: Mapping[str, Any]) -> None:
     """Print names and values, aligned."""
-    width = max(map(len, told))
-    for name, value in told.items():
+    width = max(map(len, fields))
+    for name, value in fields.items():
         typer.echo(f"{name.ljust(width)}  {value}")
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, float) and (value != value or abs(value) == float("inf")):
         return None
     return str(value) if isinstance(value, Path) else value
 
 
 def remark(text: str) -> None:
-    """Say something beside the answer."""
+    """Print a remark beside the answer."""
     typer.echo(text, err=True)
 
 
-def nothing(text: str) -> None:
-    """Say nothing."""
+def ignore(text: str) -> None:
+    """Print nothing."""
+
+
+def make_reporter(quiet: bool) -> Say:
+    """The function that hears the remarks of a command."""
+    return ignore if quiet else remark
+
+
+# -- pictures -------------------------------------------------------------------------------------
+
+
+def check_picture(path: Path) -> None:
+    """Reject a file that cannot be written, before the work."""
+    from efemb._files import check_writable, file_target
+
+    if path.suffix.lower() not in ENDINGS:
+        raise ParameterError(f"{path}: the file name must end in {', '.join(ENDINGS)}")
+    check_writable(file_target(path).parent)
+
+
+def write_picture(picture: Any, path: Path, dpi: int = 200) -> None:
+    """Write Axes to a file, completely or not at all."""
+    from efemb._files import complete_or_absent, file_target
+
+    target = file_target(path)
+    form = target.suffix.lower()[1:]
+    with complete_or_absent(target) as stream:
+        picture.figure.savefig(stream, format=form, dpi=dpi, bbox_inches="tight")

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import efemb
 from efemb.cli import _arguments as of
+from efemb.cli._inputs import Reading, describe_size
+from efemb.cli._models import check_context, choose_model, make_model, warnings_as_remarks
+from efemb.cli._output import Say, check_picture, make_reporter, show_json, write_picture
 from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -15,10 +19,9 @@ if TYPE_CHECKING:
     from efemb.table import Table
 
 SIZES = (5, 20, 50)
-# What the score is: of real numbers the least is the best.
 MEASURES = {
-    "normalized_log_likelihood": "log-probability of a unit; higher is better",
-    "mean_squared_error": "squared error of an entry; lower is better",
+    "normalized_log_likelihood": "log-probability per unit; higher is better",
+    "mean_squared_error": "squared error per entry; lower is better",
 }
 COLUMNS = (
     *("model", "components", "score", "standard_error", "row_error"),
@@ -30,14 +33,16 @@ def command(
     data: of.Data,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="The paper's name; repeat for several.", metavar="NAME"),
+        typer.Option(help="Name of a model; repeat for several.", metavar="NAME"),
     ] = None,
     components: Annotated[
         list[int] | None,
-        typer.Option("--components", "-k", help="Repeat for several.", min=1, metavar="K"),
+        typer.Option(
+            "--components", "-k", help="Length of the vectors; repeat.", min=1, metavar="K"
+        ),
     ] = None,
     test: Annotated[
-        float, typer.Option(help="Part of the rows to judge by.", min=0, max=0.9, metavar="X")
+        float, typer.Option(help="Share of rows to hold out.", min=0, max=0.9, metavar="X")
     ] = 0.1,
     basket: of.Basket = None,
     item: of.Item = None,
@@ -45,7 +50,7 @@ def command(
     positions: of.Positions = None,
     min_count: of.Rarest = 5,
     curve: Annotated[
-        Path | None, typer.Option(help="Draw score against K: PNG, SVG, PDF.", metavar="FILE")
+        Path | None, typer.Option(help="Plot score against K: PNG, SVG, PDF.", metavar="FILE")
     ] = None,
     max_iter: of.MaxIter = None,
     seed: of.Seed = 0,
@@ -57,55 +62,49 @@ def command(
 ) -> None:
     """Fit models of several sizes and compare them.
 
-    All are judged on the same held-out entries; differences are to the best. Counts are scored by
-    the log-probability of a unit (higher is better), real numbers by squared error (lower).
+    All are scored on the same held-out entries; differences are relative to the best. Counts are
+    scored by log-probability per unit (higher is better), real numbers by squared error (lower).
 
     \b
       efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50
       efemb compare trips.csv -k 5 -k 10 -k 20 -k 50 --curve curve.png
     """
-    from efemb.cli._inputs import Reading, sizes
-    from efemb.cli._models import check_context, chosen_model
-    from efemb.cli._output import nothing, remark, show_json
-    from efemb.cli.plot import check_picture, write_picture
-    from efemb.data.dataset import Dataset
     from efemb.estimators.names import canonical_name
 
-    say = nothing if quiet else remark
+    say = make_reporter(quiet)
     wanted = [canonical_name(name) for name in model or []]
     if curve is not None:
         check_picture(curve)
     for name in wanted:
         check_context(name, None, None, positions)
     reading = Reading(basket, item, count, encoding, positions, min_count, strict, not quiet, say)
-    found = reading.read(data, *wanted[:1])
-    if not isinstance(found, Dataset):
-        raise ParameterError("compare is for rows of numbers; score text with efemb evaluate")
-    say(sizes(found))
-    names = list(dict.fromkeys(wanted)) or [chosen_model(None, found, say)]
-    _check_values(names, found)
-    lengths = components or [k for k in SIZES if 2 * k <= found.n_entities] or [1]
+    observed = reading.read(data, *wanted[:1])
+    if not isinstance(observed, efemb.Dataset):
+        raise ParameterError("compare needs rows of numbers; score text with efemb evaluate")
+    say(describe_size(observed))
+    names = list(dict.fromkeys(wanted)) or [choose_model(None, observed, say)]
+    _check_values(names, observed)
+    lengths = components or [k for k in SIZES if 2 * k <= observed.n_entities] or [1]
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs}
     if max_iter is not None:
         options["max_iter"] = max_iter
-    table, popularity = _scored(names, lengths, _split(found, test, seed), options, say, not quiet)
-    metric = _metric(names[0])
+    split = _split(observed, test, seed)
+    table, popularity = _score(names, lengths, split, options, say, not quiet)
+    metric = _find_metric(names[0])
     if as_json:
         show_json({"metric": metric, "models": list(table), "popularity": popularity})
     else:
-        typer.echo(_readable(table).to_text())
+        typer.echo(_select_columns(table).to_text())
         typer.echo(f"score: {MEASURES[metric]}")
-        typer.echo(f"popularity, which knows no context: {popularity:.4f}")
+        typer.echo(f"popularity, a model without context: {popularity:.4f}")
     if curve is not None:
-        from efemb.plots import score_curve
-
         label = MEASURES[metric].partition(";")[0]
-        write_picture(score_curve(table, y_label=label), curve)
-        say(f"curve: {curve}")
+        write_picture(efemb.plots.score_curve(table, y_label=label), curve)
+        say(f"curve written to {curve}")
 
 
-def _metric(name: str) -> str:
-    """By what `score_grid` judges a model."""
+def _find_metric(name: str) -> str:
+    """The metric by which `score_grid` scores a model."""
     from efemb.estimators.names import model_named
 
     normalized = model_named(name, 1)._spec().family.normalized_score
@@ -113,62 +112,58 @@ def _metric(name: str) -> str:
 
 
 def _check_values(names: list[str], data: Dataset) -> None:
-    """Before the fits: scores of what was bought are not those of how much was bought."""
-    measured = {_metric(name): name for name in names}
+    """Reject models whose scores cannot be compared, before they are fitted."""
+    measured = {_find_metric(name): name for name in names}
     if len(measured) > 1:
         raise ParameterError(
-            f"{' and '.join(measured.values())} have scores of different kinds "
-            f"({' and '.join(measured)}): compare them apart"
+            f"{' and '.join(measured.values())} have different metrics "
+            f"({' and '.join(measured)}): compare them separately"
         )
     stored = data.values.data if data.is_sparse else data.values
     if "b-emb" in names and len(names) > 1 and bool((stored > 1).any()):
         others = ", ".join(name for name in names if name != "b-emb")
         raise ParameterError(
-            f"b-emb takes every count for 1, so its score is not comparable with that of {others}: "
-            "compare it alone, or give a file of zeros and ones"
+            f"b-emb treats every count as 1, so its score cannot be compared with that of "
+            f"{others}: compare it alone, or use a file of zeros and ones"
         )
 
 
 def _split(data: Dataset, test: float, seed: int) -> tuple[Dataset, Dataset]:
     if not int(test * data.n_rows):
-        raise ParameterError(f"--test {test} of {data.n_rows:,} rows leaves none to judge by")
-    train, held = data.split(test=test, seed=seed)
-    return train, held
+        raise ParameterError(f"--test {test} of {data.n_rows:,} rows leaves no row to score")
+    train, held_out = data.split(test=test, seed=seed)
+    return train, held_out
 
 
-def _scored(
+def _score(
     names: list[str],
     lengths: list[int],
-    parts: tuple[Dataset, Dataset],
+    split: tuple[Dataset, Dataset],
     options: dict[str, Any],
-    say: Any,
+    say: Say,
     progress: bool,
 ) -> tuple[Table, float]:
-    from efemb.cli._models import made, without_warnings
-    from efemb.evaluation import compare, score_grid
     from efemb.evaluation.comparison import POPULARITY, fit_popularity
 
-    train, held = parts
-    models = {name: made(name, lengths[0], train, **options) for name in names}
-    with without_warnings(say):
-        table = score_grid(
+    train, held_out = split
+    models = {name: make_model(name, lengths[0], train, **options) for name in names}
+    with warnings_as_remarks(say):
+        table = efemb.evaluation.score_grid(
             models,
             {"n_components": lengths},
             train,
-            held,
+            held_out,
             seed=options["random_state"],
             progress=progress,
         )
-        # On the same entries, by the same measure as the models.
-        rival, seen = fit_popularity(models[names[0]], train, held)
-        judged = compare({POPULARITY: rival}, seen, bootstrap=1)
+        # On the same entries, by the same metric as the models.
+        rival, seen = fit_popularity(models[names[0]], train, held_out)
+        judged = efemb.compare({POPULARITY: rival}, seen, bootstrap=1)
     return table, float(judged["score"][0])
 
 
-def _readable(table: Table) -> Table:
+def _select_columns(table: Table) -> Table:
     """The columns that people look at, under short names."""
-    from efemb.table import Table
-
     names = {"n_components": "components"}
     columns = {names.get(name, name): table[name] for name in table.columns}
-    return Table({name: columns[name] for name in COLUMNS})
+    return efemb.Table({name: columns[name] for name in COLUMNS})

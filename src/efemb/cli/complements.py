@@ -1,14 +1,16 @@
-"""`efemb complements`: what an item makes likelier."""
+"""`efemb complements`: what an item makes more likely."""
 
 from __future__ import annotations
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import open_pair_question
+from efemb.cli._output import show
 
 
 def command(
     model: of.Model,
     items: of.Items,
-    number: of.Number = 10,
+    n: of.Number = 10,
     direction: of.Direction = "given",
     data: of.MaybeData = None,
     basket: of.Basket = None,
@@ -21,18 +23,16 @@ def command(
     min_support: of.MinSupport = None,
     as_json: of.Json = False,
 ) -> None:
-    """Show what an item in a basket makes likelier.
+    """List what an item in a basket makes more likely.
 
-    The measure is the inner product rho . alpha, large for complements.
+    Items are ranked by the inner product rho . alpha, which is large for complements.
 
     \b
       efemb complements model milk
       efemb complements model milk --data trips.csv --min-support 5
     """
-    from efemb.cli._labels import asked_pairs
-    from efemb.cli._output import show
-
-    told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
-    found, query, options = asked_pairs(model, items, (min_count, where, exclude), data, **told)
+    columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    filters = (min_count, where, exclude)
+    fitted, query, options = open_pair_question(model, items, filters, data, **columns)
     options |= {"direction": direction, "min_support": min_support}
-    show(found.complements(query, number, **options), as_json)
+    show(fitted.complements(query, n, **options), as_json)

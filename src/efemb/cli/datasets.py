@@ -1,4 +1,4 @@
-"""`efemb datasets`: which public data there are, where they are, and fetching one."""
+"""`efemb datasets`: which public data sets there are and where, and fetching one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import efemb
 from efemb.cli import _arguments as of
+from efemb.cli._output import show_json
 from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,28 +20,25 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(help="Data set to fetch; without it all are listed.")
+        str | None, typer.Argument(help="Data set to fetch; by default, list them all.")
     ] = None,
     data_home: Annotated[
-        Path | None, typer.Option(help="Folder of data sets; else EFEMB_DATA.")
+        Path | None, typer.Option(help="Folder of data sets; default: EFEMB_DATA.")
     ] = None,
-    download: Annotated[
-        bool, typer.Option(help="Fetch what is not on this machine, into the cache.")
-    ] = True,
+    download: Annotated[bool, typer.Option(help="Download missing files into the cache.")] = True,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write baskets as a CSV or TSV file.", metavar="FILE"),
+        typer.Option("--out", "-o", help="Write the baskets to a CSV or TSV file.", metavar="FILE"),
     ] = None,
     as_json: of.Json = False,
 ) -> None:
-    """List the public data sets, or fetch one of them.
+    """List public data sets, or fetch one of them.
 
     \b
       efemb datasets
       efemb datasets groceries
       efemb datasets groceries --out trips.csv    a file for efemb fit
     """
-    from efemb.cli._output import show_json
     from efemb.datasets.catalogue import fetch, list_datasets
 
     if out is not None:
@@ -51,25 +50,23 @@ def command(
         else:
             _print_list(table)
         return
-    found = fetch(name, data_home, download=download)
-    told = described(name, found)
+    data = fetch(name, data_home, download=download)
+    fields = describe_data(name, data)
     if out is not None:
-        write_baskets(found, name, out)
-        told["written"] = str(out)
+        write_baskets(data, name, out)
+        fields["written"] = str(out)
     if as_json:
-        show_json(told)
+        show_json(fields)
         return
-    typer.echo(repr(found))
+    typer.echo(repr(data))
     for key in ("source", "terms", "written"):
-        if key in told:
-            typer.echo(f"{key}: {told[key]}")
+        if key in fields:
+            typer.echo(f"{key}: {fields[key]}")
 
 
-def described(name: str, data: Any) -> dict[str, Any]:
-    """Sizes of a data set and the plain parts of its report."""
-    from efemb.data.corpus import Corpus
-
-    if isinstance(data, Corpus):
+def describe_data(name: str, data: Any) -> dict[str, Any]:
+    """Sizes of a data set, and the numbers and texts of its report."""
+    if isinstance(data, efemb.Corpus):
         sizes = {"documents": data.n_documents, "tokens": data.n_tokens, "words": data.n_entities}
     else:
         sizes = {"rows": data.n_rows, "entities": data.n_entities}
@@ -80,25 +77,28 @@ def described(name: str, data: Any) -> dict[str, Any]:
 
 
 def _check_target(out: Path, name: str | None) -> None:
-    """Refuse what cannot be written, before the work."""
+    """Reject a file that cannot be written, before the work."""
     from efemb._files import check_writable, file_target
 
     if name is None:
         raise ParameterError("--out writes one data set: efemb datasets NAME --out FILE")
     if not any(suffix.lower() in SEPARATORS for suffix in out.suffixes):
-        raise ParameterError(f"{out}: the file ends in {' or '.join(SEPARATORS)}, packed or not")
+        raise ParameterError(
+            f"{out}: the name must end in {' or '.join(SEPARATORS)}, compressed or not"
+        )
     check_writable(file_target(out).parent)
 
 
 def write_baskets(data: Any, name: str, out: Path) -> None:
-    """One line for each item of each basket, as `efemb fit` reads them."""
+    """One line per item of a basket, as `efemb fit` reads them."""
     from efemb._files import complete_or_absent, file_target, table_writer
 
     if not getattr(data, "is_sparse", False) or data.entities is None:
         raise ParameterError(
-            f"--out writes baskets, and {name} has none; in Python: efemb.datasets"
+            f"--out writes baskets, but {name} has none; use efemb.datasets from Python"
         )
-    separator = next(SEPARATORS[one] for one in map(str.lower, out.suffixes) if one in SEPARATORS)
+    endings = [suffix.lower() for suffix in out.suffixes]
+    separator = next(SEPARATORS[ending] for ending in endings if ending in SEPARATORS)
     cells = data.values.tocoo()
     baskets = range(data.n_rows) if data.row_labels is None else data.row_labels.tolist()
     labels = data.entities.labels
@@ -117,10 +117,10 @@ def _print_list(table: Table) -> None:
 
     grid = Grid(box=None, padding=(0, 2, 1, 0), show_header=False)
     grid.add_column(no_wrap=True, style="bold")
-    grid.add_column(overflow="fold")  # a path or an address is there to be copied
+    grid.add_column(overflow="fold")  # a path or an address must stay whole to be copied
     for row in table:
-        found = f"on this machine: {row['where']}" if row["here"] else row["where"]
-        text = f"{row['shape']} ({row['megabytes']:g} MB)\n{found}\nterms: {row['terms']}"
+        source = f"on this machine: {row['where']}" if row["here"] else row["where"]
+        text = f"{row['shape']} ({row['megabytes']:g} MB)\n{source}\nterms: {row['terms']}"
         grid.add_row(row["name"], Text(text))
     console = Console()
     console.print(grid)

@@ -1,4 +1,4 @@
-"""`efemb demo`: the main job on real data, from shopping trips to a report with pictures."""
+"""`efemb demo`: the main task on real data, from shopping trips to a report with pictures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import efemb
 from efemb.cli import _arguments as of
+from efemb.cli._models import warnings_as_remarks
+from efemb.cli._output import ignore, make_reporter, show_json
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.table import Table
 
-# The held-out score hardly rises after this many passes, and two cores manage them in time.
+# The held-out score hardly improves after this many passes, which two cores finish in time.
 PASSES = 12
-LEAST_BASKETS = 300  # vectors of rarely bought items say little
+LEAST_BASKETS = 300  # the vectors of rarely bought items are imprecise
 LEAST_TOGETHER = 5
 SHOWN_ITEMS, SHOWN = 4, 3
 
@@ -26,53 +29,52 @@ def command(
         int, typer.Option("--components", "-k", help="Length of the vectors.", min=1, metavar="K")
     ] = 100,
     passes: Annotated[
-        int, typer.Option(help="Most passes over the data.", min=1, metavar="N")
+        int, typer.Option(help="Maximum number of passes.", min=1, metavar="N")
     ] = PASSES,
     seconds: Annotated[
-        float, typer.Option(help="Stop training after this time.", min=1, metavar="X")
+        float, typer.Option(help="Stop training after X seconds.", min=1, metavar="X")
     ] = 130.0,
     jobs: of.Jobs = -1,
     seed: of.Seed = 0,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Report, one HTML file.", metavar="FILE")
+        Path,
+        typer.Option("--out", "-o", help="Report to write, a single HTML file.", metavar="FILE"),
     ] = Path("efemb-demo.html"),
     data_home: Annotated[
         Path | None,
-        typer.Option(help="Folder of data sets; else EFEMB_DATA.", metavar="FOLDER"),
+        typer.Option(help="Folder of data sets; default: EFEMB_DATA.", metavar="FOLDER"),
     ] = None,
     quiet: of.Quiet = False,
     as_json: of.Json = False,
 ) -> None:
     """Fit real shopping trips and write a report.
 
-    Held-out trips are scored beside popularity; then similar items, complements, substitutes and
-    topics, and pictures in the report. About three minutes on two cores.
+    Scores held-out trips against popularity, then lists similar items, complements, substitutes
+    and topics; the report adds pictures. Takes about three minutes on two cores.
 
     \b
       efemb demo
       efemb demo -k 20 --passes 5 --out report.html
     """
     from efemb._files import check_writable, file_target
-    from efemb.cli._output import nothing, remark, show_json
-    from efemb.datasets import fetch_complete_journey
 
-    say = nothing if quiet else remark
+    say = make_reporter(quiet)
     check_writable(file_target(out).parent)
     say("Complete Journey: shopping trips of 2,469 households in one year")
-    data = fetch_complete_journey(data_home)
+    data = efemb.datasets.fetch_complete_journey(data_home)
     train, test = data.split(test=0.05, seed=seed)
     say(
         f"{data.n_rows:,} trips x {data.n_entities:,} items, {data.values.nnz:,} lines; "
-        f"{test.n_rows:,} trips are held out"
+        f"{test.n_rows:,} trips held out"
     )
     stops = {"max_iter": passes, "n_jobs": jobs, "random_state": seed, "verbose": int(not quiet)}
-    model, took = _fitted(train, components, seconds, stops)
+    model, elapsed = _fit(train, components, seconds, stops)
     say(
-        f"PoissonEmbedding({components}): {model.n_iter_} passes in {took:.0f} s, "
+        f"PoissonEmbedding({components}): {model.n_iter_} passes in {elapsed:.0f} s, "
         f"solver {model.solver_}, {model.gradient_} gradients\n"
-        "scoring the held-out trips, then asking and drawing (less than a minute)\n"
+        "scoring the held-out trips, then querying and drawing (less than a minute)\n"
     )
-    tables = answers(model, train, test, progress=not quiet)
+    tables = answer_questions(model, train, test, progress=not quiet)
     _write_report(model, tables, train, out)
     if as_json:
         show_json({**{title: list(table) for title, table in tables.items()}, "report": out})
@@ -82,58 +84,52 @@ def command(
     typer.echo(f"report with pictures: {out}")
 
 
-def _fitted(
+def _fit(
     train: Dataset, components: int, seconds: float, stops: dict[str, Any]
 ) -> tuple[Any, float]:
-    from efemb import PoissonEmbedding
-    from efemb.cli._models import without_warnings
-    from efemb.cli._output import nothing
-
-    def late(progress: Any) -> bool:
+    def is_late(progress: Any) -> bool:
         return bool(progress.seconds > seconds)
 
-    model = PoissonEmbedding(components, n_iter_no_change=2, callbacks=[late], **stops)
+    model = efemb.PoissonEmbedding(components, n_iter_no_change=2, callbacks=[is_late], **stops)
     start = time.perf_counter()
-    # Cutting the passes short is the point of a demonstration.
-    with without_warnings(nothing):
+    # A demonstration stops early on purpose: no warning about it.
+    with warnings_as_remarks(ignore):
         model.fit(train)
     return model, time.perf_counter() - start
 
 
-def answers(
+def answer_questions(
     model: Any, train: Dataset, test: Dataset, *, progress: bool = False
 ) -> dict[str, Table]:
     """The tables of the demonstration by their titles."""
-    from efemb.evaluation import compare
-
-    items = popular_items(train)
+    items = choose_items(train)
     often = {"min_count": LEAST_BASKETS}
     bought = {**often, "data": train}
     return {
-        "Held-out trips: mean log-probability of a unit": compare(
+        "Held-out trips: mean log-probability per unit": efemb.compare(
             {f"p-emb, K = {model.n_components}": model}, test, train=train, progress=progress
         ),
         "Similar items: cosine of rho": model.similar(items, SHOWN, **often),
         "Complements: largest rho . alpha, bought together at least 5 times": model.complements(
             items, SHOWN, min_support=LEAST_TOGETHER, **bought
         ),
-        "Substitutes: alike, but surely together less often than by chance": model.substitutes(
+        "Substitutes: similar, but bought together less often than by chance": model.substitutes(
             items, SHOWN, apart=False, **bought
         ),
-        "Topics: the first items of some dimensions, after varimax": model.topics(
+        "Topics: leading items of five dimensions after varimax rotation": model.topics(
             SHOWN, topic=list(range(min(5, model.n_components))), rotate="varimax", **often
         ),
     }
 
 
-def popular_items(train: Dataset) -> list[Any]:
-    """The items in most trips, one of each first word."""
+def choose_items(train: Dataset) -> list[Any]:
+    """The most frequent items, one per first word."""
     assert train.entities is not None
     counts = train.entities.counts
     assert counts is not None
     chosen: dict[str, Any] = {}
-    for place in (-counts).argsort(kind="stable"):
-        label = train.entities.labels[place]
+    for code in (-counts).argsort(kind="stable"):
+        label = train.entities.labels[code]
         chosen.setdefault(str(label).split()[0], label)
         if len(chosen) == SHOWN_ITEMS:
             break
@@ -141,21 +137,20 @@ def popular_items(train: Dataset) -> list[Any]:
 
 
 def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Path) -> None:
-    from efemb.plots import embedding_map, history, relations
-    from efemb.plots.page import Page
-
-    page = Page(
+    plots = efemb.plots
+    page = plots.Page(
         "What goes with what",
         lead="A Poisson embedding of the shopping trips of 2,469 households in one year "
-        "(Complete Journey, 84.51°): every item has a vector rho that says when it is bought, and "
-        "a vector alpha that says what it does to the other items of a trip.",
+        "(Complete Journey, 84.51°). Every item has an embedding vector rho, which determines when "
+        "it is bought, and a context vector alpha, which determines its effect on the other items "
+        "of a trip.",
     )
     for title, table in tables.items():
         page.section(title.partition(":")[0]).table(table, title)
     item = tables["Similar items: cosine of rho"]["query"][0]
     page.section("Pictures")
-    page.figure(embedding_map(model), "The items, on the two first principal axes of rho")
-    picture = relations(model, item, min_count=LEAST_BASKETS, data=train)
+    page.figure(plots.embedding_map(model), "All items on the first two principal axes of rho")
+    picture = plots.relations(model, item, min_count=LEAST_BASKETS, data=train)
     page.figure(picture, f"Relations of {item}")
-    page.figure(history(model), "Training")
+    page.figure(plots.history(model), "Validation score during training")
     page.write(out)

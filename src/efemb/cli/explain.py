@@ -1,4 +1,4 @@
-"""`efemb explain`: why an item is (im)probable in a context."""
+"""`efemb explain`: why an item is likely or unlikely in a context."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from typing import Annotated
 import typer
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import Labels, open_model
+from efemb.cli._output import show_json
 
 
 def command(
     model: of.Model,
-    item: Annotated[str, typer.Argument(help="Label that is predicted.", show_default=False)],
+    item: Annotated[str, typer.Argument(help="Item to explain.", show_default=False)],
     context: of.Members,
     as_json: of.Json = False,
 ) -> None:
-    """Show what each part of a basket adds to an item.
+    """Show what each part of a basket contributes to an item.
 
-    The contributions add up exactly to the inner product that the item's mean is made of.
+    The contributions add up exactly to the inner product that determines the mean of the item.
 
     \b
       efemb explain model salsa beer=2 chips
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import show_json
-
-    found = opened(model)
-    labels = Labels(found)
-    wanted, given = labels.one(item), labels.context(context)
-    table = found.explain(given, wanted)
+    fitted = open_model(model)
+    labels = Labels(fitted)
+    label, members = labels.find(item), labels.context(context)
+    table = fitted.explain(members, label)
     total = float(table["contribution"].sum())
-    expected = found.predict(given, 1, where=[wanted])[0]
+    expected = fitted.predict(members, 1, where=[label])[0]
     if as_json:
-        show_json({"item": wanted, "sum": total, **expected, "terms": list(table)})
+        show_json({"item": label, "sum": total, **expected, "terms": list(table)})
         return
     typer.echo(table.to_text())
     means = ", ".join(f"{name} {expected[name]:.4g}" for name in expected if name != "label")
-    typer.echo(f"\n{wanted}: sum {total:.4g}, {means}")
+    typer.echo(f"\n{label}: sum {total:.4g}, {means}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import open_model
+from efemb.cli._output import show_json
 from efemb.errors import ParameterError, suggest
 
 if TYPE_CHECKING:
@@ -19,16 +21,21 @@ WORD2VEC = (".txt", ".vec", ".bin", ".w2v")
 
 def command(
     model: of.Model,
-    out: Annotated[Path, typer.Argument(help="File; a folder for projector.", show_default=False)],
+    out: Annotated[
+        Path, typer.Argument(help="File to write; a folder for projector.", show_default=False)
+    ],
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", help="word2vec, table or projector; else by ending.", metavar="NAME"
+            "--format",
+            help="word2vec, table or projector; by default from the file name.",
+            metavar="NAME",
         ),
     ] = None,
     which: of.Which = "auto",
     space: Annotated[
-        str, typer.Option(help="What word2vec files get for a space in a label.", metavar="TEXT")
+        str,
+        typer.Option(help="Replaces spaces in labels of word2vec files.", metavar="TEXT"),
     ] = "_",
     quiet: of.Quiet = False,
     as_json: of.Json = False,
@@ -45,38 +52,37 @@ def command(
       KeyedVectors.load_word2vec_format("vectors.txt")
     """
     from efemb._files import check_writable, expanded, file_target
-    from efemb.cli._labels import opened
-    from efemb.cli._output import show_json
 
-    kind = _format(form, out)
+    kind = _choose_format(form, out)
     check_writable(expanded(out) if kind == "projector" else file_target(out).parent)
-    vectors = opened(model).vectors(which)  # type: ignore[arg-type]  # checked there
-    _writer(kind, space, not quiet)(vectors, out)
-    n, k = vectors.vectors.shape
+    vectors = open_model(model).vectors(which)  # type: ignore[arg-type]  # checked there
+    _choose_writer(kind, space, not quiet)(vectors, out)
+    n_items, n_components = vectors.vectors.shape
     if as_json:
-        show_json({"written": out, "format": kind, "vectors": n, "components": k})
+        sizes = {"vectors": n_items, "components": n_components}
+        show_json({"written": out, "format": kind, **sizes})
     else:
-        typer.echo(f"{n:,} vectors of {k} numbers written to {out}")
+        typer.echo(f"{n_items:,} vectors with {n_components} components written to {out}")
 
 
-def _format(form: str | None, out: Path) -> str:
+def _choose_format(form: str | None, out: Path) -> str:
     from efemb.export.vector_tables import ENDINGS
 
     if form is not None:
         if form not in FORMATS:
             raise ParameterError(f"--format {form}: {suggest(form, FORMATS)}")
         return form
-    endings = {one.lower() for one in out.suffixes[-2:]}
+    endings = {suffix.lower() for suffix in out.suffixes[-2:]}
     for kind, known in (("table", ENDINGS), ("word2vec", WORD2VEC)):
         if endings & set(known):
             return kind
     raise ParameterError(
-        f"{out}: a table ends in {', '.join(ENDINGS)}, a word2vec file in {', '.join(WORD2VEC)}; "
-        f"or name it: --format {', '.join(FORMATS)}"
+        f"{out}: the name of a table ends in {', '.join(ENDINGS)}, that of a word2vec file in "
+        f"{', '.join(WORD2VEC)}; or choose with --format {', '.join(FORMATS)}"
     )
 
 
-def _writer(kind: str, space: str, progress: bool) -> Callable[[Any, Path], None]:
+def _choose_writer(kind: str, space: str, progress: bool) -> Callable[[Any, Path], None]:
     from efemb.export import write_projector, write_vectors, write_word2vec
 
     if kind == "projector":

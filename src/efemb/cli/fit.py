@@ -8,7 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
+import efemb
 from efemb.cli import _arguments as of
+from efemb.cli._inputs import Reading, describe_size
+from efemb.cli._models import (
+    check_context,
+    choose_components,
+    choose_model,
+    make_model,
+    score_held_out,
+    warnings_as_remarks,
+)
+from efemb.cli._output import Say, make_reporter, show_json
 
 
 def command(
@@ -17,7 +28,8 @@ def command(
         Path, typer.Option("--out", "-o", help="Folder for the model.", metavar="FOLDER")
     ] = Path("model"),
     model: Annotated[
-        str | None, typer.Option(help="The paper's name; else by the data.", metavar="NAME")
+        str | None,
+        typer.Option(help="One of the models above; by default inferred.", metavar="NAME"),
     ] = None,
     components: Annotated[
         int | None,
@@ -28,15 +40,16 @@ def command(
     count: of.Count = None,
     positions: of.Positions = None,
     neighbors: Annotated[
-        int | None, typer.Option(help="Size of a neuron's context.", min=1, metavar="N")
+        int | None,
+        typer.Option(help="Number of nearest neurons in a context.", min=1, metavar="N"),
     ] = None,
     window: Annotated[
-        int | None, typer.Option(help="Words on either side.", min=1, metavar="N")
+        int | None, typer.Option(help="Words on each side of a word.", min=1, metavar="N")
     ] = None,
     min_count: of.Rarest = 5,
     test: Annotated[
         float,
-        typer.Option(help="Part of the rows to hold out and score.", min=0, max=0.9, metavar="X"),
+        typer.Option(help="Share of rows to hold out and score.", min=0, max=0.9, metavar="X"),
     ] = 0.05,
     max_iter: of.MaxIter = None,
     seed: of.Seed = 0,
@@ -48,8 +61,8 @@ def command(
 ) -> None:
     """Fit a model to a file and save it.
 
-    What is not told is guessed from the data, and said. Transactions have a line for each item
-    of each basket, an array has a row for each time or user, text a document on each line.
+    Anything you do not specify is inferred from the data and reported. Transactions have one line
+    per item of a basket, an array has one row per time or user, text has one document per line.
 
     \b
       efemb fit trips.csv --out model
@@ -72,85 +85,77 @@ def command(
       efemb plot model map --out map.png
     """
     from efemb._files import check_writable
-    from efemb.cli._inputs import Reading, sizes
-    from efemb.cli._models import check_context, chosen_components, chosen_model, held_out_scores
-    from efemb.cli._output import nothing, remark
     from efemb.estimators.names import canonical_name
     from efemb.fitted.disk import MODEL
 
-    say = nothing if quiet else remark
+    say = make_reporter(quiet)
     wanted = None if model is None else canonical_name(model)
     check_context(wanted, neighbors, window, positions)
     check_writable(MODEL.replaceable(out).parent)
     reading = Reading(basket, item, count, encoding, positions, min_count, strict, not quiet, say)
-    found = reading.read(data, wanted)
-    say(sizes(found))
-    name = chosen_model(wanted, found, say, neighbors)
-    k = chosen_components(components, found, say)
-    train, held = _split(found, test, seed, say)
+    observed = reading.read(data, wanted)
+    say(describe_size(observed))
+    name = choose_model(wanted, observed, say, neighbors)
+    k = choose_components(components, observed, say)
+    train, held_out = _split(observed, test, seed, say)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     if max_iter is not None:
         options["max_iter"] = max_iter
     context = {"neighbors": neighbors, "window": window}
-    estimator, seconds = _fitted(name, k, train, {**context, **options}, say)
-    _say_unseen(estimator, say)
+    estimator, seconds = _fit(name, k, train, {**context, **options}, say)
+    _report_unseen(estimator, say)
     if estimator.report_["interrupted"]:
-        say(f"interrupted in pass {estimator.n_iter_}: the best vectors up to then are kept")
+        say(f"interrupted in pass {estimator.n_iter_}: saving the best vectors so far")
     estimator.save(out)
-    scores = {} if held is None else held_out_scores(estimator, train, held)
-    told = {"model": name, "components": k, "passes": estimator.n_iter_, "seconds": seconds}
-    _tell({**told, **scores, "saved": str(out)}, as_json)
+    scores = {} if held_out is None else score_held_out(estimator, train, held_out)
+    summary = {"model": name, "components": k, "passes": estimator.n_iter_, "seconds": seconds}
+    _show_summary({**summary, **scores, "saved": str(out)}, as_json)
 
 
-def _split(data: Any, test: float, seed: int, say: Any) -> tuple[Any, Any]:
-    """Data to fit and data to score; None where the part is less than a row.
+def _split(data: Any, test: float, seed: int, say: Say) -> tuple[Any, Any]:
+    """Data to fit and data to score; None if the share is less than a row.
 
-    Text may be a single long document, of which stretches are held out.
+    Text may be a single long document; then stretches of it are held out.
     """
-    from efemb.data.corpus import Corpus
-
     if test == 0:
         return data, None
-    if not isinstance(data, Corpus) and not int(test * len(data)):
-        say(f"{len(data):,} rows are too few to hold {test:g} of them out: there is no score")
+    if not isinstance(data, efemb.Corpus) and not int(test * len(data)):
+        say(f"{len(data):,} rows are too few to hold out {test:g} of them: no score")
         return data, None
-    train, held = data.split(test=test, seed=seed)
-    return train, held
+    train, held_out = data.split(test=test, seed=seed)
+    return train, held_out
 
 
-def _fitted(name: str, k: int, train: Any, options: dict[str, Any], say: Any) -> tuple[Any, float]:
-    from efemb.cli._models import made, without_warnings
-
+def _fit(name: str, k: int, train: Any, options: dict[str, Any], say: Say) -> tuple[Any, float]:
     start = time.perf_counter()
-    with without_warnings(say):
-        estimator = made(name, k, train, **options).fit(train)
+    with warnings_as_remarks(say):
+        estimator = make_model(name, k, train, **options).fit(train)
     return estimator, time.perf_counter() - start
 
 
-def _say_unseen(estimator: Any, say: Any) -> None:
-    """What the fit could learn nothing about: its vectors are no answer to any question."""
+def _report_unseen(estimator: Any, say: Say) -> None:
+    """Report what the fit could learn nothing about: such vectors answer no question."""
     report = estimator.report_
-    found = [*report.get("constant_entities", ()), *report.get("unused_entities", ())]
-    if found:
+    unseen = [*report.get("constant_entities", ()), *report.get("unused_entities", ())]
+    if unseen:
         labels = estimator.vocabulary_
-        first = [str(n if labels is None else labels[n]) for n in found[:5]]
-        more = ", ..." if len(found) > len(first) else ""
+        first = [str(code if labels is None else labels[code]) for code in unseen[:5]]
+        ellipsis = ", ..." if len(unseen) > len(first) else ""
         say(
-            f"{len(found):,} of {len(estimator.embedding_):,} never vary in the rows that are "
-            f"fitted, and there is nothing to learn about them: {', '.join(first)}{more}"
+            f"{len(unseen):,} of {len(estimator.embedding_):,} items never vary in the training "
+            f"rows, so nothing can be learned about them: {', '.join(first)}{ellipsis}"
         )
 
 
-def _tell(told: dict[str, Any], as_json: bool) -> None:
-    from efemb.cli._output import show_json
-
+def _show_summary(summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        show_json(told)
+        show_json(summary)
         return
     typer.echo(
-        f"{told['model']} with {told['components']} components: {told['passes']} passes in "
-        f"{told['seconds']:.1f} s, saved in {told['saved']}"
+        f"{summary['model']} with {summary['components']} components: {summary['passes']} passes "
+        f"in {summary['seconds']:.1f} s, saved in {summary['saved']}"
     )
-    if "score" in told:
-        beside = f" (without context {told['popularity']:.4f})" if "popularity" in told else ""
-        typer.echo(f"held-out score {told['score']:.4f}{beside}")
+    if "score" in summary:
+        rival = summary.get("popularity")
+        beside = "" if rival is None else f" (without context {rival:.4f})"
+        typer.echo(f"held-out score {summary['score']:.4f}{beside}")

@@ -1,37 +1,36 @@
-"""`efemb info`: what a saved model is."""
+"""`efemb info`: what a saved model consists of."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import open_model
+from efemb.cli._output import show_fields, show_json
 
 SHOWN = 5
 
 
 def command(model: of.Model, as_json: of.Json = False) -> None:
-    """Show what a saved model is made of.
+    """Show what a saved model consists of.
 
     \b
       efemb info model
       efemb info model --json
     """
-    from efemb.cli._labels import opened
-    from efemb.cli._output import show_json, show_list
-
-    told = described(opened(model))
+    fields = describe_model(open_model(model))
     if as_json:
-        show_json(told)
+        show_json(fields)
         return
-    if "labels" in told:
-        told["labels"] = ", ".join(map(str, told["labels"])) + ", ..."
-    show_list(told)
+    if "labels" in fields:
+        fields["labels"] = ", ".join(map(str, fields["labels"])) + ", ..."
+    show_fields(fields)
 
 
-def described(model: Any) -> dict[str, Any]:
+def describe_model(model: Any) -> dict[str, Any]:
     """Sizes, ingredients and history of a fitted model."""
     spec, history = model.spec, model.history
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "model": model.model,
         "entities": model.n_entities,
         "components": model.n_components,
@@ -44,19 +43,19 @@ def described(model: Any) -> dict[str, Any]:
         "intercept": model.parameters.intercept is not None,
     }
     if history:
-        told["passes"] = len(history)
-        told["seconds"] = round(float(history[-1]["seconds"]), 2)
-        scores = [one["validation"] for one in history if one.get("validation") is not None]
+        fields["passes"] = len(history)
+        fields["seconds"] = round(float(history[-1]["seconds"]), 2)
+        scores = [entry["validation"] for entry in history if entry.get("validation") is not None]
         if scores:
-            told["best_validation"] = round(max(scores), 4)
+            fields["best_validation"] = round(max(scores), 4)
     if model.vocabulary is not None:
-        told["labels"] = _frequent(model.vocabulary)
-    return told
+        fields["labels"] = _list_frequent(model.vocabulary)
+    return fields
 
 
-def _frequent(vocabulary: Any) -> list[Any]:
-    """The first labels, the most frequent ones where counts are known."""
+def _list_frequent(vocabulary: Any) -> list[Any]:
+    """The first labels, or the most frequent ones where counts are known."""
     if vocabulary.counts is None:
         return list(vocabulary.labels[:SHOWN])
-    places = (-vocabulary.counts).argsort(kind="stable")[:SHOWN]
-    return list(vocabulary.labels[places])
+    most_frequent = (-vocabulary.counts).argsort(kind="stable")[:SHOWN]
+    return list(vocabulary.labels[most_frequent])

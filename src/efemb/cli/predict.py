@@ -1,4 +1,4 @@
-"""`efemb predict`: what comes next in a basket or between words."""
+"""`efemb predict`: what else is in a basket, or between words."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Annotated
 import typer
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import Labels, open_model
+from efemb.cli._output import show
 
 
 def command(
     model: of.Model,
     context: of.Members,
-    number: of.Number = 10,
+    n: of.Number = 10,
     new: Annotated[
-        bool, typer.Option("--new", help="Only what is not in the context: complete a basket.")
+        bool,
+        typer.Option("--new", help="Only items not in the context: complete a basket."),
     ] = False,
     min_count: of.MinCount = None,
     where: of.Where = None,
     exclude: of.Exclude = None,
     as_json: of.Json = False,
 ) -> None:
-    """Show what belongs into a basket or between words.
+    """List what fits a basket, or a gap between words.
 
     \b
       efemb predict model beer=2 chips --new
       efemb predict text-model once upon a
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import show
-
-    found = opened(model)
-    ask = found.complete if new else found.predict
-    labels = Labels(found)
-    chosen = labels.filters(min_count, where, exclude)
-    show(ask(labels.context(context), number, **chosen), as_json)
+    fitted = open_model(model)
+    ask = fitted.complete if new else fitted.predict
+    labels = Labels(fitted)
+    filters = labels.filters(min_count, where, exclude)
+    show(ask(labels.context(context), n, **filters), as_json)

@@ -1,38 +1,37 @@
-"""`efemb similar`: entities whose vectors point the same way."""
+"""`efemb similar`: items whose vectors point the same way."""
 
 from __future__ import annotations
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import Labels, open_model
+from efemb.cli._output import remark, show
 
 
 def command(
     model: of.Model,
     items: of.Items,
-    number: of.Number = 10,
+    n: of.Number = 10,
     which: of.Which = "auto",
     min_count: of.MinCount = None,
     where: of.Where = None,
     exclude: of.Exclude = None,
     as_json: of.Json = False,
 ) -> None:
-    """Show what is most like an item.
+    """List the items most similar to an item.
 
-    The measure is the cosine of the vectors. Part of a label is enough where one label begins with
-    it or only one holds it.
+    Similarity is the cosine of the vectors. Part of a label is enough if exactly one label starts
+    with it or contains it.
 
     \b
       efemb similar model "greek yogurt"
-      efemb similar model milk beer --number 3 --json
+      efemb similar model milk beer -n 3 --json
       efemb similar model milk --where organic --min-count 50
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import remark, show
-
-    found = opened(model)
-    labels = Labels(found)
-    query, chosen = labels.query(items), labels.filters(min_count, where, exclude)
-    vectors = found.vectors(which)  # type: ignore[arg-type]  # checked there
+    fitted = open_model(model)
+    labels = Labels(fitted)
+    query, filters = labels.query(items), labels.filters(min_count, where, exclude)
+    vectors = fitted.vectors(which)  # type: ignore[arg-type]  # checked there
     for label in query if isinstance(query, list) else [query]:
         if not vectors[label].any():
-            remark(f"{label} never varied or was never seen: its vector is zero, and like no other")
-    show(vectors.similar(query, number, **chosen), as_json)
+            remark(f"{label} never varied in the training data: its vector is zero, like no other")
+    show(vectors.similar(query, n, **filters), as_json)

@@ -1,4 +1,4 @@
-"""`efemb substitutes`: what takes an item's place."""
+"""`efemb substitutes`: what replaces an item."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import open_pair_question
+from efemb.cli._output import remark, show
 
 
 def command(
     model: of.Model,
     items: of.Items,
-    number: of.Number = 10,
+    n: of.Number = 10,
     direction: of.Direction = "given",
     data: of.MaybeData = None,
     basket: of.Basket = None,
@@ -24,29 +26,28 @@ def command(
     exclude: of.Exclude = None,
     min_support: of.MinSupport = None,
     apart: Annotated[
-        bool, typer.Option("--apart", help="Also what is unclear, or apart for other reasons.")
+        bool,
+        typer.Option("--apart", help="Include unclear cases and items apart for other reasons."),
     ] = False,
     as_json: of.Json = False,
 ) -> None:
-    """Show what takes an item's place.
+    """List what replaces an item.
 
-    Substitutes suit the same baskets, but lower each other's rho . alpha. Vectors alone only
-    suggest them; with --data only those are shown that are surely bought together less often
-    than by chance.
+    Substitutes fit the same baskets but lower each other's rho . alpha. The vectors alone only
+    suggest them; with --data, only items that are significantly less often bought together than
+    by chance are listed.
 
     \b
       efemb substitutes model milk --data trips.csv
       efemb substitutes model milk --data trips.csv --apart
     """
-    from efemb.cli._labels import asked_pairs
-    from efemb.cli._output import remark, show
-
-    told = {"basket": basket, "item": item, "count": count, "encoding": encoding}
-    found, query, options = asked_pairs(model, items, (min_count, where, exclude), data, **told)
+    columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    filters = (min_count, where, exclude)
+    fitted, query, options = open_pair_question(model, items, filters, data, **columns)
     options |= {"direction": direction, "min_support": min_support, "apart": apart}
-    none = "nothing suits the same baskets and is surely kept away; --apart shows what may be"
+    empty = "no item is a clear substitute; --apart lists possible ones"
     if data is None:
-        none = "the vectors suggest nothing; --apart shows what may be"
-    show(found.substitutes(query, number, **options), as_json, empty="" if apart else none)
+        empty = "the vectors suggest no substitute; --apart lists possible ones"
+    show(fitted.substitutes(query, n, **options), as_json, empty="" if apart else empty)
     if data is None and not as_json:
-        remark("suggested by the vectors alone; --data FILE tells which the baskets confirm")
+        remark("suggested by the vectors alone; --data FILE checks them against the baskets")

@@ -7,37 +7,36 @@ from typing import Annotated, Any
 import typer
 
 from efemb.cli import _arguments as of
+from efemb.cli._labels import Labels, open_model
+from efemb.cli._output import show
 
 
 def command(
     model: of.Model,
-    number: of.Number = 5,
+    n: of.Number = 5,
     topic: Annotated[
-        int | None, typer.Option(help="One dimension only.", min=0, metavar="N")
+        int | None, typer.Option(help="Show this dimension only.", min=0, metavar="N")
     ] = None,
-    by: Annotated[str, typer.Option(help="value or magnitude.", metavar="NAME")] = "value",
+    by: Annotated[str, typer.Option(help="Rank by value or magnitude.", metavar="NAME")] = "value",
     vectors: Annotated[
         str, typer.Option(help="context (alpha) or embedding (rho).", metavar="NAME")
     ] = "context",
     rotate: Annotated[
         str | None,
-        typer.Option(help="varimax: dimensions with few large numbers.", metavar="NAME"),
+        typer.Option(help="varimax: few large values per dimension.", metavar="NAME"),
     ] = None,
     min_count: of.MinCount = None,
     where: of.Where = None,
     exclude: of.Exclude = None,
     as_json: of.Json = False,
 ) -> None:
-    """Show the first items of each dimension.
+    """List the leading items of each dimension.
 
     \b
-      efemb topics model --number 3
+      efemb topics model -n 3
       efemb topics model --rotate varimax --min-count 50
     """
-    from efemb.cli._labels import Labels, opened
-    from efemb.cli._output import show
-
-    found = opened(model)
-    options: dict[str, Any] = Labels(found).filters(min_count, where, exclude)
+    fitted = open_model(model)
+    options: dict[str, Any] = Labels(fitted).filters(min_count, where, exclude)
     options |= {"topic": topic, "by": by}
-    show(found.topics(number, vectors=vectors, rotate=rotate, **options), as_json)
+    show(fitted.topics(n, vectors=vectors, rotate=rotate, **options), as_json)

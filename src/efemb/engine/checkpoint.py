@@ -114,7 +114,6 @@ class Keeper:
             "iteration": trainer.iteration,
             "seconds": time.perf_counter() - trainer.started,
             "history": trainer.history,
-            "rng": trainer.rng.bit_generator.state,
             "family": trainer.family,
             "stopper": trainer.stopper.state(),
             "best": None,
@@ -134,7 +133,6 @@ class Keeper:
             return
         trainer.iteration, trainer.history = saved["iteration"], list(saved["history"])
         trainer.started = time.perf_counter() - saved["seconds"]
-        trainer.rng.bit_generator.state = saved["rng"]
         trainer.family = saved["family"].scaled_to(trainer.solver.spec.family.scale)
         trainer.solver.set_family(trainer.family)
         trainer.stopper.restore(saved["stopper"])
@@ -161,14 +159,9 @@ class Keeper:
             passes.done = self.saved["done"]
             return
         passes.count = self.saved["count"]
-        visited = self.saved["visited"]
-        passes.visited = None if visited is None else visited.copy()
         # Not computed again: an exponential of some rows may differ from that of all in a bit.
         for name in self.saved["theta"]:
             getattr(passes.parameters, name)[...] = self.saved["parameters"][name]
-        draws = getattr(passes.solver, "draws", None)
-        if draws is not None:
-            draws.restore(self.saved["draws"])
 
 
 def state_of_passes(passes: Any) -> dict[str, Any]:
@@ -182,9 +175,7 @@ def state_of_passes(passes: Any) -> dict[str, Any]:
         return {**work, "done": passes.done}
     theta, live = _arrays(passes.theta), work["parameters"]
     work["theta"] = {name: value for name, value in theta.items() if value is not live[name]}
-    draws = getattr(passes.solver, "draws", None)
-    work["draws"] = None if draws is None else draws.state()
-    return {**work, "count": passes.count, "visited": passes.visited}
+    return {**work, "count": passes.count}
 
 
 def state_of_search(search: LimitedMemory, parameters: Parameters) -> dict[str, Any]:

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState
+from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState, RowStepper
 from efemb.engine.optimizers.step import Move
+from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.errors import DivergenceError
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace, positive_exp
+
+SETTLED_ROWS = 1 << 14  # at a time: gradients of all rows would take as much memory as they do
 
 
 class Passes:
@@ -53,16 +56,18 @@ class Passes:
         edges = [*range(0, n - size // 2, size), n]  # a short rest joins the last batch
         return [rows[a:b] for a, b in pairwise(edges)]
 
-    def one_pass(self, rng: np.random.Generator, watch: Callable[[float], bool]) -> float:
+    def one_pass(self, key: RoundKey, watch: Callable[[float], bool]) -> float:
         """Step on every minibatch until `watch(part done)` is true; returns the estimate of L."""
         n, total, done = self.solver.n_rows, 0.0, 0
-        batches = self.batches(rng)
+        self.solver.start_round(key)
+        batches = self.batches(key.generator("order of rows"))
         for rows, following in zip(batches, [*batches[1:], None], strict=True):
             self.solver.expect(following)
             total += self._step(rows)
             done += n if rows is None else len(rows)
             if watch(done / n):
                 break
+        self.settle()
         return total * n / done + self.space.log_prior(self.parameters)
 
     def _step(self, rows: Ints | None) -> float:
@@ -77,7 +82,8 @@ class Passes:
                 "(for example optimizer=Adagrad(step=0.02)), raise the prior's precision, or "
                 "scale the data"
             )
-        if slopes.rows is None or not self.space.plain:
+        by_row = self.space.plain and isinstance(self.stepper, RowStepper)
+        if slopes.rows is None or not by_row:
             self._dense(_spread(slopes, vectors), scale)
         else:
             self._sparse(slopes, slopes.rows, scale)
@@ -104,22 +110,37 @@ class Passes:
     def _sparse(self, slopes: Factors, rows: Ints, scale: float) -> None:
         """Only the rows in use; each catches up on the prior's gradient since its last visit."""
         if self.visited is None:
-            self.visited = np.zeros(self.space.n_entities, dtype=np.int64)
-        waited = (self.count - self.visited[rows]).astype(slopes.target.dtype)
+            self.visited = np.full(self.space.n_entities, self.count - 1)
+        gradient = list(self.space.pull_back(self.parameters, slopes).arrays())
+        self._step_rows(gradient, rows, scale)
+
+    def settle(self) -> None:
+        """Let every row catch up, so that none waits for the prior when parameters are read."""
+        if self.visited is None:
+            return
+        count, waiting = self.stepper.count, np.flatnonzero(self.visited < self.count)
+        for start in range(0, len(waiting), SETTLED_ROWS):
+            rows = waiting[start : start + SETTLED_ROWS]
+            none = [np.zeros((len(rows), *a.shape[1:]), a.dtype) for a in self.theta.arrays()]
+            self._step_rows(none, rows, 1.0)
+        self.stepper.count, self.visited = count, None  # it is not a step of its own
+
+    def _step_rows(self, gradient: list[Floats], rows: Ints, scale: float) -> None:
+        assert self.visited is not None
+        assert isinstance(self.stepper, RowStepper)
+        waited = (self.count - self.visited[rows]).astype(gradient[0].dtype)
         self.visited[rows] = self.count
-        gradient = self.space.pull_back(self.parameters, slopes)
-        move = Move(*self._arrays(gradient), scale, self.space.shrinkage())
+        move = Move(list(self.theta.arrays()), gradient, scale, self.space.shrinkage())
         for place, prior, array in self.space.priors(self.parameters):
             if not move.shrinkage[place]:
                 waits = waited.reshape(-1, *[1] * (array.ndim - 1))
                 move.gradients[place] += prior.gradient(array[rows]) * waits / scale
         self.stepper.step_rows(move, rows, waited, self.solver.pool)
-        moved = slice(None) if self.stepper.moves_all else rows
         for (_, value, positive), raw in zip(
             self.space.signed(self.parameters), self.theta.arrays(), strict=True
         ):
             if positive:
-                value[moved] = positive_exp(raw[moved])
+                value[rows] = positive_exp(raw[rows])
 
 
 def _spread(slopes: Factors, like: Factors) -> Factors:

@@ -125,7 +125,7 @@ def fit_model(
         begin = initial_parameters(space, statistics, rng)
         if start is not None:
             begin = space.checked(start)
-        trainer = _trainer(space, split, optimizer, options, rng)
+        trainer = _trainer(space, split, optimizer, options, setup.seed)
         trainer.keeper = keeper
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
             result = trainer.run(begin.astype(dtype), state)
@@ -167,7 +167,7 @@ def _trainer(
     split: Split,
     optimizer: Optimizer,
     options: Options,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Trainer:
     batch = _batch_size(options.batch_size, split.solver, optimizer)
     passes = options.max_iter
@@ -184,7 +184,7 @@ def _trainer(
         max_iter=passes,
         tol=options.tol,
         patience=options.n_iter_no_change,
-        rng=rng,
+        seed=seed,
         validation=split.validation,
         callbacks=tuple(options.callbacks or ()),
         deterministic=options.deterministic,

@@ -18,6 +18,7 @@ from efemb.engine.flatten import choose_view, evaluate_objective
 from efemb.engine.interrupt import StopFlag, stop_on_interrupt
 from efemb.engine.optimizers.first_order import LBFGS, FirstOrder, Optimizer, OptimizerState
 from efemb.engine.optimizers.limited_memory import LimitedMemory
+from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.engine.validation import Validation
 from efemb.errors import DivergenceError
@@ -53,7 +54,7 @@ class Trainer:
     max_iter: int
     tol: float
     patience: int
-    rng: np.random.Generator
+    seed: int
     validation: Validation | None = None
     callbacks: Iterable[Callback] = ()
     deterministic: bool = False
@@ -126,7 +127,8 @@ class Trainer:
         every = max(1, STEPS_BETWEEN_SCORES // len(passes.batches()))
         for number in range(self.iteration + 1, self.max_iter + 1):
             self.iteration = number
-            objective = passes.one_pass(self.rng, self._watch)
+            key = RoundKey(self.seed, number, first_step=getattr(passes, "count", 0))
+            objective = passes.one_pass(key, self._watch)
             if self.solver.spec.family.learns:
                 self._adapt_after(objective, passes.parameters)
             last = number == self.max_iter or self.flag.raised

@@ -9,6 +9,7 @@ import numpy as np
 
 import efemb
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.epochs import WindowPasses
 from efemb.engine.solvers.windows.negatives import Streams
 from efemb.engine.solvers.windows.solver import WindowsSolver
@@ -86,11 +87,11 @@ def drawn(run: WindowPasses, seed: int) -> plain.Outputs:
 
 
 def chunks(run: WindowPasses, seed: int) -> Any:
-    return run.streams.chunks.drawn(np.random.default_rng(seed))
+    return run.streams.chunks.drawn(RoundKey(seed).generator("text"))
 
 
 def go(run: WindowPasses, seed: int) -> float:
-    return run.one_pass(np.random.default_rng(seed), lambda part: False)
+    return run.one_pass(RoundKey(seed), lambda part: False)
 
 
 def tables(model: Spec, start: Parameters, offset: Array | float = 0.0) -> plain.Tables:

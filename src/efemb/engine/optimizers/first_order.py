@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -38,18 +38,10 @@ class Stepper(ABC):
     """State of a first-order optimiser over several arrays."""
 
     count: int = 0
-    moves_all: ClassVar[bool] = False  # also rows that `step_rows` is given no gradient of
 
     @abstractmethod
     def step(self, move: Move, pool: Workers) -> None:
         """Step along scale * gradient - shrinkage * array, in place."""
-
-    @abstractmethod
-    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
-        """Step on some rows only, which the gradients cover.
-
-        A row is shrunk for all the steps it has `waited` since its last visit.
-        """
 
     @abstractmethod
     def state(self) -> dict[str, Floats]:
@@ -58,6 +50,17 @@ class Stepper(ABC):
     @abstractmethod
     def restore(self, state: dict[str, Floats]) -> None:
         """Undo `state`."""
+
+
+class RowStepper(Stepper, ABC):
+    """One that leaves rows without a gradient where they are, but for the prior."""
+
+    @abstractmethod
+    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
+        """Step on some rows only, which the gradients cover.
+
+        A row is shrunk for all the steps it has `waited` since its last visit.
+        """
 
 
 class FirstOrder(Optimizer, ABC):
@@ -155,7 +158,7 @@ class LBFGS(Optimizer):
         whole("LBFGS.memory", self.memory)
 
 
-class _AdagradStepper(Stepper):
+class _AdagradStepper(RowStepper):
     def __init__(self, options: Adagrad, arrays: list[Floats]) -> None:
         self.options = options
         self.squares = [np.zeros_like(array) for array in arrays]
@@ -201,8 +204,6 @@ class _AdagradStepper(Stepper):
 
 
 class _AdamStepper(Stepper):
-    moves_all = True  # along their moments
-
     def __init__(self, options: Adam, arrays: list[Floats]) -> None:
         self.options = options
         self.mean = [np.zeros_like(array) for array in arrays]
@@ -227,12 +228,6 @@ class _AdamStepper(Stepper):
         list(pool.map(one, range(len(move)), move.size))
         given.refresh_vectors()
 
-    def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
-        full = [np.zeros_like(array) for array in move.arrays]
-        for table, part in zip(full, _row_gradients(move, rows, waited), strict=True):
-            table[rows] = part
-        self.step(Move(move.arrays, full, 1.0, [0.0] * len(full)), pool)
-
     def state(self) -> dict[str, Floats]:
         kept: dict[str, Any] = {"count": np.array([self.count])}
         kept.update({f"mean{i}": array for i, array in enumerate(self.mean)})
@@ -246,7 +241,7 @@ class _AdamStepper(Stepper):
             squares[...] = state[f"squares{i}"]
 
 
-class _SgdStepper(Stepper):
+class _SgdStepper(RowStepper):
     def __init__(self, options: SGD, n_rows: int) -> None:
         self.options, self.n_rows = options, n_rows
 
@@ -266,20 +261,13 @@ class _SgdStepper(Stepper):
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         size = self._size()
-        for theta, gradient in zip(move.arrays, _row_gradients(move, rows, waited), strict=True):
-            theta[rows] += size * gradient
+        terms = zip(move.arrays, move.gradients, move.shrinkage, strict=True)
+        for theta, gradient, shrink in terms:
+            waits = waited.reshape(-1, *[1] * (theta.ndim - 1))
+            theta[rows] += size * (move.scale * gradient - shrink * waits * theta[rows])
 
     def state(self) -> dict[str, Floats]:
         return {"count": np.array([self.count])}
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
-
-
-def _row_gradients(move: Move, rows: Ints, waited: Floats) -> list[Floats]:
-    """scale * gradient - shrinkage * steps waited * array, on some rows."""
-    found = []
-    for theta, gradient, shrink in zip(move.arrays, move.gradients, move.shrinkage, strict=True):
-        waits = waited.reshape(-1, *[1] * (theta.ndim - 1))
-        found.append(move.scale * gradient - shrink * waits * theta[rows])
-    return found

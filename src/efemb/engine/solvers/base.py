@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.engine.random import RoundKey
 from efemb.engine.threads import Workers
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
@@ -66,6 +67,9 @@ class Solver(ABC, Generic[Bound]):
     def set_family(self, family: Family) -> None:
         """Use a family whose dispersion has been refitted."""
         self.family = family
+
+    def start_round(self, key: RoundKey) -> None:
+        """Draw, where the solver draws anything, what this round of this shard draws."""
 
     def expect(self, rows: Ints | None) -> None:
         """Told which rows come after the next ones, so as to prepare them meanwhile."""

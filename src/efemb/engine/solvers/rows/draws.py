@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats
+from efemb.engine.random import RoundKey, generator
 from efemb.engine.solvers.rows.zero_stages import Columns
 from efemb.model.zeros import (
     NegativeSampling,
@@ -21,22 +22,26 @@ MAX_NEGATIVES = 1024
 
 
 class Draws:
-    """Columns for one minibatch after another; the same seed gives the same sequence."""
+    """Columns for one minibatch after another; the same key of a round gives the same sequence."""
 
     def __init__(self, zeros: Zeros, popularity: Floats, seed: int, dtype: Any) -> None:
         self.zeros, self.dtype, self.n_entities = zeros, dtype, len(popularity)
-        self.rng = np.random.default_rng(seed)
-        self.start = 0.0  # of systematic sampling
+        self.start_round(RoundKey(seed))
         if isinstance(zeros, Sampled):
             share = probabilities(zeros.distribution, popularity)
-            # Half uniform: a rarely drawn entity's mean would grow unpunished between draws.
+            # Half uniform: a rarely drawn entity's mean could grow unchecked between draws.
             self.chance = inclusion_probabilities(0.5 * share + 0.5 / len(share), zeros.n)
-            self.order = self.rng.permutation(len(share))
+            rng = generator(seed, 0, 0, "order of zeros")  # the same in every shard
+            self.order = rng.permutation(len(share))
             self.edges = np.cumsum(self.chance[self.order])
-            self.start = float(self.rng.random())
+            self.first = float(rng.random())
         elif isinstance(zeros, NegativeSampling):
             self.cumulative = np.cumsum(probabilities(zeros.distribution, popularity))
             self.share = probabilities(zeros.distribution, popularity)
+
+    def start_round(self, key: RoundKey) -> None:
+        """Draw what this round of this shard draws, whatever was drawn before."""
+        self.key, self.step, self.rng = key, 0, key.generator("zeros")
 
     def __call__(self, n_positives: int) -> Columns:
         """Columns for the next minibatch."""
@@ -45,14 +50,6 @@ class Draws:
         if isinstance(self.zeros, NegativeSampling):
             return self._independent(max(1, min(n_positives * self.zeros.n, MAX_NEGATIVES)))
         return self.every()
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep."""
-        return {"rng": self.rng.bit_generator.state, "start": self.start}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Undo `state`."""
-        self.rng.bit_generator.state, self.start = state["rng"], state["start"]
 
     def every(self) -> Columns:
         """Every column, with the weights whose expectation the draws have."""
@@ -64,11 +61,13 @@ class Draws:
         """Systematic sampling with unequal probabilities, weights 1 / probability.
 
         The start moves by the golden ratio, so the visits of an entity are spread evenly over
-        the minibatches: the longest gap is a small multiple of 1 / probability.
+        the minibatches: the longest gap is a small multiple of 1 / probability. Shards that train
+        side by side take turns, so they visit different entities.
         """
-        self.start = (self.start + GOLDEN) % 1.0
-        stair = np.floor(self.edges + self.start)
-        chosen = np.diff(stair, prepend=np.floor(self.start)) > 0
+        self.step += 1
+        start = (self.first + GOLDEN * self.key.turn(self.step)) % 1.0
+        stair = np.floor(self.edges + start)
+        chosen = np.diff(stair, prepend=np.floor(start)) > 0
         index = np.sort(self.order[chosen])
         return Columns(index, (1.0 / self.chance[index]).astype(self.dtype))
 

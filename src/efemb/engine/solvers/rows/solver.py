@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.draws import Draws
 from efemb.engine.solvers.rows.entries import Entries, entry_terms, sorted_by_entity
@@ -129,6 +130,10 @@ class RowsSolver(Solver[RowBags]):
     @cached_property
     def _all(self) -> RowBlock:
         return self._prepared(np.arange(self.n_rows))
+
+    def start_round(self, key: RoundKey) -> None:
+        """Draw the zeros of this round of this shard."""
+        self.draws.start_round(key)
 
     def expect(self, rows: Ints | None) -> None:
         """These rows come after the next ones."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.engine.optimizers.first_order import SGD, Adagrad, FirstOrder, OptimizerState
+from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.chunks import Chunk
 from efemb.engine.solvers.windows.hot_rows import HotRows, Slots, busiest
 from efemb.engine.solvers.windows.negatives import Streams
@@ -150,9 +151,9 @@ class WindowPasses:
 
     # -- steps ----------------------------------------------------------------------------------
 
-    def one_pass(self, rng: np.random.Generator, watch: Callable[[float], bool]) -> float:
+    def one_pass(self, key: RoundKey, watch: Callable[[float], bool]) -> float:
         """Step on every token until `watch(part done)` is true; returns the estimate of L."""
-        chunks = self.streams.chunks.drawn(rng, self.slots.n)
+        chunks = self.streams.chunks.drawn(key.generator("text"), self.slots.n)
         n_tokens = sum(chunk.n_tokens for chunk in chunks)
         value = seen = 0.0
         for found, chunk in zip(self._run(chunks, n_tokens), chunks, strict=False):
