@@ -1,4 +1,4 @@
-"""The objective of one observation: log-density and its derivative in the inner product u."""
+"""The objective of one observation: log-density and its derivative in the linear predictor u."""
 
 from __future__ import annotations
 
@@ -15,27 +15,19 @@ def natural_parameter(family: Family, link: Link, u: Floats) -> Floats:
 
 
 def log_density(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
-    """eta t(x) - a(eta) + log h(x)."""
-    eta = natural_parameter(family, link, u)
-    return eta * family.statistic(x) - family.log_normalizer(eta) + family.log_base_measure(x)
+    """log p(x | u), base measure included."""
+    return family.value_and_slope(x, link(u))[0] + family.log_base_measure(x)
 
 
 def residual(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
-    """d log p / du = (t(x) - E[t(x)]) d eta / du."""
-    v = link(u)
-    gap = family.statistic(x) - family.mean(family.natural(v))
-    return np.asarray(gap * family.natural_derivative(v) * link.derivative(u))
+    """d log p / du."""
+    return np.asarray(value_and_slope(family, link, x, u)[1])
 
 
 def value_and_slope(family: Family, link: Link, x: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """eta t(x) - a(eta), without the base measure, and its derivative in u, in one go."""
-    v = link(u)
-    eta, statistic = family.natural(v), family.statistic(x)
-    normalizer, mean = family.log_normalizer_and_mean(eta)
-    slope = (statistic - mean) * family.natural_derivative(v)
-    if not link.is_identity:
-        slope = slope * link.derivative(u)
-    return eta * statistic - normalizer, slope
+    """log p(x | u) without the base measure, and its derivative in u."""
+    value, slope = family.value_and_slope(x, link(u))
+    return value, slope if link.is_identity else slope * link.derivative(u)
 
 
 def expected_value(family: Family, link: Link, u: Floats) -> Floats:

@@ -12,7 +12,7 @@ from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.terms import Bags, Terms
 from efemb.model.factors import Factors
-from efemb.model.objective import log_density, residual
+from efemb.model.objective import value_and_slope
 from efemb.model.predictor import Predictor, row_side
 from efemb.model.terms.base import RowSide
 
@@ -73,10 +73,11 @@ class GenericSolver(Solver[BoundContext]):
         terms, weight = self.terms(rows)
         u, context = Predictor(vectors).observations(terms, self.side, rows)
         x = terms.x.astype(u.dtype)
-        value = float(weight @ log_density(self.family, self.spec.link, x, u))
+        gain, slope = value_and_slope(self.family, self.spec.link, x, u)
+        value = float(weight @ (gain + self.family.log_base_measure(x)))
         if self.bound.exposure is not None:
             value += self._base_of_exposed(terms.x, weight)
-        slope = (weight * residual(self.family, self.spec.link, x, u)).astype(u.dtype)
+        slope = (weight * slope).astype(u.dtype)
         gradient = Factors.zeros_like(vectors)
         np.add.at(gradient.intercept, terms.entity, slope)
         if self.side is not None:

@@ -85,6 +85,16 @@ class Family(Ingredient, ABC):
         """Both at once, for families whose formulas share work."""
         return self.log_normalizer(eta), self.mean(eta)
 
+    def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Return log p(x) - log h(x) at the linked predictor v = f(u), and its derivative in v.
+
+        eta t(x) - a(eta) and (t(x) - E[t(x)]) d eta / dv. Solvers, scores and inference ask only
+        this: a density that is not of this form, such as one inflated at zero, overrides it.
+        """
+        eta, statistic = self.natural(v), self.statistic(x)
+        normalizer, mean = self.log_normalizer_and_mean(eta)
+        return eta * statistic - normalizer, (statistic - mean) * self.natural_derivative(v)
+
     def log_base_measure(self, x: Floats) -> Floats:
         """Return log h(x)."""
         return np.zeros_like(x)

@@ -21,7 +21,7 @@ from efemb.engine.threads import Workers
 from efemb.model.factors import Factors
 from efemb.model.families import Family, Gaussian
 from efemb.model.links import FLOOR, Link
-from efemb.model.objective import log_density, residual, value_and_slope
+from efemb.model.objective import value_and_slope
 
 if TYPE_CHECKING:
     from efemb.engine.solvers.rows.entries import Entries
@@ -144,8 +144,9 @@ class ZeroSlopes:
         u = np.where(hidden, 0.0, cells) + intercept[:, None]
         zero = np.zeros_like(u)
         both = np.where(hidden, 0.0, weight[:, None] * row_weight)
-        value = float((both * log_density(self.family, self.link, zero, u)).sum())
-        cells[:] = both * residual(self.family, self.link, zero, u)
+        gain, slope = value_and_slope(self.family, self.link, zero, u)
+        value = float((both * (gain + self.family.log_base_measure(zero))).sum())
+        cells[:] = both * slope
         column += cells.sum(axis=1)
         return value
 
