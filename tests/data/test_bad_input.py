@@ -170,11 +170,46 @@ def test_what_databases_write_for_nothing_is_no_label(way: str, tmp_path: Path) 
 def test_a_basket_of_two_users(way: str, tmp_path: Path) -> None:
     path = file(tmp_path, "trip,what,who\n1,a,x\n2,a,y\n1,b,y\n1,c,x\n")
     names = {"basket": "trip", "item": "what", "user": "who"}
-    with pytest.raises(DataError, match="'who' differs within a basket in line 4"):
+    message = "'who' differs within a basket in line 4: basket '1' has 'x' and 'y'"
+    with pytest.raises(DataError, match=message):
         read_baskets(path, **names)
     data = read_baskets(path, **names, on_bad="drop")
     assert list(data.users) == ["x", "y"]
     assert list(data.entities) == ["a", "c"]
+
+
+def test_a_basket_of_two_weeks(way: str, tmp_path: Path) -> None:
+    """The later lines go; a missing week says nothing."""
+    lines = ["1,a,w1,s1", "2,a,w2,", "1,b,w2,s1", "1,c,,s1", "1,d,w1,s2", "1,e,w9,s9", "2,b,NULL,"]
+    path = file(tmp_path, "\n".join(["trip,what,week,shop", *lines]) + "\n")
+    names: dict[str, Any] = {"basket": "trip", "item": "what"}
+    names["rows"] = {"week": "week", "store": "shop"}
+    weeks = r"'week' differs within a basket in 2 lines \(4, 7\): basket '1' has 'w1' and 'w2'"
+    stores = r"'shop' differs within a basket in line 6: basket '1' has 's1' and 's2'"
+    for message in (weeks, stores):
+        with pytest.raises(DataError, match=message):
+            read_baskets(path, **names)
+    data = read_baskets(path, **names, on_bad="drop")
+    assert data.rows["week"].tolist() == ["w1", "w2"]
+    assert data.rows["store"].tolist() == ["s1", None]
+    assert list(data.entities) == ["a", "b", "c"]
+    assert data.report["lines_dropped"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rows": {"week": "Week"}}, DataError, "no column 'Week'.*did you mean 'week'"),
+        ({"rows": ["week"]}, InputTypeError, "must map names to columns"),
+        ({"rows": {"user": "week"}, "user": "what"}, ParameterError, "are the same column"),
+    ],
+)
+def test_row_columns_that_are_refused(
+    way: str, tmp_path: Path, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    path = file(tmp_path, "trip,what,week\n1,a,1\n")
+    with pytest.raises(error, match=message):
+        read_baskets(path, basket="trip", item="what", **options)
 
 
 FRAMES: dict[str, Any] = {

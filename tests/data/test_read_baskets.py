@@ -82,6 +82,21 @@ SOURCES = [
 
 
 @pytest.mark.parametrize("kind", SOURCES)
+def test_row_columns_are_those_of_a_groupby(kind: str, tmp_path: Path) -> None:
+    lines = transactions()
+    lines["week"] = (lines.trip // 50).where(lines.index % 3 > 0).astype("Int64")
+    columns = {"user": "household", "rows": {"week": "week", "home": "household"}}
+    data = read_baskets(written(lines, kind, tmp_path), **COLUMNS, **columns)
+    expected = lines.groupby("trip")[["household", "week"]].first()
+    assert [int(trip) for trip in data.row_labels] == expected.index.tolist()
+    assert list(data.rows) == ["row", "user", "week", "home"]
+    assert [int(user) for user in data.users] == expected.household.tolist()
+    assert data.rows["home"].tolist() == data.users.tolist()
+    weeks = [None if week is None else int(week) for week in data.rows["week"]]
+    assert weeks == [None if pd.isna(week) else week for week in expected.week]
+
+
+@pytest.mark.parametrize("kind", SOURCES)
 def test_every_source_equals_groupby(kind: str, tmp_path: Path) -> None:
     lines = transactions()
     data = read_baskets(written(lines, kind, tmp_path), **COLUMNS)

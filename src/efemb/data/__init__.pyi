@@ -1,4 +1,5 @@
 from .align import aligned
+from .columns import CellTable
 from .corpus import Corpus
 from .dataset import Dataset
 from .partition import split
@@ -9,6 +10,7 @@ from .readers.transactions import read_baskets
 from .vocabulary import Vocabulary
 
 __all__ = [
+    "CellTable",
     "Corpus",
     "Dataset",
     "Vocabulary",

@@ -43,14 +43,11 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     if not data.is_sparse:
         ordered, _ = in_order(data.take_entities(known), vocabulary)
         return ordered._replace(ordered.values, report=report)
-    moved = _moved(data, code, len(vocabulary))
-    at = None
-    if data.positions is not None and len(known) == len(vocabulary):
-        at = data.positions[known[np.argsort(code[known])]]
-    return data._replace(moved, entities=vocabulary, positions=at, report=report)
+    moved = data._place_entities(_move(data, code, len(vocabulary)), vocabulary, code)
+    return moved._replace(moved.values, report=report)
 
 
-def _moved(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
+def _move(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
     """The values with column n at place[n], or gone where it is -1 (sparse data only)."""
     if not data.is_sparse:
         shape = (data.n_rows, size, *data.shape[2:])
@@ -138,8 +135,8 @@ def with_new(data: Dataset, known: Vocabulary | None, n_known: int, *, absent: f
     index, labels = _places(data.entities, known)
     if labels == data.entities:
         return data
-    values = _moved(data, index, len(labels), absent)
-    return data._replace(values, entities=labels, positions=None)
+    placed = data._place_entities(_move(data, index, len(labels), absent), labels, index)
+    return placed._replace(placed.values, positions=None)
 
 
 def places(data: Dataset, known: Vocabulary | None) -> Ints:

@@ -206,14 +206,14 @@ def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
         return None
     if array.dtype == object:  # pandas' NA cannot be compared: it is looked for before
         for label in dict.fromkeys(array):
-            if _is_missing(label):
+            if is_missing_label(label):
                 row = next(t for t, one in enumerate(array) if one is label)
                 raise _missing_recording(label, row)
     starts = np.flatnonzero(np.r_[True, array[1:] != array[:-1]])
     first_seen: dict[Any, int] = {}
     for start in starts:
         label = array[start].item() if isinstance(array[start], np.generic) else array[start]
-        if _is_missing(label):
+        if is_missing_label(label):
             raise _missing_recording(label, int(start))
         if label in first_seen:
             raise DataError(
@@ -227,13 +227,21 @@ def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
     return np.repeat(np.arange(len(starts), dtype=np.int64), lengths)
 
 
-def _is_missing(label: object) -> bool:
+def is_missing_label(label: object) -> bool:
+    """Whether a label stands for nothing: None, NaN, NaT, pandas' NA or empty text."""
     try:
         return canonical_label(label) is None
-    except InputTypeError:  # no label of an entity, but it tells recordings apart
+    except InputTypeError:  # not a label of an entity, but it distinguishes recordings
         return False
 
 
 def _missing_recording(label: object, row: int) -> DataError:
     shown = "NaN" if isinstance(label, float) else repr(label)
     return DataError(f"recordings is missing ({shown}) in row {row}")
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view through which nothing can be written."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efemb.data.array_checks import generator
+from efemb.data.array_checks import generator, read_only
 from efemb.data.dataset import Dataset, _places, only_rows
 from efemb.data.partition import split
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, count_codes
@@ -145,6 +145,11 @@ class Corpus:
         if len(documents) == 0:
             raise DataError("no documents are left; at least one is needed")
         return self._of_stretches(self.starts[documents], self.starts[documents + 1])._recounted()
+
+    def _content(self) -> dict[str, Any]:
+        """Everything that a fit may look at, as numbers: for checksums."""
+        counts = self.vocabulary.counts
+        return {"tokens": self.tokens, "starts": self.starts, "counts": counts}
 
     def split(
         self, test: float = 0.05, validation: float = 0.0, seed: int = 0
@@ -324,13 +329,6 @@ def checked_starts(starts: object, n_tokens: int) -> NDArray[np.int64]:
             f"next at {checked[back[0] + 1]}"
         )
     return checked
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view through which nothing can be written."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _integers(values: object, name: str) -> NDArray[Any]:

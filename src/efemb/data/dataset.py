@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +17,12 @@ from efemb.data.array_checks import (
     checked_sparse,
     is_sparse,
 )
+from efemb.data.columns import CellTable, NamedColumns, check_cells
 from efemb.data.vocabulary import Vocabulary, column_labels
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, ParameterError
+
+# Row columns that have an argument and an attribute of their own.
+_ROW_COLUMNS = {"row_labels": "row", "users": "user", "recordings": "recording"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -37,12 +41,25 @@ class Dataset:
     positions : array of shape (N, p), optional
         Where the entities are; finite and all different.
     row_labels, users : array of shape (T,), optional
-        Label and user of each row.
+        Label and user of each row: ``rows["row"]`` and ``rows["user"]``.
     recordings : array of shape (T,), optional
-        Recording of each row; the rows of one recording follow each other. Labels other than
-        integers become the codes 0, 1, ...
+        Recording of each row, ``rows["recording"]``; the rows of one recording follow each other.
+        Labels other than integers become the codes 0, 1, ...
+    rows : mapping of str to array of shape (T,), optional
+        What else is known of each row, such as ``{"household": ..., "week": ...}``. A missing value
+        (None, NaN, NaT) is kept as missing.
+    features : mapping of str to array of shape (N,), optional
+        What is known of each entity, such as ``{"brand": ...}``; missing values are kept.
+    cells : mapping of str to CellTable, optional
+        Values per group of rows and entity, such as prices by week:
+        ``{"price": CellTable(prices, by="week", groups=weeks)}``.
     report : mapping, optional
         What a reader dropped or summed.
+
+    Notes
+    -----
+    Every operation (rows and entities taken, splits, differences, alignment, hold-outs) carries
+    all columns, tables and the report along.
 
     Examples
     --------
@@ -54,10 +71,10 @@ class Dataset:
     values: Any
     entities: Vocabulary | None
     positions: NDArray[np.float64] | None
-    row_labels: NDArray[Any] | None
-    users: NDArray[Any] | None
-    recordings: NDArray[np.int64] | None
-    report: dict[str, Any] = field(default_factory=dict)
+    rows: NamedColumns
+    features: NamedColumns
+    cells: dict[str, CellTable]
+    report: dict[str, Any]
 
     def __init__(
         self,
@@ -68,20 +85,25 @@ class Dataset:
         row_labels: ArrayLike | None = None,
         users: ArrayLike | None = None,
         recordings: ArrayLike | None = None,
+        rows: Mapping[str, ArrayLike] | None = None,
+        features: Mapping[str, ArrayLike] | None = None,
+        cells: Mapping[str, CellTable] | None = None,
         report: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(values, Dataset):
             raise InputTypeError("values is a Dataset already; use its take_rows, take_entities")
         entities = column_labels(values) if entities is None else entities
-        kept = checked_sparse(values) if is_sparse(values) else checked_dense(values)
-        n_rows, n_entities = kept.shape[:2]
+        matrix = checked_sparse(values) if is_sparse(values) else checked_dense(values)
+        n_rows, n_entities = matrix.shape[:2]
+        own = {"row_labels": row_labels, "users": users, "recordings": recordings}
+        columns = _row_columns(rows or {}, own, n_rows)
         checked = {
-            "values": kept,
+            "values": matrix,
             "entities": _vocabulary(entities, n_entities),
             "positions": checked_positions(positions, n_entities),
-            "row_labels": checked_rows(row_labels, "row_labels", n_rows),
-            "users": checked_rows(users, "users", n_rows),
-            "recordings": checked_recordings(recordings, n_rows),
+            "rows": columns,
+            "features": NamedColumns(features or {}, n_entities, "features"),
+            "cells": check_cells(cells or {}, columns, n_entities),
             "report": dict(report or {}),
         }
         for name, value in checked.items():
@@ -108,14 +130,27 @@ class Dataset:
         return self.shape[2] if len(self.shape) == 3 else 1
 
     @property
+    def row_labels(self) -> NDArray[Any] | None:
+        """Label of each row: ``rows["row"]``, if there is one."""
+        labels: NDArray[Any] | None = self.rows.get("row")
+        return labels
+
+    @property
+    def users(self) -> NDArray[Any] | None:
+        """User of each row: ``rows["user"]``, if there is one."""
+        users: NDArray[Any] | None = self.rows.get("user")
+        return users
+
+    @property
+    def recordings(self) -> NDArray[np.int64] | None:
+        """Recording of each row: ``rows["recording"]``, if there is one."""
+        recordings: NDArray[np.int64] | None = self.rows.get("recording")
+        return recordings
+
+    @property
     def is_sparse(self) -> bool:
         """Whether `values` is a csr_array."""
         return is_sparse(self.values)
-
-    @property
-    def rows(self) -> dict[str, NDArray[Any]]:
-        """Columns of the rows, by name."""
-        return {} if self.users is None else {"user": self.users}
 
     def __len__(self) -> int:
         return self.n_rows
@@ -137,15 +172,8 @@ class Dataset:
         """
         rows = _places(index, self.n_rows, "rows")
         values = self.values[rows]
-        return Dataset(
-            values,
-            entities=counted(self.entities, values),
-            positions=self.positions,
-            row_labels=_at(self.row_labels, rows),
-            users=_at(self.users, rows),
-            recordings=_at(self.recordings, rows),
-            report=self.report,
-        )
+        entities = counted(self.entities, values)
+        return self._replace(values, entities=entities, rows=self.rows.take(rows))
 
     def take_entities(self, index: ArrayLike | slice) -> Dataset:
         """Dataset of the given entities (integers, booleans or a slice), in that order."""
@@ -153,7 +181,9 @@ class Dataset:
         return self._replace(
             self.values[:, columns],
             entities=None if self.entities is None else self.entities.take(columns),
-            positions=_at(self.positions, columns),
+            positions=None if self.positions is None else self.positions[columns],
+            features=self.features.take(columns),
+            cells={name: table.take_entities(columns) for name, table in self.cells.items()},
         )
 
     def difference(self) -> Dataset:
@@ -161,7 +191,7 @@ class Dataset:
 
         The first row of every recording has no predecessor and is dropped (all rows are one
         recording where `recordings` is None). A difference with a missing value is missing.
-        Row labels and users are those of the later row.
+        Row labels, users and all other columns are those of the later row.
         """
         follows = np.ones(self.n_rows, dtype=bool)
         follows[0] = False
@@ -170,14 +200,8 @@ class Dataset:
         later = np.flatnonzero(follows)
         if len(later) == 0:
             raise DataError("difference needs a recording of at least two rows; there is none")
-        return Dataset(
-            self.values[later] - self.values[later - 1],
-            entities=self.entities,
-            positions=self.positions,
-            row_labels=_at(self.row_labels, later),
-            users=_at(self.users, later),
-            recordings=_at(self.recordings, later),
-            report=self.report,
+        return self._replace(
+            self.values[later] - self.values[later - 1], rows=self.rows.take(later)
         )
 
     def split(
@@ -199,16 +223,58 @@ class Dataset:
         return np.asarray(np.nan_to_num(self.values.reshape(self.n_rows, -1)).any(axis=1))
 
     def _replace(self, values: Any, **changes: Any) -> Dataset:
-        """The same rows with other values."""
-        kept = {
-            "entities": self.entities,
-            "positions": self.positions,
-            "row_labels": self.row_labels,
-            "users": self.users,
-            "recordings": self.recordings,
-            "report": self.report,
+        """Other values, and whatever else changes; all other members are carried along.
+
+        `_place_entities` and the two `take_` methods say what changes with the rows or entities.
+        """
+        members = {member.name: getattr(self, member.name) for member in fields(self)}
+        # A column that is passed by its own name replaces the one that is carried.
+        replaced = {column for name, column in _ROW_COLUMNS.items() if name in changes}
+        members["rows"] = {
+            name: column for name, column in self.rows.items() if name not in replaced
         }
-        return Dataset(values, **{**kept, **changes})
+        return Dataset(**{**members, **changes, "values": values})
+
+    def _place_entities(
+        self, values: Any, entities: Vocabulary, index: NDArray[np.int64]
+    ) -> Dataset:
+        """The same rows with other entities; entity n of these data is `index[n]` of the new ones.
+
+        Parameters
+        ----------
+        values : array or sparse matrix of T rows
+            The values of the new entities.
+        entities : Vocabulary
+            The new entities.
+        index : array of shape (N,)
+            -1 for an entity that is left out. Features and cells of new entities that these data
+            lack are missing; positions are dropped unless all are known.
+        """
+        size = len(entities)
+        known = np.flatnonzero(index >= 0)
+        positions = None
+        if self.positions is not None and len(known) == size:
+            positions = self.positions[known[np.argsort(index[known])]]
+        return self._replace(
+            values,
+            entities=entities,
+            positions=positions,
+            features=self.features.place(index, size),
+            cells={name: table.place_entities(index, size) for name, table in self.cells.items()},
+        )
+
+    def _content(self) -> dict[str, Any]:
+        """Everything that a fit may look at, as numbers and labels: for checksums.
+
+        That is all but the labels of the entities and the report.
+        """
+        return {
+            "values": self.values,
+            "positions": self.positions,
+            "rows": self.rows.content(),
+            "features": self.features.content(),
+            "cells": {name: table.content() for name, table in self.cells.items()},
+        }
 
     def __repr__(self) -> str:
         sizes = f"{self.n_rows:,} rows x {self.n_entities:,} entities"
@@ -223,7 +289,31 @@ class Dataset:
             parts.append("users")
         if self.recordings is not None:
             parts.append(f"{len(np.unique(self.recordings))} recordings")
+        others = [name for name in self.rows if name not in _ROW_COLUMNS.values()]
+        tables = [f"{name} by {table.by}" for name, table in self.cells.items()]
+        named = {"row columns": others, "features": list(self.features), "cells": tables}
+        parts += [f"{kind} {', '.join(names)}" for kind, names in named.items() if names]
         return f"Dataset({', '.join(parts)})"
+
+
+def _row_columns(
+    rows: Mapping[str, ArrayLike], own: Mapping[str, ArrayLike | None], n_rows: int
+) -> NamedColumns:
+    """All row columns, those with an argument of their own first."""
+    others = NamedColumns(rows, n_rows, "rows")
+    passed = {name: values for name, values in own.items() if values is not None}
+    twice = [name for name in passed if _ROW_COLUMNS[name] in others]
+    if twice:
+        raise ParameterError(
+            f"{twice[0]}= and rows[{_ROW_COLUMNS[twice[0]]!r}] are the same column: pass one"
+        )
+    columns: dict[str, Any] = {
+        _ROW_COLUMNS[name]: checked_rows(values, name, n_rows) for name, values in passed.items()
+    }
+    columns |= others
+    if "recording" in columns:
+        columns["recording"] = checked_recordings(columns["recording"], n_rows)
+    return NamedColumns(columns, n_rows, "rows")
 
 
 def _vocabulary(
@@ -256,10 +346,6 @@ def only_rows(index: Any, otherwise: str) -> Any:
     if len(index) == 1 or (len(index) == 2 and index[1] is Ellipsis):
         return index[0]
     raise InputTypeError(otherwise)
-
-
-def _at(array: Any, index: NDArray[np.int64]) -> Any:
-    return None if array is None else array[index]
 
 
 def _places(index: ArrayLike | slice, size: int, name: str) -> NDArray[np.int64]:

@@ -36,13 +36,9 @@ def relabelled(
 ) -> Dataset:
     """The same baskets with readable labels, and another report."""
     assert data.entities is not None
-    return Dataset(
-        data.values,
-        entities=Vocabulary(labels, counts=data.entities.counts),
-        row_labels=data.row_labels if row_labels is None else row_labels,
-        users=data.users,
-        report=report,
-    )
+    changes = {} if row_labels is None else {"row_labels": row_labels}
+    entities = Vocabulary(labels, counts=data.entities.counts)
+    return data._replace(data.values, entities=entities, report=report, **changes)
 
 
 def baskets_of_lines(columns: Mapping[str, Sequence[Any] | Any], **options: Any) -> Dataset:

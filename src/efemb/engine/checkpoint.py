@@ -216,13 +216,10 @@ def identity(
 
 
 def _content(data: Any) -> Any:
-    """The part of data that a fit looks at."""
+    """Everything in the data that a fit may look at."""
     if data is None:
         return None
-    names = ("values", "positions", "recordings", "tokens", "starts")
-    found = {name: getattr(data, name) for name in names if hasattr(data, name)}
-    words = getattr(data, "vocabulary", None)
-    return {**found, "counts": None if words is None else words.counts}
+    return data._content()
 
 
 def _plain(value: Any) -> Any:

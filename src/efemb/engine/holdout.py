@@ -244,8 +244,7 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
 
 
 def _blanked(data: Dataset, rows: Ints) -> Dataset:
-    from efemb.data.dataset import Dataset
 
     values = data.values.toarray() if data.is_sparse else data.values.copy()
     values[rows] = np.nan
-    return Dataset(values, positions=data.positions, recordings=data.recordings)
+    return data._replace(values)

@@ -93,7 +93,7 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
         data = Dataset(values, entities=labels, positions=positions)
     if reset:
         estimator.vocabulary_ = data.entities
-    return data if positions is None else _changed(data, data.values, positions)
+    return data if positions is None else data._replace(data.values, positions=positions)
 
 
 def _by_labels(estimator: Any, X: Any) -> Any:
@@ -126,18 +126,6 @@ def _refuse_tables_without_data(X: Any) -> None:
         raise InputTypeError("the table is lazy; call .collect() first")
     if hasattr(X, "columns") and not len(X.columns):
         raise DataError("the table has no columns, so there are no entities (0 feature(s))")
-
-
-def _changed(data: Dataset, values: Any, positions: Any) -> Dataset:
-    return Dataset(
-        values,
-        entities=data.entities,
-        positions=positions,
-        row_labels=data.row_labels,
-        users=data.users,
-        recordings=data.recordings,
-        report=data.report,
-    )
 
 
 def _as_array(estimator: Any, X: Any, reset: bool) -> Any:

@@ -1,4 +1,4 @@
-"""What is wrong with which lines: collected over the whole source, told in one error."""
+"""What is wrong with which lines: collected over the whole source, reported in one error."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _SHOWN = 5
 class _Problem:
     total: int = 0
     first: list[int] = field(default_factory=list)
+    example: str = ""
 
 
 class BadLines:
@@ -35,12 +36,12 @@ class BadLines:
         self._problems: dict[str, _Problem] = {}
         self.left_out = 0
 
-    def add(self, problem: str, places: NDArray[np.int64] | list[int]) -> None:
-        """Note that there is `problem` at `places`."""
+    def add(self, problem: str, places: NDArray[np.int64] | list[int], example: str = "") -> None:
+        """Note that there is `problem` at `places`; the first `example` of it is reported."""
         if len(places):
-            found = self._problems.setdefault(problem, _Problem())
-            found.total += len(places)
-            found.first += [int(place) for place in places[: _SHOWN - len(found.first)]]
+            noted = self._problems.setdefault(problem, _Problem(example=example))
+            noted.total += len(places)
+            noted.first += [int(place) for place in places[: _SHOWN - len(noted.first)]]
 
     def leave_out(self, problem: str, place: int) -> None:
         """Note a line that its source could not even cut into cells."""
@@ -54,16 +55,17 @@ class BadLines:
     def totals(self) -> dict[str, int]:
         """Number of lines with each problem."""
         # Sorted: the order must not depend on how the source is cut into batches.
-        return {problem: found.total for problem, found in sorted(self._problems.items())}
+        return {problem: noted.total for problem, noted in sorted(self._problems.items())}
 
     def error(self, way_out: str) -> DataError:
-        """The error that tells all problems and the way out."""
-        told = [self._tell(problem, found) for problem, found in sorted(self._problems.items())]
-        return DataError(f"{self._source}: {'; '.join(told)}. {way_out}")
+        """The error that lists all problems and the way out."""
+        problems = [self._describe(*problem) for problem in sorted(self._problems.items())]
+        return DataError(f"{self._source}: {'; '.join(problems)}. {way_out}")
 
-    def _tell(self, problem: str, found: _Problem) -> str:
-        places = ", ".join(map(str, found.first))
-        if found.total == 1:
-            return f"{problem} in {self._unit} {places}"
-        more = ", ..." if found.total > len(found.first) else ""
-        return f"{problem} in {found.total:,} {self._unit}s ({places}{more})"
+    def _describe(self, problem: str, noted: _Problem) -> str:
+        places = ", ".join(map(str, noted.first))
+        example = f": {noted.example}" if noted.example else ""
+        if noted.total == 1:
+            return f"{problem} in {self._unit} {places}{example}"
+        dots = ", ..." if noted.total > len(noted.first) else ""
+        return f"{problem} in {noted.total:,} {self._unit}s ({places}{dots}){example}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,8 +19,8 @@ from efemb.data.readers.csv import CsvSource
 from efemb.data.readers.frames import frame_source
 from efemb.data.readers.input_file import existing_file, refuse_foreign
 from efemb.data.readers.source import Batch, NeedsTextReaderError, Source
-from efemb.data.vocabulary import Label, Vocabulary, sorted_order
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.data.vocabulary import Label, Vocabulary, shorten, sorted_order
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -39,6 +39,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     item: str,
     count: str | None = None,
     user: str | None = None,
+    rows: Mapping[str, str] | None = None,
     min_count: int = 1,
     top_n: int | None = None,
     min_items_per_basket: int = 1,
@@ -64,7 +65,12 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         Column of counts: numbers above 0 and at most 2**53, where float64 stops counting exactly.
         Without it each line counts 1.
     user : str, optional
-        Column of users; a basket has one user.
+        Column of users; a basket has one user, and every line names it. Becomes ``rows["user"]``.
+    rows : mapping of str to str, optional
+        Further columns with one value per basket, by the name that they get in ``data.rows``:
+        ``rows={"household": "household_id", "week": "week"}``. A basket whose lines have two
+        different values is an error (or loses the later lines, see `on_bad`); a missing value is
+        kept as missing (None) unless another line of the basket has one.
     min_count : int
         Keep items that are in at least so many baskets.
     top_n : int, optional
@@ -80,7 +86,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     on_bad : {"error", "drop"}
         What to do with lines that have a missing label (empty, NULL, \N, NaN, <NA>, #N/A), a
         count that is missing, not a number, infinite, not positive or above 2**53, the wrong
-        number of fields, or a second user.
+        number of fields, or a second user (or other value of `rows`) of their basket.
     progress : bool
         Show a progress bar.
 
@@ -106,8 +112,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     ([[1.0, 1.0], [2.0, 0.0]], 1)
     """
     _check_options(min_count, top_n, min_items_per_basket, on_bad)
-    columns = Columns(basket, item, count, user)
-    _check_columns(columns)
+    columns = _line_columns(basket, item, count, user, rows or {})
     collected = _collect(table_sources(source, separator, encoding), columns, on_bad, progress)
     return _filtered(collected, min_count, top_n, min_items_per_basket)
 
@@ -124,7 +129,9 @@ def table_sources(source: Any, separator: str | None, encoding: str) -> list[Sou
     return [ArrowCsvSource(plain), plain] if find_pyarrow() else [plain]
 
 
-def _collect(sources: Sequence[Any], columns: Columns, on_bad: str, progress: bool) -> Collected:
+def _collect(
+    sources: Sequence[Any], columns: LineColumns, on_bad: str, progress: bool
+) -> Collected:
     for source in sources:
         bad = BadLines(source.name, source.unit)
         try:
@@ -174,7 +181,7 @@ def _filtered(collected: Collected, min_count: int, top_n: int | None, min_items
         values,
         entities=Vocabulary([items[i] for i in kept_items], counts=in_baskets),
         row_labels=_object_array([baskets[i] for i in kept_baskets]),
-        users=collected.user_labels(kept_baskets),
+        rows={name: column.labels(kept_baskets) for name, column in collected.columns.items()},
         report={
             **collected.report,
             "duplicates_summed": collected.sums.lines - len(rows),
@@ -233,17 +240,30 @@ def _new_codes(kept: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return codes
 
 
-def _object_array(labels: list[Label]) -> NDArray[Any]:
+def _object_array(labels: Sequence[Label | None]) -> NDArray[Any]:
     array = np.empty(len(labels), dtype=object)
     array[:] = labels
     return array
 
 
-def _check_columns(columns: Columns) -> None:
-    named = [columns.basket, columns.item, columns.count]
+def _line_columns(
+    basket: str, item: str, count: str | None, user: str | None, rows: Mapping[str, str]
+) -> LineColumns:
+    lines = {"basket": basket, "item": item} | ({} if count is None else {"count": count})
+    named = list(lines.values())
     twice = [name for name in named if named.count(name) > 1]
     if twice:
         raise ParameterError(f"the column {twice[0]!r} can be only one of basket, item and count")
+    if not isinstance(rows, Mapping) or not all(isinstance(name, str) for name in rows):
+        raise InputTypeError(
+            f"rows={rows!r:.80} must map names to columns of the source, such as "
+            "{'week': 'week_number'}"
+        )
+    if user is None:
+        return LineColumns(lines, dict(rows), frozenset())
+    if "user" in rows:
+        raise ParameterError("user= and rows['user'] are the same column: pass one")
+    return LineColumns(lines, {"user": user, **rows}, frozenset({"user"}))
 
 
 def _check_options(min_count: int, top_n: int | None, min_items: int, on_bad: str) -> None:
@@ -262,106 +282,122 @@ def _label_table() -> LabelTable:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Names of the columns to read."""
+class LineColumns:
+    """Names of the columns to read.
 
-    basket: str
-    item: str
-    count: str | None
-    user: str | None
+    lines : of basket, item and count;  rows : of what has one value per basket, by its new name
+    required : which of `rows` every line must have
+    """
 
-    @property
-    def roles(self) -> list[str]:
-        """The columns that are asked for."""
-        return [one.name for one in fields(self) if getattr(self, one.name) is not None]
+    lines: dict[str, str]
+    rows: dict[str, str]
+    required: frozenset[str]
 
     @property
     def wanted(self) -> list[str]:
-        """Their names."""
-        return [getattr(self, role) for role in self.roles]
+        """All names."""
+        return [*self.lines.values(), *self.rows.values()]
 
     @property
     def numeric(self) -> list[bool]:
         """Which of them hold numbers."""
-        return [role == "count" for role in self.roles]
+        return [role == "count" for role in self.lines] + [False] * len(self.rows)
+
+
+@dataclass
+class BasketColumn:
+    """One value per basket: the first that a line of it has."""
+
+    table: LabelTable = field(default_factory=_label_table)
+    codes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def labels(self, baskets: NDArray[np.int64]) -> NDArray[Any]:
+        """Value of each of the given baskets; None where it is missing."""
+        return _object_array([*self.table.labels, None])[self.codes[baskets]]
 
 
 @dataclass
 class Collected:
     """Everything that is kept of a source."""
 
+    columns: dict[str, BasketColumn]
     baskets: LabelTable = field(default_factory=_label_table)
     items: LabelTable = field(default_factory=_label_table)
-    users: LabelTable = field(default_factory=_label_table)
-    user_of: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     sums: PairSums = field(default_factory=PairSums)
     report: dict[str, Any] = field(default_factory=dict)
 
-    def user_labels(self, baskets: NDArray[np.int64]) -> NDArray[Any] | None:
-        """User of each of the given baskets, or None if there are no users."""
-        if not self.users.labels:
-            return None
-        labels = np.empty(len(self.users.labels), dtype=object)
-        labels[:] = self.users.labels
-        return labels[self.user_of[baskets]]
-
-    def assign_users(
-        self, baskets: NDArray[np.int64], users: NDArray[np.int64]
+    def assign(
+        self, role: str, baskets: NDArray[np.int64], codes: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Give each basket its first user; True where a line names another one."""
-        grown = len(self.baskets.labels) - len(self.user_of)
-        self.user_of = np.append(self.user_of, np.full(grown, MISSING, np.int64))
-        new = self.user_of[baskets] == MISSING
+        """Give each basket the first value of its lines; True where a line has another one."""
+        column = self.columns[role]
+        grown = len(self.baskets.labels) - len(column.codes)
+        column.codes = np.append(column.codes, np.full(grown, MISSING, np.int64))
+        new = (column.codes[baskets] == MISSING) & (codes != MISSING)
         # The last of several assignments to one place stays: backwards, so that it is the first.
-        self.user_of[baskets[new][::-1]] = users[new][::-1]
-        return np.not_equal(self.user_of[baskets], users)
+        column.codes[baskets[new][::-1]] = codes[new][::-1]
+        differs: NDArray[np.bool_] = (column.codes[baskets] != codes) & (codes != MISSING)
+        return differs
+
+    def conflict(self, role: str, basket: int, code: int) -> str:
+        """The two values of a basket, in words."""
+        column = self.columns[role]
+        first, second = (column.table.labels[i] for i in (column.codes[basket], code))
+        label = self.baskets.labels[basket]
+        return f"basket {shorten(label)} has {shorten(first)} and {shorten(second)}"
 
 
-def collect(source: Source, columns: Columns, bad: BadLines, progress: bool) -> Collected:
+def collect(source: Source, columns: LineColumns, bad: BadLines, progress: bool) -> Collected:
     """Read the whole source; what cannot be used is left out and noted in `bad`."""
-    kept = Collected()
+    collected = Collected({name: BasketColumn() for name in columns.rows})
     numbers = CountTable()
     lines = 0
     with progress_bar(f"reading {source.name}", source.size, progress) as advance:
         for batch in source.batches(columns.wanted, columns.numeric, bad, advance):
             lines += len(batch.places)
-            _add(kept, batch, columns, numbers, bad)
+            _add(collected, batch, columns, numbers, bad)
     lines += bad.left_out
-    kept.report = {
+    collected.report = {
         "source": source.name,
         "lines": lines,
-        "lines_dropped": lines - kept.sums.lines,
+        "lines_dropped": lines - collected.sums.lines,
         "bad": bad.totals,
-        "baskets": len(kept.baskets.labels),
-        "items": len(kept.items.labels),
+        "baskets": len(collected.baskets.labels),
+        "items": len(collected.items.labels),
     }
-    return kept
+    return collected
 
 
 def _add(
-    kept: Collected, batch: Batch, columns: Columns, numbers: CountTable, bad: BadLines
+    collected: Collected, batch: Batch, columns: LineColumns, numbers: CountTable, bad: BadLines
 ) -> None:
-    cells = dict(zip(columns.roles, batch.columns, strict=True))
+    cells = dict(zip(columns.lines, batch.columns, strict=False))
     counts = np.ones(len(batch.places))
     usable = np.ones(len(batch.places), dtype=bool)
-    if columns.count is not None:
+    if "count" in cells:
         counts = numbers.numbers(cells["count"])
-        usable &= _check_counts(counts, columns.count, batch, bad)
-    tables = {"basket": kept.baskets, "item": kept.items, "user": kept.users}
-    codes = []
-    for role, table in tables.items():
-        if role in cells:
-            codes.append(table.codes(cells[role]))
-            missing = codes[-1] == MISSING
-            bad.add(f"column {getattr(columns, role)!r} is missing", batch.places[missing])
-            usable &= ~missing
-    baskets, items = codes[0][usable], codes[1][usable]
-    counts = counts[usable]
-    if columns.user is not None:
-        other = kept.assign_users(baskets, codes[2][usable])
-        bad.add(f"column {columns.user!r} differs within a basket", batch.places[usable][other])
-        baskets, items, counts = baskets[~other], items[~other], counts[~other]
-    kept.sums.add(baskets, items, counts)
+        usable &= _check_counts(counts, columns.lines["count"], batch, bad)
+    baskets = collected.baskets.codes(cells["basket"])
+    items = collected.items.codes(cells["item"])
+    of_rows = batch.columns[len(columns.lines) :]
+    values = {
+        role: collected.columns[role].table.codes(column)
+        for role, column in zip(columns.rows, of_rows, strict=True)
+    }
+    needed = [(columns.lines["basket"], baskets), (columns.lines["item"], items)]
+    needed += [(columns.rows[role], values[role]) for role in columns.required]
+    for name, codes in needed:
+        bad.add(f"column {name!r} is missing", batch.places[codes == MISSING])
+        usable &= codes != MISSING
+    for role, codes in values.items():
+        lines = np.flatnonzero(usable)
+        other = lines[collected.assign(role, baskets[lines], codes[lines])]
+        if len(other):
+            example = collected.conflict(role, baskets[other[0]], codes[other[0]])
+            problem = f"column {columns.rows[role]!r} differs within a basket"
+            bad.add(problem, batch.places[other], example)
+            usable[other] = False
+    collected.sums.add(baskets[usable], items[usable], counts[usable])
 
 
 def _check_counts(
