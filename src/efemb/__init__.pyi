@@ -2,6 +2,7 @@
 
 from . import (
     baselines,
+    checks,
     data,
     datasets,
     engine,
@@ -113,6 +114,7 @@ __all__ = [
     "Vocabulary",
     "Window",
     "baselines",
+    "checks",
     "compare",
     "data",
     "datasets",

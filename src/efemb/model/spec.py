@@ -11,6 +11,11 @@ from efemb._typing import Floats
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.model.combine import Combine
 from efemb.model.contexts.base import Context
+from efemb.model.contract import (
+    check_family_contract,
+    check_link_contract,
+    check_prior_contract,
+)
 from efemb.model.families import Family
 from efemb.model.links import Link
 from efemb.model.priors import Prior, resolve_pair
@@ -107,6 +112,10 @@ class Spec:
         self.context.check()
         self.family.check()
         self.zeros.check()
+        check_family_contract(self.family)
+        check_link_contract(self.link)
+        for prior in (self.prior_rho, self.prior_alpha, self.intercept_prior):
+            check_prior_contract(prior)
         _check_link(self.family, self.link)
         for which, prior in (("rho", self.prior_rho), ("alpha", self.prior_alpha)):
             if self.link.needs_positive and prior is not None and not prior.positive:

@@ -75,7 +75,7 @@ class RowVectors(Term):
             return self
         labels = row_column(data, self.column, self).tolist()
         groups = list(dict.fromkeys(label for label in labels if not _is_missing(label)))
-        return RowVectors(self.column, self.n_components, self.prior, groups)
+        return type(self)(self.column, self.n_components, self.prior, groups)
 
     def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
         """theta of the groups and gamma of the entities."""

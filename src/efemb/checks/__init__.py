@@ -1,0 +1,26 @@
+"""Checks of the contracts of ingredients and estimators, for those who write their own.
+
+Each function raises an `AssertionError` that names the broken rule, and returns nothing:
+
+>>> import efemb
+>>> efemb.checks.check_family(efemb.Poisson())
+>>> efemb.checks.check_prior(efemb.Normal(2.0))
+"""
+
+from __future__ import annotations
+
+from efemb.checks.contexts import check_context
+from efemb.checks.estimators import check_estimator
+from efemb.checks.families import check_family
+from efemb.checks.priors import check_prior
+from efemb.checks.structures import check_structure
+from efemb.checks.terms import check_term
+
+__all__ = [
+    "check_context",
+    "check_estimator",
+    "check_family",
+    "check_prior",
+    "check_structure",
+    "check_term",
+]

@@ -1,0 +1,102 @@
+"""check_family: a family is a density whose slope is its derivative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from efemb._typing import Floats
+from efemb.checks.options import STEP, check_options, check_same_shape
+from efemb.model.families import Family
+from efemb.model.links import Identity
+from efemb.model.objective import log_density, value_and_slope
+
+MOST = 400  # counts that a density is summed over
+
+
+def check_family(family: Family) -> None:
+    """Check that a family can be fitted.
+
+    Parameters
+    ----------
+    family : Family
+        With the options to be checked.
+
+    Raises
+    ------
+    AssertionError
+        If options are not stored untouched, a method does not work elementwise on arrays,
+        `mean` is not the derivative of `log_normalizer`, the slope of `value_and_slope` is not
+        the derivative of its value, the density of counts does not sum to 1 with the expected
+        value that the family gives, or draws fall outside the support.
+
+    Examples
+    --------
+    >>> from efemb import NegativeBinomial
+    >>> check_family(NegativeBinomial(2.0))
+    """
+    check_options(family, Family)
+    v = np.linspace(-1.5, 1.0, 6)
+    x = _values(family, v.shape)
+    eta = family.natural(v)
+    for name in ("log_normalizer", "mean", "expected_value"):
+        if not family.softmax:  # whose normalizer couples all entities
+            check_same_shape(getattr(family, name)(eta), v, f"{type(family).__name__}.{name}")
+    for name in ("statistic", "log_base_measure"):
+        check_same_shape(getattr(family, name)(x), v, f"{type(family).__name__}.{name}")
+    if family.softmax:
+        return
+    _check_slopes(family, x, v)
+    if family.support.integer:
+        _check_density(family)
+    _check_draws(family, eta)
+
+
+def _values(family: Family, shape: tuple[int, ...]) -> Floats:
+    """Values that the family can have, 0 among them where it is one."""
+    low, high = family.support.low, family.support.high
+    start = 0.0 if low == -np.inf else low
+    if family.support.integer:
+        values = start + np.arange(shape[0])
+        return np.asarray(np.minimum(values, high), dtype=np.float64)
+    stop = min(start + 2.0, high)
+    return np.linspace(start + 0.1 * (stop - start), stop, shape[0])
+
+
+def _check_slopes(family: Family, x: Floats, v: Floats) -> None:
+    name, link = type(family).__name__, Identity()
+    (up, _), (down, _) = (value_and_slope(family, link, x, v + step) for step in (STEP, -STEP))
+    _, slope = value_and_slope(family, link, x, v)
+    assert_allclose(
+        slope,
+        (up - down) / (2 * STEP),
+        rtol=1e-4,
+        atol=1e-6,
+        err_msg=f"the slope of {name}.value_and_slope is not the derivative of its value: are "
+        "mean, natural_derivative and log_normalizer in line?",
+    )
+    single, _ = value_and_slope(family, link, x.astype(np.float32), v.astype(np.float32))
+    assert single.dtype == np.float32, f"{name} turns single precision into {single.dtype}"
+
+
+def _check_density(family: Family) -> None:
+    high = min(family.support.high, family.support.low + MOST)
+    x = np.arange(family.support.low, high + 1.0)
+    for v in (-1.0, 0.5):
+        p = np.exp(log_density(family, Identity(), x, np.full(len(x), v)))
+        name = type(family).__name__
+        assert_allclose(p.sum(), 1.0, rtol=1e-6, err_msg=f"probabilities of {name} do not sum to 1")
+        mean = family.expected_value(family.natural(np.array([v])))[0]
+        assert_allclose(p @ x, mean, rtol=1e-5, err_msg=f"{name}.expected_value is not E[x]")
+
+
+def _check_draws(family: Family, eta: Floats) -> None:
+    if type(family).sample is Family.sample:
+        return
+    rng: Any = np.random.default_rng(0)
+    draws = family.sample(np.tile(eta, 50), rng)
+    outside = family.support.broken_by(draws)
+    name = type(family).__name__
+    assert not outside.any(), f"{name}.sample draws {draws[outside][0]}, outside {family.support}"

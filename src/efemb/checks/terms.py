@@ -1,0 +1,105 @@
+"""check_term: a term's columns and their transposes, through the solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from efemb._typing import Floats
+from efemb.checks.options import STEP, check_options
+from efemb.data.dataset import Dataset
+from efemb.engine.solvers.choice import make_solver
+from efemb.engine.threads import workers
+from efemb.model.contexts.basket import Basket
+from efemb.model.parameters import Parameters
+from efemb.model.space import ParameterSpace
+from efemb.model.spec import Spec
+from efemb.model.terms.base import Term
+
+K = 2
+
+
+def check_term(term: Term, data: Dataset) -> None:
+    """Check that a term can be fitted and predicted with.
+
+    Parameters
+    ----------
+    term : Term
+    data : Dataset of counts
+        Rows with whatever columns the term needs; a dozen rows will do.
+
+    Raises
+    ------
+    AssertionError
+        If options are not stored untouched, columns have wrong shapes, `pull_back_entities` or
+        `pull_back_rows` is not a transpose, the gradient of a fit differs from finite
+        differences for some scale of the context, or the fast solver from the general one.
+    """
+    check_options(term, Term)
+    frozen = term.freeze(data)
+    assert type(frozen) is type(term), f"{type(term).__name__}.freeze gives another class"
+    assert frozen.freeze(data) == frozen, f"{type(term).__name__}: freezing twice changes the term"
+    _check_transposes(frozen, data)
+    for scale in ("none", "items", "total"):
+        spec = Spec.resolve(context=Basket(scale), family="poisson", terms=[frozen])
+        _check_gradient(spec, data)
+
+
+def _check_transposes(term: Term, data: Dataset) -> None:
+    name, n = type(term).__name__, data.n_entities
+    rng, rows = np.random.default_rng(0), np.arange(data.n_rows)[::-1]
+    arrays = {array.name: rng.normal(size=array.shape) for array in term.arrays(n)}
+    bound = term.bind(data)
+    sides = {
+        "entity_columns": (term.entity_columns(arrays, n), (n, term.width)),
+        "row_columns": (bound.row_columns(arrays, rows), (len(rows), term.width)),
+    }
+    for method, (columns, shape) in sides.items():
+        assert columns.shape == shape, f"{name}.{method} must give {shape}, got {columns.shape}"
+    zero = {key: np.zeros_like(array) for key, array in arrays.items()}
+    for method, fixed, pull_back in (
+        ("entity", term.entity_columns(zero, n), term.pull_back_entities),
+        ("row", bound.row_columns(zero, rows), _partial(bound, arrays, rows)),
+    ):
+        columns = sides[f"{method}_columns"][0] - fixed  # the part that is linear in parameters
+        b = rng.normal(size=columns.shape)
+        back = pull_back(b)
+        right = sum(np.vdot(arrays[key], array) for key, array in back.items())
+        message = f"{name}: pulling back the {method} side is not the transpose of its columns"
+        assert_allclose(np.vdot(columns, b), right, rtol=1e-9, atol=1e-12, err_msg=message)
+
+
+def _partial(bound: Any, arrays: dict[str, Floats], rows: Any) -> Any:
+    return lambda gradient: bound.pull_back_rows(arrays, rows, gradient)
+
+
+def _check_gradient(spec: Spec, data: Dataset) -> None:
+    space = ParameterSpace(spec, data.n_entities, 1, 1, K)
+    rng, bound = np.random.default_rng(1), spec.context.bind(data)
+    at = Parameters.from_named({a.name: rng.normal(0, 0.3, a.shape) for a in space.layout})
+    label = f"{spec.terms[0]!r} with scale={spec.context.scale!r}"
+
+    def value_and_gradient(point: Parameters, solver: str) -> tuple[float, Parameters]:
+        with workers(1) as pool:
+            made = make_solver(solver, bound, spec, pool, dtype=np.float64)
+            value, gradient = made.value_and_gradient(space.vectors(point))
+        return value, space.pull_back(point, gradient)
+
+    value, gradient = value_and_gradient(at, "rows")
+    other, same = value_and_gradient(at, "generic")
+    assert_allclose(value, other, rtol=1e-9, err_msg=f"{label}: the solvers differ")
+    for name, array in gradient.named().items():
+        message = f"{label}: gradients of {name} differ between the solvers"
+        assert_allclose(array, same.named()[name], rtol=1e-6, atol=1e-8, err_msg=message)
+    for name in space.of_terms:
+        index = np.unravel_index(np.abs(gradient.terms[name]).argmax(), at.terms[name].shape)
+        ends = []
+        for step in (STEP, -STEP):
+            moved = at.copy()
+            moved.terms[name][index] += step
+            ends.append(value_and_gradient(moved, "rows")[0])
+        message = f"{label}: the gradient of {name} is not the derivative of the objective"
+        slope = (ends[0] - ends[1]) / (2 * STEP)
+        assert_allclose(gradient.terms[name][index], slope, rtol=1e-4, atol=1e-6, err_msg=message)

@@ -1,0 +1,156 @@
+"""The shipped checks pass for every ingredient of ours, and fail for broken ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import efemb
+from efemb import checks
+from efemb.model.contexts import Context, EntityLists
+from efemb.model.families import Family
+from efemb.model.priors import Prior
+from efemb.model.structures import Structure
+from efemb.model.terms import RowVectors, Term
+
+Array = Any
+RNG = np.random.default_rng(0)
+SIGNALS = RNG.normal(size=(12, 5))
+COUNTS = efemb.Dataset(RNG.poisson(0.8, (14, 5)).astype(float), users=list("abcabcabcabcab"))
+CONTEXTS: dict[str, tuple[Context, Any]] = {
+    "basket": (efemb.Basket("items"), None),
+    "neighbors": (efemb.Neighbors(2), SIGNALS),
+    "lagged": (efemb.Lagged([1], include_self=True), SIGNALS),
+    "graph": (efemb.Graph(np.roll(np.eye(5), 1, axis=1)), SIGNALS),
+    "explicit": (efemb.Explicit(np.r_[0:61], (np.arange(60) + 1) % 60), SIGNALS),
+}
+STRUCTURES: dict[str, Structure] = {
+    "per-entity": efemb.PerEntity(),
+    "tied": efemb.Tied(),
+    "shared": efemb.Shared(rho_of=[0, 1, 1, 0, 2], alpha_of=[0, 0, 1, 1, 1]),
+}
+TERMS: dict[str, Term] = {"row-vectors": RowVectors("user", 2)}
+
+
+@pytest.mark.parametrize("name", Family.choices())
+def test_families(name: str) -> None:
+    checks.check_family(Family.resolve(name))
+
+
+@pytest.mark.parametrize("name", Prior.choices())
+def test_priors(name: str) -> None:
+    checks.check_prior(Prior.resolve(name))
+
+
+@pytest.mark.parametrize("name", [name for name in Context.choices() if name != "window"])
+def test_contexts(name: str) -> None:
+    checks.check_context(*CONTEXTS[name])
+
+
+@pytest.mark.parametrize("name", Structure.choices())
+def test_structures(name: str) -> None:
+    checks.check_structure(STRUCTURES[name], 5)
+
+
+@pytest.mark.parametrize("name", Term.choices())
+def test_terms(name: str) -> None:
+    checks.check_term(TERMS[name], COUNTS)
+
+
+@pytest.mark.parametrize("make", [efemb.PoissonEmbedding, efemb.GaussianEmbedding])
+def test_estimators(make: Any) -> None:
+    checks.check_estimator(make(2, max_iter=3), np.asarray(COUNTS.values))
+
+
+class WrongMean(efemb.Poisson):
+    def log_normalizer_and_mean(self, eta: Array) -> tuple[Array, Array]:
+        rate = np.exp(eta)
+        return rate, 2 * rate
+
+
+class NotNormalized(efemb.Poisson):
+    def log_base_measure(self, x: Array) -> Array:
+        return np.zeros_like(x)
+
+
+class ArrayPrior(efemb.Normal):
+    def log_density(self, theta: Array) -> Any:
+        return -0.5 * theta**2
+
+
+class WrongGradient(efemb.Normal):
+    def gradient(self, theta: Array) -> Array:
+        return -2.0 * theta
+
+
+class Itself(efemb.Basket):
+    """Everybody's context is the entity itself."""
+
+    def bind(self, data: Any) -> Any:
+        n = np.arange(data.n_entities)
+        return EntityLists.from_neighbors(data, np.append(n, len(n)), n)
+
+
+class WrongTranspose(efemb.PerEntity):
+    def collect(self, rho: Array, alpha: Array, n_entities: int) -> Any:
+        return 2.0 * rho, alpha
+
+
+class WrongPullBack(RowVectors):
+    def pull_back_entities(self, gradient: Array) -> dict[str, Array]:
+        return {"entities": 0.5 * gradient}
+
+
+class StoredElsewhere(efemb.Normal):
+    def __init__(self, precision: float = 1.0) -> None:
+        self.precision = 2.0 * precision
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "rule"),
+    [
+        (checks.check_family, (WrongMean(),), "not the derivative of its value"),
+        (checks.check_family, (NotNormalized(),), "do not sum to 1"),
+        (checks.check_prior, (ArrayPrior(),), "must return one number"),
+        (checks.check_prior, (WrongGradient(),), "not the derivative of log_density"),
+        (checks.check_prior, (StoredElsewhere(),), "differs from the original"),
+        (checks.check_context, (Itself(),), "changes with its own value"),
+        (checks.check_structure, (WrongTranspose(), 5), "not the transpose of spread"),
+        (checks.check_term, (WrongPullBack("user", 2), COUNTS), "not the transpose"),
+        (checks.check_family, (efemb.Normal(),), "is not a Family"),
+    ],
+)
+def test_broken_rules_are_named(check: Any, arguments: Any, rule: str) -> None:
+    with pytest.raises(AssertionError, match=rule):
+        check(*arguments)
+
+
+class ShortSlopes(efemb.Poisson):
+    def value_and_slope(self, x: Array, v: Array) -> Any:
+        return x * v, v[:1]
+
+
+class FailingFamily(efemb.Poisson):
+    def log_base_measure(self, x: Array) -> Array:
+        return x.no_such_method()
+
+
+class LongLink(efemb.model.links.Identity):
+    def derivative(self, u: Array) -> Array:
+        return np.append(u, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"prior": ArrayPrior()}, r"ArrayPrior\.log_density must return one number"),
+        ({"family": ShortSlopes()}, r"ShortSlopes\.value_and_slope must return an array"),
+        ({"family": FailingFamily()}, r"FailingFamily\.log_base_measure fails on an array"),
+        ({"link": LongLink()}, r"LongLink\.derivative must return an array"),
+    ],
+)
+def test_a_broken_contract_is_refused_before_the_fit(options: Any, rule: str) -> None:
+    with pytest.raises(efemb.errors.InputTypeError, match=rule):
+        efemb.Embedding(2, **options).fit(COUNTS)
