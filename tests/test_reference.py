@@ -23,6 +23,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 MODULES = [
     "efemb",
     "efemb.baselines",
+    "efemb.checks",
     "efemb.data",
     "efemb.datasets",
     "efemb.engine.optimizers",

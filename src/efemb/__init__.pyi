@@ -56,6 +56,7 @@ from .model.contexts import Basket, Explicit, Graph, Lagged, Neighbors, Window
 from .model.families import Bernoulli, Categorical, Gaussian, NegativeBinomial, Poisson
 from .model.priors import HalfNormal, LogNormal, Normal
 from .model.structures import PerEntity, Shared, Tied
+from .model.terms import RowVectors
 from .model.zeros import (
     All,
     Hierarchical,
@@ -105,6 +106,7 @@ __all__ = [
     "Poisson",
     "PoissonEmbedding",
     "PoissonTextEmbedding",
+    "RowVectors",
     "Sampled",
     "SampledSoftmax",
     "Shared",

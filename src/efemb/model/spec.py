@@ -20,7 +20,8 @@ from efemb.model.families import Family
 from efemb.model.links import Link
 from efemb.model.priors import Prior, resolve_pair
 from efemb.model.structures import Structure
-from efemb.model.terms import Term, resolve_terms
+from efemb.model.terms import Term
+from efemb.model.terms.base import resolve_terms
 from efemb.model.zeros import Zeros
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from efemb.model.terms.base import BoundTerm, Term, TermArray, resolve_terms
+from efemb.model.terms.base import BoundTerm, Term, TermArray
 from efemb.model.terms.row_vectors import RowVectors
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["BoundTerm", "RowVectors", "Term", "TermArray", "resolve_terms"]
+__all__ = ["BoundTerm", "RowVectors", "Term", "TermArray"]
