@@ -14,11 +14,12 @@ from efemb.model.families import Family
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
 from efemb.model.terms import RowVectors, Term
+from model.terms.samples import TERMS, rows_of
 
 Array = Any
 RNG = np.random.default_rng(0)
 SIGNALS = RNG.normal(size=(12, 5))
-COUNTS = efemb.Dataset(RNG.poisson(0.8, (14, 5)).astype(float), users=list("abcabcabcabcab"))
+COUNTS = efemb.Dataset(RNG.poisson(0.8, (14, 5)).astype(float), rows=rows_of(14))
 CONTEXTS: dict[str, tuple[Context, Any]] = {
     "basket": (efemb.Basket("items"), None),
     "neighbors": (efemb.Neighbors(2), SIGNALS),
@@ -31,7 +32,6 @@ STRUCTURES: dict[str, Structure] = {
     "tied": efemb.Tied(),
     "shared": efemb.Shared(rho_of=[0, 1, 1, 0, 2], alpha_of=[0, 0, 1, 1, 1]),
 }
-TERMS: dict[str, Term] = {"row-vectors": RowVectors("user", 2)}
 
 
 @pytest.mark.parametrize("name", Family.choices())
@@ -56,7 +56,7 @@ def test_structures(name: str) -> None:
 
 @pytest.mark.parametrize("name", Term.choices())
 def test_terms(name: str) -> None:
-    checks.check_term(TERMS[name], COUNTS)
+    checks.check_term(TERMS[name](), COUNTS)
 
 
 @pytest.mark.parametrize("make", [efemb.PoissonEmbedding, efemb.GaussianEmbedding])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.terms import RowVectors, Term
+from model.terms.samples import TERMS, rows_of
 
 K, N, T = 3, 7, 23
 RNG = np.random.default_rng(0)
@@ -27,8 +27,6 @@ COUNTS = RNG.poisson(0.6, (T, N)).astype(float)
 COUNTS[3] = 0.0  # an empty row
 COUNTS[4] = 0.0
 COUNTS[4, 2] = 2.0  # a row of one item
-HOUSEHOLDS = RNG.choice(["ann", "bob", "eve"], T)
-TERMS: dict[str, Callable[[], Term]] = {"row-vectors": lambda: RowVectors("user", 2)}
 FAMILIES = {
     "poisson": ("poisson", COUNTS),
     "bernoulli": ("bernoulli", (COUNTS > 0).astype(float)),
@@ -43,7 +41,7 @@ def test_every_shipped_term_is_tested() -> None:
 
 
 def data_of(values: Any) -> efemb.Dataset:
-    return efemb.Dataset(values, users=HOUSEHOLDS)
+    return efemb.Dataset(values, rows=rows_of(T))
 
 
 def model_of(family: Any, scale: str, term: Term, data: efemb.Dataset, **options: Any) -> Spec:

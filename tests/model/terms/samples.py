@@ -1,0 +1,22 @@
+"""A sample of every shipped term, and the row columns that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import efemb
+from efemb.model.terms import Term
+
+
+def rows_of(n_rows: int) -> dict[str, Any]:
+    """Row columns for any number of rows."""
+    rng = np.random.default_rng(0)
+    return {"user": rng.choice(["ann", "bob", "eve"], n_rows)}
+
+
+TERMS: dict[str, Callable[[], Term]] = {
+    "row-vectors": lambda: efemb.RowVectors("user", 2),
+}
