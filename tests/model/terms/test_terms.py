@@ -107,22 +107,6 @@ def test_solver_rows_is_solver_generic(family: str, scale: str, term: str) -> No
         assert_allclose(array, same.named()[name], rtol=1e-8, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("term", TERMS)
-def test_the_two_sides_are_transposes(term: str) -> None:
-    data = data_of(COUNTS)
-    frozen = TERMS[term]().freeze(data)
-    bound = frozen.bind(data)
-    rng, rows = np.random.default_rng(2), np.array([0, 5, 5, 20])
-    arrays = {a.name: rng.normal(size=a.shape) for a in frozen.arrays(N)}
-    L, R = rng.normal(size=(N, frozen.width)), rng.normal(size=(len(rows), frozen.width))
-    left = np.vdot(frozen.entity_columns(arrays, N), L)
-    back = frozen.pull_back_entities(L)
-    assert left == pytest.approx(sum(np.vdot(arrays[name], back[name]) for name in back))
-    left = np.vdot(bound.row_columns(arrays, rows), R)
-    back = bound.pull_back_rows(arrays, rows, R)
-    assert left == pytest.approx(sum(np.vdot(arrays[name], back[name]) for name in back))
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 def test_a_term_at_zero_gives_the_bits_of_the_model_without_it(family: str, scale: str) -> None:
