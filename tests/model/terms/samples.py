@@ -9,14 +9,19 @@ import numpy as np
 
 import efemb
 from efemb.model.terms import Term
+from efemb.model.terms.covariate import Covariate
 
 
 def rows_of(n_rows: int) -> dict[str, Any]:
     """Row columns for any number of rows."""
     rng = np.random.default_rng(0)
-    return {"user": rng.choice(["ann", "bob", "eve"], n_rows)}
+    return {
+        "user": rng.choice(["ann", "bob", "eve"], n_rows),
+        "temperature": np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(15, 8, n_rows)),
+    }
 
 
 TERMS: dict[str, Callable[[], Term]] = {
+    "covariate": lambda: Covariate("temperature"),
     "row-vectors": lambda: efemb.RowVectors("user", 2),
 }
