@@ -2,11 +2,11 @@
 Movie ratings
 =============
 
-Ratings are counts as well: x = rating - 2 for what was liked. MovieLens-100K, as in the paper.
+Ratings as counts: x = rating - 2 if positive. MovieLens-100K, as in the paper.
 """
 
 # %%
-# The data are fetched once and kept; the terms of use are shown when they are.
+# The data are downloaded once and cached; the terms of use are shown on download.
 import efemb
 from efemb.baselines import HPF
 from efemb.datasets import fetch_movielens_100k
@@ -18,7 +18,7 @@ train, test = ratings.split(test=0.2, seed=0)
 print(train)
 
 # %%
-# Three models, among them a rival: hierarchical Poisson factorisation.
+# Three models, one of them a rival: hierarchical Poisson factorization.
 models = {
     "p-emb": efemb.PoissonEmbedding(20, random_state=0).fit(train),
     "ap-emb": efemb.AdditivePoissonEmbedding(20, random_state=0).fit(train),
@@ -27,9 +27,9 @@ models = {
 print(compare(models, test, train=train))
 
 # %%
-# What the dimensions of the context vectors stand for, after a varimax rotation.
+# The first movies of three dimensions of the context vectors, after a varimax rotation.
 print(models["p-emb"].topics(n=4, topic=[0, 1, 2], rotate="varimax"))
 
 # %%
-# Training, pass by pass.
+# The fit, pass by pass.
 ax = history(models["p-emb"])

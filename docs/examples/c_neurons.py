@@ -2,11 +2,12 @@
 Neural activity
 ===============
 
-Each neuron given the neurons around it: a Gaussian embedding, on a simulated recording.
+A Gaussian embedding predicts each neuron from the neurons around it, on a simulated recording.
 """
 
 # %%
-# ``efemb.read_matrix`` and ``read_suite2p`` read your own: frames x neurons, and where they are.
+# To read your own recording (frames x neurons, with positions), use ``efemb.read_traces`` or
+# ``efemb.read_suite2p``.
 import efemb
 from efemb.baselines import FactorAnalysis
 from efemb.evaluation import compare
@@ -18,8 +19,8 @@ train, test = recording.data.split(test=0.1, seed=0)
 print(train)
 
 # %%
-# The 50 nearest neurons are the context. Statistics of the frames are summed up once, so that
-# steps do not depend on the number of frames.
+# The context is the 50 nearest neurons. The frames are summarized once, so the cost of a step does
+# not depend on their number.
 model = efemb.GaussianEmbedding(20, context=efemb.Neighbors(50), random_state=0).fit(train)
 factors = FactorAnalysis(20, random_state=0).fit(train)
 
@@ -29,5 +30,5 @@ print(compare({"g-emb": model, "factor analysis": factors}, test))
 print(compare({"g-emb": model, "factor analysis": factors}, test, protocol="leave-fold-out"))
 
 # %%
-# Who excites whom: the paper's figure, in colours that everybody can tell apart.
+# Which neurons excite or inhibit each other: the paper's figure, in colorblind-safe colors.
 ax = spatial_weights(model, palette="colorblind")

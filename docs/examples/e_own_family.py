@@ -2,13 +2,13 @@
 Your own family
 ===============
 
-A family is its statistic, log-normaliser and mean; the gradient is written once for all of them.
+A family is defined by its statistic, log-normalizer and mean; the gradient follows from these.
 """
 
 # %%
-# Durations are exponentially distributed: density r exp(-r x) with natural parameter -r. The
-# inner product may be any number v, so that eta = -exp(-v) keeps it negative, and the mean is
-# exp(v).
+# Durations often follow an exponential distribution: density r exp(-r x) with natural parameter
+# eta = -r < 0. The linked predictor v can be any number, so eta = -exp(-v) keeps eta negative, and
+# the mean is exp(v).
 import numpy as np
 
 import efemb
@@ -37,24 +37,24 @@ class Exponential(efemb.model.families.Family):
 
 
 # %%
-# Waiting times at twelve places along a line: where one waits long, one waits long nearby.
+# Waiting times at twelve places along a line; nearby places have similar waiting times.
 rng = np.random.default_rng(0)
 busy = np.exp(0.4 * np.cumsum(rng.normal(size=(600, 12)), axis=1))
 waits = rng.exponential(busy)
 places = np.arange(12.0)[:, None]
 
 # %%
-# It works in every estimator, with every context and prior; nothing else is to be written. Only
-# files must be told of it: `efemb.storage.register(Exponential)` before `save` and before `load`.
+# The family works in every estimator, with every context and prior. To save models that use it,
+# call `efemb.storage.register(Exponential)` before `save` and before `load`.
 context = efemb.Neighbors(4, scale="items")
 model = efemb.Embedding(2, family=Exponential(), context=context, random_state=0)
 model.fit(waits[:500], positions=places)
 print(model.solver_, model.n_iter_)
 
 # %%
-# Log-density of new rows given their neighbours, and of a model without any.
+# Log-density of new rows given their neighbors, compared with a model without context.
 alone = -np.log(waits[:500].mean(axis=0)) - waits[500:] / waits[:500].mean(axis=0)
-print(f"with neighbours {model.score(waits[500:]):.3f}, without {alone.mean():.3f}")
+print(f"with neighbors {model.score(waits[500:]):.3f}, without {alone.mean():.3f}")
 
 # %%
 # The fit, pass by pass.
