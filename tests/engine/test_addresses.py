@@ -16,7 +16,7 @@ from numba.core.dispatcher import Dispatcher
 
 import efemb
 import efemb.kernels
-from efemb.engine.solvers.rows import tiles as cell_terms
+from efemb.engine.solvers.rows import entries as cell_terms
 from goldens.fits import KERNEL_FITS, RACING_THREADS
 
 Array = Any

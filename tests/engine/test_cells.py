@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import efemb
 from efemb.engine.solvers.choice import make_solver
-from efemb.engine.solvers.rows import tiles as cell_terms
+from efemb.engine.solvers.rows import entries as cell_terms
 from efemb.engine.threads import Workers
 from efemb.model.factors import Factors
 from engine import models, plain

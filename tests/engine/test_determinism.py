@@ -9,9 +9,9 @@ import pytest
 
 import efemb
 from efemb.engine.solvers import generic
+from efemb.engine.solvers.rows import entries as cell_terms
 from efemb.engine.solvers.rows import entries as entry_terms
 from efemb.engine.solvers.rows import solver as rows
-from efemb.engine.solvers.rows import tiles as cell_terms
 from efemb.engine.threads import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 import efemb
 from efemb.engine.solvers import generic
 from efemb.engine.solvers.choice import make_solver
-from efemb.engine.solvers.rows import softmax
 from efemb.engine.solvers.rows import solver as rows
+from efemb.engine.solvers.rows import solver as softmax
 from efemb.engine.threads import workers
 from efemb.model.factors import Factors
 from efemb.model.spec import Spec
@@ -70,7 +70,7 @@ def test_rows_and_generic_agree_to_rounding(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["p-emb", "nb-emb"])
 def test_narrow_tiles_change_nothing(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from efemb.engine.solvers.rows import tiles as cell_terms
+    from efemb.engine.solvers.rows import entries as cell_terms
 
     X = models.counts(model, 30, 150)
     spec = models.spec(model)

@@ -8,8 +8,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
-from efemb.model.contexts.bound.row_block import RowBlock
-from efemb.model.contexts.bound.rows import RowBags
+from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.families import Poisson
 from efemb.model.links import Identity
 from efemb.model.objective import value_and_slope

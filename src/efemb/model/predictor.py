@@ -19,7 +19,7 @@ from efemb.model.terms.base import RowSide
 
 if TYPE_CHECKING:
     from efemb.model.contexts.base import BoundContext
-    from efemb.model.contexts.bound.row_block import RowBlock
+    from efemb.model.contexts.bound.rows import RowBlock
     from efemb.model.spec import Spec
 
 CHUNK_NUMBERS = 1 << 22

@@ -36,7 +36,6 @@ def test_a_planted_response_is_found_and_predicts() -> None:
         ([np.nan] * 6, "does not vary"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
 def test_columns_that_say_nothing_are_refused(column: list[object], rule: str) -> None:
     data = efemb.Dataset(np.ones((6, 3)), rows={"degrees": column})
     with pytest.raises(efemb.DataError, match=rule):

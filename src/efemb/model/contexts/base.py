@@ -15,7 +15,7 @@ from efemb.model.ingredient import Ingredient
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.model.contexts.bound.entities import Lists
-    from efemb.model.contexts.bound.row_block import RowBlock
+    from efemb.model.contexts.bound.rows import RowBlock
 
 SCALES = ("items", "none", "total")
 

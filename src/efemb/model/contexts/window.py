@@ -11,8 +11,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import Context, or_one
-from efemb.model.contexts.bound.row_block import RowBlock
-from efemb.model.contexts.bound.rows import RowBags, Stored
+from efemb.model.contexts.bound.rows import RowBags, RowBlock, Stored
 from efemb.model.contexts.bound.terms import Terms
 from efemb.model.ingredient import positive_number
 

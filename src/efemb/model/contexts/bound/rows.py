@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
-from efemb.model.contexts.bound.row_block import RowBlock
 from efemb.model.contexts.bound.terms import Bags, Terms, summing_dtype
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ class RowBags(BoundContext):
 
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
         """Some rows as sparse arrays (scalar data)."""
-        from efemb.model.contexts.bound.reverse_rows import reverse_block
-
         block = self.stored.block(rows, shares_bag=self.members is None)
         return reverse_block(block, self.scale) if reverse else block
 
@@ -79,8 +77,6 @@ class RowBags(BoundContext):
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every cell of the rows as a term."""
         if reverse:
-            from efemb.model.contexts.bound.reverse_rows import reverse_terms
-
             return reverse_terms(self, rows)
         from scipy.sparse import csr_array
 
@@ -241,3 +237,159 @@ def _blocks_of_own(value: Floats) -> Any:
     )
     matrix.eliminate_zeros()  # in place, hence the copy
     return matrix
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Some rows as sparse arrays: their bags, and the stored entries to be predicted.
+
+    An entry with x = NaN is masked: neither zero, target nor context.
+
+    bag_ptr, bag_ids, bag_values : the bag of each row (CSR)
+    ptr, ids, x : the stored entries of each row (CSR)
+    own : context value that an entry takes out of the bag (0: nothing)
+    total : divisor of the whole bag, one a row
+    rest : divisor of the bag without the entry
+    row : place of each row among the rows asked for
+    excluded : entity a row must not predict, or -1 (reverse conditional only)
+    by_entity : the stored entries sorted by entity, where a solver wants them
+    """
+
+    bag_ptr: Ints
+    bag_ids: Ints
+    bag_values: Floats
+    ptr: Ints
+    ids: Ints
+    x: Floats
+    own: Floats
+    total: Floats
+    rest: Floats
+    row: Ints
+    excluded: Ints | None = None
+    by_entity: ByEntity | None = None
+
+    @cached_property
+    def row_of_entry(self) -> Ints:
+        """Row of each stored entry."""
+        return np.repeat(np.arange(len(self.total)), np.diff(self.ptr))
+
+    def bag_matrix(self, n_context: int) -> Any:
+        """The rows' bags as a csr_array (rows, context vectors)."""
+        from scipy.sparse import csr_array
+
+        arrays = (self.bag_values, self.bag_ids, self.bag_ptr)
+        return csr_array(arrays, shape=(len(self.total), n_context))
+
+    @cached_property
+    def members(self) -> Floats:
+        """How many members the bag of each row has; what is masked or missing is none."""
+        row = np.repeat(np.arange(len(self.total)), np.diff(self.bag_ptr))
+        return np.bincount(row, self.bag_values != 0, len(self.total))
+
+    @cached_property
+    def seen(self) -> Bools:
+        """Which entries are observed, not masked."""
+        return ~np.isnan(self.x)
+
+    @cached_property
+    def filled(self) -> Floats:
+        """Values, 0 where masked."""
+        return np.where(self.seen, self.x, 0).astype(self.x.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class ByEntity:
+    """The stored entries of a block sorted by entity: those of n lie at edges[n]..edges[n + 1].
+
+    order : their places in the block;  row, x : their rows and values
+    ratio : divisor of the whole bag / that without the entry;  share : own / the latter
+    """
+
+    block: RowBlock
+    edges: Ints
+    order: Ints
+
+    @cached_property
+    def row(self) -> Ints:
+        return self.block.row_of_entry.take(self.order)
+
+    @cached_property
+    def x(self) -> Floats:
+        return self.block.filled.take(self.order)
+
+    @cached_property
+    def own(self) -> Floats:
+        return self.block.own.take(self.order)
+
+    @cached_property
+    def _rest(self) -> Floats:
+        return self.block.rest.take(self.order)
+
+    @cached_property
+    def ratio(self) -> Floats:
+        return np.asarray(self.block.total.take(self.row) / self._rest)
+
+    @cached_property
+    def share(self) -> Floats:
+        return np.asarray(self.own / self._rest)
+
+
+def reverse_block(block: RowBlock, scale: str) -> RowBlock:
+    """One row for each positive entry: its bag is the entry, its targets the rest of the row."""
+    giver = np.flatnonzero(block.own)
+    row = block.row_of_entry[giver]
+    sizes = np.diff(block.ptr)[row]
+    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(block.ptr.dtype)
+    source = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - block.ptr[row], sizes)
+    x = block.x[source].copy()
+    x[source == np.repeat(giver, sizes)] = np.nan
+    value = block.own[giver]
+    total = value if scale == "total" else np.ones_like(value)
+    return RowBlock(
+        bag_ptr=np.arange(len(giver) + 1, dtype=block.ptr.dtype),
+        bag_ids=block.ids[giver],
+        bag_values=value,
+        ptr=ptr,
+        ids=block.ids[source],
+        x=x,
+        own=np.zeros_like(x),
+        total=total,
+        rest=np.repeat(total, sizes),
+        row=block.row[row],
+        excluded=block.ids[giver],
+    )
+
+
+def reverse_terms(bags: RowBags, rows: Ints) -> Terms:
+    """Every other cell of the row given each positive entry, as terms."""
+    from scipy.sparse import csr_array
+
+    if bags.members is not None or bags.n_dims > 1:
+        raise ParameterError("combine='reverse' on rows needs Basket and scalar observations")
+    x = dense_rows(bags.data, rows)[:, :, 0]
+    hidden = np.isnan(x)
+    if bags.masked is not None:
+        hidden |= bags.masked[rows].toarray().astype(bool)
+    given = np.where(hidden, 0.0, x)
+    value: Floats = (given != 0).astype(np.float64) if bags.binary else given
+    row, giver = np.nonzero(value)
+    amount = value[row, giver]
+    n_entities = x.shape[1]
+    pair = np.arange(len(row))
+    scale = or_one(amount) if bags.scale == "total" else np.ones(len(row))
+    keep = ~hidden[row]
+    keep[pair, giver] = False
+    terms = Terms(
+        x=x[row].ravel(),
+        row=np.repeat(row, n_entities),
+        vector=np.tile(np.arange(n_entities), len(row)),
+        entity=np.tile(np.arange(n_entities), len(row)),
+        parts=(
+            Bags(
+                matrix=csr_array((amount, (pair, giver)), shape=(len(row), n_entities)),
+                bag=np.repeat(pair, n_entities),
+                scale=np.repeat(scale, n_entities),
+            ),
+        ),
+    )
+    return terms.take(keep.ravel())
