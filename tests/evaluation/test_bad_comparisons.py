@@ -39,7 +39,7 @@ def test_scores_that_do_not_exist_are_refused() -> None:
     for metric in ("recall@", "recall@x", "log_likelyhood", "recall@0", "mrr@0", "map@10"):
         with pytest.raises(efemb.ParameterError):
             counts.score(metric)
-    with pytest.raises(efemb.InputTypeError, match="name"):
+    with pytest.raises(efemb.InputTypeError, match="metric must be a string"):
         counts.score(3)  # type: ignore[arg-type]
 
 
@@ -48,7 +48,7 @@ def test_predictions_need_arrays_of_one_length() -> None:
         Predictions(np.arange(3), np.arange(3), np.ones(3), rank=np.ones(2))
     none = np.empty(0, dtype=int)
     empty = Predictions(none, none, np.empty(0), rank=np.empty(0))
-    with pytest.raises(efemb.DataError, match="no entry"):
+    with pytest.raises(efemb.DataError, match="no entries"):
         empty.recall(1)
 
 
@@ -64,15 +64,15 @@ def test_a_score_is_a_number() -> None:
         ({"protocol": 3}, efemb.ParameterError, "unknown"),
         ({"metric": "accuracy"}, efemb.ParameterError, "unknown"),
         ({"metric": "mean_squared_error"}, efemb.ParameterError, "real data"),
-        ({"reference": "b"}, efemb.ParameterError, "no model"),
+        ({"reference": "b"}, efemb.ParameterError, "not one of the models"),
         ({"bootstrap": 0}, efemb.ParameterError, "at least 1"),
         ({"bootstrap": 1.5}, efemb.InputTypeError, "integer"),
         ({"by": "week"}, efemb.ParameterError, "by="),
         ({"X": None}, efemb.ParameterError, "X is missing"),
-        ({"models": {}}, efemb.DataError, "no model"),
-        ({"models": []}, efemb.DataError, "no model"),
+        ({"models": {}}, efemb.DataError, "models is empty"),
+        ({"models": []}, efemb.DataError, "models is empty"),
         ({"models": COUNTS}, efemb.InputTypeError, "mapping"),
-        ({"models": {3: COUNTS}}, efemb.InputTypeError, "text"),
+        ({"models": {3: COUNTS}}, efemb.InputTypeError, "must be strings"),
         ({"models": "abc"}, efemb.InputTypeError, "mapping"),
     ],
     ids=lambda value: None if isinstance(value, type) else repr(value)[:40],

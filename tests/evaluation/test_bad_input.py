@@ -48,7 +48,7 @@ def with_value(value: float) -> Array:
         (COUNTS, np.zeros((3, 5)), efemb.DataError, "no context"),
         (COUNTS, "no such file.csv", efemb.EfembError, "no such file"),
         (COUNTS, [["a", "b"]], efemb.InputTypeError, "numbers"),
-        (REAL, np.full((3, 5), np.nan), efemb.DataError, "observed"),
+        (REAL, np.full((3, 5), np.nan), efemb.DataError, "missing"),
         (REAL, neurons(4, 4), efemb.DataError, "have 4 entities, the model has 5"),
         ("a model", X, efemb.InputTypeError, "fitted model"),
         (None, X, efemb.InputTypeError, "fitted model"),
@@ -72,7 +72,7 @@ def test_text_goes_another_way() -> None:
 
 def test_a_model_that_gives_no_number_is_named() -> None:
     broken = Table(lambda row: np.full(5, np.nan))
-    with pytest.raises(efemb.DataError, match=r"Table.log_means gave no number.*row 0"):
+    with pytest.raises(efemb.DataError, match=r"Table.log_means returned NaN.*row 0"):
         leave_one_out(broken, X)
 
     class Silent(Table):
@@ -194,7 +194,7 @@ def test_held_out_entries_refuses() -> None:
         held_out_entries(COUNTS, X, held)
     with pytest.raises(efemb.DataError, match=r"shape \(19, 5\)"):
         held_out_entries(COUNTS, left, held[:19])
-    with pytest.raises(efemb.DataError, match="no entry"):
+    with pytest.raises(efemb.DataError, match="entries is empty"):
         held_out_entries(COUNTS, left, np.zeros_like(X))
     with pytest.raises(efemb.DataError, match="nothing is left"):
         held_out_entries(COUNTS, np.where(np.arange(20)[:, None] == 2, 0, X), held)
@@ -248,7 +248,7 @@ def test_numbers_of_words_are_whole(options: dict[str, Any]) -> None:
 
 
 def test_words_need_a_model_and_seeds_are_whole_numbers() -> None:
-    with pytest.raises(efemb.InputTypeError, match="needs a model of text, got a str"):
+    with pytest.raises(efemb.InputTypeError, match="needs a text model, got str"):
         efemb.evaluation.held_out_words("x", ["a b"])
     with pytest.raises(efemb.ParameterError, match="seed=-1 must be a whole number"):
         leave_fold_out(REAL, neurons(30, 5), folds=2, seed=-1)

@@ -109,11 +109,11 @@ def test_verdicts() -> None:
     models = {"uniform": uniform, "informed": informed, "again": informed}
     table = compare(models, X)
     assert table["model"].tolist() == ["informed", "again", "uniform"]
-    assert table["verdict"].tolist() == ["best", "not told apart", "worse"]
+    assert table["verdict"].tolist() == ["best", "inconclusive", "worse"]
     table = compare(models, X, reference="uniform")
     assert table["verdict"].tolist() == ["best, better", "better", "reference"]
     table = compare(models, X, reference="again")
-    assert table["verdict"].tolist() == ["best, not told apart", "reference", "worse"]
+    assert table["verdict"].tolist() == ["best, inconclusive", "reference", "worse"]
 
 
 def test_of_squared_errors_the_smallest_wins() -> None:
@@ -193,7 +193,7 @@ def test_an_impossible_entry_scores_minus_infinity_and_loses() -> None:
 
 def test_one_row_tells_nothing_apart() -> None:
     table = compare({name: MODELS[name] for name in ("one", "two")}, X[:1])
-    assert table["verdict"].tolist() == ["best", "not told apart"]
+    assert table["verdict"].tolist() == ["best", "inconclusive"]
     assert np.isnan(table["low"]).all()
 
 

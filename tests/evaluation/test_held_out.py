@@ -81,7 +81,7 @@ def test_some_words_are_a_sample_of_all() -> None:
 
 
 def test_what_cannot_be_scored_is_refused() -> None:
-    with pytest.raises(efemb.DataError, match="around"):
+    with pytest.raises(efemb.DataError, match="in its window"):
         efemb.evaluation.held_out_words(fitted(), Corpus([0, 1], [0, 1, 2], WORDS.vocabulary))
     trips = efemb.simulation.simulate("p-emb", n_rows=60, n_entities=8, n_components=2, seed=0)
     model = efemb.PoissonEmbedding(2, random_state=0, tol=10.0).fit(trips.data)

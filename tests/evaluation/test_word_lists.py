@@ -129,7 +129,7 @@ def test_case_is_folded_only_where_needed() -> None:
 @pytest.mark.parametrize(
     ("source", "options", "error", "words"),
     [
-        ([], {}, DataError, "no pair"),
+        ([], {}, DataError, "any pairs"),
         ([("king", "queen")], {}, DataError, "row 0 must be"),
         ([("king", "queen", "high")], {}, DataError, "row 0: the score"),
         ([("king", "queen", float("nan"))], {}, DataError, "finite"),
@@ -162,7 +162,7 @@ def test_bad_pairs(source: Any, options: Any, error: type[Exception], words: str
         ("a,b,mean\nking,queen,9\n", {"column": "maen"}, "did you mean 'mean'"),
         ("king,queen,9\n", {"column": 0}, "hold the words"),
         ("king,queen,9\n", {"column": 5}, "column 6"),
-        ("a,b,mean\n", {}, "no pair"),
+        ("a,b,mean\n", {}, "any pairs"),
     ],
 )
 def test_bad_files(content: str, options: Any, words: str, tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_restrict_uses_the_most_frequent() -> None:
 @pytest.mark.parametrize(
     ("source", "options", "error", "words"),
     [
-        ([], {}, DataError, "no question"),
-        ({"s": []}, {}, DataError, "no question"),
+        ([], {}, DataError, "any questions"),
+        ({"s": []}, {}, DataError, "any questions"),
         ([("a", "b", "c")], {}, DataError, "question 0 must be"),
         ({"s": ["a b c d"]}, {}, DataError, "s, question 0"),
         (None, {}, InputTypeError, "NoneType"),
@@ -286,8 +286,8 @@ def test_bad_questions(source: Any, options: Any, error: type[Exception], words:
 def test_bad_question_files(tmp_path: Path) -> None:
     path = tmp_path / "q.txt"
     path.write_text(": s\na b c d\na b c\n")
-    with pytest.raises(DataError, match="line 3: a question is four words, not 3"):
+    with pytest.raises(DataError, match="line 3: a question has four words, got 3"):
         analogies(OWN, path)
     path.write_text(": s\n")
-    with pytest.raises(DataError, match="no question"):
+    with pytest.raises(DataError, match="any questions"):
         analogies(OWN, path)

@@ -1,4 +1,4 @@
-"""Evaluation: how well models predict, and how well vectors agree with what people say."""
+"""Evaluation: how well models predict, and how well vectors agree with human judgments."""
 
 from __future__ import annotations
 

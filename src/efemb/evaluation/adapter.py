@@ -1,4 +1,4 @@
-"""What evaluation needs to know about a model, ours or a rival, and the data in its order."""
+"""The models and data that evaluation works on: ours or third-party, in a common order."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from efemb.model.support import binarized, check_not_negative, check_support
 
 @dataclass(frozen=True)
 class Judged:
-    """A model and the data it is judged on.
+    """A model and the data it is evaluated on.
 
-    original : the data as the user orders their entities;  data : in the order of the model's
-    code : (N,) code in the model of each entity of `original`; None where the orders are the same
+    original : the data with entities in the user's order;  data : in the model's order
+    code : (N,) code in the model of each entity of `original`; None if the orders agree
     """
 
     model: Any
@@ -41,7 +41,7 @@ class Judged:
         family = family_of(model)
         if isinstance(X, Corpus) or isinstance(_context(model), Window):
             raise ParameterError(
-                "text has no rows x entities: score it with efemb.evaluation.held_out_words"
+                "text does not consist of rows x entities: use efemb.evaluation.held_out_words"
             )
         known = vocabulary_of(model)
         original = conform(model, as_dataset(X, known), family)
@@ -54,7 +54,9 @@ class Judged:
             return False
         bound = self.bound(self.data)
         if bound is None and not hasattr(self.model, "log_means"):
-            raise InputTypeError(f"{_name(self.model)} has no log_means, which counts need")
+            raise InputTypeError(
+                f"{_name(self.model)} has no log_means method, which models of counts need"
+            )
         return bound is None or isinstance(bound, RowBags)
 
     def bound(self, data: Dataset) -> BoundContext | None:
@@ -70,15 +72,15 @@ class Judged:
         means = np.asarray(self.model.conditional(data))
         if means.shape != data.shape:
             raise DataError(
-                f"{_name(self.model)}.conditional gave shape {means.shape} for data of shape "
+                f"{_name(self.model)}.conditional returned shape {means.shape} for data of shape "
                 f"{data.shape}"
             )
         return means
 
     def moments(self, data: Dataset) -> tuple[Floats, Floats | None]:
-        """Means of all cells, and the variances that a baseline says they have.
+        """Means of all cells, and their variances if a baseline reports them.
 
-        An embedding says them by its family.
+        The variances of an embedding follow from its family.
         """
         if not hasattr(self.model, "moments"):
             return self.conditional(data), None
@@ -91,7 +93,7 @@ class Judged:
 
 
 def as_dataset(X: Any, known: Vocabulary | None = None) -> Dataset:
-    """X as it is, or read; the columns of a frame label its entities unless they only count."""
+    """X as a Dataset; columns of a frame become labels unless they merely count 0, 1, ..."""
     if isinstance(X, Dataset):
         return X
     data = read_matrix(X)
@@ -101,17 +103,17 @@ def as_dataset(X: Any, known: Vocabulary | None = None) -> Dataset:
 
 
 def conform(model: Any, data: Dataset, family: Family) -> Dataset:
-    """Data that the model can have produced: ones where it counts every value as 1, or an error."""
+    """Check data against the model's family; binarize them if the model does."""
     if getattr(model, "binarize", False):
         check_not_negative(data)
         data = binarized(data)
-    # Whether fractions are welcome is the model's to say.
+    # Whether fractions are allowed is up to the model.
     check_support(data, family, allow_real=True, way_out="remove or correct such values")
     return data
 
 
 def family_of(model: Any) -> Family:
-    """The family that a fitted model says it has."""
+    """The family of a fitted model."""
     if not hasattr(model, "conditional") and not hasattr(model, "log_means"):
         raise InputTypeError(
             f"expected a fitted model with conditional or log_means, not {type(model).__name__}"
@@ -125,12 +127,12 @@ def family_of(model: Any) -> Family:
 
 
 def vocabulary_of(model: Any) -> Vocabulary | None:
-    """The labels a model was fitted to, if it knows them."""
+    """The labels that a model was fitted to, or None."""
     for name in ("vocabulary_", "vocabulary"):
         labels = getattr(model, name, None)
         if isinstance(labels, Vocabulary):
             return labels
-    columns = getattr(model, "feature_names_in_", None)  # what scikit-learn keeps of a frame
+    columns = getattr(model, "feature_names_in_", None)  # set by scikit-learn for data frames
     return None if columns is None else Vocabulary(columns)
 
 
@@ -144,7 +146,7 @@ def _name(model: Any) -> str:
 
 
 def stored_entries(data: Dataset) -> tuple[Any, Ints]:
-    """The non-zero entries of scalar data as a csr_array, and the row of each; NaN is none."""
+    """Non-zero entries of scalar data as a csr_array, and the row of each; NaN does not count."""
     from scipy.sparse import csr_array
 
     matrix = data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
@@ -160,10 +162,10 @@ def missing_unless_stored(data: Dataset) -> Floats:
 
 
 def refuse_overlap(both: Any) -> None:
-    """Held-out entries must not be in X: they would be evidence for themselves or others."""
+    """Held-out entries must not be in X, where they would be evidence for themselves or others."""
     rows, entities = both.nonzero()[:2]
     if len(rows):
         raise DataError(
             f"{len(rows):,} held-out entries are still in X, the first in row {rows[0]}, entity "
-            f"{entities[0]}; take them out first (split(by='entries') does)"
+            f"{entities[0]}; remove them first, as split(by='entries') does"
         )

@@ -29,28 +29,31 @@ def analogies(
     restrict: int | None = None,
     progress: bool = False,
 ) -> Table:
-    """Share of analogy questions (a is to b as c is to d) answered with exactly d.
+    """Accuracy on analogy questions: a is to b as c is to d.
 
-    The answer is the best label of all but a, b and c, by 3CosAdd or 3CosMul as in
-    `LabeledVectors.analogy`. A tie for the best place is not a right answer. Words that differ
-    only in case count as the same word.
+    The answer is the best label other than a, b and c by 3CosAdd or 3CosMul, as in
+    `LabeledVectors.analogy`; only exactly d is correct, and a tie for the first rank is not. Words
+    that differ only in case count as the same word.
 
     Parameters
     ----------
     vectors : LabeledVectors
-    source : path, mapping of section to questions, or iterable of (a, b, c, d)
-        A file like questions-words.txt: four words a line; ": name" starts a section.
-    method : "add" or "mul"
+        Such as `model.vectors()`.
+    source : path, mapping of sections to questions, or iterable of (a, b, c, d)
+        A file such as questions-words.txt has four words per line; ": name" starts a section.
+    method : {"add", "mul"}, default="add"
+        3CosAdd, the cosine with b - a + c, or 3CosMul, a product of cosines.
     restrict : int, optional
-        Use only so many of the most frequent labels (the first, where counts are not known).
-    progress : bool
+        Use only this many of the most frequent labels (the first ones if counts are unknown).
+    progress : bool, default=False
         Show a progress bar.
 
     Returns
     -------
     Table
-        section, correct, n (questions asked), missing (questions with an unknown word, not
-        asked), accuracy = correct / n (NaN where n is 0); one row a section, then "total".
+        Columns section, correct, n (questions with known words only), missing (questions with
+        an unknown word, which are skipped) and accuracy = correct / n (NaN if n is 0). One row
+        per section, then "total".
     """
     check_labeled(vectors)
     checked_method(method)
@@ -84,7 +87,7 @@ def _table(names: list[str], correct: Ints, n: Ints, missing: Ints) -> Table:
 def _grade(
     unit: Floats, codes: Ints, same: Ints, method: str, advance: Callable[[int], None]
 ) -> Bools:
-    """Whether each question is answered right, a block of questions at a time."""
+    """Whether each question is answered correctly, computed block by block."""
     right = np.zeros(len(codes), dtype=bool)
     step = max(1, BLOCK // len(unit))
     variants = _variants(same)
@@ -122,7 +125,7 @@ def _score_mul(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
 
 
 def _is_strictly_best(scores: Floats, same: Ints, wanted: Ints) -> Bools:
-    """Whether the one best label is the wanted word, in whatever case."""
+    """Whether the single best label is the expected word, ignoring case."""
     best = scores.argmax(axis=1)
     top = scores[np.arange(len(scores)), best]
     right: Bools = (same[best] == wanted) & (top > -np.inf)
@@ -133,7 +136,7 @@ def _is_strictly_best(scores: Floats, same: Ints, wanted: Ints) -> Bools:
 
 
 def _variants(same: Ints) -> dict[int, Ints]:
-    """The labels of each word that is there in more than one case; most vocabularies have none."""
+    """Labels of words that occur in more than one case; most vocabularies have none."""
     sizes = np.bincount(same, minlength=len(same))
     members = np.flatnonzero(sizes[same] > 1)
     order = members[np.argsort(same[members], kind="stable")]
@@ -168,7 +171,7 @@ def _read(source: Any) -> Sections:
             f"(a, b, c, d), not {type(source).__name__}"
         )
     if not any(sections.values()):
-        raise DataError("there is no question")
+        raise DataError("source does not contain any questions")
     return sections
 
 
@@ -183,7 +186,7 @@ def _from_file(path: Path) -> Sections:
         words = line.split()
         if len(words) != 4:
             raise DataError(
-                f"{path}, line {number}: a question is four words, not {len(words)}: {line[:60]!r}"
+                f"{path}, line {number}: a question has four words, got {len(words)}: {line[:60]!r}"
             )
         sections.setdefault(name, []).append(list(words))
     return sections

@@ -1,4 +1,4 @@
-"""Calibration: any score as a probability of what comes next, given what is there already."""
+"""Calibration: turn any scores into probabilities of the next item, given the current ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from efemb.model.contexts.base import gather_rows
 from efemb.model.score import CACHED_NUMBERS, log_sums
 
 _TOLERANCE = 1e-6  # of the gradient of the log-likelihood per unit
-_RIDGE = 1e-6  # keeps weights finite where a model's scores are those of popularity
+_RIDGE = 1e-6  # keeps weights finite if a model's scores equal those of popularity
 
 
 class Weights(NamedTuple):
-    """What multiplies the mean, its logarithm and the logarithm of popularity."""
+    """Coefficients of the mean, its logarithm and the logarithm of popularity."""
 
     mean: float
     log_mean: float
@@ -34,11 +34,11 @@ class Weights(NamedTuple):
 
 
 class Calibrated:
-    """log p_j = a m_j + c log m_j + d log q_j + constant, over the entities j not in the context.
+    """log p_j = a m_j + c log m_j + d log q_j + constant, over the entities j outside the context.
 
-    m are the conditional means of a fitted model (or scores that only rank, as `log_means` gives
-    them), or their shares, q is the popularity. The calibrated log-likelihood, by which models with
-    and without probabilities of their own can be compared, is
+    Here m are the conditional means of a fitted model, or scores that only rank, as returned by
+    `log_means`, or their shares; q is the popularity. The calibrated log-likelihood makes models
+    with and without probabilities of their own comparable; it is
     ``leave_one_out(calibrated, X).normalized_log_likelihood()``.
 
     Attributes
@@ -46,9 +46,9 @@ class Calibrated:
     weights : Weights
         a, c and d.
     of_shares : bool
-        Whether m are shares; whatever has the larger likelihood.
+        Whether m are shares; the choice with the larger likelihood.
     largest : float
-        Largest m among the calibration entries; larger ones count as this one.
+        Largest m among the calibration entries; larger values are clipped to it.
     """
 
     def __init__(
@@ -67,7 +67,21 @@ class Calibrated:
         self.binarize = getattr(model, "binarize", False)
 
     def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
-        """Logarithms of the shares up to a constant, -infinity for what is in the context."""
+        """Log shares up to a constant per cell, -infinity for entities in the context.
+
+        Parameters
+        ----------
+        X : rows x entities
+            As expected by the calibrated model.
+        rows, entities : integer arrays of shape (n,)
+            The queried cells.
+
+        Yields
+        ------
+        slice
+            Positions of a block of queried cells.
+        array of shape (cells of the block, N)
+        """
         context, _ = stored_entries(as_dataset(X))
         a, c, d = self.weights
         for cells, block in self.model.log_means(X, rows, entities):
@@ -84,20 +98,23 @@ def calibrate(model: Any, X: Any, entries: Any, popularity: Any) -> Calibrated:
     Parameters
     ----------
     model : fitted estimator, baseline or FittedEmbedding of counts or binary data
-    X : rows x entities, without the held-out entries
+        The model whose scores are calibrated.
+    X : rows x entities
+        Data without the held-out entries.
     entries : like X, of the same shape
         The held-out entries, as in `held_out_entries`; neither training nor test data.
-    popularity : array (N,)
+    popularity : array of shape (N,)
         Positive numbers, such as `Popularity().fit(train).mean_`.
 
     Returns
     -------
     Calibrated
+        A model with `log_means`, for any protocol of this module.
 
     Notes
     -----
-    The log-likelihood is concave, and Newton's method finds its maximum. The means of all entities
-    given each entry's row are in memory, four bytes each.
+    The log-likelihood is concave and is maximized by Newton's method. The means of all entities
+    given the row of each entry are held in memory, four bytes each.
 
     Examples
     --------
@@ -154,10 +171,10 @@ def _context_cells(context: Any, row: Ints, entity: Ints) -> tuple[Ints, Ints]:
 
 
 class _Problem(NamedTuple):
-    """Choices among the entities outside of the context, one per held-out entry.
+    """Choices among the entities outside the context, one per held-out entry.
 
     log_means : (n, N);  log_popularity : (N,);  absent : cells that cannot be chosen;
-    entity, units : (n,) what was chosen, and how often
+    entity, units : (n,) the chosen entity, and how often it was chosen
     """
 
     log_means: Floats
@@ -170,7 +187,7 @@ class _Problem(NamedTuple):
         """Weights and log-likelihood, by Newton steps within a trust region."""
         from scipy.optimize import minimize
 
-        @lru_cache(maxsize=2)  # value and derivatives are asked for one after the other
+        @lru_cache(maxsize=2)  # the optimizer requests value and derivatives one after the other
         def expand(*weights: float) -> tuple[float, Floats, Floats]:
             return self._expand(np.array(weights))
 
@@ -203,7 +220,7 @@ class _Problem(NamedTuple):
         return value / total - penalty, gradient, curvature / total + _RIDGE * np.eye(3)
 
     def _expand_block(self, weights: Floats, block: slice) -> tuple[float, Floats, Floats]:
-        """The same sums over some of the entries: E[f] and Cov[f] of the features f under p."""
+        """The same sums over a block of entries: E[f] and Cov[f] of the features f under p."""
         log_means, units = self.log_means[block].astype(np.float64), self.units[block]
         popularity = np.broadcast_to(self.log_popularity, log_means.shape)
         features = (np.exp(log_means), log_means, popularity)

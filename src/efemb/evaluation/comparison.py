@@ -48,35 +48,36 @@ def compare(
     Parameters
     ----------
     models : mapping of names to fitted models, or list of models
-        Models may also be `Predictions` that were made before.
+        `Predictions` that were computed before are accepted in place of models.
     X : rows x entities
         Data that no model was fitted to.
     train : rows x entities, optional
-        Training data: adds the row "popularity" of a model that knows no context.
+        Training data. If passed, a row "popularity" is added, for a model without context.
     protocol : {"leave-one-out", "leave-fold-out"} or function of (model, X)
-        The function gives `Predictions`: ``partial(held_out_entries, entries=held)``,
+        A function returns `Predictions`: ``partial(held_out_entries, entries=held)``,
         ``partial(leave_fold_out, folds=10)``.
     metric : str, optional
-        As in `Predictions.score`; by default the normalised log-likelihood of counts and binary
-        data, the mean squared error of real data.
+        As in `Predictions.score`. Default: normalized log-likelihood for counts and binary data,
+        mean squared error for real data.
     by : {"unit", "entry", "row"}, optional
-        What the mean is over; see `Predictions.score`.
+        What the mean is taken over: units of count, entries or rows. Default: "unit" for the
+        normalized log-likelihood, otherwise "entry".
     reference : str, optional
-        Name of the model that differences are to; by default the best.
-    bootstrap : int
-        How often rows are drawn with replacement.
-    seed : int
-        Of the folds and of the bootstrap.
-    progress : bool
+        Name of the model that the others are compared with; by default the best one.
+    bootstrap : int, default=1000
+        Number of bootstrap samples, in each of which rows are drawn with replacement.
+    seed : int, default=0
+        Random seed of the folds and of the bootstrap.
+    progress : bool, default=False
         Show a progress bar.
 
     Returns
     -------
     Table
         The best model first: model, score, standard_error and row_error (see `Score`),
-        difference (to the reference), difference_error and the 95% interval low, high (both over
-        rows), verdict ("best"; "better" or "worse" where the interval excludes 0, else "not told
-        apart"), n, skipped.
+        difference (from the reference), difference_error and the 95% interval low, high (both
+        over rows), verdict ("best"; "better" or "worse" if the interval excludes 0, otherwise
+        "inconclusive"), n, skipped.
 
     Examples
     --------
@@ -86,21 +87,21 @@ def compare(
     ... )
     >>> train, test = trips.data.split(test=0.3, seed=0)
     >>> few, many = (efemb.PoissonEmbedding(k, random_state=0).fit(train) for k in (1, 4))
-    >>> found = compare({"K = 1": few, "K = 4": many}, test)
-    >>> found["model"].tolist(), found["verdict"].tolist()
+    >>> table = compare({"K = 1": few, "K = 4": many}, test)
+    >>> table["model"].tolist(), table["verdict"].tolist()
     (['K = 4', 'K = 1'], ['best', 'worse'])
     """
     judge = resolve_protocol(protocol, seed)
     named = name_models(models)
     made_before = all(isinstance(model, Predictions) for model in named.values())
     if X is None and (train is not None or not made_before):
-        raise ParameterError("X is missing: which data are the models to be judged on?")
+        raise ParameterError("X is missing: pass the data to evaluate the models on")
     seen = dict.fromkeys(named, X)
     if train is not None and POPULARITY not in named:
         first = next((one for one in named.values() if not isinstance(one, Predictions)), None)
         named[POPULARITY], seen[POPULARITY] = fit_popularity(first, train, X)
     predictions = {}
-    with progress_bar("judging models", len(named), progress) as advance:
+    with progress_bar("evaluating models", len(named), progress) as advance:
         for name, model in named.items():
             predictions[name] = (
                 model if isinstance(model, Predictions) else judge(model, seen[name])
@@ -110,7 +111,7 @@ def compare(
 
 
 def resolve_protocol(protocol: Any, seed: int) -> Protocol:
-    """A protocol by its name, or as it is."""
+    """A protocol from its name; functions are returned unchanged."""
     if callable(protocol):
         return cast(Protocol, protocol)
     if not isinstance(seed, int | np.integer):  # the same folds for every model
@@ -137,10 +138,10 @@ def tabulate_scores(
     *,
     sort: bool = True,
 ) -> Table:
-    """Scores and differences of predictions, the best first unless `sort` is off."""
+    """Table of scores and differences, the best model first unless `sort` is False."""
     if reference is not None and reference not in predictions:
         raise ParameterError(
-            f"reference={reference!r} is no model; {suggest(reference, predictions)}"
+            f"reference={reference!r} is not one of the models; {suggest(reference, predictions)}"
         )
     check_same_entries(predictions)
     any_one = next(iter(predictions.values()))
@@ -167,7 +168,7 @@ def _verdict(name: str, best: str, reference: str | None, gap: Difference, bette
     if name == reference:
         words.append("reference")
     elif reference is not None or name != best:
-        words.append({1: "better", -1: "worse", 0: "not told apart"}[gap.sign * better])
+        words.append({1: "better", -1: "worse", 0: "inconclusive"}[gap.sign * better])
     return ", ".join(words)
 
 
@@ -196,11 +197,11 @@ def _table(
 
 
 def name_models(models: Any) -> dict[str, Any]:
-    """Models by name; those of a list are named after their class, with K where they have it."""
+    """Models by name; models of a list are named after their class and number of components."""
     if isinstance(models, Mapping):
         named = dict(models)
         if not all(isinstance(name, str) for name in named):
-            raise InputTypeError("models must be named by text")
+            raise InputTypeError("the names of models must be strings")
     elif isinstance(models, Iterable) and not isinstance(models, str | bytes):
         named = {}
         for model in models:
@@ -213,29 +214,29 @@ def name_models(models: Any) -> dict[str, Any]:
             f"models must be a mapping of names to models, or a list, not {type(models).__name__}"
         )
     if not named:
-        raise DataError("there is no model to judge")
+        raise DataError("models is empty: pass at least one model")
     return named
 
 
 def fit_popularity(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
-    """Popularity of the entities of X and X itself, both as the model takes its data.
+    """Fit Popularity to the entities of X; return it with X, both as the model reads its data.
 
-    Real numbers that happen to be whole stay real, and counts that count as 1 are ones: otherwise
-    the scores of the two would not be of the same thing.
+    Real numbers that happen to be integers stay real, and counts are binarized if the model does
+    so: otherwise the two scores would not be comparable.
     """
     from efemb.baselines import Popularity
 
-    # Columns 0, 1, ... of a frame are names where the model, or the training data, know them.
+    # Columns 0, 1, ... of a frame are labels if the model or the training data has them.
     known = None if model is None else vocabulary_of(model)
     data = as_dataset(X, known or as_dataset(train).entities)
     ordered, _ = in_order(as_dataset(train, data.entities), data.entities)
     if model is None:
         return Popularity().fit(ordered), data
-    # `efemb compare` asks before the fit.
+    # `efemb compare` calls this before the fit.
     family = model._spec().family if hasattr(model, "_spec") else family_of(model)
     past = conform(model, ordered, family)
-    # By the model, not by the data: quantities between counts (kilograms) are still no real data,
-    # and of trips of one each there may be tests of two.
+    # The model decides, not the data: fractional quantities (kilograms) are still counts, and
+    # training data of zeros and ones may be followed by test data with twos.
     counts = "bernoulli" if isinstance(family, Bernoulli) else "poisson"
     rival = Popularity(counts if family.normalized_score else "gaussian")
     return rival.fit(past), conform(model, data, family)
@@ -243,10 +244,10 @@ def fit_popularity(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Score of a model less that of the reference, on the same entries.
+    """Score of a model minus that of the reference, on the same entries.
 
     standard_error : treats the entries of a row as one draw, as the interval does
-    low, high : ends of the bootstrap interval, rows drawn with replacement; NaN for a single row
+    low, high : ends of the bootstrap interval over rows; NaN for a single row
     """
 
     value: float
@@ -274,13 +275,13 @@ def check_same_entries(predictions: Mapping[str, Predictions]) -> None:
         )
         if not same:
             raise ParameterError(
-                f"{name!r} was judged on other entries than {names[0]!r}: real data and counts "
-                "models ask for different entries; compare models of one kind, on one X"
+                f"{name!r} was evaluated on other entries than {names[0]!r}: models of real data "
+                "and of counts predict different entries; compare models of one kind, on one X"
             )
         if not np.array_equal(first.x, other.x):
             raise DataError(
-                f"{name!r} sees other values than {names[0]!r}: where one model takes every value "
-                "for 1 (binarize), pass X of zeros and ones to all"
+                f"{name!r} has other observed values than {names[0]!r}: if one of the models "
+                "binarizes its data, pass X of zeros and ones to all of them"
             )
 
 
@@ -308,7 +309,7 @@ def differences(
     table = np.stack([one for one, _ in sums], axis=1)
     if by == "row":
         table, total = table / total[:, None], np.ones(len(total))
-    with np.errstate(invalid="ignore"):  # -inf less -inf: not a number, and said so
+    with np.errstate(invalid="ignore"):  # -inf minus -inf is NaN, and is reported as such
         table = table - table[:, [list(predictions).index(reference)]]
         values = table.sum(axis=0) / total.sum()
         spread = row_errors(table, total, values)

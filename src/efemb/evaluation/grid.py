@@ -1,4 +1,4 @@
-"""score_grid: one fit for each setting, scored on data held out; the K-versus-score curve."""
+"""score_grid: one fit per setting, scored on held-out data."""
 
 from __future__ import annotations
 
@@ -37,24 +37,34 @@ def score_grid(
     Parameters
     ----------
     models : mapping of names to models, or list of models
-        Unfitted; copies are fitted.
+        Unfitted models; clones of them are fitted.
     settings : mapping of parameter names to values
         As in `set_params`: ``{"n_components": [10, 20, 50], "prior__precision": [0.1, 1.0]}``.
     train : rows x entities
-        What the models are fitted to.
+        Training data.
     X : rows x entities
-        What they are scored on: validation data, not those of the final test.
+        Validation data to score the fits on; keep the test data for the final model.
     validation : like X, optional
         Passed to `fit`, for early stopping.
-    protocol, metric, by, seed, progress
-        As in `compare`.
+    protocol : {"leave-one-out", "leave-fold-out"} or function of (model, X)
+        Which entries are predicted; a function returns `Predictions`.
+    metric : str, optional
+        As in `Predictions.score`. Default: normalized log-likelihood for counts and binary data,
+        mean squared error for real data.
+    by : {"unit", "entry", "row"}, optional
+        What the mean is taken over. Default: "unit" for the normalized log-likelihood, otherwise
+        "entry".
+    seed : int, default=0
+        Random seed of the folds and of the bootstrap.
+    progress : bool, default=False
+        Show a progress bar.
 
     Returns
     -------
     Table
-        One row a fit, in the order of models and settings: model, a column for each setting, then
-        score ... verdict as in `compare`, differences being to the best fit of all, and seconds
-        (of the fit). A fit that diverged has no score and the verdict "diverged".
+        One row per fit, in the order of models and settings: model, one column per setting, then
+        score ... verdict as in `compare`, with differences from the best fit, and seconds (of the
+        fit). A fit that diverged has a score of NaN and the verdict "diverged".
     """
     judge = resolve_protocol(protocol, seed)
     named = name_models(models)
@@ -88,7 +98,7 @@ def _combinations(settings: Any) -> list[dict[str, Any]]:
     lists = [list(values) for values in settings.values()]
     combinations = [dict(zip(settings, chosen, strict=True)) for chosen in product(*lists)]
     if not combinations or not settings:
-        raise ParameterError(f"settings hold no value to try: {dict(settings)!r}")
+        raise ParameterError(f"settings contains no values to try: {dict(settings)!r}")
     return combinations
 
 

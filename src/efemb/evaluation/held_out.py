@@ -1,4 +1,4 @@
-"""Held-out text: how probable a model finds each word, given the words around it."""
+"""Held-out text: the probability of each word given the surrounding words."""
 
 from __future__ import annotations
 
@@ -25,10 +25,16 @@ WORDS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean conditional log-likelihood per word, and how sure it is.
+    """Mean conditional log-likelihood per word, with its standard error.
 
-    log_likelihood, standard_error : of the mean over words (pairs of words for skip-gram)
-    n_words : words that were scored;  n_skipped : words without any other word around them
+    Attributes
+    ----------
+    log_likelihood, standard_error : float
+        Mean over words (pairs of words for skip-gram) and its standard error.
+    n_words : int
+        Number of words that were scored.
+    n_skipped : int
+        Number of words without any other word around them.
     """
 
     log_likelihood: float
@@ -38,11 +44,11 @@ class HeldOut:
 
     @property
     def perplexity(self) -> float:
-        """exp of minus the mean."""
+        """exp(-log_likelihood)."""
         return float(np.exp(-self.log_likelihood))
 
     def __repr__(self) -> str:
-        mean = f"{self.log_likelihood:.4f} +- {self.standard_error:.4f} a word"
+        mean = f"{self.log_likelihood:.4f} +- {self.standard_error:.4f} per word"
         return f"HeldOut({mean}, perplexity {self.perplexity:.1f}, {self.n_words:,} words)"
 
 
@@ -60,14 +66,18 @@ def held_out_words(
     Parameters
     ----------
     model : fitted text model
-    text : anything `read_text` takes; words that the model does not know vanish
+        An estimator with a `Window` context, or what `efemb.load` returns for one.
+    text : path, documents or Corpus
+        As accepted by `read_text`; words that the model does not know are dropped.
     n_words : int, optional
-        Score so many positions, drawn at random; by default all of them.
+        Score this many positions, drawn at random; by default all of them.
     n_candidates : int, optional
-        Estimate the sum over the vocabulary from so many words, drawn by their counts, instead of
-        taking it exactly: cheaper for large vocabularies, and slightly optimistic.
-    seed : int
-    progress : bool
+        Estimate the sum over the vocabulary from this many words, drawn in proportion to their
+        counts, instead of computing it exactly: cheaper for large vocabularies, and slightly
+        optimistic.
+    seed : int, default=0
+        Random seed of both draws.
+    progress : bool, default=False
         Show a progress bar.
 
     Returns
@@ -75,13 +85,15 @@ def held_out_words(
     HeldOut
     """
     if not hasattr(model, "fitted"):
-        raise InputTypeError(f"held_out_words needs a model of text, got a {type(model).__name__}")
+        raise InputTypeError(f"held_out_words needs a text model, got {type(model).__name__}")
     for name, value in (("n_words", n_words), ("n_candidates", n_candidates)):
         if value is not None:
             checked_number(value, name)
     fitted = model.fitted()
     if not isinstance(fitted.spec.context, Window):
-        raise ParameterError("held_out_words needs a text model: one with a Window context")
+        raise ParameterError(
+            "held_out_words needs a text model, that is, one with a Window context"
+        )
     spec, bound, vectors = fitted._bind(text)
     assert isinstance(bound, WindowBags)
     rng = generator(seed)
@@ -95,13 +107,13 @@ def held_out_words(
             block = bound.scored_block(block_rows, reverse=spec.combine.reverse)
             entries = Cells.leave_one_out(block, bound.n_context_vectors)
             known = entries.known()
-            # Alone in its document, a word of a reverse model is in no pair at all.
+            # A word that is alone in its document does not occur in any pair of a reverse model.
             skipped += len(block_rows) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
             if len(known.x):
                 log_likelihoods.append(_scores(spec, bound, vectors, known, n_candidates, rng))
             advance(len(block_rows))
     if not log_likelihoods:
-        raise DataError("no word of the text has another one around it")
+        raise DataError("no word of the text has another word in its window: pass longer documents")
     each = np.concatenate(log_likelihoods)
     error = float(each.std() / np.sqrt(len(each)))
     return HeldOut(float(each.mean()), error, len(each), skipped)
@@ -120,7 +132,9 @@ def _scores(
         return cell_scores(spec, known, vectors, normalizer)
     exponential = spec.family.exponential_mean or normalizer is not None
     if not exponential or spec.link.name() != "identity":
-        raise ParameterError("n_candidates needs exponential means: the identity link, no sigmoid")
+        raise ParameterError(
+            "n_candidates needs exponential means (identity link, no sigmoid): leave it out"
+        )
     shifted = vectors if normalizer is None else vectors.plus(normalizer)
     share = word_noise("popularity", bound.word_counts)
     drawn = rng.choice(len(share), n_candidates, p=share)
@@ -128,7 +142,7 @@ def _scores(
 
 
 def _score_by_sampling(known: Cells, vectors: Factors, drawn: Ints, share: Floats) -> Floats:
-    """u of each entry less the logarithm of an importance-weighted mean over drawn words."""
+    """u of each entry minus the logarithm of an importance-weighted mean over drawn words."""
     log_likelihoods = np.empty(len(known.row))
     predictor = Predictor(vectors)
     for block, Z in known.contexts(vectors, len(drawn)):

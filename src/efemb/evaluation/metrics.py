@@ -1,4 +1,4 @@
-"""Metrics: what is averaged over predictions, by name."""
+"""Metrics by name: the quantities that are averaged over predictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number for each entry, what it is averaged over by default, and which end is better."""
+    """A number per entry, what it is averaged over by default, and which direction is better."""
 
     values: Callable[[Predictions], Floats]
     by: By
@@ -51,7 +51,7 @@ def _cut_reciprocal(rank: Floats) -> Floats:
 
 
 def _discounted_gain(rank: Floats) -> Floats:
-    """An entry has a single relevant entity, so that the ideal gain is 1."""
+    """Each entry has a single relevant entity, so that the ideal gain is 1."""
     return np.asarray(1.0 / np.log2(1.0 + rank))
 
 
@@ -77,9 +77,9 @@ AT_RANK = {RECALL: _recall, "mrr@": _cut_reciprocal, "ndcg@": _discounted_gain}
 
 
 def metric_of(name: Any) -> Metric:
-    """The metric of a name; "recall@10" and the like have their k in it."""
+    """The metric with this name; names such as "recall@10" contain their cut-off k."""
     if not isinstance(name, str):
-        raise InputTypeError(f"a metric is chosen by its name (text), not {name!r}")
+        raise InputTypeError(f"metric must be a string, got {name!r}")
     prefix, at, cutoff = name.partition("@")
     if prefix + at in AT_RANK and cutoff.isdecimal():
         return _first(checked_number(int(cutoff)), AT_RANK[prefix + at])

@@ -1,4 +1,4 @@
-"""Predictions: what a model says about each entry it is asked for, and the scores of that."""
+"""Predictions: what a model predicts for each queried entry, and the resulting scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from efemb.table import Table
 _WHERE = {
     "log_share": "counts and binary data whose contexts are rows",
     "rank": "counts and binary data whose contexts are rows",
-    "log_density": "families that say which parameter a mean belongs to (Family.predictor)",
+    "log_density": "families that define the parameter of a mean (Family.predictor)",
     "mean": "real data, and contexts that are not rows",
     "context_size": "contexts that are fixed for each entity (Neighbors, Graph, Lagged)",
 }
@@ -34,27 +34,27 @@ _WHERE = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
-    """Entries in the order of rows and then entities, each predicted without itself.
+    """Entries ordered by row and then entity, each predicted without itself.
 
     Parameters
     ----------
-    row, entity : integer array (n,)
-        Places in the data that were judged.
-    x : array (n,)
-        What was observed.
-    log_share : array (n,), optional
+    row, entity : integer array of shape (n,)
+        Positions of the entries in the data.
+    x : array of shape (n,)
+        Observed values.
+    log_share : array of shape (n,), optional
         log(m_n / sum_j m_j), m the conditional means of all entities given the entry's context.
-    log_density : array (n,), optional
-        Conditional log-density of x. Of a categorical family: x log_share.
-    mean : array (n,), optional
+    log_density : array of shape (n,), optional
+        Conditional log-density of x; x log_share for a categorical family.
+    mean : array of shape (n,), optional
         Conditional mean of x.
-    rank : array (n,), optional
-        Place of the entity among those that are not in its context, 1 for the largest mean; ties
-        count half.
-    context_size : integer array (n,), optional
-        Observed members of the entry's context.
-    n_skipped : int
-        Entries left out because nothing remained in their context.
+    rank : array of shape (n,), optional
+        Rank of the entity among those outside its context, 1 for the largest mean; ties count
+        half.
+    context_size : integer array of shape (n,), optional
+        Number of observed members of the entry's context.
+    n_skipped : int, default=0
+        Number of entries that were skipped because their context was empty.
     """
 
     row: Ints
@@ -77,7 +77,7 @@ class Predictions:
             ):
                 raise DataError(
                     f"{entry_field.name} has shape {value.shape}, but x has {self.x.shape}: "
-                    "one number for each entry is needed"
+                    "pass one number per entry"
                 )
 
     def __len__(self) -> int:
@@ -92,28 +92,33 @@ class Predictions:
 
     @property
     def n_empty(self) -> int:
-        """Entries that were predicted from an empty context, by the intercept alone."""
+        """Number of entries with an empty context, which the intercept alone predicts."""
         return 0 if self.context_size is None else int((self.context_size == 0).sum())
 
     def known(self, name: str) -> Floats:
-        """One of the arrays; an error where it does not exist."""
+        """One of the arrays; raises `ParameterError` if it does not exist here."""
         values: Floats | None = getattr(self, name)
         if values is None:
-            raise ParameterError(f"there is no {name} here: it exists for {_WHERE[name]}")
+            raise ParameterError(f"these predictions have no {name}: it exists for {_WHERE[name]}")
         return values
 
     def score(self, metric: str, by: By | None = None) -> Score:
-        """Mean of a metric, by its name.
+        """Mean of a metric.
 
         Parameters
         ----------
         metric : {"normalized_log_likelihood", "log_likelihood", "mean_squared_error", \
 "mean_reciprocal_rank", "recall@10", "mrr@100", "ndcg@10"}
-            The last three take any cut-off k. An entry counts 1, 1 / rank and 1 / log2(1 + rank)
-            respectively if its rank is at most k, else 0.
+            The last three accept any cut-off k. An entry contributes 1, 1 / rank and
+            1 / log2(1 + rank), respectively, if its rank is at most k, otherwise 0.
         by : {"unit", "entry", "row"}, optional
-            What the mean and its standard error are over; "unit" for the normalised
-            log-likelihood, else "entry".
+            What the mean and its standard error are taken over: units of count, entries or rows.
+            Default: "unit" for the normalized log-likelihood, otherwise "entry".
+
+        Returns
+        -------
+        Score
+            The mean with its standard errors.
         """
         chosen = metric_of(metric)
         return average(chosen.values(self), by or chosen.by, x=self.x, row=self.row)
@@ -123,19 +128,19 @@ class Predictions:
         return self.score("normalized_log_likelihood", by)
 
     def log_likelihood(self, by: By = "entry") -> Score:
-        """Mean conditional log-density of what was observed."""
+        """Mean conditional log-density of the observed values."""
         return self.score("log_likelihood", by)
 
     def mean_squared_error(self, by: By = "entry") -> Score:
-        """Mean of (x - mean)^2, its standard error over entries or over rows (frames).
+        """Mean of (x - mean)^2, with a standard error over entries or over rows.
 
-        By row it is the mean of the rows' mean squared errors: the same number unless some rows
-        have more missing values than others.
+        `by="row"` averages the mean squared errors of the rows, which gives the same value unless
+        some rows have more missing values than others.
         """
         return self.score("mean_squared_error", by)
 
     def recall(self, k: int = 10, by: By = "entry") -> Score:
-        """Share of entries whose entity is among the first k of those not in its context."""
+        """Fraction of entries whose entity has a rank of at most k."""
         return self.score(f"{RECALL}{checked_number(k)}", by)
 
     def mean_reciprocal_rank(self, by: By = "entry") -> Score:
@@ -143,12 +148,12 @@ class Predictions:
         return self.score("mean_reciprocal_rank", by)
 
     def context_sizes(self) -> Table:
-        """How many entries had how many observed members in their context: size, n, share."""
+        """Distribution of the number of observed context members: columns size, n, share."""
         size, n = np.unique(self.known("context_size"), return_counts=True)
         return Table({"size": size, "n": n, "share": n / n.sum()})
 
     def summary(self) -> Table:
-        """Every score that exists: metric, by, score, standard_error, row_error (`Score`), n."""
+        """All available scores: columns metric, by, score, standard_error, row_error and n."""
         wanted: list[tuple[str, By]] = []
         if self.log_share is not None:
             wanted += [
@@ -181,7 +186,7 @@ class Predictions:
 def predict_shares(
     judged: Judged, row: Ints, entity: Ints, x: Floats, skipped: Bools, progress: bool
 ) -> Predictions:
-    """Entries of counts or binary data, scored against all other entities."""
+    """Predict entries of counts or binary data, scored against all other entities."""
     row, entity, x = row[~skipped], entity[~skipped].astype(np.int64), x[~skipped]
     units = x.astype(np.float64)
     with progress_bar("scoring entries", len(row), progress) as advance:
@@ -190,7 +195,7 @@ def predict_shares(
 
 
 class Expected(NamedTuple):
-    """Conditional mean and, where known, variance and size of the context of each cell."""
+    """Conditional mean and, if known, variance and context size of each cell."""
 
     mean: Floats
     variance: Floats | None
@@ -198,22 +203,20 @@ class Expected(NamedTuple):
 
 
 def predict_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
-    """Every cell of x that is not NaN, with its conditional mean."""
+    """Predict every cell of x that is not NaN by its conditional mean."""
     mean, variance, size = expected
     seen = ~np.isnan(x) if x.ndim == 2 else ~np.isnan(x).any(axis=2)
     row, entity = (np.repeat(index, x[0, 0].size) for index in np.nonzero(seen))
     if len(row) == 0:
-        raise DataError("no value is observed: there is nothing to predict")
+        raise DataError("every value of X is missing (NaN): there is nothing to predict")
     sizes = None if size is None else size[row, entity]
     if sizes is not None and not sizes.any():
-        raise DataError(
-            "every context is empty: no observed value has an observed member in its context"
-        )
+        raise DataError("every context is empty: no observed value has an observed context member")
     observed, predicted = x[seen].ravel().astype(np.float64), mean[seen].ravel()
     bad = np.flatnonzero(~np.isfinite(predicted))
     if len(bad):
         raise DataError(
-            f"{type(judged.model).__name__}.conditional gave {predicted[bad[0]]} in row "
+            f"{type(judged.model).__name__}.conditional returned {predicted[bad[0]]} in row "
             f"{row[bad[0]]}, entity {entity[bad[0]]}: has the fit diverged?"
         )
     density = (
@@ -247,7 +250,7 @@ def score_entries(
     bad = np.flatnonzero(np.isnan(log_share))
     if len(bad):
         raise DataError(
-            f"{type(judged.model).__name__}.log_means gave no number (NaN) for {len(bad):,} "
+            f"{type(judged.model).__name__}.log_means returned NaN for {len(bad):,} "
             f"entries, the first in row {row[bad[0]]}: has the fit diverged?"
         )
     density = log_density_at(judged.family, x, log_mean, log_share)
@@ -255,7 +258,7 @@ def score_entries(
 
 
 def ranks(values: Floats, own: Floats, context: Any, row: Ints, code: Ints) -> Floats:
-    """1 + how many entities outside the context have a larger value, ties counting half."""
+    """1 + number of entities outside the context with a larger value; ties count half."""
     ptr, where = gather_rows(context.indptr, row)
     cell = np.repeat(np.arange(len(row)), np.diff(ptr))
     member = context.indices[where]
@@ -264,13 +267,13 @@ def ranks(values: Floats, own: Floats, context: Any, row: Ints, code: Ints) -> F
     in_context = values[cell, member]
     larger = _counts(values > own[:, None])
     larger = larger - np.bincount(cell, in_context > own[cell], len(row))
-    as_large = _counts(values >= own[:, None])  # itself included
+    as_large = _counts(values >= own[:, None])  # including itself
     as_large = as_large - np.bincount(cell, in_context >= own[cell], len(row))
     return np.asarray((larger + as_large + 1.0) / 2.0)
 
 
 def _counts(true: Bools) -> Ints:
-    """How many of each row; `count_nonzero` would first widen every byte to eight."""
+    """Number of True per row; `count_nonzero` would first widen every byte to eight."""
     return np.asarray(true.view(np.uint8).sum(axis=1, dtype=np.uint32))
 
 
@@ -278,13 +281,13 @@ def _check_block(judged: Judged, cells: slice, log_means: Floats) -> None:
     wanted = (cells.stop - cells.start, judged.data.n_entities)
     if log_means.shape != wanted:
         raise DataError(
-            f"{type(judged.model).__name__}.log_means gave a block of shape {log_means.shape}, "
-            f"not {wanted}: is it a model of other entities?"
+            f"{type(judged.model).__name__}.log_means returned a block of shape "
+            f"{log_means.shape} instead of {wanted}: was the model fitted to other entities?"
         )
 
 
 def log_density_at(family: Family, x: Floats, log_mean: Floats, log_share: Floats) -> Floats | None:
-    """log p(x) given the logarithm of its mean; a categorical family gives x units their share."""
+    """log p(x) given the logarithm of its mean; x log_share for a categorical family."""
     if isinstance(family, Categorical):
         return np.asarray(x * log_share)
     if family.exponential_mean:  # not through the mean, which may overflow
@@ -293,9 +296,9 @@ def log_density_at(family: Family, x: Floats, log_mean: Floats, log_share: Float
 
 
 def log_density_of_mean(family: Family, x: Floats, mean: Floats) -> Floats | None:
-    """log p(x) given its mean; None if the family does not say which parameter a mean belongs to.
+    """log p(x) given its mean; None if the family does not define the parameter of a mean.
 
-    `Family.predictor` says it; it is taken at its word only if it leads back to the mean.
+    `Family.predictor` defines it; it is only used if it maps back to the mean.
     """
     if isinstance(family, Bernoulli):
         return _bernoulli(x, mean)
@@ -309,7 +312,7 @@ def log_density_of_mean(family: Family, x: Floats, mean: Floats) -> Floats | Non
 
 
 def _bernoulli(x: Floats, mean: Floats) -> Floats:
-    """x log m + (1 - x) log(1 - m); a mean that rounding took to 0 or 1 stays inside."""
+    """x log m + (1 - x) log(1 - m); means rounded to 0 or 1 are moved inside."""
     from scipy.special import xlog1py, xlogy
 
     inside = np.clip(mean, np.finfo(np.float64).tiny, 1.0 - np.finfo(np.float64).epsneg)

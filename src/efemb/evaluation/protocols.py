@@ -1,4 +1,4 @@
-"""Protocols: which entries are predicted, and what of the data may be seen."""
+"""Protocols: which entries are predicted, and which data the model may see."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from efemb.model.contexts.bound.entities import EntityLists, Lists
 def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
     """Predict every entry from the rest of its row.
 
-    Counts and binary data: each non-zero entry, given its row without it. Real data: each observed
-    number, given the others; NaN is missing, neither asked for nor evidence. Rows of X that were
-    held out from training give an honest score.
+    Counts and binary data: each non-zero entry, given the rest of its row. Real data: each
+    observed value, given the others; NaN marks missing values, which are neither predicted nor
+    used. For an unbiased score, X must consist of rows that were held out from training.
 
     Parameters
     ----------
     model : fitted estimator, baseline or FittedEmbedding
     X : Dataset, array, sparse matrix or data frame, rows x entities
-        Labelled entities may come in another order than the model's.
-    progress : bool
+        Labeled entities may be in another order than the model's.
+    progress : bool, default=False
         Show a progress bar.
 
     Returns
     -------
     Predictions
-        Its `n_skipped` entries are alone in their row: nothing to predict them from.
+        `n_skipped` entries are alone in their row, so that they have no context.
 
     Examples
     --------
@@ -53,8 +53,8 @@ def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
     ... )
     >>> train, test = trips.data.split(test=0.2, seed=0)
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(train)
-    >>> found = leave_one_out(model, test)
-    >>> bool(np.isclose(found.normalized_log_likelihood().value, model.score(test)))
+    >>> predictions = leave_one_out(model, test)
+    >>> bool(np.isclose(predictions.normalized_log_likelihood().value, model.score(test)))
     True
     """
     judged = Judged.of(model, X)
@@ -70,24 +70,24 @@ def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
 
 
 def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False) -> Predictions:
-    """Predict entries that were taken out of the rows of X, from what is left of those rows.
+    """Predict entries that were removed from the rows of X, given the rest of those rows.
 
     Parameters
     ----------
     model : fitted estimator, baseline or FittedEmbedding
-    X : rows x entities, without the held-out entries
-        They are zero in counts and binary data, NaN in real data, as `split(by="entries")` leaves
-        them.
+    X : rows x entities
+        Data without the held-out entries, which are zero in counts and binary data and NaN in real
+        data, as in the output of `split(by="entries")`.
     entries : like X, of the same shape
-        The held-out entries: of counts what is not zero, of real data what is not NaN, or what is
-        stored in a sparse matrix.
-    progress : bool
+        The held-out entries: non-zero counts, real values that are not NaN, or the stored values
+        of a sparse matrix.
+    progress : bool, default=False
         Show a progress bar.
 
     Returns
     -------
     Predictions
-        Its `n_skipped` entries belong to rows in which nothing is left.
+        `n_skipped` entries belong to rows that are empty without them.
     """
     judged = Judged.of(model, X)
     held = _held(judged, entries)
@@ -96,7 +96,7 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
         left = _dense(judged.original)
         if judged.family.missing:
             there = ~np.isnan(left)
-        else:  # counts, whose absent entries are zeros
+        else:  # counts, which are zero where absent
             wanted, there = np.where(wanted == 0, np.nan, wanted), left != 0
         refuse_overlap(~np.isnan(wanted) & there)
         return predict_means(judged, wanted, _expected(judged, judged.data))
@@ -104,10 +104,12 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
     left, _ = stored_entries(judged.original)
     refuse_overlap(stored.multiply(left))
     if len(row) == 0:
-        raise DataError("entries holds no entry to predict")
+        raise DataError("entries is empty: there is nothing to predict")
     empty = (np.diff(left.indptr) == 0)[row]
     if empty.all():
-        raise DataError("nothing is left in the rows of X that entries were held out from")
+        raise DataError(
+            "the rows of X are empty without the held-out entries: hold out fewer of them"
+        )
     return predict_shares(judged, row, stored.indices, stored.data, empty, progress)
 
 
@@ -116,28 +118,35 @@ def leave_fold_out(
 ) -> Predictions:
     """Predict each fold of the entities from the other folds (real data).
 
-    `default_rng(seed).permutation(N)`, cut into `folds` parts of (nearly) equal size, makes the
-    folds. To predict one, its columns become NaN: they are no one's context. What then has an empty
-    context is predicted by the intercept (or 0) and counted (`Predictions.n_empty`); the sizes of
-    the shrunken contexts are in `Predictions.context_sizes()`. A hidden value adds nothing to a
-    context, as 0 would: data whose means are far from 0 (raw fluorescence) must be centred, or
-    differenced, before the fit, else all that this measures is how far they are.
+    The folds are `default_rng(seed).permutation(N)`, cut into `folds` pieces of (nearly) equal
+    size. To predict a fold, its columns are set to NaN, so that they are in no context. Entries
+    whose context is empty as a result are predicted by the intercept (or 0) and counted in
+    `Predictions.n_empty`; `Predictions.context_sizes()` has the sizes of the reduced contexts. A
+    hidden value contributes nothing to a context, just as 0 would: center or difference data
+    whose means are far from 0 (raw fluorescence) before the fit, otherwise the score mostly
+    measures that distance.
 
     Parameters
     ----------
     model : fitted estimator, baseline or FittedEmbedding
     X : rows x entities
-    folds : int
-        At least 2.
-    seed : int
-    progress : bool
+        Real data; NaN marks missing values.
+    folds : int, default=4
+        Number of folds, at least 2.
+    seed : int, default=0
+        Random seed of the folds.
+    progress : bool, default=False
         Show a progress bar.
+
+    Returns
+    -------
+    Predictions
     """
     judged = Judged.of(model, X)
     if not judged.family.missing:
         raise ParameterError(
-            f"leave_fold_out hides values as missing, which the {judged.family.name()} family has "
-            "no notion of; counts and binary data are judged by leave_one_out or held_out_entries"
+            f"leave_fold_out hides values as missing, which the {judged.family.name()} family "
+            "does not support; use leave_one_out or held_out_entries for counts and binary data"
         )
     folds_of_entities = draw_folds(judged.original.n_entities, folds, seed)
     values = _dense(judged.data)
@@ -178,7 +187,7 @@ def _held(judged: Judged, entries: Any) -> Dataset:
 
 
 def _expected(judged: Judged, data: Dataset) -> Expected:
-    """What the model says about data, columns in the order of the user's X."""
+    """Predictions of the model for data, with columns in the order of the user's X."""
     order = judged.codes(np.arange(data.n_entities))
     mean, variance = judged.moments(data)
     size = context_sizes(judged.bound(data))
@@ -194,7 +203,7 @@ def _dense(data: Dataset) -> Any:
 
 
 def context_sizes(bound: BoundContext | None) -> Ints | None:
-    """(T, N) numbers of observed members; None for contexts that are not fixed for each entity."""
+    """(T, N) numbers of observed context members; None unless contexts are fixed per entity."""
     if not isinstance(bound, EntityLists):
         return None
     sizes = np.zeros((bound.n_rows, bound.n_entities), dtype=np.int64)

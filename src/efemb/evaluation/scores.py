@@ -1,4 +1,4 @@
-"""Score: a mean over units, entries or rows, and how sure it is."""
+"""Score: a mean over units, entries or rows, with its standard errors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Score:
     value : float
         The mean.
     standard_error : float
-        Standard deviation / sqrt(n), of what the mean is over, as if its units or entries were
-        independent: the figure that the paper gives.
+        Standard deviation / sqrt(n), treating units or entries as independent: the figure that
+        the paper reports.
     n : float
-        Units, entries or rows that it is over.
+        Number of units, entries or rows.
     row_error : float
-        Standard error if only rows are independent; entries of a row are alike, so that it is
-        often the larger one, and the one to believe. NaN for a single row.
+        Standard error that treats only rows as independent. Since the entries of a row are
+        correlated, it is often the larger and the more reliable one. NaN for a single row.
 
     Examples
     --------
@@ -50,13 +50,13 @@ class Score:
 
 
 def average(values: Floats, by: By, *, x: Floats, row: Ints) -> Score:
-    """Mean of a number for each entry.
+    """Mean of one number per entry.
 
     "entry": sum v / n. "unit": sum x v / sum x, as if an entry of x units were x entries.
     "row": the mean over rows of the mean of their entries.
     """
     if len(values) == 0:
-        raise DataError("there is no entry to average over")
+        raise DataError("there are no entries to average over")
     weight = weights(by, x=x)
     if by == "row":
         row_sums = per_row(values, weight, row)
@@ -72,14 +72,14 @@ def average(values: Floats, by: By, *, x: Floats, row: Ints) -> Score:
 
 
 def weights(by: Any, *, x: Floats) -> Floats:
-    """What each entry weighs: its units, or 1."""
+    """Weight of each entry: its units, or 1."""
     if by not in BY:
         raise ParameterError(f"by={by!r} is unknown; {suggest(by, BY)}")
     if by != "unit":
         return np.ones(len(x))
     if (x <= 0).any():
         raise ParameterError(
-            'by="unit" weighs entries by their counts, but not all values are > 0; '
+            'by="unit" weights entries by their counts, but not all values are > 0; '
             'use by="entry" or by="row"'
         )
     return x.astype(np.float64)
@@ -90,7 +90,7 @@ def row_errors(sums: Floats, totals: Floats, means: Floats) -> Floats:
 
     sums : (rows, scores);  totals : (rows,);  sqrt(sum_t (sums_t - means totals_t)^2) / sum(totals)
     """
-    if len(totals) == 1:  # a single row says nothing about other rows
+    if len(totals) == 1:  # the variance between rows is unknown
         return np.full(len(means), np.nan)
     return np.asarray(np.sqrt(((sums - means * totals[:, None]) ** 2).sum(axis=0)) / totals.sum())
 

@@ -20,14 +20,14 @@ from efemb.errors import DataError, InputTypeError
 
 Pair: TypeAlias = tuple[Any, Any, float]
 
-SIMLEX = "SimLex999"  # its score is not in the third column
+SIMLEX = "SimLex999"  # whose score is not in the third column
 NOT_FOUND = -1
 
 
 def read_pairs(source: Any, column: str | int | None) -> list[Pair]:
     """(word, word, score) of each line or row."""
     if isinstance(column, bool) or not isinstance(column, str | int | None):
-        raise InputTypeError(f"column is the name or number of a column, not {column!r}")
+        raise InputTypeError(f"column must be the name or the number of a column, got {column!r}")
     if isinstance(source, str | os.PathLike):
         pairs = _from_file(existing_file(source), column)
     elif hasattr(source, "columns") and not isinstance(source, dict):
@@ -40,7 +40,7 @@ def read_pairs(source: Any, column: str | int | None) -> list[Pair]:
             f"not {type(source).__name__}"
         )
     if not pairs:
-        raise DataError("there is no pair of words")
+        raise DataError("source does not contain any pairs of words")
     return pairs
 
 
@@ -56,7 +56,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[tuple[int, str]]:
 def _from_file(path: Path, column: str | int | None) -> list[Pair]:
     lines = read_lines(path)
     if not lines:
-        raise DataError(f"{path} holds no pairs of words, only blank lines or comments")
+        raise DataError(f"{path} does not contain any pairs of words, only blank lines or comments")
     rows = _split(path, lines)
     score_index, has_header = _score_place(str(path), rows[0], column)
     pairs = []
@@ -71,13 +71,13 @@ def _from_file(path: Path, column: str | int | None) -> list[Pair]:
 
 
 def _split(path: Path, lines: list[tuple[int, str]]) -> list[list[str]]:
-    """Fields of all lines, at the separator of the first."""
+    """Fields of all lines, split at the separator of the first one."""
     separator = next((mark for mark in "\t,;" if mark in lines[0][1]), None)
     if separator is None:
         return [line.split() for _, line in lines]
     rows = []
     for number, line in lines:
-        # Each by itself: a quote that is never closed must not swallow the lines below.
+        # Line by line: an unclosed quote must not swallow the following lines.
         try:
             (row,) = csv.reader([line], delimiter=separator)
         except (csv.Error, ValueError) as error:
@@ -89,7 +89,7 @@ def _split(path: Path, lines: list[tuple[int, str]]) -> list[list[str]]:
 
 
 def _score_place(name: str, first: list[str], column: str | int | None) -> tuple[int, bool]:
-    """Place of the score, and whether the first line is a header."""
+    """Index of the score, and whether the first line is a header."""
     if column is None and SIMLEX in first:
         column = SIMLEX
     if isinstance(column, str):
@@ -111,11 +111,13 @@ def _from_frame(source: Any, column: str | int | None) -> list[Pair]:
     frame = eager_frame(source)
     names = list(frame.columns)
     if len(names) < 3:
-        raise DataError(f"the table needs two columns of words and one of scores, it has {names}")
+        raise DataError(f"the table needs two columns of words and one of scores, but has {names}")
     if column is None:
         column = SIMLEX if SIMLEX in names else 2
     if isinstance(column, int) and not 2 <= column < len(names):
-        raise DataError(f"column={column}: the scores are in one of 2 ... {len(names) - 1}")
+        raise DataError(
+            f"column={column}: scores must be in one of the columns 2 ... {len(names) - 1}"
+        )
     score = names[column] if isinstance(column, int) else column
     column_places([score], names, "the table")
     columns = (frame[name].to_list() for name in (names[0], names[1], score))
@@ -144,7 +146,7 @@ def _score(value: Any, where: str) -> float:
 
 
 class WordLookup:
-    """Finds a word as it is written, else the first label that differs from it only in case."""
+    """Finds a word as written, otherwise the first label that differs from it only in case."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -154,7 +156,7 @@ class WordLookup:
             self._first.setdefault(word, code)
         first = self._first
         self.same = np.array([first[word] for word in folded], dtype=np.int64)
-        """For each label the first one that differs from it only in case."""
+        """For each label, the first one that differs from it only in case."""
 
     def code(self, word: object) -> int:
         """Code of the word, or NOT_FOUND."""

@@ -1,4 +1,4 @@
-"""Word similarity: do cosines rank pairs of words as people do?"""
+"""Word similarity: do cosines rank pairs of words as humans do?"""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class WordSimilarity:
     Attributes
     ----------
     spearman : float
-        Rank correlation of cosines and people's scores.
+        Rank correlation of cosines and human scores.
     n_pairs : int
-        Pairs that entered it.
+        Number of pairs it was computed from.
     n_missing : int
-        Pairs with a word that has no vector: left out, or of similarity 0 (`missing="zero"`).
+        Number of pairs with an unknown word: skipped, or of similarity 0 (`missing="zero"`).
     pairs : Table
-        first, second, score (people's), similarity (cosine; NaN where left out).
+        Columns first, second, score (human) and similarity (cosine; NaN if skipped).
     """
 
     spearman: float
@@ -46,23 +46,28 @@ def word_similarity(
     column: str | int | None = None,
     missing: Literal["skip", "zero"] = "skip",
 ) -> WordSimilarity:
-    """Spearman correlation of cosines with people's scores of pairs of words.
+    """Spearman correlation of cosines with human scores of pairs of words.
 
     Parameters
     ----------
     vectors : LabeledVectors
+        Such as `model.vectors()`.
     source : path, data frame, or iterable of (word, word, score)
-        A file like WordSim-353 or SimLex-999: two words and a score a line, separated by tabs,
-        commas, semicolons or spaces; a header and comments (#) may be there.
+        A file such as WordSim-353 or SimLex-999 has two words and a score per line, separated by
+        tabs, commas, semicolons or spaces; a header and comments (#) are allowed.
     column : str or int, optional
-        Name or number (from 0) of the column of scores. None: "SimLex999" where there is one,
-        else the third.
-    missing : "skip" or "zero"
-        Leave pairs with unknown words out, or give them the similarity 0.
+        Name or number (from 0) of the column of scores. Default: "SimLex999" if there is such a
+        column, otherwise the third.
+    missing : {"skip", "zero"}, default="skip"
+        Skip pairs with unknown words, or assign them a similarity of 0.
+
+    Returns
+    -------
+    WordSimilarity
 
     Notes
     -----
-    A word is looked up as it is written, then ignoring case.
+    Words are looked up as written first, then ignoring case.
     """
     check_labeled(vectors)
     if missing not in ("skip", "zero"):
@@ -72,7 +77,7 @@ def word_similarity(
     known = (codes != NOT_FOUND).all(axis=1)
     cosines = np.full(len(pairs), 0.0 if missing == "zero" else np.nan)
     first, second = (unit_rows(vectors.vectors[side].astype(float)) for side in codes[known].T)
-    # Rounded, or rounding errors would rank pairs of equal cosine (a word and itself).
+    # Otherwise rounding errors would rank pairs of equal cosine (a word and itself).
     products = np.einsum("ij,ij->i", first, second).round(DECIMALS)
     cosines[known] = np.clip(products, -1.0, 1.0)
     used = known | (missing == "zero")
@@ -94,7 +99,7 @@ def spearman(a: Floats, b: Floats) -> float:
     norm = np.sqrt((left @ left) * (right @ right))
     if norm == 0:
         what = "similarities" if left.any() else "scores"
-        raise DataError(f"all {what} are equal: they have no rank correlation with anything")
+        raise DataError(f"all {what} are equal, so that the rank correlation is undefined")
     return float(np.clip(left @ right / norm, -1.0, 1.0))
 
 
@@ -113,8 +118,8 @@ def average_ranks(values: Floats) -> Floats:
 def _check_enough(used: Any, known: Any) -> None:
     if not known.any():
         raise DataError(
-            f"none of the {len(known):,} pairs has both words in the vocabulary: is it another "
-            "language, or are labels not words?"
+            f"none of the {len(known):,} pairs has both words in the vocabulary: check that "
+            "the labels are words, in the language of the test set"
         )
     if used.sum() < 2:
         raise DataError(

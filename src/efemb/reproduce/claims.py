@@ -13,7 +13,7 @@ from efemb.table import Table
 
 NAN = float("nan")
 EMPTY = "–"
-HOLDS, NOT, PARTLY, UNCLEAR = "holds", "does not hold", "holds in part", "not told apart"
+HOLDS, NOT, PARTLY, UNCLEAR = "holds", "does not hold", "holds in part", "inconclusive"
 
 
 @dataclass(frozen=True)
