@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from efemb.engine.solvers.rows.zero_stages import TiledRows
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from efemb.engine.solvers.rows.zero_stages import TiledRows
 from efemb.engine.threads import aligned, workers
 from efemb.kernels.products import BLOCK, ROW_BYTES, inner_products, multiply
 

@@ -26,14 +26,14 @@ def keeping(**options: Any) -> Callable[[Any], Any]:
 
     def compiled(function: Any) -> Any:
         try:
-            found = _compile(cache=True, **options)(function)
+            dispatcher = _compile(cache=True, **options)(function)
         except RuntimeError:  # no folder that can be written to, neither here nor of the user
             return _compile(**options)(function)
-        kept = getattr(found, "_cache", None)
+        kept = getattr(dispatcher, "_cache", None)
         if kept is not None:  # without the compiler (NUMBA_DISABLE_JIT) it is the function itself
             stamp = folder_digest(Path(function.__code__.co_filename).parent)
             kept._cache_file = KernelFiles(kept.cache_path, kept._impl.filename_base, stamp)
-        return found
+        return dispatcher
 
     return compiled
 

@@ -122,7 +122,7 @@ def write_cells(
 def add_without_own(part: Array, own: Array, vectors: Array, fresh: bool, out: Array) -> None:
     """out[n] (+)= part[n] - own[n] * vectors[n]."""
     for n in range(len(own)):
-        mine, found, vector, total = own[n], part[n], vectors[n], out[n]
+        mine, gathered, vector, total = own[n], part[n], vectors[n], out[n]
         for k in range(out.shape[1]):
-            more = found[k] - mine * vector[k]
+            more = gathered[k] - mine * vector[k]
             total[k] = more if fresh else total[k] + more

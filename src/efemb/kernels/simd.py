@@ -96,9 +96,9 @@ def _loop(builder: Any, pointers: Sequence[Any], n: Any, body: Body, adds: bool)
         steps = builder.sdiv(builder.sub(n, done), ir.Constant(long, lanes))
         with cgutils.for_range(builder, steps, intp=long) as loop:
             place = builder.add(done, builder.mul(loop.index, ir.Constant(long, lanes)))
-            found = body(_Rows(builder, pointers, place, lanes))
+            result = body(_Rows(builder, pointers, place, lanes))
             if adds:
-                builder.store(builder.fadd(builder.load(part), found, flags=("fast",)), part)
+                builder.store(builder.fadd(builder.load(part), result, flags=("fast",)), part)
         if adds:
             more = _sum_of_lanes(builder, builder.load(part))
             builder.store(builder.fadd(builder.load(total), more, flags=("fast",)), total)
@@ -119,8 +119,8 @@ def _operation(body: Body, n_rows: int, n_scalars: int, adds: bool, kinds: Seque
             for i in range(0, 2 * n_rows, 2)
         ]
         given = args[2 * n_rows : 2 * n_rows + n_scalars]
-        found = _loop(builder, pointers, args[-1], lambda rows: body(rows, *given), adds)
-        return found if adds else context.get_dummy_value()
+        total = _loop(builder, pointers, args[-1], lambda rows: body(rows, *given), adds)
+        return total if adds else context.get_dummy_value()
 
     return (number if adds else types.void)(*pairs, *scalars, types.intp), build
 

@@ -54,9 +54,9 @@ class Vectors:
 
     def load(self, matrix: Matrix, i: Any, j: Any) -> Any:
         """Numbers that lie side by side, from (i, j) on."""
-        found = self.builder.load(matrix.at(i, j, kind=self._type))
-        found.align = self._bytes
-        return found
+        vector = self.builder.load(matrix.at(i, j, kind=self._type))
+        vector.align = self._bytes
+        return vector
 
     def prefetch(self, matrix: Matrix, i: Any, j: Any) -> None:
         """Ask for the cache line of (i, j), to be written."""
@@ -83,8 +83,8 @@ class Vectors:
 
     def add_product(self, total: Any, a: Any, b: Any) -> None:
         """total += a * b, in one instruction where there is one."""
-        found = self.builder.call(self._multiply_add, [a, b, self.builder.load(total)])
-        self.builder.store(found, total)
+        raised = self.builder.call(self._multiply_add, [a, b, self.builder.load(total)])
+        self.builder.store(raised, total)
 
     def sums(self, vectors: list[Any]) -> Any:
         """The sum of each of `lanes` vectors, in one vector.

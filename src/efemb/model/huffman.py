@@ -74,8 +74,8 @@ class Huffman:
     def probabilities(self, u: Floats) -> Floats:
         """p of every entity for each row of u, (rows, N)."""
         yes, no = -np.logaddexp(0.0, -u), -np.logaddexp(0.0, u)
-        found = np.empty_like(yes)
+        share = np.empty_like(yes)
         for row in range(len(u)):
             terms = np.where(self.turns == 1, yes[row, self.nodes], no[row, self.nodes])
-            found[row] = np.add.reduceat(terms, self.starts[:-1])
-        return np.exp(found)
+            share[row] = np.add.reduceat(terms, self.starts[:-1])
+        return np.exp(share)

@@ -40,13 +40,13 @@ class Ingredient:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Options by name; with `deep`, also those of nested ingredients as `outer__inner`."""
-        found: dict[str, Any] = {}
+        params: dict[str, Any] = {}
         for name in self.option_names():
             value = getattr(self, name)
-            found[name] = value
+            params[name] = value
             if deep and isinstance(value, Ingredient):
-                found.update({f"{name}__{key}": v for key, v in value.get_params().items()})
-        return found
+                params.update({f"{name}__{key}": v for key, v in value.get_params().items()})
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set options in place; `outer__inner` reaches nested ingredients."""
@@ -76,12 +76,12 @@ class Ingredient:
     @classmethod
     def choices(cls: type[T]) -> dict[str, type[T]]:
         """Final classes of this kind that ship with the package, by name."""
-        found: dict[str, type[T]] = {}
+        classes: dict[str, type[T]] = {}
         for sub in cls.__subclasses__():
             if sub.listed and not inspect.isabstract(sub) and sub.__module__.startswith("efemb."):
-                found[sub.name()] = sub
-            found.update(sub.choices())
-        return dict(sorted(found.items()))
+                classes[sub.name()] = sub
+            classes.update(sub.choices())
+        return dict(sorted(classes.items()))
 
     @classmethod
     def resolve(cls: type[T], value: Any) -> T:

@@ -56,22 +56,22 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
     were told from noise, of which u tells the odds.
     """
     check_predictable(spec, bound)
-    found = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
+    means = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     tree = normalizer_of(spec, bound)
     for rows in _row_blocks(bound):
         u = Predictor(vectors).cells(spec, bound, rows)
         if isinstance(tree, Huffman):
-            found[rows] = tree.probabilities(u)
+            means[rows] = tree.probabilities(u)
         elif spec.family.softmax or tree is not None:
             u = u if tree is None else u + tree
-            found[rows] = np.exp(u - log_sums(u)[:, None])
+            means[rows] = np.exp(u - log_sums(u)[:, None])
         else:
-            found[rows] = expected_value(spec.family, spec.link, u)
+            means[rows] = expected_value(spec.family, spec.link, u)
         if tree is None and bound.exposure is not None:
-            found[rows] *= bound.exposure[rows, None]
+            means[rows] *= bound.exposure[rows, None]
     if bound.n_dims == 1:
-        return found
-    return found.reshape(bound.n_rows, bound.n_entities, bound.n_dims)
+        return means
+    return means.reshape(bound.n_rows, bound.n_entities, bound.n_dims)
 
 
 def mean_log_density(
@@ -194,25 +194,25 @@ def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
 
 def document_embedding(corpus: Corpus, alpha: Floats, scale: str) -> Floats:
     """Sum (or mean) of the context vectors of each document's words, (documents, K)."""
-    found = np.zeros((corpus.n_documents, alpha.shape[1]), dtype=alpha.dtype)
+    embedding = np.zeros((corpus.n_documents, alpha.shape[1]), dtype=alpha.dtype)
     for i, (start, end) in enumerate(pairwise(corpus.starts.tolist())):
         if end > start:
             words = alpha[corpus.tokens[start:end]]
-            found[i] = words.sum(axis=0) if scale == "none" else words.mean(axis=0)
-    return found
+            embedding[i] = words.sum(axis=0) if scale == "none" else words.mean(axis=0)
+    return embedding
 
 
 def row_embedding(spec: Spec, data: Dataset, alpha: Floats) -> Floats:
     """The whole row's context sum X alpha / d, (T, K): missing values skipped, empty rows 0."""
     scale, binary = spec.context.scale, bool(getattr(spec.context, "binary", False))
     flat = alpha[: data.n_entities * data.n_dims]
-    found = np.zeros((data.n_rows, flat.shape[1]), dtype=flat.dtype)
+    embedding = np.zeros((data.n_rows, flat.shape[1]), dtype=flat.dtype)
     for start in range(0, data.n_rows, 4096):
         rows = np.arange(start, min(start + 4096, data.n_rows))
         values, divisor = _scaled_rows(data, rows, scale, binary)
         sums = values.astype(flat.dtype) @ flat
-        found[rows] = np.asarray(sums) / divisor.astype(flat.dtype)[:, None]
-    return found
+        embedding[rows] = np.asarray(sums) / divisor.astype(flat.dtype)[:, None]
+    return embedding
 
 
 def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[Floats, Floats]:
@@ -239,9 +239,11 @@ def context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: In
     """s_tn / d_tn of the asked cells, (n, K); NaN where the observation is missing."""
     needed, place = np.unique(rows, return_inverse=True)
     order = np.argsort(place, kind="stable")
-    found = np.full((len(rows), vectors.bag.shape[1]), np.nan)
+    sums_of_cells = np.full((len(rows), vectors.bag.shape[1]), np.nan)
     # A row's terms are those of all its entities, with K numbers each.
-    step = max(1, BLOCK_NUMBERS // (max(bound.cost_of_row(), bound.n_entities) * found.shape[1]))
+    step = max(
+        1, BLOCK_NUMBERS // (max(bound.cost_of_row(), bound.n_entities) * sums_of_cells.shape[1])
+    )
     edges = np.searchsorted(place[order], np.arange(0, len(needed) + step, step))
     for first, (begin, end) in zip(range(0, len(needed), step), pairwise(edges), strict=True):
         asked = order[begin:end]
@@ -250,5 +252,5 @@ def context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: In
         table = np.full((step, bound.n_entities), -1, dtype=np.int64)
         table[terms.row, terms.entity // bound.n_dims] = np.arange(len(terms.row))
         where = table[place[asked] - first, entities[asked]]
-        found[asked[where >= 0]] = sums[where[where >= 0]]
-    return found
+        sums_of_cells[asked[where >= 0]] = sums[where[where >= 0]]
+    return sums_of_cells

@@ -85,16 +85,16 @@ def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
     if weight is None:
         return None
     try:
-        found = np.asarray(weight, dtype=np.float64)
+        weights = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputTypeError("sample_weight must hold numbers") from error
-    if found.ndim == 0:
-        found = np.full(n_rows, float(found))
-    if found.shape != (n_rows,):
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
         raise DataError(f"sample_weight must have one number for each of {n_rows} rows")
-    if not np.isfinite(found).all() or found.min() < 0 or found.sum() == 0:
+    if not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() == 0:
         raise DataError("sample_weight must be finite, >= 0 and not all zero")
-    return found
+    return weights
 
 
 def refuse_weights(weight: Any, positions: Any = None) -> None:
@@ -113,6 +113,6 @@ def binarized(data: Dataset) -> Dataset:
 def _binary(values: Any) -> Any:
     if isinstance(values, np.ndarray):
         return np.where(np.isnan(values), np.nan, (values != 0).astype(values.dtype))
-    found = values.copy()
-    found.data = np.where(np.isnan(found.data), np.nan, 1).astype(found.dtype)
-    return found
+    ones = values.copy()
+    ones.data = np.where(np.isnan(ones.data), np.nan, 1).astype(ones.dtype)
+    return ones

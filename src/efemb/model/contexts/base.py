@@ -178,10 +178,10 @@ class BoundContext(ABC):
     def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Inner products rho . s / d of every cell of some rows, (rows, N * D)."""
         terms = self.terms(rows, missing=True)
-        found = np.empty((len(rows), len(target)))
+        inner_products = np.empty((len(rows), len(target)))
         inner = np.einsum("ik,ik->i", terms.contexts(bag), target[terms.vector])
-        found[terms.row, terms.entity] = inner
-        return found
+        inner_products[terms.row, terms.entity] = inner
+        return inner_products
 
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Inner products of every cell in a reverse model, where each member predicts it alone."""

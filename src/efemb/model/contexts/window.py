@@ -148,11 +148,11 @@ class WindowBags(RowBags):
 
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
         """Some tokens with the words around them; reversed, a row for each pair of the two."""
-        found = self._around(rows)
-        sizes = found.inside.sum(axis=1)
-        owner, place = np.nonzero(found.inside)
+        around_rows = self._around(rows)
+        sizes = around_rows.inside.sum(axis=1)
+        owner, place = np.nonzero(around_rows.inside)
         slot = self.slots[place]
-        around = self.data.tokens[found.place[found.inside]].astype(np.int64)
+        around = self.data.tokens[around_rows.place[around_rows.inside]].astype(np.int64)
         own_word = self.data.tokens[rows].astype(np.int64)
         if reverse:
             given = own_word[owner]
@@ -202,10 +202,10 @@ class WindowBags(RowBags):
 
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """A word is predicted by each of those around it: the mean of what they say."""
-        found = self.products(rows, target, bag)
+        inner_products = self.products(rows, target, bag)
         if self.scale != "none":  # a mean already
-            return found
-        return found / or_one(self._around(rows).inside.sum(axis=1))[:, None]
+            return inner_products
+        return inner_products / or_one(self._around(rows).inside.sum(axis=1))[:, None]
 
     def _divisor(self, sizes: Ints) -> Floats:
         return np.ones(len(sizes)) if self.scale == "none" else or_one(sizes.astype(np.float64))
@@ -242,11 +242,11 @@ class WindowBags(RowBags):
 
     def predictions_of_entry(self) -> Ints:
         """Words around each token: as many predict it as it predicts."""
-        found = np.empty(self.n_rows, np.int64)
+        n_around = np.empty(self.n_rows, np.int64)
         for start in range(0, self.n_rows, ROWS_AT_ONCE):
             rows = np.arange(start, min(start + ROWS_AT_ONCE, self.n_rows))
-            found[rows] = self._around(rows).inside.sum(axis=1)
-        return found
+            n_around[rows] = self._around(rows).inside.sum(axis=1)
+        return n_around
 
     def cost_of_row(self) -> int:
         """Every word of the vocabulary."""

@@ -84,12 +84,12 @@ class Gaussian(Family):
             return self
         variance = self.variance
         squares = -2.0 * variance * (value + 0.5 * weight * math.log(2.0 * math.pi * variance))
-        found = copy(self)  # of the same class, with its other options
-        found.sigma2 = max(squares / weight, LEAST * self.scale)
-        return found
+        adapted = copy(self)  # of the same class, with its other options
+        adapted.sigma2 = max(squares / weight, LEAST * self.scale)
+        return adapted
 
     def scaled_to(self, scale: float) -> Family:
         """Return the same family; a variance that is learned starts at the scale."""
-        found = copy(self)
-        found.scale = scale
-        return found
+        scaled = copy(self)
+        scaled.scale = scale
+        return scaled

@@ -165,9 +165,9 @@ class Entries:
 
     def spread_entries(self, factor: Floats, own: Floats, shift: Floats | None) -> None:
         """Add factor * sums - own * alpha + shift to the gradient of the target vectors."""
-        found = self.by_entity
-        arrays = (factor.take(found.order), self.sums, own, self.vectors.bag)
-        self._add_columns(found.edges, found.row, *arrays, shift, self.gradient.target)
+        by_entity = self.by_entity
+        arrays = (factor.take(by_entity.order), self.sums, own, self.vectors.bag)
+        self._add_columns(by_entity.edges, by_entity.row, *arrays, shift, self.gradient.target)
 
     def _add_columns(self, edges: Ints, row: Ints, *given: Any) -> None:
         from efemb.kernels.sparse import column_sums
@@ -269,11 +269,14 @@ class _Tiles:
         block = entries.block
         self.rows = TiledRows(entries.sums / block.total[:, None], solver.pool)
         self.column, self.own_slope = (np.zeros_like(entries.vectors.intercept) for _ in range(2))
-        found = entries.by_entity
-        self.places, self.shares = (found.edges, found.row), (found.ratio, found.share)
+        by_entity = entries.by_entity
+        self.places, self.shares = (
+            (by_entity.edges, by_entity.row),
+            (by_entity.ratio, by_entity.share),
+        )
         # Of entries sorted by entity; where they are read from the tiles, u at first.
-        self.slope = np.empty_like(block.x) if dense else entries.slope.take(found.order)
-        self.weight = entries.weight.take(found.order) if dense else None
+        self.slope = np.empty_like(block.x) if dense else entries.slope.take(by_entity.order)
+        self.weight = entries.weight.take(by_entity.order) if dense else None
         self.fused = solver.slopes.size is not None and not dense
         vectors, gradient = entries.vectors, entries.gradient
         self.given: Any = (
@@ -349,13 +352,13 @@ class _Tiles:
 
     def _slopes_of_entries(self, tile: slice) -> float:
         """Of those whose inner products were read; returns their value."""
-        found = self.entries.by_entity
-        here = slice(found.edges[tile.start], found.edges[tile.stop])
+        by_entity = self.entries.by_entity
+        here = slice(by_entity.edges[tile.start], by_entity.edges[tile.stop])
         assert self.weight is not None
         u = self.slope[here]
         if self.entries.side is not None:
-            u = u + self.entries.side_offset[found.order[here]]
-        given = (found.x[here], u, self.weight[here])
+            u = u + self.entries.side_offset[by_entity.order[here]]
+        given = (by_entity.x[here], u, self.weight[here])
         value, self.slope[here] = self.entries.value_and_slopes(*given)
         return value
 

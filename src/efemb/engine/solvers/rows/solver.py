@@ -234,13 +234,13 @@ class RowsSolver(Solver[RowBags]):
 
     def _own_products(self, vectors: Factors) -> Floats:
         """rho_n . alpha_n of every entity."""
-        found = np.empty_like(vectors.intercept)
+        own_products = np.empty_like(vectors.intercept)
 
         def work(part: slice) -> None:
-            np.einsum("nk,nk->n", vectors.target[part], vectors.bag[part], out=found[part])
+            np.einsum("nk,nk->n", vectors.target[part], vectors.bag[part], out=own_products[part])
 
-        list(self.pool.map(work, cut(len(found), BLOCK_ENTITIES)))
-        return found
+        list(self.pool.map(work, cut(len(own_products), BLOCK_ENTITIES)))
+        return own_products
 
     def _stage(self, vectors: Factors, columns: Columns) -> ZeroStage | None:
         """How zeros are added up, None where every cell is visited."""
@@ -338,8 +338,8 @@ def softmax_terms(
         spread_left_out(*shape, g_context, g_sums, gradient.bag)
     else:
         Z = sums / block.total[:, None]
-        found = _softmax_rows(solver, Z, row, block.ids, units, block.excluded, vectors, gradient)
-        value, g_context = found
+        results = _softmax_rows(solver, Z, row, block.ids, units, block.excluded, vectors, gradient)
+        value, g_context = results
         g_sums += g_context / block.total[:, None]
     scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
     return value, gradient, g_side

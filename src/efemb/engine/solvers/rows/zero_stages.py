@@ -178,8 +178,8 @@ class SampledStage(SteppedStage):
         (g_rows,) = rows.unset()
         rows.slopes_to_rows(E, self.target, g_rows)
         transpose(g_rows[:, : len(Z)], g_context)
-        found = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
-        return value, (found.copy(), column)
+        g_drawn = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
+        return value, (g_drawn.copy(), column)
 
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
         """To the drawn rows."""
@@ -326,9 +326,9 @@ class TiledRows:
         """Gradient of the entities' vectors, in a buffer that may be larger."""
         from efemb.kernels.products import inner_products
 
-        found = self.buffers(len(E))[1]
-        inner_products(E, self.transposed, found, self.width)
-        return found
+        g_entities = self.buffers(len(E))[1]
+        inner_products(E, self.transposed, g_entities, self.width)
+        return g_entities
 
 
 def _whole(n: int) -> int:

@@ -138,9 +138,9 @@ class EntityLists(BoundContext):
         columns = np.concatenate([entities, np.setdiff1d(members, entities)])
         place = np.full(self.n_entities, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
-        found = [_padded(part, len(columns), place) for part in lists]
+        bound_part = [_padded(part, len(columns), place) for part in lists]
         data, targets = (one.take_entities(columns) for one in (self.data, self.targets))
-        return EntityLists(data, tuple(found), private=self.private, targets=targets), columns
+        return EntityLists(data, tuple(bound_part), private=self.private, targets=targets), columns
 
     def cost_of_row(self) -> int:
         """Every member of every observation."""
@@ -181,19 +181,19 @@ class EntityLists(BoundContext):
         """Inner products through the members' coefficients rho_n . alpha_m: cost rows x edges."""
         if self.n_dims > 1:
             return super().products(rows, target, bag)
-        found = np.zeros((len(rows), self.n_entities))
+        inner_products = np.zeros((len(rows), self.n_entities))
         for part in self.lists:
             total, scale = self._part_sums(part, rows, target, bag)
-            found += total / or_one(scale)
-        return found
+            inner_products += total / or_one(scale)
+        return inner_products
 
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Mean of what all those say in whose lists an entity is, whichever list it is."""
-        found, count = np.zeros((2, len(rows), self.n_entities))
+        inner_products, count = np.zeros((2, len(rows), self.n_entities))
         for part in self.lists:
             total, scale = self._part_sums(part.turned(), rows, target, bag)
-            found, count = found + total, count + scale
-        return found / or_one(count)
+            inner_products, count = inner_products + total, count + scale
+        return inner_products / or_one(count)
 
     def _part_sums(
         self, part: Lists, rows: Ints, target: Floats, bag: Floats

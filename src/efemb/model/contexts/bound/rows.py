@@ -121,11 +121,11 @@ class RowBags(BoundContext):
         dtype = summing_dtype(block.bag_values, bag.dtype)
         sums = block.bag_matrix(self.n_context_vectors).astype(dtype) @ bag
         scaled = np.asarray(sums / block.total.astype(dtype)[:, None])
-        found = scaled.astype(bag.dtype, copy=False) @ target.T
+        inner_products = scaled.astype(bag.dtype, copy=False) @ target.T
         row, ids = block.row_of_entry, block.ids
         left = (sums[row] - block.own.astype(dtype)[:, None] * bag[ids]) / block.rest[:, None]
-        found[row, ids] = np.einsum("ik,ik->i", left, target[ids])
-        return found
+        inner_products[row, ids] = np.einsum("ik,ik->i", left, target[ids])
+        return inner_products
 
     def _observed(self, rows: Ints, x: Floats) -> Any:
         seen = ~np.isnan(x)
