@@ -130,7 +130,7 @@ class Entries:
         block, width = self.block, self.side.shape[1]
         gamma = self.vectors.target[:, -width:]
         arrays = (self.slope * self.excess, block.ids, block.ptr)
-        lacking = csr_array(arrays, shape=(len(block.total), len(gamma)))
+        lacking: Any = csr_array(arrays, shape=(len(block.total), len(gamma)))
         self.gradient.target[:, -width:] += lacking.T @ self.side
         return np.asarray(self.g_sums[:, -width:] * block.total[:, None] + lacking @ gamma)
 

@@ -142,7 +142,8 @@ class _Tiles:
         if self.dense:
             read_cells(E, *places, *self.shares, entries.itself, intercept, self.slope)
             value += self._slopes_of_entries(tile)
-        hide_cells(E, *places, E.dtype.type(HIDDEN))
+        hidden: Any = E.dtype.type(HIDDEN)
+        hide_cells(E, *places, hidden)
         weights = (self.column_weight[tile], self.zero_weight)
         value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
         write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)

@@ -56,7 +56,8 @@ class RowBlock:
     def members(self) -> Floats:
         """How many members the bag of each row has; what is masked or missing is none."""
         row = np.repeat(np.arange(len(self.total)), np.diff(self.bag_ptr))
-        return np.bincount(row, self.bag_values != 0, len(self.total))
+        members = np.bincount(row, self.bag_values != 0, len(self.total))
+        return np.asarray(members, np.float64)
 
     @cached_property
     def seen(self) -> Bools:

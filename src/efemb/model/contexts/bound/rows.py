@@ -179,7 +179,7 @@ class Stored:
             value = np.where(missing, 0.0, x).astype(x.dtype) if missing.any() else x
             own = (value != 0).astype(x.dtype) if bags.binary else value
             share = _entry_share(own, bags.scale)
-            total = np.bincount(row, share, matrix.shape[0])
+            total: Any = np.bincount(row, share, matrix.shape[0])
         else:
             own = np.zeros_like(x)
             share = np.zeros(len(x))
