@@ -79,7 +79,7 @@ def test_a_model_that_gives_no_number_is_named() -> None:
         def log_means(self, X: Any, rows: Array, entities: Array) -> Any:
             return iter(())
 
-    with pytest.raises(efemb.DataError, match="gave no number"):
+    with pytest.raises(efemb.DataError, match="returned NaN"):
         leave_one_out(Silent(lambda row: row), X)
 
     class Wrong:
@@ -93,7 +93,7 @@ def test_a_model_that_gives_no_number_is_named() -> None:
 
     with pytest.raises(efemb.DataError, match=r"shape \(20,\)"):
         leave_one_out(Wrong((20,), 0.0), X)
-    with pytest.raises(efemb.DataError, match="gave nan in row 0, entity 0"):
+    with pytest.raises(efemb.DataError, match="returned nan in row 0, entity 0"):
         leave_one_out(Wrong((20, 5), np.nan), X)
 
     class Unranked:
@@ -196,7 +196,7 @@ def test_held_out_entries_refuses() -> None:
         held_out_entries(COUNTS, left, held[:19])
     with pytest.raises(efemb.DataError, match="entries is empty"):
         held_out_entries(COUNTS, left, np.zeros_like(X))
-    with pytest.raises(efemb.DataError, match="nothing is left"):
+    with pytest.raises(efemb.DataError, match="empty without the held-out entries"):
         held_out_entries(COUNTS, np.where(np.arange(20)[:, None] == 2, 0, X), held)
     with pytest.raises(efemb.DataError, match="row 2"):
         held_out_entries(COUNTS, left, -held)

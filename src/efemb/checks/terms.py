@@ -50,7 +50,9 @@ def check_term(term: Term, data: Dataset) -> None:
 def _check_transposes(term: Term, data: Dataset) -> None:
     name, n = type(term).__name__, data.n_entities
     rng, rows = np.random.default_rng(0), np.arange(data.n_rows)[::-1]
-    arrays = {array.name: rng.normal(size=array.shape) for array in term.arrays(n)}
+    arrays: dict[str, Floats] = {
+        array.name: rng.normal(size=array.shape) for array in term.arrays(n)
+    }
     bound = term.bind(data)
     sides = {
         "entity_columns": (term.entity_columns(arrays, n), (n, term.width)),

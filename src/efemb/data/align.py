@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
@@ -167,7 +168,7 @@ def positions_with_new(data: Dataset, moved: Dataset, known: Vocabulary | None, 
     return found
 
 
-def _places(found: Vocabulary, known: Vocabulary) -> tuple[Ints, Vocabulary]:
-    new = [label for label in found if label not in known]
+def _places(labels_read: Vocabulary, known: Vocabulary) -> tuple[NDArray[np.int64], Vocabulary]:
+    new = [label for label in labels_read if label not in known]
     labels = Vocabulary([*known, *new])
-    return np.array([labels.index_of(label) for label in found], dtype=np.int64), labels
+    return np.array([labels.index_of(label) for label in labels_read], dtype=np.int64), labels

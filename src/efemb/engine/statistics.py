@@ -7,7 +7,7 @@ whole and not as a small data set of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,8 +46,8 @@ class ValueMoments:
         """Measure a data set, or a shard of one."""
         if data.is_sparse:
             column, stored = data.values.indices, np.nan_to_num(data.values.data).astype(np.float64)
-            total: Floats = np.bincount(column, stored, data.n_entities)[:, None]
-            squares: Floats = np.bincount(column, stored**2, data.n_entities)[:, None]
+            total: Any = np.bincount(column, stored, data.n_entities)[:, None]
+            squares: Any = np.bincount(column, stored**2, data.n_entities)[:, None]
             observed: Floats = np.full((data.n_entities, 1), float(data.n_rows))
             largest = float(np.abs(stored).max(initial=0.0))
             return cls(data.n_rows, observed, total, squares, largest)

@@ -98,4 +98,5 @@ def row_errors(sums: Floats, totals: Floats, means: Floats) -> Floats:
 def per_row(values: Floats, weight: Floats, row: Ints) -> tuple[Floats, Floats]:
     """Sums of weight * value and of weight, of each row that has entries, in order of the rows."""
     _, index = np.unique(row, return_inverse=True)
-    return np.bincount(index, weight * values), np.bincount(index, weight)
+    sums, weights = np.bincount(index, weight * values), np.bincount(index, weight)
+    return np.asarray(sums, np.float64), np.asarray(weights, np.float64)

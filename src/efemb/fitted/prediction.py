@@ -175,11 +175,8 @@ def _added(model: FittedEmbedding, given: Given, add: Any, choice: Choice) -> Gi
     if len(more.codes) == 0:
         return given
     if isinstance(model.spec.context, Window):  # one more word, even of the same kind
-        joined = [
-            np.concatenate(pair)
-            for pair in ((given.codes, more.codes), (given.amounts, more.amounts))
-        ]
-        return Given(*joined)
+        codes = np.concatenate([given.codes, more.codes])
+        return Given(codes, np.concatenate([given.amounts, more.amounts]))
     amounts = [given.amount_of(int(code)) for code in more.codes]
     return given.changed(more.codes, more.amounts + amounts)
 

@@ -94,7 +94,7 @@ def read_context(
 def _summed(codes: Ints, amounts: Floats, *, keep_zeros: bool) -> Given:
     """Each entity once, in the order of the first mention."""
     unique, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    total = np.bincount(place, amounts, len(unique))
+    total = np.asarray(np.bincount(place, amounts, len(unique)), np.float64)
     order = np.argsort(first)
     kept = order if keep_zeros else order[total[order] != 0]
     return Given(unique[kept], total[kept])

@@ -39,7 +39,7 @@ def inner_products(model: FittedEmbedding, given: Given) -> Floats:
     size = model.n_entities
     if model.lists is not None:
         owner, _, _, part = _edges(model, given)
-        u: Floats = np.bincount(owner, part, size)
+        u: Floats = np.asarray(np.bincount(owner, part, size), np.float64)
     else:
         u = np.empty(size)
         step = max(1, BLOCK // max(1, 4 * len(given.codes)))
@@ -141,7 +141,7 @@ def _edges(model: FittedEmbedding, given: Given) -> tuple[Ints, Ints, Floats, Fl
         binary = part.binary or model.binarize
         amount = (amount != 0).astype(np.float64) if binary else amount
         share = {"items": np.ones(len(edge)), "total": amount}.get(part.scale, np.zeros(len(edge)))
-        divisors.append(np.bincount(owner, share, model.n_entities))
+        divisors.append(np.asarray(np.bincount(owner, share, model.n_entities), np.float64))
         found.append((owner, place, product, product * amount))
     if model.spec.combine.reverse:  # one mean over all lists
         divisors = [np.sum(divisors, axis=0)] * len(divisors)

@@ -45,7 +45,7 @@ def topics(
         raise ParameterError(f"rotate={rotate!r}; {suggest(rotate, ROTATIONS)}, or None")
     fitted, size = model.fitted(), checked_number(n)
     choice = Choice(fitted.entities, **options)
-    table = entity_vectors(fitted, VECTORS[vectors]).astype(np.float64)
+    table: Floats = entity_vectors(fitted, VECTORS[vectors]).astype(np.float64)
     if rotate is not None:
         with progress_bar("varimax", 0, progress) as advance:
             table = varimax(table, advance)

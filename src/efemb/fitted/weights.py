@@ -48,7 +48,7 @@ def weights(
         kept &= np.isin(owner, choice.codes(item))
     if choice.rows is not None:
         kept &= np.isin(member, choice.rows)
-    edges = np.flatnonzero(kept)
+    edges: Ints = np.flatnonzero(kept)
     if size is not None:
         edges = _strongest(owner[edges], weight[edges], size, edges)
     edges = edges[np.lexsort((-weight[edges], owner[edges]))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -90,7 +91,7 @@ class ContextConditionals(Conditionals):
         self.spec = replace(spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None)
         self.n, self.k, self.dtype = len(entities), vectors.bag.shape[1], vectors.bag.dtype
         stored = bound.stored
-        counts = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=bound.n_entities)
+        counts: Any = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=bound.n_entities)
         self.vectors, self.entities = vectors.less(spec.noise_offset(counts)), entities
         self._find_pairs(stored, bound)
         self.weight = row_weight[self.row].astype(self.dtype)  # of a pair
@@ -141,7 +142,8 @@ class ContextConditionals(Conditionals):
     def _weigh_zeros(self, stored: Stored) -> None:
         """Weight of a zero: a factor of its row and one of its entity, noise in expectation."""
         zeros, size = self.spec.zeros, len(self.vectors.target)
-        column, row = np.ones(size), np.full(len(self.row), float(zeros.weight))
+        column: Floats = np.ones(size)
+        row = np.full(len(self.row), float(zeros.weight))
         if isinstance(zeros, NegativeSampling):
             counts = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=size)
             column = probabilities(zeros.distribution, counts.astype(np.float64))
@@ -245,7 +247,9 @@ class ContextConditionals(Conditionals):
         """The spread of all embeddings, times how much of its rows each member is."""
         part = self.share.astype(np.float64) ** 2 * self.row_weight
         share = np.bincount(self.member, part, self.n)
-        total = np.bincount(self.entries.ids, self.entries.x, len(self.vectors.target))
+        total = np.asarray(
+            np.bincount(self.entries.ids, self.entries.x, len(self.vectors.target)), np.float64
+        )
         bend = typical_curvature(self.spec.family, self.spec.link, total, len(self.row))
         target = self.vectors.target.astype(np.float64)
         weighted = target * (bend * self.column_weight)[:, None]

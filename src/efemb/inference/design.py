@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Design:
 
     def information(self, spec: Spec, rho: Floats, intercept: float) -> Floats:
         """-d2 L / d(rho, b)2 = sum of w c (z, 1)(z, 1)', (K + 1, K + 1) in float64."""
-        total = 0.0
+        total: Any = 0.0
         for rows, x, u, weight in self._blocks(rho, intercept):
             each = weight * curvature(spec.family, spec.link, x, u)
             total = total + (rows * each[:, None]).T @ rows
@@ -49,7 +50,7 @@ class Design:
 
     def score_moments(self, spec: Spec, rho: Floats, intercept: float) -> Floats:
         """Sum over the rows of the outer products of their scores, (K + 1, K + 1)."""
-        total = 0.0
+        total: Any = 0.0
         for rows, x, u, weight in self._blocks(rho, intercept):
             each = weight * residual(spec.family, spec.link, x, u)
             total = total + (rows * (each**2)[:, None]).T @ rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -98,10 +99,11 @@ class RowConditionals(Conditionals):
         And what noise takes off the intercept of the entity.
         """
         zeros = self.spec.zeros
-        row, column = np.full(len(block.total), float(zeros.weight)), np.ones(len(entities))
-        offset = np.zeros(len(entities))
+        row = np.full(len(block.total), float(zeros.weight))
+        column: Floats = np.ones(len(entities))
+        offset: Floats = np.zeros(len(entities))
         if isinstance(zeros, NegativeSampling):
-            popularity = np.bincount(block.ids[block.seen], minlength=n_entities)
+            popularity: Any = np.bincount(block.ids[block.seen], minlength=n_entities)
             column = probabilities(zeros.distribution, popularity.astype(np.float64))[entities]
             row = row * zeros.n * np.bincount(block.row_of_entry, block.seen, len(block.total))
             found = self.spec.noise_offset(popularity)
@@ -144,7 +146,7 @@ class RowConditionals(Conditionals):
         gram = (self.cases.T @ self.weighted).astype(np.float64)
         centre = gram[:-1, -1] / mass
         spread, basis = np.linalg.eigh(gram[:-1, :-1] - mass * np.outer(centre, centre))
-        total = np.bincount(self.place, self.x, self.n)
+        total = np.asarray(np.bincount(self.place, self.x, self.n), np.float64)
         bend = typical_curvature(self.spec.family, self.spec.link, total, self.n_rows)
         bend = (bend * self.column_weight)[:, None]
         scale = 1.0 / (bend * np.maximum(spread, 0.0) + prior[:, : self.k].mean(axis=1)[:, None])
@@ -179,7 +181,7 @@ class _Sums:
         """Every cell as a zero, then the stored entries in the cells where they belong."""
         given, n = self.given, len(self.which)
         row = given.row[entries]
-        E = given.cases[rows] @ self.target.T
+        E: Floats = given.cases[rows] @ self.target.T
         cells = (row - rows.start, column)
         as_zero, b = E[cells], self.target[column, -1]
         E = self._zeros(E, given.zero_weight[rows])

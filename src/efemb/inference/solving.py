@@ -78,7 +78,8 @@ class Problems:
         """Go on until each problem expects to gain less than `tol` from one more step."""
         n, p = self.theta.shape
         self.move, self.slope, self.size = np.zeros((n, p)), np.zeros(n), np.ones(n)
-        active, ready = np.ones(n, dtype=bool), np.arange(n)
+        active = np.ones(n, dtype=bool)
+        ready: Ints = np.arange(n)
         last = self.rounds + MOST_ROUNDS
         while True:
             if len(ready):

@@ -177,7 +177,7 @@ def _fits(models: Any, seeds: Any, progress: bool) -> list[Any]:
 def _aligned(fitted: list[FittedEmbedding]) -> list[Floats]:
     """Embeddings of all fits, entities in the order of the first."""
     first = fitted[0].vocabulary
-    found = []
+    found: list[Floats] = []
     for one in fitted:
         rho = one.parameters.rho
         if rho.ndim > 2 or len(rho) != one.n_entities:

@@ -53,7 +53,8 @@ class Huffman:
             depth[i] = depth[parent[i]] + 1
         starts = np.concatenate([[0], np.cumsum(depth[:n])])
         nodes, turns = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int8)
-        here, left = np.arange(n), depth[:n].copy()
+        here: Ints = np.arange(n)
+        left = depth[:n].copy()
         at = starts[1:] - 1
         while len(here):
             nodes[at], turns[at] = parent[here] - n, turn[here]
@@ -69,7 +70,7 @@ class Huffman:
         place = np.arange(len(row)) + first
         sign = 2.0 * self.turns[place] - 1.0
         terms = -np.logaddexp(0.0, -sign * u[row, self.nodes[place]])
-        return np.bincount(row, terms, len(entities))
+        return np.asarray(np.bincount(row, terms, len(entities)), np.float64)
 
     def probabilities(self, u: Floats) -> Floats:
         """p of every entity for each row of u, (rows, N)."""

@@ -167,7 +167,8 @@ def _log_mean_blocks(
     needed, place = np.unique(rows, return_inverse=True)
     cells = Cells.of_rows(bound.block(needed), bound.n_context_vectors, place, entities)
     cells = cells.beside(row_side(spec, bound), needed)
-    noise, predictor = normalizer_of(spec, bound), Predictor(vectors)
+    noise: Any = normalizer_of(spec, bound)  # a tree has no means
+    predictor = Predictor(vectors)
     for part, Z in cells.contexts(vectors, bound.n_entities):
         u = predictor.apply(Z)
         yield part, log_expected_value(spec.family, spec.link, u) if noise is None else u + noise

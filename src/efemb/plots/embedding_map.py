@@ -169,7 +169,7 @@ def _groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str, Ints]]
     known = [group for group in of if group is not None]
     sizes = {group: known.count(group) for group in dict.fromkeys(known)}
     largest = sorted(sizes, key=lambda group: -sizes[group])[: len(HUES)]
-    groups_drawn = [
+    groups_drawn: list[tuple[str, str, Ints]] = [
         (label_text(group, 30), hue, np.flatnonzero([owner == group for owner in of]))
         for group, hue in zip(largest, HUES, strict=False)
     ]

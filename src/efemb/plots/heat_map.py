@@ -51,7 +51,7 @@ def similarity(
     if not 2 <= len(codes) <= MOST:
         raise DataError(f"a heat map takes 2 to {MOST:,} entities, got {len(codes):,}")
     unit = vectors.unit_vectors[codes].astype(np.float64)
-    cosines = np.clip(unit @ unit.T, -1.0, 1.0)
+    cosines: Floats = np.clip(unit @ unit.T, -1.0, 1.0)
     if order == "leaves":
         codes, cosines = _reordered(codes, cosines)
     side = min(9.0, 3.2 + 0.14 * len(codes))

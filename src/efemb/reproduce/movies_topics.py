@@ -182,7 +182,7 @@ def tabulate_stability(alphas: Sequence[Floats], seed: int = 0) -> Table:
     """How alike the topics of fits from different first vectors are: as they come, and turned."""
     rng = np.random.default_rng(seed)
     exact = [alpha.astype(np.float64) for alpha in alphas]
-    ways = {
+    ways: dict[str, Sequence[Floats]] = {
         "as they come": exact,
         "varimax": [varimax(alpha) for alpha in exact],
         "turned at random": [rotate_at_random(alpha, rng) for alpha in exact],

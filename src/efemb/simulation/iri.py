@@ -187,6 +187,7 @@ def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Genera
 def _item_of_all(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
     """The same from all items at once, where hardly anything would be accepted."""
     p = shop.parameters
+    assert p.intercept is not None
     fit = p.intercept + context @ p.rho.T + rng.gumbel(size=(len(context), len(p.rho)))
     np.put_along_axis(fit, basket.astype(np.int64), -np.inf, axis=1)
     return np.asarray(fit.argmax(axis=1))

@@ -111,7 +111,7 @@ class UnitSampler:
         context[units, place] = 0.0
         own = (context != 0).astype(np.float64) if self.spec.context.binary else context
         scale = self.spec.context.scale
-        divisor = np.ones(len(rows))
+        divisor: Floats = np.ones(len(rows))
         if scale != "none":
             divisor = or_one(((own != 0) if scale == "items" else own).sum(axis=0))
         sums = own.T @ self.vectors.bag / divisor[:, None]

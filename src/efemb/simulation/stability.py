@@ -104,7 +104,7 @@ def largest_gain(product: Callable[[Floats], Floats], size: int) -> float:
     >>> round(largest_gain(lambda v: 0.5 * v, 3), 6)
     0.5
     """
-    v = np.random.default_rng(0).normal(size=size)
+    v: Floats = np.random.default_rng(0).normal(size=size)
     growth = []
     for _ in range(40):
         v = product(v / np.linalg.norm(v))

@@ -54,7 +54,7 @@ class Neighbors(Context):
         k = self._size(size)
         positions = self.positions if self.positions is not None else data.positions
         if k == 0:
-            near = np.empty((size, 0), dtype=np.int64)
+            near: Ints = np.empty((size, 0), dtype=np.int64)
         elif positions is None:
             near = most_correlated(data, k, weight)
         else:

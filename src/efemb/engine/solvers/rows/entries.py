@@ -136,7 +136,7 @@ class Entries:
         block, width = self.block, self.side.shape[1]
         gamma = self.vectors.target[:, -width:]
         arrays = (self.slope * self.excess, block.ids, block.ptr)
-        lacking = csr_array(arrays, shape=(len(block.total), len(gamma)))
+        lacking: Any = csr_array(arrays, shape=(len(block.total), len(gamma)))
         self.gradient.target[:, -width:] += lacking.T @ self.side
         return np.asarray(self.g_sums[:, -width:] * block.total[:, None] + lacking @ gamma)
 
@@ -344,7 +344,8 @@ class _Tiles:
         if self.dense:
             read_cells(E, *places, *self.shares, entries.itself, intercept, self.slope)
             value += self._slopes_of_entries(tile)
-        hide_cells(E, *places, E.dtype.type(HIDDEN))
+        hidden: Any = E.dtype.type(HIDDEN)
+        hide_cells(E, *places, hidden)
         weights = (self.column_weight[tile], self.zero_weight)
         value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
         write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)

@@ -199,7 +199,9 @@ class RowsSolver(Solver[RowBags]):
 
     def _zero_weight(self, block: RowBlock, weight: Floats) -> Floats:
         """Weight of a zero in each row."""
-        positives = np.bincount(block.row_of_entry, block.seen, len(block.total))
+        positives = np.asarray(
+            np.bincount(block.row_of_entry, block.seen, len(block.total)), np.float64
+        )
         return self.spec.zeros.weigh_rows(weight, positives)
 
     def _elementwise(

@@ -54,7 +54,8 @@ class Streams:
             members = members if self.subsample is None else members * self.chance
         if self.tree is not None:
             repeats = np.repeat(counts, np.diff(self.tree.starts))
-            return np.bincount(self.tree.nodes, repeats, len(counts)), members
+            visits = np.bincount(self.tree.nodes, repeats, len(counts))
+            return np.asarray(visits, np.float64), members
         others = counts.sum() - counts if self.distinct else counts.sum()
         return counts + self.n * self.share * others, members
 

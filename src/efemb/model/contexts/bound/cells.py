@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from efemb._typing import Ints
+from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.model.contexts.bound.terms import Bags, Terms, with_components
@@ -48,11 +48,11 @@ class CellLists(BoundContext):
             (values.ravel(), with_components(member, n_dims), ptr * n_dims),
             shape=(len(cells), n_entities * n_dims),
         )
-        scale = np.ones(len(cells))
+        scale: Floats = np.ones(len(cells))
         if self.scale != "none":
             share = seen.astype(np.float64) if self.scale == "items" else values.sum(axis=1)
             owner = np.repeat(np.arange(len(cells)), np.diff(ptr))
-            scale = or_one(np.bincount(owner, share, len(cells)))
+            scale = or_one(np.asarray(np.bincount(owner, share, len(cells)), np.float64))
         bag = np.repeat(np.arange(len(cells)), n_dims)
         entity = np.tile(np.arange(n_entities * n_dims), n_rows)
         row_of = np.repeat(np.arange(n_rows), n_entities * n_dims)

@@ -254,7 +254,7 @@ class EntityLists(BoundContext):
             (values.ravel(), np.tile(columns, n_rows), ptr),
             shape=(n_rows * self.n_entities, n_columns),
         )
-        scale = np.ones((n_rows, self.n_entities))
+        scale: Floats = np.ones((n_rows, self.n_entities))
         if part.scale != "none":
             share = seen.astype(np.float64) if part.scale == "items" else values.sum(axis=2)
             scale = or_one(sum_by_owner(share, part.ptr))

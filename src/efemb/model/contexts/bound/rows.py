@@ -175,7 +175,7 @@ class Stored:
             value = np.where(missing, 0.0, x).astype(x.dtype) if missing.any() else x
             own = (value != 0).astype(x.dtype) if bags.binary else value
             share = _entry_share(own, bags.scale)
-            total = np.bincount(row, share, matrix.shape[0])
+            total: Any = np.bincount(row, share, matrix.shape[0])
         else:
             own = np.zeros_like(x)
             share = np.zeros(len(x))
@@ -284,7 +284,8 @@ class RowBlock:
     def members(self) -> Floats:
         """How many members the bag of each row has; what is masked or missing is none."""
         row = np.repeat(np.arange(len(self.total)), np.diff(self.bag_ptr))
-        return np.bincount(row, self.bag_values != 0, len(self.total))
+        members = np.bincount(row, self.bag_values != 0, len(self.total))
+        return np.asarray(members, np.float64)
 
     @cached_property
     def seen(self) -> Bools:
