@@ -212,7 +212,7 @@ def test_kilograms_beside_pieces(run, trips: Path, tmp_path: Path) -> None:
     assert run("complements", tmp_path / "m", "chips", "--data", path).code == 0
 
 
-def test_positions_beside_a_model_without_neighbours(run: Any, tmp_path: Path) -> None:
+def test_positions_beside_a_model_without_neighbors(run: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).poisson(5, (40, 4)))
     np.save(tmp_path / "p.npy", np.random.default_rng(0).normal(size=(4, 2)))
     told = ("compare", tmp_path / "x.npy", "--model", "p-emb", "-k", "1", "--positions")

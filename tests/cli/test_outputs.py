@@ -52,7 +52,7 @@ def test_neurons_that_are_asked_for(run, tmp_path: Path, monkeypatch: pytest.Mon
     for asked, shown in ((["--item", "cell 7"], ["A: cell 7"]), (["-n", "2"], ["A: ", "B: "])):
         out = tmp_path / "w.svg"
         assert run("plot", tmp_path / "m", "weights", *asked, "-o", out).code == 0
-        *panels, _ = drawn.pop().child_axes  # the last is the key of the colours
+        *panels, _ = drawn.pop().child_axes  # the last is the key of the colors
         titles = [panel.texts[0].get_text() for panel in panels]
         assert [one[: len(two)] for one, two in zip(titles, shown, strict=True)] == shown
 

@@ -1,4 +1,4 @@
-"""What only a process shows: pipes, colours, interrupts, and what is imported."""
+"""What only a process shows: pipes, colors, interrupts, and what is imported."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_letters_that_a_terminal_cannot_show(encoding: str, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_no_colours_in_a_pipe(model: Path) -> None:
+def test_no_colors_in_a_pipe(model: Path) -> None:
     for asked in (["fit", "--help"], ["similar", model, "chips"], ["similar", "x", "y"]):
         done = subprocess.run(command(RUN, *asked), capture_output=True, text=True, check=False)
         assert "\x1b" not in done.stdout + done.stderr

@@ -37,7 +37,7 @@ def baskets(n: int = 40, k: int = 4, seed: int = 0, **changes: Any) -> FittedEmb
 
 
 def neurons(n: int = 60, c: int = 5, k: int = 3, p: int = 3, **changes: Any) -> FittedEmbedding:
-    """A model of n neurons at random places, each with its c nearest neighbours."""
+    """A model of n neurons at random places, each with its c nearest neighbors."""
     rng = np.random.default_rng(1)
     positions = rng.uniform(0, 100, size=(n, p))
     distance = np.linalg.norm(positions[:, None] - positions[None], axis=2)

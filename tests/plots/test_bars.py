@@ -1,4 +1,4 @@
-"""topics and relations: lengths and colours of bars, and their names."""
+"""topics and relations: lengths and colors of bars, and their names."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_panel_a_dimension_with_the_largest_values() -> None:
         ]
 
 
-def test_negative_numbers_have_another_colour() -> None:
+def test_negative_numbers_have_another_color() -> None:
     table = Table({"topic": [0, 0], "label": ["a", "b"], "value": [-2.0, 1.0]})
     (panel,) = topics(table).child_axes
     assert bars_of(panel) == [(2.0, NEGATIVE), (1.0, POSITIVE)]
@@ -92,7 +92,7 @@ def test_numbers_stand_beside_their_bars() -> None:
 def test_bad_topics_are_refused() -> None:
     with pytest.raises(DataError, match="numbered from 0 to 3"):
         topics(baskets(), 4)
-    with pytest.raises(DataError, match="1 to 60 topics can be drawn, not 61"):
+    with pytest.raises(DataError, match="1 to 60 topics can be drawn, got 61"):
         topics(Table({"topic": np.arange(61), "label": ["a"] * 61, "value": np.ones(61)}))
     with pytest.raises(InputTypeError, match="a Table is drawn as it is"):
         topics(Table({"topic": [0], "label": ["a"], "value": [1.0]}), by="value")
@@ -121,7 +121,7 @@ def test_bars_are_inner_products_of_complements_and_substitutes() -> None:
         for label, value in zip(model.vocabulary, products, strict=True)
     }
     np.testing.assert_allclose(widths, [by_name[name] for name in names])
-    assert ax.get_title(loc="left") == "given  _item_4"
+    assert ax.get_title(loc="left") == "given _item_4"
 
 
 def test_labels_that_differ_in_the_middle_stay_apart() -> None:
@@ -132,7 +132,7 @@ def test_labels_that_differ_in_the_middle_stay_apart() -> None:
     assert all(len(text) < 50 for text in shown)
 
 
-def test_colours_tell_what_a_bar_is() -> None:
+def test_colors_tell_what_a_bar_is() -> None:
     table = Table(
         {
             "label": ["a", "b", "c"],
@@ -148,7 +148,7 @@ def test_colours_tell_what_a_bar_is() -> None:
     ]
 
 
-def test_pairs_are_coloured_by_sign_and_named_by_both() -> None:
+def test_pairs_are_colored_by_sign_and_named_by_both() -> None:
     table = Table({"label": ["a", "b"], "given": ["c", "d"], "product": [2.0, -1.0]})
     ax = relations(table, palette="paper")
     positive, negative, _ = PALETTES["paper"]
@@ -176,9 +176,9 @@ def test_an_entity_is_drawn_once_where_there_are_few() -> None:
 def test_bad_relations_are_refused() -> None:
     with pytest.raises(DataError, match="unknown label '_item_O'"):
         relations(baskets(), "_item_O")
-    with pytest.raises(InputTypeError, match="give its label, not None"):
+    with pytest.raises(InputTypeError, match="pass its label, not None"):
         relations(baskets())
-    with pytest.raises(InputTypeError, match="give its label, not \\["):
+    with pytest.raises(InputTypeError, match="pass its label, not \\["):
         relations(baskets(), ["_item_0"])
     table = Table({"label": ["a"], "product": [1.0]})
     with pytest.raises(InputTypeError, match="a Table is drawn as it is"):
@@ -194,6 +194,6 @@ def test_what_is_less_probable_is_no_complement_where_there_are_few() -> None:
     fitted = goods()
     ax = relations(fitted, "soap", 5)
     drawn = {bar.get_width(): to_hex(bar.get_facecolor()) for bar in ax.patches}
-    (complement,) = {colour for width, colour in drawn.items() if width > 0}
-    assert complement not in {colour for width, colour in drawn.items() if width < 0}
+    (complement,) = {color for width, color in drawn.items() if width > 0}
+    assert complement not in {color for width, color in drawn.items() if width < 0}
     assert len(drawn) == 5

@@ -34,7 +34,7 @@ def test_passes_without_a_validation_score_are_left_out() -> None:
 def test_the_best_validation_score_is_marked() -> None:
     ax = history(baskets())
     assert ax.collections[0].get_offsets().tolist() == [[3.0, -2.0]]
-    assert legend_of(ax) == ["best -2"]
+    assert legend_of(ax) == ["best −2"]
 
 
 def test_objective_against_seconds() -> None:
@@ -47,14 +47,14 @@ def test_objective_against_seconds() -> None:
 def test_models_without_held_out_data_show_the_objective() -> None:
     bare = [{**one, "validation": None} for one in HISTORY]
     assert history(baskets(history=bare)).get_ylabel() == "objective"
-    with pytest.raises(DataError, match="no validation; it was fitted without held-out data"):
+    with pytest.raises(DataError, match="no validation; the model was fitted without"):
         history(baskets(history=bare), value="validation")
 
 
 def test_several_models_have_lines_of_their_own() -> None:
     ax = history({"one $x$": baskets(), "two": baskets(history=HISTORY[:1])})
     assert len(ax.lines) == 2
-    assert legend_of(ax) == [r"one \$x\$: best -2", "two: best -3"]
+    assert legend_of(ax) == [r"one \$x\$: best −2", "two: best −3"]
     assert len({line.get_color() for line in ax.lines}) == 2
 
 
@@ -63,7 +63,7 @@ def test_both_have_an_axis_each() -> None:
     other = [one for one in ax.figure.axes if one is not ax]
     assert line_of(ax)[1] == [-3.0, -2.0, -2.5]
     assert line_of(other[0])[1] == [-30.0, -20.0, -15.0, -12.0]
-    with pytest.raises(ParameterError, match="takes one model"):
+    with pytest.raises(ParameterError, match="takes a single model"):
         history({"a": baskets(), "b": baskets()}, value="both")
 
 

@@ -20,7 +20,7 @@ from efemb.errors import DataError, InputTypeError, MissingExtraError, Parameter
 from efemb.fitted import LabeledVectors
 from efemb.plots import embedding_map
 from efemb.plots.canvas import HUES, label_text
-from efemb.plots.embedding_map import principal_components
+from efemb.plots.embedding_map import project_on_principal_axes
 from efemb.plots.label_placement import place_labels
 from plots.models import baskets
 
@@ -28,7 +28,7 @@ LETTERS = st.text("abcdefghijklmnopqrstuvwxyz WMil", min_size=1, max_size=40)
 
 
 def points_of(ax: Any) -> np.ndarray:
-    """Everything drawn but the rings around labelled points."""
+    """Everything drawn but the rings around labeled points."""
     return np.concatenate([part.get_offsets() for part in ax.collections[:-1]])
 
 
@@ -73,7 +73,7 @@ def test_no_two_labels_overlap_at_any_resolution(names: list[str], seed: int, dp
 def test_the_first_of_two_labels_in_one_place_is_written() -> None:
     ax = Figure().add_subplot()
     ax.set(xlim=(0, 1), ylim=(0, 1))
-    # One point many times: there are eight sides, and the neighbours of a side are in its way.
+    # One point many times: there are eight sides, and the neighbors of a side are in its way.
     points = np.full((20, 2), 0.5)
     drawn = place_labels(ax, points, [f"name {i}" for i in range(20)], np.arange(20), 20, size=8)
     assert drawn[0] == 0
@@ -124,7 +124,7 @@ def test_no_labels_at_all() -> None:
 def test_an_unknown_label_is_refused_and_the_nearest_named() -> None:
     with pytest.raises(DataError, match=r"unknown label '_item_O'.*did you mean"):
         embedding_map(baskets(), labels=["_item_O"])
-    with pytest.raises(ParameterError, match="at least 0, got -1"):
+    with pytest.raises(ParameterError, match="must be >= 0, got -1"):
         embedding_map(baskets(), labels=-1)
 
 
@@ -169,8 +169,8 @@ def test_points_are_principal_components(unit: bool) -> None:
 
 def test_components_do_not_depend_on_the_sign_of_an_axis() -> None:
     vectors = np.random.default_rng(0).normal(size=(30, 3))
-    flipped = principal_components(vectors * [1, -1, 1])[0]
-    same = principal_components(vectors)[0]
+    flipped = project_on_principal_axes(vectors * [1, -1, 1])[0]
+    same = project_on_principal_axes(vectors)[0]
     np.testing.assert_allclose(np.abs(flipped), np.abs(same), atol=1e-12)
 
 
@@ -194,7 +194,7 @@ def test_scales_are_equal() -> None:
 def test_context_vectors_can_be_drawn() -> None:
     model = baskets()
     drawn = points_of(embedding_map(model, which="alpha", unit=False))
-    wanted = principal_components(model.parameters.alpha)[0]
+    wanted = project_on_principal_axes(model.parameters.alpha)[0]
     np.testing.assert_allclose(drawn, wanted, atol=1e-9)
 
 
@@ -253,34 +253,34 @@ def test_bad_methods_are_refused() -> None:
 # -- groups -------------------------------------------------------------------------------------
 
 
-def colours_of(ax: Any) -> dict[str, int]:
+def colors_of(ax: Any) -> dict[str, int]:
     return {
         to_hex(part.get_facecolor()[0]): len(part.get_offsets()) for part in ax.collections[:-1]
     }
 
 
-def test_groups_have_colours_of_their_own() -> None:
+def test_groups_have_colors_of_their_own() -> None:
     groups = ["dairy"] * 20 + ["fruit"] * 15 + [None] * 5
     ax = embedding_map(baskets(), groups=groups)
     wanted = {HUES[0].lower(): 20, HUES[1].lower(): 15, "#999999": 5}
-    assert colours_of(ax) == wanted
+    assert colors_of(ax) == wanted
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["dairy", "fruit", "other"]
 
 
 def test_groups_by_label() -> None:
     ax = embedding_map(baskets(), groups={"_item_0": "even", "_item_2": "even"})
-    assert colours_of(ax) == {HUES[0].lower(): 2, "#999999": 38}
+    assert colors_of(ax) == {HUES[0].lower(): 2, "#999999": 38}
 
 
 def test_small_groups_are_put_together() -> None:
     groups = [f"group {i % 10}" for i in range(40)]
     ax = embedding_map(baskets(), groups=groups)
     assert len(ax.get_legend().get_texts()) == len(HUES) + 1
-    assert colours_of(ax)["#999999"] == 12
+    assert colors_of(ax)["#999999"] == 12
 
 
 def test_bad_groups_are_refused() -> None:
-    with pytest.raises(DataError, match="3 groups, but 40 entities"):
+    with pytest.raises(DataError, match="3 entries for 40 entities"):
         embedding_map(baskets(), groups=["a", "b", "c"])
     with pytest.raises(DataError, match="unknown label"):
         embedding_map(baskets(), groups={"nothing": "a"})

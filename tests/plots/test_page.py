@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.plots import Page, history, score_curve
-from efemb.plots.page import css_pixels
+from efemb.plots.page import measure_css_width
 from efemb.table import Table
 from plots.models import baskets, scores
 
@@ -153,7 +153,7 @@ def test_files_are_taken_as_they_are(tmp_path: Path) -> None:
 
 def test_width_of_a_png_without_a_size() -> None:
     header = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + (640).to_bytes(4, "big") + bytes(30)
-    assert css_pixels(header) == 640
+    assert measure_css_width(header) == 640
 
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from efemb.errors import DataError, ParameterError
 from efemb.fitted import LabeledVectors
 from efemb.plots import similarity
 from efemb.plots.canvas import label_text
-from efemb.plots.heat_map import leaf_order
+from efemb.plots.heat_map import order_leaves
 from plots.models import baskets
 
 
@@ -39,7 +39,7 @@ def test_cells_are_cosines_of_the_named_rows_and_columns() -> None:
             assert cosines_of(ax)[i, j] == pytest.approx(wanted, abs=1e-12)
 
 
-def test_colours_are_symmetric_about_zero() -> None:
+def test_colors_are_symmetric_about_zero() -> None:
     assert similarity(baskets()).images[0].get_clim() == (-1.0, 1.0)
 
 
@@ -81,7 +81,7 @@ def test_the_order_is_one_of_the_tree_and_better_than_most(seed: int) -> None:
     def length(order: Any) -> float:
         return float(sum(distance[a, b] for a, b in pairwise(order)))
 
-    found, every = leaf_order(unit @ unit.T).tolist(), orders(tree)
+    found, every = order_leaves(unit @ unit.T).tolist(), orders(tree)
     assert found in every
     assert length(found) <= np.quantile([length(order) for order in every], 0.25)
 

@@ -1,4 +1,4 @@
-"""spatial_weights: what is zoomed on, and the colour and opacity of every edge."""
+"""spatial_weights: what is zoomed on, and the color and opacity of every edge."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import efemb
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.bound.entities import Lists
 from efemb.plots import spatial_weights
-from efemb.plots.canvas import PALETTES
-from efemb.plots.spatial_weights import Panels, round_number, spread_out
+from efemb.plots.canvas import PALETTES, new_axes
+from efemb.plots.spatial_weights import Panels, choose_spread_out, round_down
 from plots.models import baskets, neurons
 
 
@@ -43,31 +43,31 @@ def weights_of(model: Any, n: int) -> dict[int, float]:
 
 
 @pytest.mark.parametrize("palette", ["paper", "colorblind"])
-def test_edges_have_the_colour_of_their_sign_and_the_opacity_of_their_size(palette: str) -> None:
+def test_edges_have_the_color_of_their_sign_and_the_opacity_of_their_size(palette: str) -> None:
     model = neurons()
     ax = spatial_weights(model, 3, palette=palette)
-    positive, negative, _ = (to_rgb(colour) for colour in PALETTES[palette])
+    positive, negative, _ = (to_rgb(color) for color in PALETTES[palette])
     zoomed = zoomed_of(ax)
     largest = max(abs(w) for n in zoomed for w in weights_of(model, n).values())
     places = model.positions[:, :2]
     for n, panel in zip(zoomed, panels_of(ax), strict=True):
         lines, weights = edges_of(panel), weights_of(model, n)
         assert len(lines.get_segments()) == len(weights) == 5
-        for line, colour in zip(lines.get_segments(), lines.get_colors(), strict=True):
+        for line, color in zip(lines.get_segments(), lines.get_colors(), strict=True):
             np.testing.assert_allclose(line[0], places[n])
             (m,) = [m for m in weights if np.allclose(places[m], line[1])]
-            assert tuple(colour[:3]) == pytest.approx(positive if weights[m] > 0 else negative)
-            assert colour[3] == pytest.approx(abs(weights[m]) / largest)
+            assert tuple(color[:3]) == pytest.approx(positive if weights[m] > 0 else negative)
+            assert color[3] == pytest.approx(abs(weights[m]) / largest)
 
 
 def test_green_is_positive_and_red_negative_in_the_paper() -> None:
-    positive, negative, entity = (to_rgb(colour) for colour in PALETTES["paper"])
+    positive, negative, entity = (to_rgb(color) for color in PALETTES["paper"])
     assert np.argmax(positive) == 1
     assert np.argmax(negative) == 0
     assert np.argmax(entity) == 2
 
 
-def test_every_neuron_is_a_circle_and_every_neighbour_a_dot() -> None:
+def test_every_neuron_is_a_circle_and_every_neighbor_a_dot() -> None:
     model = neurons()
     ax = spatial_weights(model, 2)
     np.testing.assert_array_equal(ax.collections[0].get_offsets(), model.positions[:, :2])
@@ -95,9 +95,9 @@ def test_the_strongest_neurons_that_are_apart_are_picked() -> None:
 
 def test_places_are_spread_out_as_far_as_they_can_be() -> None:
     places = np.array([[0.0, 0], [1, 0], [50, 0], [100, 0]])
-    assert spread_out(places, np.array([4.0, 3, 2, 1]), 2) == [0, 2]
-    assert spread_out(places, np.array([4.0, 3, 2, 1]), 4) == [0, 1, 2, 3]
-    assert spread_out(places, np.ones(4), 9) == [0, 1, 2, 3]
+    assert choose_spread_out(places, np.array([4.0, 3, 2, 1]), 2) == [0, 2]
+    assert choose_spread_out(places, np.array([4.0, 3, 2, 1]), 4) == [0, 1, 2, 3]
+    assert choose_spread_out(places, np.ones(4), 9) == [0, 1, 2, 3]
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_another_view_shows_other_coordinates() -> None:
     np.testing.assert_array_equal(ax.collections[0].get_offsets(), model.positions[:, [2, 0]])
 
 
-def test_neighbours_below_one_another_are_both_seen() -> None:
+def test_neighbors_below_one_another_are_both_seen() -> None:
     grid = np.stack(np.meshgrid(np.arange(5.0), np.arange(5.0), np.arange(2.0)), axis=-1)
     positions = grid.reshape(-1, 3)
     n, rng = len(positions), np.random.default_rng(0)
@@ -188,7 +188,25 @@ def test_every_zoomed_neuron_is_marked_where_it_is() -> None:
 
 @pytest.mark.parametrize(("most", "wanted"), [(99, 50), (20, 20), (19.9, 10), (0.07, 0.05), (1, 1)])
 def test_scale_bars_have_round_lengths(most: float, wanted: float) -> None:
-    assert round_number(most) == pytest.approx(wanted)
+    assert round_down(most) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("stretch", [(1, 1), (4, 1)])
+def test_frames_are_joined_to_the_near_corners_of_their_panels(stretch: tuple[int, int]) -> None:
+    points = np.random.default_rng(0).uniform(size=(50, 2)) * stretch
+    panels, ax = Panels(points, 1), new_axes(None, (6.0, 6.0))
+    center, reach = points.mean(axis=0), 0.02
+    panel = panels.zoom(ax, 0, center, reach, "A")
+    frame, *lines = [line.get_xydata() for line in ax.lines]
+    half = (panel.get_xlim()[1] - panel.get_xlim()[0]) / 2
+    np.testing.assert_allclose(np.abs(frame - center), half)
+    (x, y), side = panels.corners[0], panels.side
+    near = [(x, y + side), (x + side, y + side)] if panels.below else [(x, y + side), (x, y)]
+    np.testing.assert_allclose([line[1] for line in lines], near)
+    for line in lines:
+        assert min(np.linalg.norm(frame - line[0], axis=1)) < 1e-9
+    # A line leaves its frame at once: its middle is outside.
+    assert all((np.abs(line.mean(axis=0) - center) > half).any() for line in lines)
 
 
 def test_zero_weights_are_drawn_without_opacity() -> None:
@@ -201,17 +219,17 @@ def test_zero_weights_are_drawn_without_opacity() -> None:
 def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(DataError, match="no positions; fit it with positions="):
         spatial_weights(neurons(positions=None))
-    with pytest.raises(DataError, match="at least 2 coordinates to be drawn, these have 1"):
+    with pytest.raises(DataError, match="at least 2 coordinates to be drawn, got 1"):
         spatial_weights(neurons(p=1))
     with pytest.raises(ParameterError, match="no fixed lists"):
         spatial_weights(baskets(positions=np.random.default_rng(0).uniform(size=(40, 2))))
     for view in ((0, 0), (0, 3), (0, 1, 2), (-1, 0)):
-        with pytest.raises(ParameterError, match="two different numbers from 0 to 2"):
+        with pytest.raises(ParameterError, match="two distinct integers from 0 to 2"):
             spatial_weights(neurons(), view=view)  # type: ignore[arg-type]
     for number in (0, 13):
-        with pytest.raises(ParameterError, match="zoom on 1 to 12 neurons"):
+        with pytest.raises(ParameterError, match="neurons must be 1 to 12"):
             spatial_weights(neurons(), number)
-    with pytest.raises(ParameterError, match="at most 12 neurons, not 13"):
+    with pytest.raises(ParameterError, match="at most 12 neurons can be shown, got 13"):
         spatial_weights(neurons(), list(range(13)))
     with pytest.raises(DataError, match="unknown label 60"):
         spatial_weights(neurons(), [60])

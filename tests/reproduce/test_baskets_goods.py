@@ -35,7 +35,7 @@ def test_kinds_are_the_words_before_size_and_brand():
     assert parse_kind("CHOCOLATE MILK (private)") == "CHOCOLATE MILK"
 
 
-def test_neighbours_of_the_same_kind_are_counted():
+def test_neighbors_of_the_same_kind_are_counted():
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(5), 6)
     vectors = np.eye(5)[group] + 0.01 * rng.standard_normal((30, 5))

@@ -85,7 +85,7 @@ def test_blocks_are_held_out_whole(counted):
     assert found.test.n_rows in (20, 40)
 
 
-def test_neighbours_of_other_folds_are_the_nearest_ones():
+def test_neighbors_of_other_folds_are_the_nearest_ones():
     positions = np.random.default_rng(0).random((30, 2))
     fold = np.empty(30, dtype=int)
     for number, part in enumerate(draw_folds(30, FOLDS, 5)):
@@ -111,7 +111,7 @@ def test_other_readings_belong_to_a_model_of_the_main_table():
         assert find_main_model(model) in main or model.model == "FA"
 
 
-def test_means_of_neighbours_with_lambda_over_c_are_the_same_model():
+def test_means_of_neighbors_with_lambda_over_c_are_the_same_model():
     data = simulate_zebrafish(n_neurons=40, n_frames=60, n_fields=4).data
     train, test = data.take_rows(slice(0, 50)), data.take_rows(slice(50, 60))
     fits = [

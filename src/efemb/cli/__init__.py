@@ -61,7 +61,7 @@ def build(asked: str | None = None) -> typer.Typer:
 
     If `asked` is one of the commands, the other files are not read.
     """
-    # Plain help: examples keep their lines, and there are no colours to switch off.
+    # Plain help: examples keep their lines, and there are no colors to switch off.
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_options)
     files = [info.name for info in pkgutil.iter_modules(__path__) if info.name[0] != "_"]

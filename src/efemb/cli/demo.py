@@ -22,6 +22,7 @@ PASSES = 12
 LEAST_BASKETS = 300  # the vectors of rarely bought items are imprecise
 LEAST_TOGETHER = 5
 SHOWN_ITEMS, SHOWN = 4, 3
+SUBSTITUTES = "Substitutes: similar, but bought together significantly less often than by chance"
 
 
 def command(
@@ -113,9 +114,7 @@ def answer_questions(
         "Complements: largest rho . alpha, bought together at least 5 times": model.complements(
             items, SHOWN, min_support=LEAST_TOGETHER, **bought
         ),
-        "Substitutes: similar, but bought together less often than by chance": model.substitutes(
-            items, SHOWN, apart=False, **bought
-        ),
+        SUBSTITUTES: model.substitutes(items, SHOWN, apart=False, **bought),
         "Topics: leading items of five dimensions after varimax rotation": model.topics(
             SHOWN, topic=list(range(min(5, model.n_components))), rotate="varimax", **often
         ),

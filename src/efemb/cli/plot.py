@@ -71,7 +71,7 @@ def command(
       efemb plot model weights -n 6 --out neurons.pdf
 
     \b
-    map          all vectors, the most frequent items labelled; tsne and umap
+    map          all vectors, the most frequent items labeled; tsne and umap
                  show finer groups and take about a minute for 8,000 items
     relations    complements and substitutes of an item
     similarity   cosines between items

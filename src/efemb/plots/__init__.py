@@ -1,7 +1,7 @@
-"""Pictures of fitted models: each function takes a model or a Table and returns matplotlib Axes.
+"""Plots of fitted models: each function takes a model or a Table and returns matplotlib Axes.
 
-matplotlib is imported when a picture is drawn. Without `ax=`, a picture has a figure of its own
-that pyplot does not know of: `ax.figure.savefig("map.png")`; in a notebook, `ax.figure` shows it.
+matplotlib is imported when a plot is drawn. Without `ax=`, a plot gets a new figure that pyplot
+does not manage: save it with `ax.figure.savefig("map.png")`; in a notebook, `ax.figure` shows it.
 """
 
 from efemb.plots.embedding_map import embedding_map

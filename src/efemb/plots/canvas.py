@@ -1,4 +1,4 @@
-"""Axes to draw in, made without pyplot, and what all pictures share."""
+"""Axes to draw in, created without pyplot, and what all plots share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito (2008): told apart by readers of any colour vision; black is left for text.
+# Okabe and Ito (2008): distinguishable with any color vision; black is left for text.
 HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#999999"
 INK = "#333333"
-# Colours of positive numbers, of negative ones, and of entities that have no sign.
+# Colors of positive values, of negative values, and of entities, which have no sign.
 PALETTES = {
     "paper": ("#1a9641", "#d7191c", "#2b6cb0"),
     "colorblind": ("#0072B2", "#D55E00", "#666666"),
@@ -33,7 +33,7 @@ _SUBMODULES = (
 
 
 def load_matplotlib() -> Any:
-    """matplotlib with the submodules that pictures use, imported when the first one is drawn."""
+    """matplotlib with the submodules that plots use, imported when the first one is drawn."""
     try:
         for name in _SUBMODULES:
             import_module(f"matplotlib.{name}")
@@ -43,7 +43,7 @@ def load_matplotlib() -> Any:
 
 
 def new_figure(size: tuple[float, float], **options: Any) -> Figure:
-    """A figure of `size` inches that pyplot does not know of."""
+    """A figure of `size` inches that pyplot does not manage."""
     mpl = load_matplotlib()
     figure: Figure = mpl.figure.Figure(figsize=size, **options)
     # Agg measures texts quickly; `savefig` still writes any format.
@@ -61,18 +61,18 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return ax
 
 
-def figure_of(ax: Axes) -> Figure:
-    """The whole figure that Axes are part of, also from within a subfigure."""
+def find_figure(ax: Axes) -> Figure:
+    """The top-level figure of Axes, even if they are in a subfigure."""
     figure: Any = ax.figure
     return figure.figure  # type: ignore[no-any-return]
 
 
-def settle(ax: Axes) -> None:
-    """Let the layout engine move the Axes now, so that sizes on the page can be measured."""
-    figure_of(ax).draw_without_rendering()
+def apply_layout(ax: Axes) -> None:
+    """Let the layout engine move the Axes now, so that sizes can be measured."""
+    find_figure(ax).draw_without_rendering()
 
 
-def dots(ax: Axes, points: Floats, **style: Any) -> None:
+def draw_dots(ax: Axes, points: Floats, **style: Any) -> None:
     """Marks at points (n, 2)."""
     ax.scatter(points[:, 0], points[:, 1], **style)
 
@@ -83,23 +83,23 @@ def outline(color: Any = "white", width: float = 3.0, alpha: float = 1.0) -> lis
     return [stroke(linewidth=width, foreground=color, alpha=alpha)]
 
 
-def plain_spines(ax: Axes) -> None:
-    """Axes with a left and a lower edge only."""
+def hide_upper_spines(ax: Axes) -> None:
+    """Leave only the left and the lower edge of Axes."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def palette_of(name: Any) -> tuple[str, str, str]:
-    """Colours of positive and negative numbers, and of entities."""
+def find_palette(name: Any) -> tuple[str, str, str]:
+    """Colors of positive values, of negative values, and of entities."""
     if name not in PALETTES:
         raise ParameterError(f"palette={name!r} is unknown; {suggest(name, PALETTES)}")
     return PALETTES[name]
 
 
 def label_text(label: object, width: int = 40) -> str:
-    """A label as matplotlib shows it as it is: no formulas, one line, not too long."""
+    """A label that matplotlib shows literally: no formulas, one line, not too long."""
     text = " ".join(str(label).split())
     text = text if text.isprintable() else repr(text)[1:-1]
-    if len(text) > width:  # names often differ at the end only: sizes, numbers
+    if len(text) > width:  # names often differ only at the end: sizes, numbers
         ending = width // 3
         text = f"{text[: width - 1 - ending].rstrip()}…{text[len(text) - ending :].lstrip()}"
     # A leading underscore would hide a label from legends.
@@ -107,7 +107,7 @@ def label_text(label: object, width: int = 40) -> str:
 
 
 def label_texts(labels: Iterable[object], width: int = 40) -> list[str]:
-    """Texts of labels, each no longer than it takes to tell it from the others.
+    """Texts of labels, each no longer than needed to distinguish it from the others.
 
     >>> label_texts(["yoghurt of cows, plain, 1 kg", "yoghurt of goats, plain, 1 kg"], 16)
     ['yoghurt of cow…n, 1 kg', 'yoghurt of goa…n, 1 kg']
@@ -123,6 +123,6 @@ def label_texts(labels: Iterable[object], width: int = 40) -> list[str]:
             label_text(name, width) if len(owners[text]) > 1 else text
             for name, text in zip(names, texts, strict=True)
         ]
-        if longer == texts:  # distinct, or alike at any length
+        if longer == texts:  # distinct, or equal at any length
             return texts
         texts = longer

@@ -11,9 +11,18 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError, suggest
-from efemb.plots.canvas import GREY, HUES, INK, dots, label_text, load_matplotlib, new_axes, settle
+from efemb.plots.canvas import (
+    GREY,
+    HUES,
+    INK,
+    apply_layout,
+    draw_dots,
+    label_text,
+    load_matplotlib,
+    new_axes,
+)
 from efemb.plots.label_placement import place_labels
-from efemb.plots.model_vectors import chosen, importance, is_number, vectors_of
+from efemb.plots.model_vectors import choose_codes, get_vectors, is_number, rank_by_frequency
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from efemb.fitted import LabeledVectors
 
 METHODS = ("pca", "tsne", "umap")
-LARGE = 2000  # points from which marks are small and become pixels in a vector file
+LARGE = 2000  # from this many points on, marks are small, and pixels in a vector file
 
 
 def embedding_map(
@@ -42,60 +51,60 @@ def embedding_map(
     ----------
     model : fitted estimator, FittedEmbedding or LabeledVectors
     method : {"pca", "tsne", "umap"}
-        Principal components (exact, the same in every run), or a map that keeps near what is near:
-        t-SNE of scikit-learn, UMAP of the extra `umap` (umap-learn); both take about a
-        minute for 8,000 entities, where principal components take a second.
+        Principal components (exact, the same in every run), or a map that preserves
+        neighborhoods: t-SNE from scikit-learn, or UMAP from the extra `umap` (umap-learn). Both
+        take about a minute for 8,000 entities, principal components a second.
     which : {"auto", "rho", "alpha", "both"}
-        Embeddings, context vectors, or one after the other.
+        Embedding vectors, context vectors, or both concatenated.
     labels : int or list of labels
-        How many labels to write, the most frequent entities first (those of the longest vectors
-        where counts are not known), or which. One that would cover another is left out.
-    groups : mapping of labels to groups, or one group an entity, optional
-        Colours: the seven largest groups have their own, the rest is grey.
+        How many entities to label, the most frequent first (or those with the longest vectors if
+        counts are unknown), or which. A label that would cover another is omitted.
+    groups : mapping of labels to groups, or one group per entity, optional
+        Colors: the seven largest groups have one each, the rest is gray.
     unit : bool
-        Scale vectors to length 1, so that near means a large cosine, as in `similar`.
+        Scale vectors to length 1, so that nearby points have a large cosine, as in `similar`.
     seed : int
-        Of t-SNE and UMAP.
+        Random seed of t-SNE and UMAP.
     progress : bool
-        Show that t-SNE or UMAP is at work.
+        Show a progress bar while t-SNE or UMAP runs.
     ax : Axes, optional
-        Where to draw; by default a new figure, `ax.figure`, that pyplot does not keep.
+        Where to draw; by default in a new figure, `ax.figure`, that pyplot does not manage.
 
     Returns
     -------
     Axes
     """
-    vectors = vectors_of(model, which)
+    vectors = get_vectors(model, which)
     if method not in METHODS:
         raise ParameterError(f"method={method!r} is unknown; {suggest(method, METHODS)}")
-    order = chosen(vectors, labels)
+    order = choose_codes(vectors, labels)
     most = len(order)
-    if is_number(labels):  # where one has no room, the next takes its place
-        order = importance(vectors)
-    colours = _groups(vectors, groups)
+    if is_number(labels):  # if there is no room for one, the next is tried
+        order = rank_by_frequency(vectors)
+    colors = _assign_groups(vectors, groups)
     ax = new_axes(ax, (7.5, 6.0))
     numbers = (vectors.unit_vectors if unit else vectors.vectors).astype(np.float64)
     points, names = _project(numbers, method, seed, progress)
     large = len(points) > LARGE
-    _draw_points(ax, points, colours, large)
+    _draw_points(ax, points, colors, large)
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    if method != "pca":  # the scale of such a map means nothing
+    if method != "pca":  # the scale of such a map has no meaning
         ax.set_xticks([])
         ax.set_yticks([])
     _fill_page(ax)
     named = place_labels(ax, points, vectors.vocabulary.labels, order, most, size=7.5)
     ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8, "zorder": 4}
-    dots(ax, points[named], s=14 if large else 26, **ring)
+    draw_dots(ax, points[named], s=14 if large else 26, **ring)
     return ax
 
 
 def _fill_page(ax: Axes) -> None:
-    """One scale in both directions, limits that fill the Axes, and none of it moving any more."""
+    """One scale in both directions, limits that fill the Axes, and a final layout."""
     ax.margins(0.04)
     ax.set_aspect("equal", adjustable="datalim")
-    settle(ax)
-    settle(ax)  # new limits have new ticks, which have another width
+    apply_layout(ax)
+    apply_layout(ax)  # new limits have new tick labels, of another width
     ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
     ax.set_aspect("equal", adjustable="box")
 
@@ -103,16 +112,16 @@ def _fill_page(ax: Axes) -> None:
 # -- two dimensions -----------------------------------------------------------------------------
 
 
-def principal_components(vectors: Floats) -> tuple[Floats, Floats]:
+def project_on_principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
     """First two principal components (N, 2), and their shares of the variance (2,).
 
-    The sign is such that the largest loading is positive: the same picture in every run.
+    The largest loading is positive, so that every run gives the same plot.
     """
-    centred = vectors - vectors.mean(axis=0)
-    variance, axes = np.linalg.eigh(centred.T @ centred)
+    centerd = vectors - vectors.mean(axis=0)
+    variance, axes = np.linalg.eigh(centerd.T @ centerd)
     two = axes[:, ::-1][:, :2]
     two = two * np.sign(two[np.abs(two).argmax(axis=0), np.arange(two.shape[1])])
-    points, share = centred @ two, variance[::-1][:2] / max(variance.sum(), 1e-300)
+    points, share = centerd @ two, variance[::-1][:2] / max(variance.sum(), 1e-300)
     if points.shape[1] == 1:
         points, share = np.column_stack([points, np.zeros(len(points))]), np.append(share, 0.0)
     return points, np.clip(share, 0.0, 1.0)
@@ -123,30 +132,30 @@ def _project(
 ) -> tuple[Floats, tuple[str, str]]:
     """Points (N, 2) and the names of both axes."""
     if method == "pca":
-        points, share = principal_components(vectors)
+        points, share = project_on_principal_axes(vectors)
         names = [f"principal component {i + 1} ({100 * share[i]:.0f}% of variance)" for i in (0, 1)]
         return points, (names[0], names[1])
     if len(vectors) < 4:
-        raise DataError(f"{method} needs at least 4 entities, there are {len(vectors)}; use pca")
+        raise DataError(f"{method} needs at least 4 entities, got {len(vectors)}; use pca")
     with progress_bar(f"{method} of {len(vectors):,} vectors", 0, progress):
-        points = _tsne(vectors, seed) if method == "tsne" else _umap(vectors, seed)
+        points = _fit_tsne(vectors, seed) if method == "tsne" else _fit_umap(vectors, seed)
     title = {"tsne": "t-SNE", "umap": "UMAP"}[method]
     return np.asarray(points, dtype=np.float64), (f"{title} 1", f"{title} 2")
 
 
-def _tsne(vectors: Floats, seed: int) -> Any:
+def _fit_tsne(vectors: Floats, seed: int) -> Any:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(vectors) - 1) / 3.0)
-    # Half of the usual steps, and coarser far forces: as many neighbours kept in 40% of the time.
+    # Half of the default steps and coarser far forces: as many neighbors in 40% of the time.
     options: dict[str, Any] = {"max_iter": 500, "angle": 0.8, "random_state": seed}
-    # Its own principal components need two dimensions at least.
-    start, _ = principal_components(vectors)
+    # The initialization of scikit-learn needs at least two dimensions.
+    start, _ = project_on_principal_axes(vectors)
     small = (start * (1e-4 / max(float(start[:, 0].std()), 1e-300))).astype(np.float32)
     return TSNE(perplexity=perplexity, init=small, **options).fit_transform(vectors)
 
 
-def _umap(vectors: Floats, seed: int) -> Any:
+def _fit_umap(vectors: Floats, seed: int) -> Any:
     try:
         umap = import_module("umap")
     except ImportError as error:
@@ -157,15 +166,15 @@ def _umap(vectors: Floats, seed: int) -> Any:
     return umap.UMAP(n_neighbors=size, random_state=seed, n_jobs=1).fit_transform(vectors)
 
 
-# -- colours ------------------------------------------------------------------------------------
+# -- colors ------------------------------------------------------------------------------------
 
 
-def _groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str, Ints]]:
-    """Name, colour and places of each group, the one that is drawn first coming first."""
+def _assign_groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str, Ints]]:
+    """Name, color and members of each group, in the order in which they are drawn."""
     everything = np.arange(len(vectors))
     if groups is None:
         return [("", HUES[0], everything)]
-    of = np.array(_group_of_each(vectors, groups), dtype=object)
+    of = np.array(_list_groups(vectors, groups), dtype=object)
     known = [group for group in of if group is not None]
     sizes = {group: known.count(group) for group in dict.fromkeys(known)}
     largest = sorted(sizes, key=lambda group: -sizes[group])[: len(HUES)]
@@ -177,14 +186,18 @@ def _groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str, Ints]]
     return [("other", GREY, rest), *groups_drawn] if len(rest) else groups_drawn
 
 
-def _group_of_each(vectors: LabeledVectors, groups: Any) -> list[Any]:
+def _list_groups(vectors: LabeledVectors, groups: Any) -> list[Any]:
     if isinstance(groups, Mapping):
         by_code = {vectors.vocabulary.index_of(label): group for label, group in groups.items()}
         return [by_code.get(code) for code in range(len(vectors))]
     if isinstance(groups, str) or not hasattr(groups, "__len__"):
-        raise InputTypeError("groups must be a mapping of labels to groups, or one an entity")
+        raise InputTypeError(
+            "groups must be a mapping of labels to groups, or one group per entity"
+        )
     if len(groups) != len(vectors):
-        raise DataError(f"there are {len(groups):,} groups, but {len(vectors):,} entities")
+        raise DataError(
+            f"groups has {len(groups):,} entries for {len(vectors):,} entities; pass one per entity"
+        )
     return list(groups)
 
 
@@ -193,14 +206,14 @@ def _draw_points(
 ) -> None:
     size, opacity = (5, 0.5) if large else (18, 0.85)
     look = {"s": size, "alpha": opacity, "linewidths": 0, "rasterized": large}
-    for _, colour, members in groups:
-        dots(ax, points[members], color=colour, **look)
-    named = [(name, colour) for name, colour, _ in groups if name]
+    for _, color, members in groups:
+        draw_dots(ax, points[members], color=color, **look)
+    named = [(name, color) for name, color, _ in groups if name]
     if named:
-        # The rest is drawn first, under the groups, and named last.
+        # The rest is drawn first, below the groups, and listed last.
         named.sort(key=lambda pair: pair[1] == GREY)
         line = load_matplotlib().lines.Line2D
-        marks = [line([], [], marker="o", linestyle="", color=colour) for _, colour in named]
+        marks = [line([], [], marker="o", linestyle="", color=color) for _, color in named]
         names = [name for name, _ in named]
         outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         ax.legend(marks, names, frameon=False, fontsize=9, **outside)

@@ -1,4 +1,4 @@
-"""similarity: cosines of some entities with one another as a heat map."""
+"""similarity: cosines between entities as a heat map."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.plots.canvas import label_texts, new_axes, settle
-from efemb.plots.model_vectors import chosen, vectors_of
+from efemb.plots.canvas import apply_layout, label_texts, new_axes
+from efemb.plots.model_vectors import choose_codes, get_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST = 1000  # entities; more would be smaller than a pixel each
-NAMED = 80  # entities up to which every label can be read
+MOST = 1000  # entities; more would be smaller than a pixel
+NAMED = 80  # entities; the labels of more would be unreadable
 ORDERS = ("leaves", "given")
 
 
@@ -27,7 +27,7 @@ def similarity(
     order: str = "leaves",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the cosines between the vectors of some entities.
+    """Draw the cosines between the vectors of entities.
 
     Parameters
     ----------
@@ -36,38 +36,38 @@ def similarity(
         Which entities, or how many of the most frequent ones.
     which : {"auto", "rho", "alpha", "both"}
     order : {"leaves", "given"}
-        "leaves" puts alike entities side by side: leaves of a tree of average linkage, its
-        branches turned by SciPy's `optimal_leaf_ordering`. "given" keeps the order of `labels`.
+        "leaves" puts similar entities side by side: the leaves of an average-linkage tree in
+        SciPy's `optimal_leaf_ordering`. "given" keeps the order of `labels`.
     ax : Axes, optional
 
     Returns
     -------
     Axes
     """
-    vectors = vectors_of(model, which)
+    vectors = get_vectors(model, which)
     if order not in ORDERS:
         raise ParameterError(f"order={order!r} is unknown; {suggest(order, ORDERS)}")
-    codes = chosen(vectors, labels)
+    codes = choose_codes(vectors, labels)
     if not 2 <= len(codes) <= MOST:
         raise DataError(f"a heat map takes 2 to {MOST:,} entities, got {len(codes):,}")
     unit = vectors.unit_vectors[codes].astype(np.float64)
     cosines: Floats = np.clip(unit @ unit.T, -1.0, 1.0)
     if order == "leaves":
-        codes, cosines = _reordered(codes, cosines)
+        codes, cosines = _reorder(codes, cosines)
     side = min(9.0, 3.2 + 0.14 * len(codes))
     ax = new_axes(ax, (side + 0.8, side))
     picture = ax.imshow(cosines, cmap="RdBu", vmin=-1.0, vmax=1.0, interpolation="nearest")
     names = label_texts(vectors.vocabulary.labels[codes], 28)
-    _name(ax, names)
+    _draw_names(ax, names)
     bar = ax.figure.colorbar(picture, ax=ax, fraction=0.04, pad=0.02)
     bar.set_label("cosine")
     bar.outline.set_visible(False)
-    settle(ax)  # a square map gets its room for long names only when laid out twice
+    apply_layout(ax)  # a square map makes room for long names only in a second layout
     return ax
 
 
-def leaf_order(cosines: Floats) -> Ints:
-    """Leaves of an average-linkage tree whose branches are turned to make neighbours alike."""
+def order_leaves(cosines: Floats) -> Ints:
+    """Leaves of an average-linkage tree, ordered so that neighbors are similar."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
@@ -77,19 +77,19 @@ def leaf_order(cosines: Floats) -> Ints:
     return np.asarray(leaves_list(tree), dtype=np.int64)
 
 
-def _reordered(codes: Ints, cosines: Floats) -> tuple[Ints, Floats]:
-    leaves = leaf_order(cosines)
+def _reorder(codes: Ints, cosines: Floats) -> tuple[Ints, Floats]:
+    leaves = order_leaves(cosines)
     return codes[leaves], cosines[np.ix_(leaves, leaves)]
 
 
-def _name(ax: Axes, names: list[str]) -> None:
+def _draw_names(ax: Axes, names: list[str]) -> None:
     size = 8.0 if len(names) <= 40 else 6.0
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if len(names) > NAMED:
         ax.set_xticks([])
         ax.set_yticks([])
-        ax.set_xlabel(f"{len(names):,} entities, alike ones side by side")
+        ax.set_xlabel(f"{len(names):,} entities, similar ones side by side")
         return
     ticks = np.arange(len(names))
     ax.set_yticks(ticks, names, fontsize=size)

@@ -1,4 +1,4 @@
-"""history: how objective and validation score went while a model was fitted."""
+"""history: objective and validation score during training."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from efemb.plots.canvas import (
     HUES,
     INK,
     MARKERS,
-    dots,
+    draw_dots,
+    hide_upper_spines,
     label_text,
     load_matplotlib,
     new_axes,
-    plain_spines,
 )
-from efemb.plots.model_vectors import fitted_model
+from efemb.plots.model_vectors import get_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +39,8 @@ def history(
     ----------
     models : fitted estimator or FittedEmbedding, or mapping of names to several
     value : {"auto", "validation", "objective", "both"}
-        "auto" is the validation score where a model has one, else the objective. "both" has the
-        objective on an axis of its own, at the right, and takes a single model.
+        "auto" is the validation score if every model has one, else the objective. "both" draws the
+        objective against a second axis on the right, for a single model.
     against : {"pass", "seconds"}
     ax : Axes, optional
 
@@ -53,21 +53,29 @@ def history(
     _check(against, tuple(AGAINST), "against")
     named = dict(models) if isinstance(models, Mapping) else {"": models}
     if not named:
-        raise DataError("there is no model to draw; give at least one")
+        raise DataError("there is no model to draw; pass at least one")
     if value == "both" and len(named) > 1:
-        raise ParameterError("value='both' takes one model; draw several by validation score")
-    records = {name: fitted_model(model).history for name, model in named.items()}
-    shown = ("validation", "objective") if value == "both" else (_shown(value, records),)
+        raise ParameterError(
+            "value='both' takes a single model; use value='validation' for several"
+        )
+    records = {name: get_fitted(model).history for name, model in named.items()}
+    shown = ("validation", "objective") if value == "both" else (_choose_value(value, records),)
     ax = new_axes(ax, (6.0, 3.8))
     key, title = AGAINST[against]
     for number, (name, record) in enumerate(records.items()):
-        _draw(ax, _curve(record, key, shown[0], name), name, number, best=shown[0] == "validation")
+        _draw(
+            ax,
+            _extract_curve(record, key, shown[0], name),
+            name,
+            number,
+            best=shown[0] == "validation",
+        )
     ax.set(xlabel=title, ylabel=NAMES[shown[0]])
-    plain_spines(ax)
+    hide_upper_spines(ax)
     if against == "pass":
         ax.xaxis.set_major_locator(load_matplotlib().ticker.MaxNLocator(integer=True))
     if len(shown) == 2:
-        _draw_beside(ax, _curve(record, key, "objective", name))
+        _draw_beside(ax, _extract_curve(record, key, "objective", name))
     if len(named) > 1 or shown[0] == "validation":
         ax.legend(frameon=False, fontsize=9)
     return ax
@@ -78,7 +86,7 @@ def _check(value: Any, choices: tuple[str, ...], option: str) -> None:
         raise ParameterError(f"{option}={value!r} is unknown; {suggest(value, choices)}")
 
 
-def _shown(value: str, records: dict[str, list[dict[str, Any]]]) -> str:
+def _choose_value(value: str, records: dict[str, list[dict[str, Any]]]) -> str:
     if value != "auto":
         return value
     scored = [
@@ -87,28 +95,29 @@ def _shown(value: str, records: dict[str, list[dict[str, Any]]]) -> str:
     return "validation" if all(scored) else "objective"
 
 
-def _curve(record: list[dict[str, Any]], key: str, value: str, name: str) -> Floats:
-    """Pairs (2, n) of the passes that have the value."""
+def _extract_curve(record: list[dict[str, Any]], key: str, value: str, name: str) -> Floats:
+    """Passes that have the value, and their values (2, n)."""
     pairs = [(entry[key], entry[value]) for entry in record if entry.get(value) is not None]
     if not pairs:
         whose = f" of {name!r}" if name else ""
         raise DataError(
             f"the history{whose} has no {value}"
-            + ("; it was fitted without held-out data" if value == "validation" else "")
+            + ("; the model was fitted without validation data" if value == "validation" else "")
         )
     return np.array(pairs, dtype=np.float64).T
 
 
 def _draw(ax: Axes, curve: Floats, name: str, number: int, *, best: bool) -> None:
-    colour, marker = HUES[number % len(HUES)], MARKERS[number % len(MARKERS)]
+    color, marker = HUES[number % len(HUES)], MARKERS[number % len(MARKERS)]
     text = label_text(name)
     if best:
         top = int(curve[1].argmax())
-        text += f"{': ' if name else ''}best {curve[1, top]:.4g}"
-        dots(ax, curve[:, [top]].T, s=90, facecolors="none", edgecolors=INK, zorder=3)
-    # More marks than these run into each other.
+        best_score = f"{curve[1, top]:.4g}".replace("-", "−")
+        text += f"{': ' if name else ''}best {best_score}"
+        draw_dots(ax, curve[:, [top]].T, s=90, facecolors="none", edgecolors=INK, zorder=3)
+    # More marks than these would overlap.
     every = max(1, curve.shape[1] // 12)
-    ax.plot(*curve, color=colour, label=text, marker=marker, markersize=4, markevery=every)
+    ax.plot(*curve, color=color, label=text, marker=marker, markersize=4, markevery=every)
 
 
 def _draw_beside(ax: Axes, curve: Floats) -> None:

@@ -1,4 +1,4 @@
-"""Labels beside points: the first ones first, none over another."""
+"""Labels beside points, in order of priority and without overlap."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.plots.canvas import figure_of, label_text, load_matplotlib, new_figure, outline, settle
+from efemb.plots.canvas import (
+    apply_layout,
+    find_figure,
+    label_text,
+    load_matplotlib,
+    new_figure,
+    outline,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Where a label may stand: from its point towards, and which corner of the text is there.
+# Where a label may be: the direction from its point, and the corner of the text at that end.
 SIDES = (
     ((1, 0), "left", "center"),
     ((-1, 0), "right", "center"),
@@ -25,52 +32,52 @@ SIDES = (
     ((-0.7, -0.7), "right", "top"),
 )
 GAP = 5.0  # points between a label and the middle of its mark
-ROOM = 1.5  # points left free around a label
-RING = 1.5  # more points around the middle of a mark that has a label: half of a ring
-WIDTH = 28  # letters; a longer label is cut
-FINE = 600  # pixels an inch at which texts are measured
-SNAP = 1.09  # how much wider a text may become on a coarser page
-TRIES = 12  # candidates looked at for each label that is wanted
+ROOM = 1.5  # free points around a label
+RING = 1.5  # additional points around a labeled mark: half of its ring
+WIDTH = 28  # characters; a longer label is shortened
+FINE = 600  # pixels per inch at which texts are measured
+SNAP = 1.09  # how much wider a text may become at a lower resolution
+TRIES = 12  # candidates per requested label
 
 
 def place_labels(
     ax: Axes, points: Floats, names: Any, order: Ints, most: int, *, size: float
 ) -> Ints:
-    """Write up to `most` names beside their points, in `order`, wherever one fits.
+    """Write up to `most` names beside their points, in `order`, where there is room.
 
-    points : (N, 2) in data coordinates;  names : one a point;  order : places, first come first
-    No name covers another, or the mark of another. Of the free sides the one that covers the
-    fewest points is taken; a name that fits on no side is left out. Boxes are measured on the page
-    as it is now: change sizes and limits before. The places of the written names are returned.
+    points : (N, 2) in data coordinates;  names : one per point;  order : points by priority
+    No name covers another name or the mark of one. Of the free sides, the one that covers the
+    fewest points is used; a name that fits on no side is omitted. Boxes are measured in the current
+    layout: set sizes and limits before. Returns the points whose names were written.
     """
-    settle(ax)
+    apply_layout(ax)
     pixels = ax.transData.transform(points)
-    unit = figure_of(ax).dpi / 72.0
+    unit = find_figure(ax).dpi / 72.0
     page = ax.get_window_extent()
     frame = np.array([page.x0, page.y0, page.x1, page.y1])
-    measure, taken = ruler(size), np.empty((0, 4))
+    measure, taken = make_ruler(size), np.empty((0, 4))
     reach = RING * unit * np.array([-1, -1, 1, 1])
     written: list[int] = []
     for point in order[: TRIES * most].tolist():
         if len(written) == most:
             break
         text = label_text(names[point], WIDTH)
-        boxes = _boxes(pixels[point], measure(text), unit)
-        clear = _free(boxes, taken, frame)
-        clear &= _points_inside(boxes + reach, pixels[written]) == 0
+        boxes = _outline_boxes(pixels[point], measure(text), unit)
+        clear = _find_free(boxes, taken, frame)
+        clear &= _count_inside(boxes + reach, pixels[written]) == 0
         free = np.flatnonzero(clear)
-        if len(free) == 0 or _points_inside(taken + reach, pixels[[point]]).any():
+        if len(free) == 0 or _count_inside(taken + reach, pixels[[point]]).any():
             continue
-        side = int(free[np.argmin(_points_inside(boxes[free], pixels))])
+        side = int(free[np.argmin(_count_inside(boxes[free], pixels))])
         taken = np.vstack([taken, boxes[side]])
         _write(ax, text, points[point], side, size)
         written.append(point)
     return np.array(written, dtype=np.int64)
 
 
-def ruler(size: float) -> Callable[[str], tuple[float, float]]:
-    """A function that gives the width and height of a text in points."""
-    # Fine pixels: at coarse ones letters snap to the grid and texts change their width.
+def make_ruler(size: float) -> Callable[[str], tuple[float, float]]:
+    """A function that returns the width and height of a text in points."""
+    # At a low resolution, letters snap to the pixel grid and texts change their width.
     probe = load_matplotlib().text.Text(0, 0, "", fontsize=size)
     probe.set_figure(new_figure((0.1, 0.1), dpi=FINE))
 
@@ -82,8 +89,8 @@ def ruler(size: float) -> Callable[[str], tuple[float, float]]:
     return measure
 
 
-def _boxes(point: Floats, extent: tuple[float, float], unit: float) -> Floats:
-    """x0, y0, x1, y1 of the text on each side of a point, room included."""
+def _outline_boxes(point: Floats, extent: tuple[float, float], unit: float) -> Floats:
+    """x0, y0, x1, y1 of the text on each side of a point, including its margin."""
     width, height = extent[0] * unit, extent[1] * unit
     left = {"left": 0.0, "center": -0.5, "right": -1.0}
     low = {"bottom": 0.0, "center": -0.5, "top": -1.0}
@@ -96,15 +103,15 @@ def _boxes(point: Floats, extent: tuple[float, float], unit: float) -> Floats:
     return boxes
 
 
-def _free(boxes: Floats, taken: Floats, frame: Floats) -> Any:
-    """Which boxes are inside the frame and touch none that is taken."""
+def _find_free(boxes: Floats, taken: Floats, frame: Floats) -> Any:
+    """Which boxes are inside the frame and overlap no box in `taken`."""
     inside = (boxes[:, :2] >= frame[:2]).all(axis=1) & (boxes[:, 2:] <= frame[2:]).all(axis=1)
     low, high = boxes[:, None, :2], boxes[:, None, 2:]
     apart = np.any((low >= taken[:, 2:]) | (high <= taken[:, :2]), axis=2)
     return inside & apart.all(axis=1)
 
 
-def _points_inside(boxes: Floats, pixels: Floats) -> Ints:
+def _count_inside(boxes: Floats, pixels: Floats) -> Ints:
     above = (pixels[None] > boxes[:, None, :2]).all(axis=2)
     below = (pixels[None] < boxes[:, None, 2:]).all(axis=2)
     return np.asarray((above & below).sum(axis=1))
@@ -124,4 +131,4 @@ def _write(ax: Axes, text: str, point: Floats, side: int, size: float) -> None:
         path_effects=outline(ax.get_facecolor(), 2.2, 0.85),
         zorder=5,
     )
-    note.set_in_layout(False)  # it is inside the Axes, which must not move now
+    note.set_in_layout(False)  # it is inside the Axes, which must not move any more

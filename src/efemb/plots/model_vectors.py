@@ -1,4 +1,4 @@
-"""What pictures are made of: the fitted model behind an estimator, its vectors and labels."""
+"""What plots show: the fitted model of an estimator, its vectors and labels."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
 
-def fitted_model(model: Any) -> FittedEmbedding:
+def get_fitted(model: Any) -> FittedEmbedding:
     """The fitted model of an estimator, or the object itself; unfitted estimators raise."""
     if not callable(getattr(model, "fitted", None)):
         raise InputTypeError(
-            f"a picture is made of a fitted estimator or of what `efemb.load` returns, "
-            f"not of {type(model).__name__}"
+            f"a plot needs a fitted estimator or a model from `efemb.load`, "
+            f"not {type(model).__name__}"
         )
     fitted: FittedEmbedding = model.fitted()
     return fitted
 
 
-def vectors_of(model: Any, which: Any = "auto") -> LabeledVectors:
-    """The labelled vectors of a fitted model; labelled vectors stay as they are."""
+def get_vectors(model: Any, which: Any = "auto") -> LabeledVectors:
+    """The labeled vectors of a fitted model; labeled vectors are returned unchanged."""
     if isinstance(model, LabeledVectors):
         return model
-    return fitted_model(model).vectors(which)
+    return get_fitted(model).vectors(which)
 
 
-def importance(vectors: LabeledVectors) -> Ints:
-    """Places of all labels, the most frequent first; the longest vectors where counts lack."""
+def rank_by_frequency(vectors: LabeledVectors) -> Ints:
+    """Codes of all labels, the most frequent first; by vector length if counts are unknown."""
     counts = vectors.vocabulary.counts
     if counts is None:
         counts = np.linalg.norm(vectors.vectors.astype(np.float64), axis=1)
@@ -42,20 +42,20 @@ def importance(vectors: LabeledVectors) -> Ints:
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` says how many, not which."""
+    """Whether `value` is a number of entities rather than a list of them."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def chosen(vectors: LabeledVectors, labels: Any) -> Ints:
-    """Places of a list of labels, or of the so many most important ones."""
+def choose_codes(vectors: LabeledVectors, labels: Any) -> Ints:
+    """Codes of a list of labels, or of that many of the most frequent ones."""
     if is_number(labels):
         if labels < 0:
-            raise ParameterError(f"a number of labels is at least 0, got {labels}")
-        return importance(vectors)[:labels]
-    return codes_of(vectors.vocabulary, labels)
+            raise ParameterError(f"the number of labels must be >= 0, got {labels}")
+        return rank_by_frequency(vectors)[:labels]
+    return find_codes(vectors.vocabulary, labels)
 
 
-def codes_of(vocabulary: Vocabulary, labels: Any) -> Ints:
-    """Places of some labels, in their order, each once."""
+def find_codes(vocabulary: Vocabulary, labels: Any) -> Ints:
+    """Codes of labels, in their order, without duplicates."""
     codes = Choice(vocabulary).codes(labels)
     return np.array(list(dict.fromkeys(codes.tolist())), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Page: a report in one HTML file, with contents, tables and pictures inside it."""
+"""Page: a report in a single HTML file, with contents, tables and pictures embedded."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from efemb.table import Table
 
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 PNG_START = b"\x89PNG\r\n\x1a\n"
-# What neither HTML nor UTF-8 can hold: control characters and halves of surrogate pairs.
+# What neither HTML nor UTF-8 can represent: control characters and unpaired surrogates.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 class Page:
-    """A report that is one file: title, sections, paragraphs, tables and pictures.
+    """A report in a single HTML file: title, sections, paragraphs, tables and pictures.
 
-    All text is escaped. Nothing is loaded from elsewhere, and no script is in it. Every method
+    All text is escaped. The file loads nothing from elsewhere and contains no scripts. Every method
     that adds something returns the page.
 
     Parameters
@@ -36,7 +36,7 @@ class Page:
     Examples
     --------
     >>> page = Page("Shopping trips", lead="What goes with what.")
-    >>> page.section("Neighbours").table(Table({"item": ["ale"], "cosine": [0.9]}), "Most alike")
+    >>> page.section("Neighbors").table(Table({"item": ["ale"], "cosine": [0.9]}), "Most alike")
     Page('Shopping trips', 1 section, 2 blocks)
     >>> "<td>ale</td>" in page.html()
     True
@@ -54,29 +54,29 @@ class Page:
         return f"Page({self.title!r}, {sections}, {len(self._blocks)} blocks)"
 
     def section(self, title: str) -> Self:
-        """Begin a section; its title joins the list of contents."""
+        """Begin a section; its title is added to the table of contents."""
         self._sections.append(title)
         number = len(self._sections)
-        return self._add(f'<h2 id="section-{number}">{_text(title)}</h2>')
+        return self._add(f'<h2 id="section-{number}">{_escape(title)}</h2>')
 
     def paragraph(self, text: str) -> Self:
         """Add text; an empty line begins a new paragraph."""
-        return self._add(_paragraphs(text))
+        return self._add(_wrap_paragraphs(text))
 
     def code(self, text: str) -> Self:
-        """Add text as it is: settings, or a command to type."""
-        return self._add(f"<pre>{_text(text)}</pre>")
+        """Add preformatted text, such as settings or a command."""
+        return self._add(f"<pre>{_escape(text)}</pre>")
 
     def table(self, table: Table, caption: str = "", *, rows: int = 200) -> Self:
-        """Add a table, numbers to the right; it shows at most `rows` rows."""
+        """Add a table with right-aligned numbers; at most `rows` rows are shown."""
         if not isinstance(table, Table):
             raise InputTypeError(f"expected a Table, not {type(table).__name__}")
         numeric = [
             column for column, name in enumerate(table.columns, 1) if _is_number(table[name])
         ]
         names = " ".join(["table", *(f"right-{column}" for column in numeric)])
-        inside = _valid(table.to_html(rows))
-        return self._add(_block(f'<div class="{names}">{inside}</div>', caption))
+        inside = _replace_invalid(table.to_html(rows))
+        return self._add(_wrap_block(f'<div class="{names}">{inside}</div>', caption))
 
     def figure(
         self, picture: Any, caption: str = "", *, alt: str = "", kind: str = "png", dpi: int = 150
@@ -88,32 +88,32 @@ class Page:
         picture : Axes, Figure, or path of a PNG or SVG file
         caption : str
         alt : str
-            What the picture shows, for those who cannot see it; the caption by default.
+            Alternative text for readers who cannot see the picture; by default the caption.
         kind : {"png", "svg"}
             Format of Axes and figures.
         dpi : int
-            Pixels an inch of a PNG.
+            Resolution of a PNG in pixels per inch.
         """
         if isinstance(picture, str | os.PathLike):
             content, kind = _read(Path(picture))
         else:
-            content = _drawn(picture, kind, dpi)
-        width = f' width="{css_pixels(content)}"' if kind == "png" else ""
+            content = _render(picture, kind, dpi)
+        width = f' width="{measure_css_width(content)}"' if kind == "png" else ""
         data = base64.b64encode(content).decode("ascii")
         source = f"data:{KINDS[kind]};base64,{data}"
-        image = f'<img src="{source}" alt="{_text(alt or caption)}"{width}/>'
-        return self._add(_block(image, caption))
+        image = f'<img src="{source}" alt="{_escape(alt or caption)}"{width}/>'
+        return self._add(_wrap_block(image, caption))
 
     def html(self) -> str:
         """The whole document."""
         right = sorted(set(re.findall(r"right-(\d+)", " ".join(self._blocks))), key=int)
-        style = CSS + "".join(_right_aligned(column) for column in right)
-        head = [f"<h1>{_text(self.title)}</h1>", _paragraphs(self._lead), self._contents()]
+        style = CSS + "".join(_align_right(column) for column in right)
+        head = [f"<h1>{_escape(self.title)}</h1>", _wrap_paragraphs(self._lead), self._contents()]
         body = "\n".join([*filter(None, head), *self._blocks])
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
-            f"<title>{_text(self.title)}</title>\n<style>{style}</style>\n</head>\n"
+            f"<title>{_escape(self.title)}</title>\n<style>{style}</style>\n</head>\n"
             f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
         )
 
@@ -132,27 +132,27 @@ class Page:
         if len(self._sections) < 2:
             return ""
         lines = (
-            f'<li><a href="#section-{number}">{_text(title)}</a></li>'
+            f'<li><a href="#section-{number}">{_escape(title)}</a></li>'
             for number, title in enumerate(self._sections, 1)
         )
         return '<nav aria-label="Contents"><ol>' + "".join(lines) + "</ol></nav>"
 
 
-def _valid(text: str) -> str:
+def _replace_invalid(text: str) -> str:
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _text(text: object) -> str:
-    return escape(_valid(str(text)))
+def _escape(text: object) -> str:
+    return escape(_replace_invalid(str(text)))
 
 
-def _paragraphs(text: str) -> str:
+def _wrap_paragraphs(text: str) -> str:
     paragraphs = (paragraph.strip() for paragraph in _BLANK_LINE.split(text))
-    return "\n".join(f"<p>{_text(paragraph)}</p>" for paragraph in paragraphs if paragraph)
+    return "\n".join(f"<p>{_escape(paragraph)}</p>" for paragraph in paragraphs if paragraph)
 
 
-def _block(content: str, caption: str) -> str:
-    below = f"<figcaption>{_text(caption)}</figcaption>" if caption else ""
+def _wrap_block(content: str, caption: str) -> str:
+    below = f"<figcaption>{_escape(caption)}</figcaption>" if caption else ""
     return f"<figure>{content}{below}</figure>"
 
 
@@ -160,22 +160,22 @@ def _is_number(values: Any) -> bool:
     return values.dtype.kind in "iuf"
 
 
-def _right_aligned(column: str) -> str:
+def _align_right(column: str) -> str:
     cells = (f".right-{column} {cell}:nth-child({column})" for cell in ("th", "td"))
     return ", ".join(cells) + " { text-align: right; }\n"
 
 
-def _drawn(picture: Any, kind: str, dpi: int) -> bytes:
+def _render(picture: Any, kind: str, dpi: int) -> bytes:
     """Axes or a figure as the bytes of a file."""
     if kind not in KINDS:
         raise ParameterError(f"kind={kind!r} is unknown; {suggest(kind, KINDS)}")
     figure = getattr(picture, "figure", picture)
     if not callable(getattr(figure, "savefig", None)):
         raise InputTypeError(
-            f"a picture is Axes, a Figure or the path of a file, not {type(picture).__name__}"
+            f"a picture must be Axes, a Figure or the path of a file, not {type(picture).__name__}"
         )
     stream = BytesIO()
-    # A date would make two equal reports differ.
+    # A date would make identical reports differ.
     metadata = {"Date": None} if kind == "svg" else None
     look = {"facecolor": "white", "bbox_inches": "tight", "metadata": metadata}
     figure.savefig(stream, format=kind, dpi=dpi, **look)
@@ -195,10 +195,10 @@ def _read(path: Path) -> tuple[bytes, str]:
     raise DataError(f"{path} is neither a PNG nor an SVG picture")
 
 
-def css_pixels(png: bytes) -> int:
-    """Width at which a browser shows a PNG in its own size: 96 pixels an inch.
+def measure_css_width(png: bytes) -> int:
+    """Width at which a browser shows a PNG in its own size: 96 pixels per inch.
 
-    The header holds the width, the chunk pHYs, if there is one, the pixels a metre.
+    The header holds the width, the chunk pHYs, if present, the pixels per metre.
     """
     width = int.from_bytes(png[16:20], "big")
     chunk = png.find(b"pHYs", 0, 1000)

@@ -1,4 +1,4 @@
-"""relations: complements and substitutes as bars to both sides of zero."""
+"""relations: complements and substitutes as bars on both sides of zero."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import (
     GREY,
     INK,
+    find_palette,
+    hide_upper_spines,
     label_text,
     label_texts,
     load_matplotlib,
     new_axes,
-    palette_of,
-    plain_spines,
 )
-from efemb.plots.model_vectors import fitted_model
+from efemb.plots.model_vectors import get_fitted
 from efemb.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PRODUCT = r"inner product $\rho_n \cdot \alpha_m$"
-# What a bar is; a low product alone does not make a substitute.
+# What a bar stands for; a low product alone does not make a substitute.
 WORDS = {
     "complement": "complement",
     "more": "more probable",
     "substitute": "substitute",
     "suggested": "suggested substitute",
     "less": "less probable",
-    "unclear": "perhaps a substitute",
+    "unclear": "possible substitute",
     "apart": "other contexts",
 }
 
@@ -46,37 +46,37 @@ def relations(
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
-    """Draw what an item makes more probable, and what less.
+    """Draw what an item makes more probable and what it makes less probable.
 
     Parameters
     ----------
     model : fitted estimator, FittedEmbedding, or Table
-        Of a model, `complements` and `substitutes` of the item are drawn; a Table is one that
-        `complements`, `substitutes` or `pairs` returned.
+        For a model, the `complements` and `substitutes` of the item are drawn; a Table must come
+        from `complements`, `substitutes` or `pairs`.
     item : label
         Only with a model.
     n : int
-        Bars to each side.
+        Number of bars on each side.
     palette : {"colorblind", "paper"}
         Blue and orange, or green and red.
     ax : Axes, optional
     **options
-        Of `complements`, such as `direction`, `center`, `data`, `min_support` or `where`.
+        Options of `complements`, such as `direction`, `center`, `data`, `min_support` or `where`.
 
     Returns
     -------
     Axes
-        The largest product on top, coloured by `kind` where the table has it, else by sign. What
-        merely comes in other contexts than the item (`kind` "apart") is grey, what `data` leave
-        unclear is pale; intervals are drawn where the table has them.
+        The largest product on top, colored by `kind` if the table has that column, else by sign.
+        Items that merely occur in other contexts (`kind` "apart") are gray, cases that `data`
+        leave unclear are pale; intervals are drawn if the table has them.
     """
-    positive, negative, _ = palette_of(palette)
-    hues = (positive, positive, negative, negative, negative, _pale(negative), GREY)
-    colours = dict(zip(WORDS, hues, strict=True))
-    names, kinds, products, bounds = _bars(model, item, n, options)
+    positive, negative, _ = find_palette(palette)
+    hues = (positive, positive, negative, negative, negative, _lighten(negative), GREY)
+    colors = dict(zip(WORDS, hues, strict=True))
+    names, kinds, products, bounds = _collect_bars(model, item, n, options)
     order = np.argsort(products, kind="stable")
     ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(order)))
-    shown = [colours[kinds[bar]] for bar in order]
+    shown = [colors[kinds[bar]] for bar in order]
     heights = np.arange(len(order))
     ax.barh(heights, products[order], color=shown, height=0.72)
     if bounds is not None:
@@ -87,36 +87,36 @@ def relations(
     ax.set_ylim(-0.6, len(order) - 0.4)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(PRODUCT)
-    plain_spines(ax)
+    hide_upper_spines(ax)
     ax.spines["left"].set_visible(False)
     if item is not None:
-        ax.set_title(f"given {label_text(item)}", fontsize=10, loc="left", pad=18)
-    _legend(ax, [kind for kind in colours if kind in kinds], colours)
+        ax.set_title(f"given {label_text(item).strip()}", fontsize=10, loc="left", pad=18)
+    _draw_legend(ax, [kind for kind in colors if kind in kinds], colors)
     return ax
 
 
-def _pale(colour: str) -> str:
-    """A colour #RRGGBB, mixed with white."""
-    channels = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+def _lighten(color: str) -> str:
+    """A color #RRGGBB, mixed with white."""
+    channels = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     return "#" + "".join(f"{round(255 - 0.45 * (255 - channel)):02X}" for channel in channels)
 
 
 Bars = tuple[list[str], list[str], Floats, Floats | None]
 
 
-def _bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bars:
+def _collect_bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bars:
     """Names, kinds, products, and bounds (2, bars) or None."""
     if isinstance(model, Table):
         if item is not None or options:
-            raise InputTypeError("a Table is drawn as it is: item and options belong to a model")
-        return _of_table(model)
-    fitted = fitted_model(model)
+            raise InputTypeError("item and options apply to a model; a Table is drawn as it is")
+        return _read_bars(model)
+    fitted = get_fitted(model)
     if item is None or not isinstance(item, str | int | float | np.generic):
-        raise InputTypeError(f"relations of one item are drawn: give its label, not {item!r}")
+        raise InputTypeError(f"relations draws a single item: pass its label, not {item!r}")
     drawn = fitted.complements(item, n, **options)
-    # Among few entities the list goes on with what the item makes less probable.
-    first = _of_table(drawn[: int((drawn["product"] > 0).sum())])
-    second = _of_table(fitted.substitutes(item, n, **options))
+    # With few entities, the list continues with what the item makes less probable.
+    first = _read_bars(drawn[: int((drawn["product"] > 0).sum())])
+    second = _read_bars(fitted.substitutes(item, n, **options))
     if not first[0]:
         return second
     known = set(first[0])
@@ -132,7 +132,7 @@ def _bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bars:
     )
 
 
-def _of_table(table: Table) -> Bars:
+def _read_bars(table: Table) -> Bars:
     products = np.asarray(table["product"], dtype=np.float64)
     if len(products) == 0:
         return [], [], products, None
@@ -150,10 +150,10 @@ def _of_table(table: Table) -> Bars:
     return labels, kinds, products, bounds
 
 
-def _legend(ax: Axes, kinds: list[str], colours: dict[str, str]) -> None:
+def _draw_legend(ax: Axes, kinds: list[str], colors: dict[str, str]) -> None:
     if not kinds:
-        raise DataError("there is nothing to draw: the table has no rows")
+        raise DataError("nothing to draw: the table has no rows")
     patch = load_matplotlib().patches.Patch
-    marks = [patch(color=colours[kind], label=WORDS[kind]) for kind in kinds]
+    marks = [patch(color=colors[kind], label=WORDS[kind]) for kind in kinds]
     above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderpad": 0.0}
     ax.legend(handles=marks, ncols=len(marks), frameon=False, fontsize=8, **above)

@@ -12,11 +12,11 @@ from efemb.plots.canvas import (
     HUES,
     INK,
     MARKERS,
-    figure_of,
+    find_figure,
+    hide_upper_spines,
     label_text,
     load_matplotlib,
     new_axes,
-    plain_spines,
 )
 from efemb.table import Table
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LINES = ("-", "--", "-.", ":")
-LEVELS = LINES[:0:-1]  # never solid: a level is no model's line
-STEP = 3.0  # points between the bars of two models
+LEVELS = LINES[:0:-1]  # never solid, unlike the line of a model
+STEP = 3.0  # points between the error bars of two models
 
 
 def score_curve(
@@ -39,21 +39,21 @@ def score_curve(
     y_label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw scores with error bars, one line a model.
+    """Draw scores with error bars, one line per model.
 
     Parameters
     ----------
     table : Table
-        One row a model and K. A row without K (NaN or None), such as popularity, becomes a
+        One row per model and K. A row without K (NaN or None), such as popularity, becomes a
         horizontal line.
     x, y, by : str
         Columns of K (by default `k` or, as `score_grid` has it, `n_components`), of the score, and
         of the model's name.
     error : str, optional
-        Column of standard errors; bars are one standard error up and down. None, or a column that
-        the table lacks: no bars.
+        Column of standard errors; bars extend one standard error up and down. No bars if None or
+        if the table has no such column.
     x_label, y_label : str
-        Names of the axes; the score's column by default.
+        Labels of the axes; `y_label` is by default the name of the column.
     ax : Axes, optional
 
     Returns
@@ -64,8 +64,8 @@ def score_curve(
         raise InputTypeError(f"score_curve draws a Table, not {type(table).__name__}")
     if x is None:
         x = "k" if "k" in table.columns else "n_components"
-    sizes, scores = _numbers(table, x), _numbers(table, y)
-    bars = _numbers(table, error) if error in table.columns else np.full(len(table), np.nan)
+    sizes, scores = _read_numbers(table, x), _read_numbers(table, y)
+    bars = _read_numbers(table, error) if error in table.columns else np.full(len(table), np.nan)
     known = np.isfinite(scores)
     if not known.any():
         raise DataError(f"column {y!r} holds no finite score")
@@ -80,7 +80,7 @@ def score_curve(
         aside = STEP * (number - (len(models) - 1) / 2)
         handles.append(_draw(ax, sizes[rows], scores[rows], bars[rows], number, aside))
     ax.set(xlabel=x_label, ylabel=label_text(y.replace("_", " ") if y_label is None else y_label))
-    plain_spines(ax)
+    hide_upper_spines(ax)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
@@ -88,7 +88,7 @@ def score_curve(
     return ax
 
 
-def _numbers(table: Table, column: str | None) -> Floats:
+def _read_numbers(table: Table, column: str | None) -> Floats:
     values = [np.nan if value is None else value for value in table[str(column)].tolist()]
     try:
         return np.array(values, dtype=np.float64)
@@ -97,7 +97,7 @@ def _numbers(table: Table, column: str | None) -> Floats:
 
 
 def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, number: int, aside: float) -> Any:
-    """A line with error bars, moved aside so that bars at the same K can be told apart."""
+    """A line with error bars, shifted so that bars at the same K do not overlap."""
     if not np.isfinite(sizes).any():
         style: dict[str, Any] = {"color": INK, "linestyle": LEVELS[number % len(LEVELS)]}
         lines = [ax.axhline(score, linewidth=1.2, **style) for score in scores]
@@ -117,9 +117,9 @@ def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, number: int, as
         capsize=3,
         **style,
     )
-    # Afterwards: limits are found from the numbers, not from where they were moved.
+    # Last: the limits must follow from the numbers, not from the shifted marks.
     moved = load_matplotlib().transforms.offset_copy(
-        ax.transData, figure_of(ax), x=aside, y=0.0, units="points"
+        ax.transData, find_figure(ax), x=aside, y=0.0, units="points"
     )
     for artist in container.get_children():
         artist.set_transform(moved)
@@ -127,7 +127,7 @@ def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, number: int, as
 
 
 def _scale(ax: Axes, sizes: Floats) -> None:
-    """Ticks at the sizes that were tried; logarithmic where they span a factor of four or more."""
+    """Ticks at the sizes; a logarithmic scale if they span a factor of four or more."""
     if len(sizes) == 0:
         ax.set_xticks([])
         return

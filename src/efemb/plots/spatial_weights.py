@@ -1,4 +1,4 @@
-"""spatial_weights: where the neurons are, and the weights of some with their neighbours."""
+"""spatial_weights: positions of neurons, and the weights of some with their neighbors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
 from efemb.fitted.weights import edge_weights
-from efemb.plots.canvas import INK, dots, label_text, load_matplotlib, new_axes, outline, palette_of
-from efemb.plots.model_vectors import codes_of, fitted_model, is_number
+from efemb.plots.canvas import (
+    INK,
+    draw_dots,
+    find_palette,
+    label_text,
+    load_matplotlib,
+    new_axes,
+    outline,
+)
+from efemb.plots.model_vectors import find_codes, get_fitted, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LETTERS = "ABCDEFGHIJKL"
-LEAN = 0.3  # part of the way to the nearest neighbour by which the deepest are moved
+LEAN = 0.3  # shift of the deepest neurons, as a share of the distance to the nearest neighbor
 
 
 def spatial_weights(
@@ -31,24 +39,24 @@ def spatial_weights(
     unit: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw all entities at their positions and zoom on some of them with their contexts.
+    """Draw all entities at their positions, and zoom in on some of them with their contexts.
 
-    An edge from the zoomed entity n to a neighbour m has the colour of the sign of
-    rho_n . alpha_m, and is the more opaque the larger it is; one scale holds for all panels.
+    The color of an edge from entity n to a neighbor m is the sign of rho_n . alpha_m, and its
+    opacity the magnitude, on one scale for all panels.
 
     Parameters
     ----------
     model : fitted estimator or FittedEmbedding
         With positions, and a context that is fixed for each entity (`Neighbors`, `Graph`).
     neurons : int or list of labels
-        How many to zoom on, at most 12, or which. A number picks those of the largest weights
-        that are well apart.
+        How many to zoom in on, at most 12, or which. A number chooses those with the largest
+        weights that are well apart.
     view : pair of int
         Coordinates drawn to the right and upwards; (0, 1) looks from above.
     palette : {"paper", "colorblind"}
         Positive and negative weights: green and red as in the paper, or blue and orange.
     unit : str
-        Of the positions, for the scale bar, for instance "µm".
+        Unit of the positions, for the scale bar, such as "µm".
     ax : Axes, optional
 
     Returns
@@ -58,57 +66,61 @@ def spatial_weights(
 
     Notes
     -----
-    Where neighbours lie below one another, a panel shows them a little from the side.
+    If neighbors lie below one another, a panel shows them slightly from the side.
     """
-    fitted = fitted_model(model)
-    points, depth = _positions(fitted, view)
-    edges, colours = Edges(fitted), palette_of(palette)
-    zoomed = _zoomed(fitted, neurons, points, edges)
+    fitted = get_fitted(model)
+    points, depth = _project_positions(fitted, view)
+    edges, colors = Edges(fitted), find_palette(palette)
+    zoomed = _choose_zoomed(fitted, neurons, points, edges)
     panels = Panels(points, len(zoomed))
     ax = new_axes(ax, panels.size)
     panels.prepare(ax, unit)
-    dots(ax, points, **_circles(len(points), colours[2]))
+    draw_dots(ax, points, **_style_circles(len(points), colors[2]))
     largest = max(float(np.abs(edges.of(n)[1]).max(initial=0.0)) for n in zoomed) or 1.0
     for number, n in enumerate(panels.sorted(zoomed, points)):
-        panel = panels.zoom(ax, number, points[n], _reach(points, edges, n), LETTERS[number])
-        seen = _leaning(points, depth, n, edges.of(n)[0])
-        dots(panel, seen, s=3, color=colours[2], alpha=0.35, linewidths=0)
-        _draw_edges(panel, seen, n, edges, largest, colours)
-        _title(panel, f"{LETTERS[number]}: {_name(fitted, n)}")
-    panels.key(ax, largest, colours[:2])
+        panel = panels.zoom(
+            ax, number, points[n], _measure_reach(points, edges, n), LETTERS[number]
+        )
+        seen = _lean(points, depth, n, edges.of(n)[0])
+        draw_dots(panel, seen, s=3, color=colors[2], alpha=0.35, linewidths=0)
+        _draw_edges(panel, seen, n, edges, largest, colors)
+        _title(panel, f"{LETTERS[number]}: {_find_name(fitted, n)}")
+    panels.key(ax, largest, colors[:2])
     return ax
 
 
-def _positions(fitted: FittedEmbedding, view: Any) -> tuple[Floats, Floats]:
+def _project_positions(fitted: FittedEmbedding, view: Any) -> tuple[Floats, Floats]:
     """Two coordinates of every entity (N, 2), and the one that the view hides (N,)."""
     if fitted.positions is None:
         raise DataError(
-            "the model has no positions; fit it with positions= or a Dataset that has them"
+            "the model has no positions; fit it with positions=, or to a Dataset that has them"
         )
     p = fitted.positions.shape[1]
     if p < 2:
-        raise DataError(f"positions need at least 2 coordinates to be drawn, these have {p}")
+        raise DataError(f"positions must have at least 2 coordinates to be drawn, got {p}")
     axes = tuple(view)
     if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(range(p)):
-        raise ParameterError(f"view={view!r} must be two different numbers from 0 to {p - 1}")
+        raise ParameterError(f"view={view!r} must be two distinct integers from 0 to {p - 1}")
     positions = np.asarray(fitted.positions, dtype=np.float64)
     hidden = [coordinate for coordinate in range(p) if coordinate not in axes]
     return positions[:, list(axes)], positions[:, hidden[0]] if hidden else np.zeros(len(positions))
 
 
-def _zoomed(fitted: FittedEmbedding, neurons: Any, points: Floats, edges: Edges) -> list[int]:
+def _choose_zoomed(
+    fitted: FittedEmbedding, neurons: Any, points: Floats, edges: Edges
+) -> list[int]:
     if is_number(neurons):
         if not 1 <= neurons <= len(LETTERS):
-            raise ParameterError(f"zoom on 1 to {len(LETTERS)} neurons, not {neurons}")
-        return spread_out(points, edges.strength(), neurons)
-    codes: list[int] = codes_of(fitted.entities, neurons).tolist()
+            raise ParameterError(f"neurons must be 1 to {len(LETTERS)}, got {neurons}")
+        return choose_spread_out(points, edges.strength(), neurons)
+    codes: list[int] = find_codes(fitted.entities, neurons).tolist()
     if len(codes) > len(LETTERS):
-        raise ParameterError(f"zoom on at most {len(LETTERS)} neurons, not {len(codes)}")
+        raise ParameterError(f"at most {len(LETTERS)} neurons can be shown, got {len(codes)}")
     return codes
 
 
-def spread_out(points: Floats, strength: Floats, n: int) -> list[int]:
-    """The `n` strongest places that are a good part of the whole width apart, if there are such."""
+def choose_spread_out(points: Floats, strength: Floats, n: int) -> list[int]:
+    """The `n` strongest points that are far apart, relative to the whole extent, if possible."""
     extent = float(np.linalg.norm(np.ptp(points, axis=0)))
     strongest: list[int] = []
     for apart in (0.35, 0.25, 0.15, 0.05, 0.0):
@@ -124,14 +136,14 @@ def spread_out(points: Floats, strength: Floats, n: int) -> list[int]:
     return strongest
 
 
-def _reach(points: Floats, edges: Edges, n: int) -> float:
-    """Largest distance, in either direction, to a neighbour."""
+def _measure_reach(points: Floats, edges: Edges, n: int) -> float:
+    """Largest distance, in either direction, to a neighbor."""
     members, _ = edges.of(n)
     return float(np.abs(points[members] - points[n]).max(initial=0.0))
 
 
-def _leaning(points: Floats, depth: Floats, n: int, members: Ints) -> Floats:
-    """Places as seen a little from the side, if some neighbours would hide one another."""
+def _lean(points: Floats, depth: Floats, n: int, members: Ints) -> Floats:
+    """Points as seen slightly from the side, if some neighbors would hide one another."""
     group = np.append(members, n)
     if len(np.unique(points[group], axis=0)) == len(group):
         return points
@@ -142,20 +154,20 @@ def _leaning(points: Floats, depth: Floats, n: int, members: Ints) -> Floats:
     return np.asarray(points + step * np.clip(lower, -1.0, 1.0)[:, None])
 
 
-def _circles(n: int, colour: str) -> dict[str, Any]:
+def _style_circles(n: int, color: str) -> dict[str, Any]:
     size = float(np.clip(20_000 / n, 2.0, 30.0))
-    line = {"facecolors": "none", "edgecolors": colour, "linewidths": 0.4 if n > 1000 else 0.8}
+    line = {"facecolors": "none", "edgecolors": color, "linewidths": 0.4 if n > 1000 else 0.8}
     return {"s": size, **line, "alpha": 0.8, "rasterized": n > 2000}
 
 
 def _draw_edges(
-    panel: Axes, points: Floats, n: int, edges: Edges, largest: float, colours: Any
+    panel: Axes, points: Floats, n: int, edges: Edges, largest: float, colors: Any
 ) -> None:
     mpl = load_matplotlib()
-    positive, negative, entity = colours
+    positive, negative, entity = colors
     members, weights = edges.of(n)
     gaps = np.linalg.norm(points[members] - points[n], axis=1)
-    order = np.argsort(-gaps, kind="stable")  # an edge that lies along a longer one is on top
+    order = np.argsort(-gaps, kind="stable")  # short edges are drawn over long ones
     members, weights = members[order], weights[order]
     colors = [mpl.colors.to_rgba(positive if weight > 0 else negative) for weight in weights]
     shade = np.array(colors).reshape(-1, 4)
@@ -163,17 +175,17 @@ def _draw_edges(
     lines = np.stack([np.broadcast_to(points[n], (len(members), 2)), points[members]], axis=1)
     bundle = mpl.collections.LineCollection(list(lines), colors=shade, linewidths=1.8, zorder=2)
     panel.add_collection(bundle)
-    dots(panel, points[members], s=9, color=entity, linewidths=0, zorder=3)
-    dots(panel, points[[n]], s=55, color=entity, edgecolors="white", linewidths=1, zorder=4)
+    draw_dots(panel, points[members], s=9, color=entity, linewidths=0, zorder=3)
+    draw_dots(panel, points[[n]], s=55, color=entity, edgecolors="white", linewidths=1, zorder=4)
 
 
-def _name(fitted: FittedEmbedding, n: int) -> str:
+def _find_name(fitted: FittedEmbedding, n: int) -> str:
     labels = fitted.vocabulary
     return f"neuron {n}" if labels is None else label_text(labels[n], 20)
 
 
 def _title(panel: Axes, text: str) -> None:
-    """Above the panel: inside, it would hide neighbours."""
+    """Above the panel: inside, it would hide neighbors."""
     where: dict[str, Any] = {"transform": panel.transAxes, "ha": "left", "va": "bottom"}
     panel.text(0.0, 1.015, text, fontsize=8, color=INK, path_effects=outline(), **where)
 
@@ -182,7 +194,7 @@ def _title(panel: Axes, text: str) -> None:
 
 
 class Edges:
-    """Members of each entity's context in the same row, and rho_n . alpha_m of each.
+    """Members of each entity's context in the same row, and their weights rho_n . alpha_m.
 
     ptr : (N + 1,);  members, weights : (edges,), those of n are at ptr[n]:ptr[n + 1]
     """
@@ -192,7 +204,7 @@ class Edges:
         order = np.argsort(owner, kind="stable")
         order = order[offset[order] == 0]
         if len(order) == 0:
-            raise DataError("no context reaches another entity of the same row: nothing to draw")
+            raise DataError("nothing to draw: no context contains another entity of the same row")
         self.members, self.weights = member[order], weight[order]
         self.ptr = np.searchsorted(owner[order], np.arange(fitted.n_entities + 1))
 
@@ -202,7 +214,7 @@ class Edges:
         return self.members[context], self.weights[context]
 
     def strength(self) -> Floats:
-        """Length (root of the sum of squares) of each entity's weights."""
+        """Euclidean norm of each entity's weights."""
         squares = np.append(0.0, np.cumsum(self.weights**2))
         return np.asarray(np.sqrt(np.maximum(np.diff(squares[self.ptr]), 0.0)))
 
@@ -215,7 +227,7 @@ LARGEST_FRAME = 0.12  # half of its side, part of the map; larger ones would hid
 
 
 class Panels:
-    """Places, in data coordinates, of the map of all points and of the squares that zoom in.
+    """Layout, in data coordinates, of the map of all points and the panels that zoom in.
 
     The squares stand right of the map, or below it where the map is wide, inside the same Axes, so
     that the whole keeps its proportions wherever it is drawn.
@@ -252,7 +264,7 @@ class Panels:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Inches of a figure of these proportions."""
+        """Size in inches of a figure with these proportions."""
         width, height = self.right - self.low[0], self.low[1] + self.height - self.foot
         scale = min(7.5 / width, 8.5 / height)
         return float(width * scale), float(height * scale)
@@ -262,7 +274,7 @@ class Panels:
         ax.set_aspect("equal")
         ax.set(xlim=(self.low[0], self.right), ylim=(self.foot, self.low[1] + self.height))
         ax.set_axis_off()
-        length = round_number(0.25 * self.width)
+        length = round_down(0.25 * self.width)
         x = self.low[0] + 0.03 * self.width
         y = self.foot + 0.35 * self._strip()
         ax.plot([x, x + length], [y, y], color=INK, linewidth=2, solid_capstyle="butt")
@@ -284,39 +296,50 @@ class Panels:
         return float(lowest - self.foot)
 
     def sorted(self, zoomed: list[int], points: Floats) -> list[int]:
-        """In the order of the squares, so that few connecting lines cross."""
+        """Neurons in the order of the panels, so that few connecting lines cross."""
         if self.below:
             return sorted(zoomed, key=lambda n: points[n, 0])
         return sorted(zoomed, key=lambda n: -points[n, 1])
 
-    def zoom(self, ax: Axes, number: int, centre: Floats, reach: float, letter: str) -> Axes:
-        """A square Axes around `centre`, which is marked on the map: with a frame if one fits."""
+    def zoom(self, ax: Axes, number: int, center: Floats, reach: float, letter: str) -> Axes:
+        """A square Axes around `center`, which is marked on the map, with a frame if one fits."""
         half = 1.15 * reach if reach > 0 else 0.05 * max(self.width, self.height)
         panel = ax.inset_axes((*self.corners[number], self.side, self.side), transform=ax.transData)
-        panel.set(xlim=(centre[0] - half, centre[0] + half), xticks=[])
-        panel.set(ylim=(centre[1] - half, centre[1] + half), yticks=[])
+        panel.set(xlim=(center[0] - half, center[0] + half), xticks=[])
+        panel.set(ylim=(center[1] - half, center[1] + half), yticks=[])
         for spine in panel.spines.values():
             spine.set_color(FRAME)
         size = np.array([self.width, self.height])
-        fits = (centre - half >= self.low).all() and (centre + half <= self.low + size).all()
+        fits = (center - half >= self.low).all() and (center + half <= self.low + size).all()
         if fits and half < LARGEST_FRAME * max(size):
-            indicator: Any = ax.indicate_inset_zoom(
-                panel, edgecolor=FRAME, linewidth=0.7, alpha=0.9
-            )
-            if self.lines > 1:  # connecting lines would run below other panels
-                hide_connectors(indicator)
-        dots(ax, centre[None], s=24, color=INK, zorder=7)  # above the halo of its letter
-        _letter(ax, letter, (centre[0], centre[1]))
+            self._frame(ax, number, center, half)
+        draw_dots(ax, center[None], s=24, color=INK, zorder=7)  # above the halo of its letter
+        _letter(ax, letter, (center[0], center[1]))
         return panel
 
-    def key(self, ax: Axes, largest: float, colours: tuple[str, str]) -> None:
-        """What colours and opacity mean: a strip from the most negative to the most positive."""
+    def _frame(self, ax: Axes, number: int, center: Floats, half: float) -> None:
+        """Frame the zoomed area, and connect its near corners with those of its panel."""
+        look: dict[str, Any] = {"color": FRAME, "linewidth": 0.7, "alpha": 0.9, "zorder": 5}
+        (left, low), (right, high) = center - half, center + half
+        ax.plot([left, right, right, left, left], [low, low, high, high, low], **look)
+        if self.lines > 1:  # connecting lines would run below other panels
+            return
+        x, y = self.corners[number]
+        top = y + self.side
+        ends = [((right, x), (high, top)), ((right, x), (low, y))]
+        if self.below:
+            ends = [((left, x), (low, top)), ((right, x + self.side), (low, top))]
+        for across, up in ends:
+            ax.plot(across, up, **look)
+
+    def key(self, ax: Axes, largest: float, colors: tuple[str, str]) -> None:
+        """A color bar from the most negative to the most positive weight."""
         to_rgba = load_matplotlib().colors.to_rgba
         width, height = 0.25 * (self.right - self.low[0]), 0.22 * self._strip()
         corner = (self.right - 1.12 * width, self.foot + 0.4 * self._strip())
         key = ax.inset_axes((*corner, width, height), transform=ax.transData)
         scale = np.linspace(-1.0, 1.0, 201)
-        positive, negative = (np.array(to_rgba(colour)) for colour in colours)
+        positive, negative = (np.array(to_rgba(color)) for color in colors)
         shade = np.where(scale[:, None] > 0, positive, negative)
         shade[:, 3] = np.abs(scale)
         where = (-largest, largest, 0.0, 1.0)
@@ -331,20 +354,13 @@ class Panels:
             spine.set_linewidth(0.6)
 
 
-def hide_connectors(indicator: Any) -> None:
-    """Leave the frame of a zoomed part alone; older matplotlib gives a pair (frame, lines)."""
-    lines = indicator[1] if isinstance(indicator, tuple) else indicator.connectors
-    for line in lines or ():
-        line.set_visible(False)
-
-
 def _letter(ax: Axes, letter: str, point: tuple[float, float]) -> None:
     look: dict[str, Any] = {"fontsize": 10, "color": INK, "ha": "right", "va": "bottom"}
     away: dict[str, Any] = {"xytext": (-2, 0), "textcoords": "offset points"}
     ax.annotate(letter, point, **away, **look, path_effects=outline(), zorder=6)
 
 
-def round_number(most: float) -> float:
-    """The largest 1, 2 or 5 times a power of ten that is not above `most`."""
+def round_down(most: float) -> float:
+    """The largest 1, 2 or 5 times a power of ten up to `most`."""
     power = 10.0 ** np.floor(np.log10(most))
     return float(max(step * power for step in (1, 2, 5) if step * power <= most))

@@ -189,7 +189,7 @@ def _make_instacart_job(orders: Dataset, options: Options) -> Job:
 
 
 SCORES = (
-    "Normalised log-likelihood per unit of held-out trips, each item given the others of its trip, "
+    "Normalized log-likelihood per unit of held-out trips, each item given the others of its trip, "
     "± the standard error over units, as in the paper. K is in brackets. Gains to p-emb of the "
     "same K are paired, on the same entries; ± is their standard error over trips. The paper's "
     "data (IRI) are not public: its figures are of other trips and items and compare only in their "

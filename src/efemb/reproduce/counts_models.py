@@ -114,7 +114,7 @@ AP_EMB = Recipe(
     POSITIVE_STEPS,
 )
 HIERARCHICAL = Recipe(
-    "HPF", RIVAL, "hierarchical Poisson factorisation, additive mean", _plain(HPF)
+    "HPF", RIVAL, "hierarchical Poisson factorization, additive mean", _plain(HPF)
 )
 POSITIVE_PCA = Recipe(
     "Poisson PCA, positive",
@@ -163,7 +163,7 @@ MOVIES = (
     Recipe(
         "categorical",
         OURS,
-        "each unit is a draw among all movies: what the normalised score asks for; with the "
+        "each unit is a draw among all movies: what the normalized score asks for; with the "
         "default step of 0.2 its validation score jumps about",
         _plain(CategoricalEmbedding, intercept_prior=Normal(0.1), optimizer=Adagrad(0.1)),
     ),

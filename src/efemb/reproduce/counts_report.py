@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from efemb.plots import score_curve
-from efemb.plots.canvas import GREY, HUES, INK, MARKERS, new_axes, plain_spines
+from efemb.plots.canvas import GREY, HUES, INK, MARKERS, hide_upper_spines, new_axes
 from efemb.reproduce.claims import EMPTY, format_gap, format_number
 from efemb.reproduce.counts_models import POPULARITY
 from efemb.reproduce.counts_scores import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RISING = "↑"
 INDENT = "    "
 DEEPEST = 1.0  # nats below the best that a curve of constants still shows
-SCORE = "normalised log-likelihood per unit"
+SCORE = "normalized log-likelihood per unit"
 
 
 def tabulate_like_paper(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed]) -> Table:
@@ -103,7 +103,7 @@ def draw_scores(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed])
     ax.grid(color="#e3e3e3", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(axis="y", length=0)
-    plain_spines(ax)
+    hide_upper_spines(ax)
     above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 5}
     ax.legend(frameon=False, fontsize=8, borderpad=0.2, columnspacing=1.2, **above)
     return ax

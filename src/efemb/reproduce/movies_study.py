@@ -112,7 +112,7 @@ def _list_sizes(recipe: Recipe, options: Options) -> tuple[int | None, ...]:
 
 
 SCORES = (
-    "Normalised log-likelihood per unit of held-out ratings, each given the other ratings of its "
+    "Normalized log-likelihood per unit of held-out ratings, each given the other ratings of its "
     "user: mean over splits of the users ± the standard error of one split over units, as in the "
     "paper. K is in brackets. Gains to p-emb of the same K are paired: the same splits and "
     "entries; ± is their standard error over users. The splits are not the paper's, which were not "

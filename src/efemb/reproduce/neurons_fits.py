@@ -161,12 +161,12 @@ def average_errors(predictions: Predictions, group: Any) -> Floats:
 
 
 PAST_NEIGHBORS = 50
-# Name -> frames back, and neighbours that are seen there too.
+# Name -> frames back, and neighbors that are seen there too.
 PAST_CONTEXTS: dict[str, tuple[tuple[int, ...], int]] = {
-    "neighbours": ((), 0),
-    "neighbours + own last frame": ((-1,), 0),
-    "neighbours + own last two frames": ((-2, -1), 0),
-    "neighbours + last frame of itself and 10 neighbours": ((-1,), 10),
+    "neighbors": ((), 0),
+    "neighbors + own last frame": ((-1,), 0),
+    "neighbors + own last two frames": ((-2, -1), 0),
+    "neighbors + last frame of itself and 10 neighbors": ((-1,), 10),
 }
 
 

@@ -39,14 +39,14 @@ SETTINGS = (
     ("sigma^2", "not given", "1; learned beside it", "learned, it rescales lambda"),
     ("intercept", "none", "none", ""),
     (
-        "optimiser",
+        "optimizer",
         "Adagrad, 100 frames a step",
         "L-BFGS on moments",
         "exact, and no step to choose",
     ),
     ("iterations", "500", "until validation stops rising", "5 scores without a gain"),
     (
-        "missing neighbours",
+        "missing neighbors",
         "smaller sums",
         "the same; two others beside",
         "means keep their scale",
@@ -62,7 +62,7 @@ class NeuronModel:
 
     model : "mean" (of each neuron), "FA", "g-emb" or "ng-emb";  k, c : 0 where there is none
     penalty, prior : the paper's lambda, and on what
-    scale : "none" sums over neighbours, "items" takes their mean
+    scale : "none" sums over neighbors, "items" takes their mean
     outside : the nearest neurons of the other folds, so that leaving a fold out takes none away
     step : constant of Adagrad, with the paper's minibatches; None solves exactly
     """
@@ -91,9 +91,9 @@ class NeuronModel:
         if self.sigma2 == "learned":
             texts.append("sigma^2 learned")
         if self.scale == "items":
-            texts.append("mean of neighbours")
+            texts.append("mean of neighbors")
         if self.outside:
-            texts.append("neighbours of other folds")
+            texts.append("neighbors of other folds")
         if self.step is not None:
             texts.append("minibatches")
         return texts
@@ -134,7 +134,7 @@ def list_other_readings(ks: tuple[int, ...]) -> list[NeuronModel]:
         for c in (10, 50):
             plain = NeuronModel("g-emb", k, c)
             models.append(replace(plain, sigma2="learned"))
-            # lambda / c is the same model as long as all neighbours are seen.
+            # lambda / c is the same model as long as all neighbors are seen.
             models.append(replace(plain, scale="items", penalty=plain.penalty / c))
             models.append(replace(plain, outside=True))
     return models
@@ -143,7 +143,7 @@ def list_other_readings(ks: tuple[int, ...]) -> list[NeuronModel]:
 def list_minibatch_models(
     models: list[NeuronModel], steps: tuple[float, ...] = ADAGRAD_STEPS
 ) -> list[NeuronModel]:
-    """The same models by the paper's optimiser, for each of its constants."""
+    """The same models by the paper's optimizer, for each of its constants."""
     return [replace(model, step=step) for model in models for step in steps]
 
 
@@ -154,7 +154,7 @@ class Plan:
     ks : lengths of the vectors
     n_thunder : voxels of zebrafish-thunder, drawn at random; None takes all
     n_simulated, n_frames : size of the simulated recording
-    iterations, steps : of the paper's optimiser; on large recordings it takes long, hence few_steps
+    iterations, steps : of the paper's optimizer; on large recordings it takes long, hence few_steps
     """
 
     recordings: tuple[str, ...] = ("thunder", "tectum", "simulated")
@@ -172,7 +172,7 @@ class Plan:
         return NeuronModel("g-emb", max(self.ks), 50)
 
     def minibatches(self, recording: str) -> list[NeuronModel]:
-        """What is fitted by the paper's optimiser; its cost grows with neurons and frames."""
+        """What is fitted by the paper's optimizer; its cost grows with neurons and frames."""
         models = [model for model in list_main_models(self.ks) if model.c]
         if recording == "tectum":
             return list_minibatch_models(models, self.steps)

@@ -102,7 +102,7 @@ def find_main_model(model: NeuronModel) -> NeuronModel:
 
 
 def pair_readings(rows: Sequence[NeuronRow]) -> list[tuple[NeuronRow, NeuronRow]]:
-    """Other readings, then the paper's optimiser, each with the row of the main table."""
+    """Other readings, then the paper's optimizer, each with the row of the main table."""
     tried = [row for row in rows if row.model.differences() and row.model.step is None]
     tried += choose_steps(rows)
     pairs = (
@@ -185,7 +185,7 @@ def _judge_factors(rows: Sequence[NeuronRow], ks: Sequence[int], protocol: str) 
 
 
 def _judge_factors_outside(rows: Sequence[NeuronRow], ks: Sequence[int]) -> Iterator[Claim]:
-    """Where contexts are made of the other folds, hiding a fold takes no neighbour away."""
+    """Where contexts are made of the other folds, hiding a fold takes no neighbor away."""
     gaps: list[Named] = []
     for k in ks:
         for c in (10, 50):

@@ -14,7 +14,7 @@ from efemb.model.contexts import Neighbors
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
 from efemb.plots import spatial_weights
-from efemb.plots.spatial_weights import Edges, spread_out
+from efemb.plots.spatial_weights import Edges, choose_spread_out
 from efemb.reproduce.claims import show_claims
 from efemb.reproduce.jobs import Job, Outcome
 from efemb.reproduce.neurons_fits import (
@@ -59,7 +59,7 @@ ABOUT = (
 )
 FIGURE = (
     "Neurons of {title} from above (blue circles), and three of them with their {c} nearest "
-    "neighbours: edges are rho_n . alpha_m of g-emb (K={k}), {positive} positive, {negative} "
+    "neighbors: edges are rho_n . alpha_m of g-emb (K={k}), {positive} positive, {negative} "
     "negative, the more opaque the larger. {summary}"
 )
 COLOURS = {"paper": ("green", "red"), "colorblind": ("blue", "orange")}
@@ -140,8 +140,8 @@ class NeuronStudy(Study):
 
 
 _PAST = (
-    "zebrafish-tectum, differenced: g-emb given 50 neighbours, and given the past as well; one "
-    "neuron out, on held-out stretches of 40 frames. Differences are to neighbours alone, standard "
+    "zebrafish-tectum, differenced: g-emb given 50 neighbors, and given the past as well; one "
+    "neuron out, on held-out stretches of 40 frames. Differences are to neighbors alone, standard "
     "errors over stretches. Differencing itself makes a frame depend on the one before."
 )
 _KNOWN = (
@@ -220,13 +220,13 @@ def _show_choices(rows: Sequence[NeuronRow], plan: Plan, out: Results) -> None:
         tabulate_undifferenced_for_page(rows),
     )
     caption = (
-        "Other readings, and the paper's optimiser (100 frames a step, "
+        "Other readings, and the paper's optimizer (100 frames a step, "
         f"{plan.iterations} steps, constant chosen on validation), beside the main table's model; "
-        "first split. “mean of neighbours” with lambda / c is the same model as long as all "
-        "neighbours are seen."
+        "first split. “mean of neighbors” with lambda / c is the same model as long as all "
+        "neighbors are seen."
     )
     _show(out, "readings", tabulate_readings(rows), caption, tabulate_readings_for_page(rows))
-    caption = "Neighbours that are left where a quarter of the neurons is hidden."
+    caption = "Neighbors that are left where a quarter of the neurons is hidden."
     _show(out, "context_sizes", tabulate_contexts(rows, min(plan.ks)), caption)
     every = tabulate_sizes(rows, min(plan.ks))
     if every is not None:
@@ -269,7 +269,7 @@ def choose_inner_neurons(fitted: FittedEmbedding, n: int = 3) -> list[int]:
     members = edges.members.reshape(len(positions), -1)
     reach = np.linalg.norm(positions[members] - positions[:, None], axis=2).max(axis=1)
     strength = np.where(reach <= np.median(reach), edges.strength(), -np.inf)
-    return spread_out(positions[:, :2], strength, n)
+    return choose_spread_out(positions[:, :2], strength, n)
 
 
 def summarize_weights(fitted: FittedEmbedding) -> str:

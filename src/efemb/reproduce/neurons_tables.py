@@ -86,7 +86,7 @@ def tabulate_known(rows: Sequence[NeuronRow]) -> Table | None:
 
 
 def tabulate_readings(rows: Sequence[NeuronRow]) -> Table | None:
-    """Other readings of the paper and its optimiser, each beside the main table's model."""
+    """Other readings of the paper and its optimizer, each beside the main table's model."""
     lines = []
     for row, base in pair_readings(rows):
         cells: dict[str, Any] = {
@@ -109,7 +109,7 @@ def tabulate_readings(rows: Sequence[NeuronRow]) -> Table | None:
 
 
 def tabulate_contexts(rows: Sequence[NeuronRow], k: int) -> Table | None:
-    """How many neighbours are left where a quarter of the neurons is hidden."""
+    """How many neighbors are left where a quarter of the neurons is hidden."""
     lines = []
     for row in _find_shrinking(rows, k):
         sizes = row.context_sizes("fold_out")
@@ -175,13 +175,13 @@ def tabulate_settings() -> Table:
 
 
 def tabulate_lags(outcomes: Sequence[Outcome]) -> Table | None:
-    """Errors, and paired differences to neighbours alone (standard errors over blocks)."""
+    """Errors, and paired differences to neighbors alone (standard errors over blocks)."""
     by_name: dict[str, list[Outcome]] = {}
     for outcome in filter(is_lag_job, outcomes):
         by_name.setdefault(outcome.job.settings["context"], []).append(outcome)
     lines = []
     for name, repeats in by_name.items():
-        pairs = zip(repeats, by_name["neighbours"], strict=True)
+        pairs = zip(repeats, by_name["neighbors"], strict=True)
         gaps = np.concatenate(
             [outcome.arrays["one_out"] - base.arrays["one_out"] for outcome, base in pairs]
         )
@@ -244,7 +244,7 @@ def _format_difference(
 
 
 def tabulate_readings_for_page(rows: Sequence[NeuronRow]) -> Table | None:
-    """Other readings and the paper's optimiser: errors, and less those of the main model."""
+    """Other readings and the paper's optimizer: errors, and less those of the main model."""
     lines = []
     for row, base in pair_readings(rows):
         cells = {"recording": row.recording, "model": row.model.name, "K": str(row.model.k)}

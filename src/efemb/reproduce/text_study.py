@@ -176,7 +176,7 @@ ABOUT = (
 )
 CAPTION = (
     "{title}: {tokens:,} words to learn from, {words:,} different, K={k}; means over {splits} "
-    "split(s). log_likelihood: of a held-out word given those around it, normalised over the "
+    "split(s). log_likelihood: of a held-out word given those around it, normalized over the "
     "vocabulary (noise x odds where words were told from noise); for skip-gram of a word around, "
     "given one word, so its figures compare with one another and the unigram's only. spearman: "
     "cosines of the vectors of given words against WordSim-353, on the pairs whose words are "
