@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,10 +19,14 @@ from efemb.model.ingredient import Ingredient, positive_number
 
 @dataclass(frozen=True)
 class OptimizerState:
-    """Arrays that let a fit go on, and the optimiser they belong to."""
+    """Arrays from which a fit resumes, and the optimizer they belong to."""
 
     optimizer: str
-    arrays: dict[str, Floats]
+    arrays: dict[str, Any]
+
+    def copy(self) -> OptimizerState:
+        """The same with arrays of its own."""
+        return OptimizerState(self.optimizer, copy.deepcopy(self.arrays))
 
 
 class Optimizer(Ingredient, ABC):
@@ -49,7 +54,7 @@ class Stepper(ABC):
 
     @abstractmethod
     def restore(self, state: dict[str, Floats]) -> None:
-        """Undo `state`."""
+        """Undo `state`, whose arrays the stepper works on from now on."""
 
 
 class RowStepper(Stepper, ABC):
@@ -64,7 +69,16 @@ class RowStepper(Stepper, ABC):
 
 
 class FirstOrder(Optimizer, ABC):
-    """An optimiser that works on minibatches."""
+    """An optimizer that works on minibatches."""
+
+    averages: ClassVar[bool] = False  # whether the arrays of several shards may be averaged
+    step: float
+
+    def faster(self, factor: float) -> Self:
+        """The same with a longer step."""
+        other = copy.copy(self)
+        other.step = self.step * factor
+        return other
 
     @abstractmethod
     def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
@@ -84,6 +98,8 @@ class Adagrad(FirstOrder):
         With about 0.01, entities that were seen a few times move little, which is worth more than
         any choice of `step` where many are rare.
     """
+
+    averages = True
 
     def __init__(self, step: float = 0.1, epsilon: float = 1e-6) -> None:
         self.step = step
@@ -199,8 +215,7 @@ class _AdagradStepper(RowStepper):
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
 
     def restore(self, state: dict[str, Floats]) -> None:
-        for i, array in enumerate(self.squares):
-            array[...] = state[f"squares{i}"]
+        self.squares = _adopted(self.squares, state, "squares")
 
 
 class _AdamStepper(Stepper):
@@ -236,9 +251,8 @@ class _AdamStepper(Stepper):
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
-        for i, (mean, squares) in enumerate(zip(self.mean, self.squares, strict=True)):
-            mean[...] = state[f"mean{i}"]
-            squares[...] = state[f"squares{i}"]
+        self.mean = _adopted(self.mean, state, "mean")
+        self.squares = _adopted(self.squares, state, "squares")
 
 
 class _SgdStepper(RowStepper):
@@ -271,3 +285,8 @@ class _SgdStepper(RowStepper):
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
+
+
+def _adopted(arrays: list[Floats], state: dict[str, Floats], name: str) -> list[Floats]:
+    """The arrays of a state, in the precision of the present ones."""
+    return [np.asarray(state[f"{name}{i}"], array.dtype) for i, array in enumerate(arrays)]
