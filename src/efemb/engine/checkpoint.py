@@ -148,7 +148,7 @@ def identity(
     validation: Any,
     *,
     planned: bool,
-    **more: Any,
+    **origin: Any,
 ) -> dict[str, Any]:
     """What a fit depends on, apart from the seed; the same bits come from any number of threads."""
     settings = {**vars(options), "optimizer": repr(options.optimizer), "dtype": str(options.dtype)}
@@ -157,9 +157,9 @@ def identity(
     if not planned:  # a limit only, which may be raised later
         del settings["max_iter"]
     return {
-        "data": [_content(data), _content(validation), more.pop("sample_weight")],
+        "data": [_content(data), _content(validation), origin.pop("sample_weight")],
         "settings": [vars(spec), settings],
-        "start": {name: _plain(value) for name, value in more.items()},
+        "start": {name: _plain(value) for name, value in origin.items()},
     }
 
 

@@ -35,7 +35,7 @@ from efemb.model.terms import Term
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-# Passes of a first-order optimiser: so many steps, but not fewer passes than the least.
+# Passes of a first-order optimizer: so many steps, but not fewer passes than the least.
 MOST_STEPS, FEWEST = 10_000, 300
 # Of Adagrad on minibatches; chosen on the validation trips of three shops, K = 20 to 100.
 PACE, BOLDEST, EPSILON = 1.1, 0.2, 0.01
@@ -49,9 +49,9 @@ class Fit:
     solver: str
     gradient: str
     lists: tuple[Lists, ...] | None
-    context: Context  # that of the model, with the lists that were found in it
+    context: Context  # that of the model, with the lists of neighbors that it chose
     n_slots: int
-    held_out: bool  # whether a held-out score, not the objective, told when to stop
+    held_out: bool  # whether a held-out score, not the objective, decided when to stop
     optimizer: Optimizer
     terms: tuple[Term, ...]  # with what they learned from the training rows
 
@@ -64,7 +64,7 @@ def choose_optimizer(
         if solver == "moments":
             return LBFGS()
         if solver == "windows":
-            return Adagrad(0.3, epsilon=1e-4)  # one sum of squares a vector: bolder than usual
+            return Adagrad(0.3, epsilon=1e-4)  # one sum of squares per vector: bolder than usual
         if spec.positive_rho:  # steps are relative
             return Adagrad(0.7, epsilon=1e-3) if minibatches else Adagrad(0.5)
         if not minibatches:
@@ -92,7 +92,7 @@ def fit_model(
 ) -> Fit:
     """Fit one model; raises typed errors before any work where something cannot be done.
 
-    `lists` keeps the neighbours of an earlier fit, `state` where its optimiser stood.
+    `lists` keeps the neighbors of an earlier fit, `state` where its optimizer stood.
     """
     options.check()
     if lists is None:

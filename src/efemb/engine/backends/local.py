@@ -36,15 +36,14 @@ class LocalBackend(Backend):
         """One shard after the other; a single one works on the arrays of the state itself."""
         n_shards = len(self.shards)
 
-        def run_shard(place: int) -> Update:
-            shard = self.shards[place]
-
+        def run_shard(number: int) -> Update:
             def watch_all(done: float) -> bool:
-                return watch((place + done) / n_shards)
+                return watch((number + done) / n_shards)
 
-            return run_round(state, shard, self.plan, watch_all, in_place=n_shards == 1)
+            shard, alone = self.shards[number], n_shards == 1
+            return run_round(state, shard, self.plan, watch_all, in_place=alone)
 
-        return [run_shard(place) for place in range(n_shards)]
+        return [run_shard(number) for number in range(n_shards)]
 
     def evaluate(self, state: TrainState) -> float:
         """Sum over the shards."""

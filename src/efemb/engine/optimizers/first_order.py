@@ -1,4 +1,4 @@
-"""Optimisers: how a gradient becomes a step. All maximise."""
+"""Optimizers: how a gradient becomes a step. All maximise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OptimizerState:
 
 
 class Optimizer(Ingredient, ABC):
-    """Options of an optimiser; `start` makes the state for one fit."""
+    """Options of an optimizer; `start` makes the state for one fit."""
 
     full_batch: bool = False
 
@@ -40,7 +40,7 @@ class Optimizer(Ingredient, ABC):
 
 
 class Stepper(ABC):
-    """State of a first-order optimiser over several arrays."""
+    """State of a first-order optimizer over several arrays."""
 
     count: int = 0
 
@@ -188,7 +188,7 @@ class _AdagradStepper(RowStepper):
     def step(self, move: Move, pool: Workers) -> None:
         from efemb.kernels.steps import adagrad, adagrad_positive
 
-        def one(i: int) -> None:
+        def step_array(i: int) -> None:
             theta, vectors = move.arrays[i], move.vectors_of(i)
             known = (theta,) if vectors is None else (theta, vectors)
             state = (*known, move.gradients[i], self.squares[i])
@@ -196,12 +196,12 @@ class _AdagradStepper(RowStepper):
             step = adagrad if vectors is None else adagrad_positive
             step(*(flat + self._numbers(move, i)))
 
-        list(pool.map(one, range(len(move)), move.size))
+        list(pool.map(step_array, range(len(move)), move.size))
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         from efemb.kernels.steps import adagrad_rows
 
-        def one(i: int) -> None:
+        def step_array(i: int) -> None:
             theta, gradient, squares = (
                 array.reshape(len(array), -1)
                 for array in (move.arrays[i], move.gradients[i], self.squares[i])
@@ -209,7 +209,7 @@ class _AdagradStepper(RowStepper):
             state: tuple[Any, ...] = (theta, rows, gradient, squares, waited)
             adagrad_rows(*(state + self._numbers(move, i)))
 
-        list(pool.map(one, range(len(move)), move.size))
+        list(pool.map(step_array, range(len(move)), move.size))
 
     def state(self) -> dict[str, Floats]:
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
@@ -228,26 +228,25 @@ class _AdamStepper(Stepper):
         from efemb.kernels.steps import adam
 
         self.count += 1
-        given, move = move, move.without_vectors()
+        asked, move = move, move.without_vectors()
         o = self.options
         unbiased = np.sqrt(1 - o.beta2**self.count) / (1 - o.beta1**self.count)
 
-        def one(i: int) -> None:
+        def step_array(i: int) -> None:
             theta = move.arrays[i]
             state = (theta, move.gradients[i], self.mean[i], self.squares[i])
             flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
-            rest = (o.beta1, o.beta2, move.scale, move.shrinkage[i])
-            numbers = (o.step * unbiased, o.epsilon, *rest)
+            decay = (o.beta1, o.beta2)
+            numbers = (o.step * unbiased, o.epsilon, *decay, move.scale, move.shrinkage[i])
             adam(*(flat + tuple(theta.dtype.type(number) for number in numbers)))
 
-        list(pool.map(one, range(len(move)), move.size))
-        given.refresh_vectors()
+        list(pool.map(step_array, range(len(move)), move.size))
+        asked.refresh_vectors()
 
     def state(self) -> dict[str, Floats]:
-        kept: dict[str, Any] = {"count": np.array([self.count])}
-        kept.update({f"mean{i}": array for i, array in enumerate(self.mean)})
-        kept.update({f"squares{i}": array for i, array in enumerate(self.squares)})
-        return kept
+        means = {f"mean{i}": array for i, array in enumerate(self.mean)}
+        squares = {f"squares{i}": array for i, array in enumerate(self.squares)}
+        return {"count": np.array([self.count]), **means, **squares}
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
@@ -266,12 +265,12 @@ class _SgdStepper(RowStepper):
 
     def step(self, move: Move, pool: Workers) -> None:
         size = self._size()
-        given, move = move, move.without_vectors()
+        asked, move = move, move.without_vectors()
         for theta, gradient, shrink in zip(
             move.arrays, move.gradients, move.shrinkage, strict=True
         ):
             np.add(theta, size * (move.scale * gradient - shrink * theta), out=theta)
-        given.refresh_vectors()
+        asked.refresh_vectors()
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         size = self._size()
