@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import efemb
-from efemb.engine.callbacks import Progress
+from efemb.engine.callbacks import CHECKPOINT, Progress
 from efemb.engine.checkpoint import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -311,6 +312,17 @@ def test_bad_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(efemb.DataError, match=r"notes\.txt"):
         Poisson(2, callbacks=[efemb.engine.callbacks.Checkpoint(tmp_path / "mine")]).fit(baskets())
+
+
+def test_the_state_of_an_older_version_is_refused(tmp_path: Path) -> None:
+    older = replace(CHECKPOINT, version=1)
+    older.write(tmp_path / "state", {"state": {}}, {"rho": np.zeros(3)})
+    state = efemb.engine.callbacks.Checkpoint(tmp_path / "state")
+    with pytest.raises(efemb.DataError, match=r"format 1.*format 2 only.*resume=False"):
+        Poisson(2, **options(callbacks=[state])).fit(baskets())
+    anew = efemb.engine.callbacks.Checkpoint(tmp_path / "state", resume=False)
+    Poisson(2, **options(callbacks=[anew])).fit(baskets())
+    assert state.read()["iteration"] == 9
 
 
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
-from efemb.engine.epochs import Passes
+from efemb.engine.plan import Plan, Shard
 from efemb.engine.random import RoundKey
+from efemb.engine.round import merge, run_round
 from efemb.engine.solvers.rows.draws import Draws
+from efemb.engine.state import TrainState
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.zeros import probabilities
@@ -291,13 +293,13 @@ def test_waiting_rows_catch_up_with_the_prior_when_a_round_ends() -> None:
     solver = models.solver("rows", models.bind(empty, spec), spec)
     space = ParameterSpace(spec, 8, 1, 1, models.K)
     start = models.vectors(8)
-    theta = space.unconstrained(Parameters(start.target, start.bag, start.intercept))
     step = 1e-4
     sgd = efemb.engine.optimizers.SGD(step)
-    passes = Passes(solver, space, theta, sgd, 1, None)
-    passes.one_pass(RoundKey(0, 1), lambda done: False)
-    assert passes.visited is None
-    for moved, before in ((theta.rho, start.target), (theta.alpha, start.bag)):
+    plan = Plan(space, sgd, 1, n_rounds=1, seed=0, total_rows=40)
+    begin = Parameters(start.target, start.bag, start.intercept)
+    update = run_round(TrainState.start(space, begin, None), Shard(solver), plan)
+    moves = ((update.theta.rho, start.target), (update.theta.alpha, start.bag))
+    for moved, before in moves:
         assert_allclose(moved / before, 1 - 40 * 30.0 * step / 40, rtol=1e-5)
 
 
@@ -317,9 +319,11 @@ def test_positive_vectors_follow_their_logarithms(optimizer: Any, prior: str | N
     solver = models.solver("rows", bound, spec)
     space = ParameterSpace(spec, 8, 1, 1, models.K)
     start = models.vectors(8)
-    theta = space.unconstrained(Parameters(start.target, start.bag, start.intercept))
-    passes = Passes(solver, space, theta, optimizer, 1, None)
-    for round in range(3):
-        passes.one_pass(RoundKey(0, round, first_step=9 * round), lambda done: False)
-    for vectors, logarithms in zip(passes.parameters.arrays(), theta.arrays(), strict=True):
+    plan = Plan(space, optimizer, 1, n_rounds=3, seed=0, total_rows=9)
+    begin = Parameters(start.target, start.bag, start.intercept)
+    state, shard = TrainState.start(space, begin, None), Shard(solver)
+    for _ in range(3):
+        state = merge(state, [run_round(state, shard, plan)], plan)
+    assert (state.round, state.steps) == (3, 27)
+    for vectors, logarithms in zip(state.parameters.arrays(), state.theta.arrays(), strict=True):
         assert_allclose(vectors, np.exp(logarithms), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Data in which no observation counts are a typed error, not a division by zero."""
+"""Data in which no usable observations are a typed error, not a division by zero."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
 def test_a_fit_says_that_nothing_counts(case: str) -> None:
     options, data = CASES[case]
     model = efemb.Embedding(1, early_stopping=False, random_state=0, **options)
-    with pytest.raises(efemb.DataError, match="no observation counts"):
+    with pytest.raises(efemb.DataError, match="no usable observations"):
         model.fit(data)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from efemb.storage.encoding import decode, encode
 from efemb.storage.folder import SealedKind
 
 CHECKPOINT = SealedKind(
-    format="efemb checkpoint", noun="checkpoint", version=1, tensors="state.safetensors"
+    format="efemb checkpoint", noun="checkpoint", version=2, tensors="state.safetensors"
 )
 
 
@@ -47,12 +47,51 @@ class Progress:
 class Callback(Protocol):
     """Called after every iteration; returning True stops the fit.
 
-    It may also have `start()`, `step(part of the pass that is done)` and `close()`; and, to go on
+    It may also have `start()`, `step(part of the pass that is done)` and `close()`; and, to resume
     after a crash, `state()` and `restore(state)` of numbers, text and arrays.
     """
 
     def __call__(self, progress: Progress) -> bool | None:
         """Look at the progress."""
+
+
+class Callbacks:
+    """All callbacks of a fit as one; what a callback need not have is left out."""
+
+    def __init__(self, callbacks: Iterable[Callback]) -> None:
+        self.callbacks = tuple(callbacks)
+
+    def __enter__(self) -> None:
+        for callback in self.callbacks:
+            getattr(callback, "start", _nothing)()
+
+    def __exit__(self, *_: object) -> None:
+        for callback in self.callbacks:
+            getattr(callback, "close", _nothing)()
+
+    def step(self, done: float) -> None:
+        """Tell how much of the pass is done."""
+        for callback in self.callbacks:
+            getattr(callback, "step", _nothing)(done)
+
+    def __call__(self, progress: Progress) -> bool:
+        """Show the progress to every callback; True if one of them asks to stop."""
+        answers = [callback(progress) for callback in self.callbacks]
+        return any(answer is True for answer in answers)
+
+    def state(self) -> list[Any]:
+        """What a checkpoint must keep, callback by callback."""
+        return [getattr(callback, "state", _nothing)() for callback in self.callbacks]
+
+    def restore(self, states: list[Any]) -> None:
+        """Undo `state`; callbacks may have been added since."""
+        for callback, state in zip(self.callbacks, states, strict=False):
+            if state is not None:
+                getattr(callback, "restore", _nothing)(state)
+
+
+def _nothing(*args: object) -> None:
+    """Stand in for a method that a callback need not have."""
 
 
 class EarlyStopping:
@@ -92,7 +131,7 @@ class EarlyStopping:
 
 
 class JsonLinesLog:
-    """Append one JSON object an iteration to a file."""
+    """Append one JSON object per iteration to a file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -104,12 +143,12 @@ class JsonLinesLog:
 
 
 class Checkpoint:
-    """Keeps the state of a fit in a folder, so that it can go on after a crash.
+    """Keeps the state of a fit in a folder, so that it can resume after a crash.
 
-    The same `fit` again (same data, settings and seed) finds the folder, goes on from there and
+    The same `fit` again (same data, settings and seed) finds the folder, resumes from there and
     ends with the same bits as if nothing had happened; the result of a fit that had ended comes at
-    once, and a larger `max_iter` goes on from a smaller one. Without a `random_state` the seed of
-    the first attempt is taken up.
+    once, and a larger `max_iter` continues a smaller one. Without a `random_state` the seed of
+    the first attempt is used again.
 
     Parameters
     ----------
@@ -159,12 +198,18 @@ class Checkpoint:
         """The state in the folder, None where there is none."""
         if not CHECKPOINT.exists(self.path):
             return None
-        found = CHECKPOINT.read(self.path)
-        state: dict[str, Any] = decode(found.body["state"], found.arrays)
+        contents = CHECKPOINT.read(self.path)
+        if contents.body["version"] < CHECKPOINT.version:
+            raise DataError(
+                f"{self.path} is a checkpoint of format {contents.body['version']}, of an older "
+                f"efemb; this one resumes from format {CHECKPOINT.version} only: start anew with "
+                "Checkpoint(..., resume=False) or in another folder"
+            )
+        state: dict[str, Any] = decode(contents.body["state"], contents.arrays)
         return state
 
     def load(self) -> Parameters:
-        """The parameters of the last state, to look at; the same `fit` goes on from it itself."""
+        """The parameters of the last state, to look at; to resume, call the same `fit` again."""
         state = self.read()
         if state is None:
             raise DataError(f"{self.path} does not exist: no state has been written there yet")

@@ -1,4 +1,4 @@
-"""Passes: minibatch steps of a first-order optimiser."""
+"""Passes: minibatch steps of a first-order optimizer."""
 
 from __future__ import annotations
 
@@ -11,56 +11,37 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState, RowStepper
 from efemb.engine.optimizers.step import Move
+from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
+from efemb.engine.state import TrainState, Update
 from efemb.errors import DivergenceError
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace, positive_exp
+from efemb.model.space import positive_exp
 
 SETTLED_ROWS = 1 << 14  # at a time: gradients of all rows would take as much memory as they do
 
 
 class Passes:
-    """Unconstrained parameters `theta`, the vectors made of them, and the optimiser's state."""
+    """Minibatch steps over a shard, in place on the arrays of a state."""
 
-    def __init__(
-        self,
-        solver: Solver[Any],
-        space: ParameterSpace,
-        theta: Parameters,
-        optimizer: FirstOrder,
-        batch_size: int | None,
-        state: OptimizerState | None,
-    ) -> None:
-        self.space, self.solver, self.theta = space, solver, theta
-        self.parameters = space.constrained(theta)
-        self.batch_size = None if batch_size is None or batch_size >= solver.n_rows else batch_size
-        self.name = repr(optimizer)
-        self.stepper = optimizer.start(list(theta.arrays()), solver.n_rows)
-        if state is not None and state.optimizer == self.name:
-            self.stepper.restore(state.arrays)
-        self.visited: Ints | None = None
-        self.count = 0
+    def __init__(self, solver: Solver[Any], state: TrainState, plan: Plan) -> None:
+        assert isinstance(plan.shard_optimizer, FirstOrder)
+        self.solver, self.plan, self.space = solver, plan, plan.space
+        self.theta, self.parameters = state.theta, state.parameters
+        self.name = repr(plan.optimizer)
+        self.stepper = plan.shard_optimizer.start(list(self.theta.arrays()), plan.total_rows)
+        if state.optimizer.optimizer == self.name:
+            self.stepper.restore(state.optimizer.arrays)
+        self.count = state.steps
+        self.visited: Ints | None = None  # the last step of each row, while some wait
 
-    def state(self) -> OptimizerState:
-        """Where the optimiser stands."""
-        return OptimizerState(self.name, self.stepper.state())
-
-    def batches(self, rng: np.random.Generator | None = None) -> list[Ints | None]:
-        """Parts of the shuffled rows; a single None takes all rows at once."""
-        n, size = self.solver.n_rows, self.batch_size
-        if size is None:
-            return [None]
-        rows = np.arange(n) if rng is None else rng.permutation(n)
-        edges = [*range(0, n - size // 2, size), n]  # a short rest joins the last batch
-        return [rows[a:b] for a, b in pairwise(edges)]
-
-    def one_pass(self, key: RoundKey, watch: Callable[[float], bool]) -> float:
-        """Step on every minibatch until `watch(part done)` is true; returns the estimate of L."""
+    def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
+        """Step on every minibatch until `watch(part done)` is true."""
         n, total, done = self.solver.n_rows, 0.0, 0
         self.solver.start_round(key)
-        batches = self.batches(key.generator("order of rows"))
+        batches = self._batches(key)
         for rows, following in zip(batches, [*batches[1:], None], strict=True):
             self.solver.expect(following)
             total += self._step(rows)
@@ -68,19 +49,31 @@ class Passes:
             if watch(done / n):
                 break
         self.settle()
-        return total * n / done + self.space.log_prior(self.parameters)
+        objective = total * n / done + self.space.log_prior(self.parameters)
+        state = OptimizerState(self.name, self.stepper.state())
+        return Update(self.theta, self.parameters, state, self.count, objective)
+
+    def _batches(self, key: RoundKey) -> list[Ints | None]:
+        """Parts of the shuffled rows; a single None takes all rows at once."""
+        n, starts = self.solver.n_rows, self.plan.batch_starts(self.solver.n_rows)
+        if starts is None:
+            return [None]
+        rows = key.generator("order of rows").permutation(n)
+        edges = [*starts, n]
+        return [rows[a:b] for a, b in pairwise(edges)]
 
     def _step(self, rows: Ints | None) -> float:
         """One step; the data term is scaled up to all rows, so that it is unbiased."""
-        scale = 1.0 if rows is None else self.solver.n_rows / len(rows)
+        n_rows = self.solver.n_rows if rows is None else len(rows)
+        scale = self.plan.total_rows / n_rows
         vectors = self.space.vectors(self.parameters)
         value, slopes = self.solver.value_and_gradient(vectors, rows)
         self.count += 1
         if not np.isfinite(value):
             raise DivergenceError(
-                f"the objective became {value} at step {self.count}; lower the optimizer's step "
-                "(for example optimizer=Adagrad(step=0.02)), raise the prior's precision, or "
-                "scale the data"
+                f"training diverged (NaN or infinity): the objective became {value} at step "
+                f"{self.count}; lower the optimizer's step (for example "
+                "optimizer=Adagrad(step=0.02)), raise the prior's precision, or scale the data"
             )
         by_row = self.space.plain and isinstance(self.stepper, RowStepper)
         if slopes.rows is None or not by_row:
@@ -90,7 +83,7 @@ class Passes:
         return value
 
     def _dense(self, slopes: Factors, scale: float) -> None:
-        """All rows; the optimiser sees to the chain rule, since it passes over the numbers."""
+        """All rows; the optimizer sees to the chain rule, since it passes over the numbers."""
         space, parameters = self.space, self.parameters
         gradient = space.pull_back(parameters, slopes, chain_rule=False)
         vectors = [value if positive else None for _, value, positive in space.signed(parameters)]

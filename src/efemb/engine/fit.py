@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.engine.checkpoint import Keeper, identity
+from efemb.engine.backends.local import LocalBackend
+from efemb.engine.callbacks import Callbacks
+from efemb.engine.checkpoint import Savepoint, identity
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
 from efemb.engine.limits import check_memory
-from efemb.engine.loop import Result, Trainer
+from efemb.engine.loop import Loop, Result
 from efemb.engine.optimizers.first_order import LBFGS, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
+from efemb.engine.plan import Plan, Shard
 from efemb.engine.precision import scaled, working_precision
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import Setup, choose_solver
+from efemb.engine.state import TrainState
 from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, ParameterError
@@ -31,7 +35,7 @@ from efemb.model.terms import Term
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-# Passes of a first-order optimiser: so many steps, but not fewer passes than the least.
+# Passes of a first-order optimizer: so many steps, but not fewer passes than the least.
 MOST_STEPS, FEWEST = 10_000, 300
 # Of Adagrad on minibatches; chosen on the validation trips of three shops, K = 20 to 100.
 PACE, BOLDEST, EPSILON = 1.1, 0.2, 0.01
@@ -45,9 +49,9 @@ class Fit:
     solver: str
     gradient: str
     lists: tuple[Lists, ...] | None
-    context: Context  # that of the model, with the lists that were found in it
+    context: Context  # that of the model, with the lists of neighbors that it chose
     n_slots: int
-    held_out: bool  # whether a held-out score, not the objective, told when to stop
+    held_out: bool  # whether a held-out score, not the objective, decided when to stop
     optimizer: Optimizer
     terms: tuple[Term, ...]  # with what they learned from the training rows
 
@@ -60,7 +64,7 @@ def choose_optimizer(
         if solver == "moments":
             return LBFGS()
         if solver == "windows":
-            return Adagrad(0.3, epsilon=1e-4)  # one sum of squares a vector: bolder than usual
+            return Adagrad(0.3, epsilon=1e-4)  # one sum of squares per vector: bolder than usual
         if spec.positive_rho:  # steps are relative
             return Adagrad(0.7, epsilon=1e-3) if minibatches else Adagrad(0.5)
         if not minibatches:
@@ -88,7 +92,7 @@ def fit_model(
 ) -> Fit:
     """Fit one model; raises typed errors before any work where something cannot be done.
 
-    `lists` keeps the neighbours of an earlier fit, `state` where its optimiser stood.
+    `lists` keeps the neighbors of an earlier fit, `state` where its optimizer stood.
     """
     options.check()
     if lists is None:
@@ -110,25 +114,24 @@ def fit_model(
     space = ParameterSpace(spec, *dims)
     dtype = working_precision(data, spec, name, options.dtype)
     check_memory(bound, space, name, dtype)
-    more = {"sample_weight": sample_weight, "start": start, "state": state, "lists": lists}
-    keeper = Keeper.of(
+    origin = {"sample_weight": sample_weight, "start": start, "state": state, "lists": lists}
+    savepoint = Savepoint.open(
         options.callbacks,
         rng,
-        lambda: identity(written, options, data, validation, planned=planned, **more),
+        lambda: identity(written, options, data, validation, planned=planned, **origin),
         seeded=options.seeded,
     )
     with workers(options.n_jobs) as pool:
         setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
         split = _split(bound, validation, sample_weight, setup, options, rng)
         _check_observed(split.solver)
-        statistics = Statistics.of(split.bound, split.solver.row_weight)
-        begin = initial_parameters(space, statistics, rng)
+        begin = initial_parameters(space, Statistics.of(split.bound, split.solver.row_weight), rng)
         if start is not None:
             begin = space.checked(start)
-        trainer = _trainer(space, split, optimizer, options, setup.seed)
-        trainer.keeper = keeper
+        loop = _loop(_plan(space, split.solver, optimizer, options, setup.seed), split, options)
+        loop = replace(loop, savepoint=savepoint)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
-            result = trainer.run(begin.astype(dtype), state)
+            result = loop.run(TrainState.start(space, begin.astype(dtype), state))
     if dtype != options.dtype:
         result.parameters = result.parameters.astype(options.dtype)
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
@@ -157,38 +160,40 @@ def _split(
 def _check_observed(solver: Solver[Any]) -> None:
     if not solver.n_observed > 0:
         raise DataError(
-            "no observation counts: all are missing, without a partner, or of weight 0 "
+            "no usable observations: every value is missing, has an empty context, or has weight 0 "
             "(sample_weight, or zeros=All(0) where everything is 0)"
         )
 
 
-def _trainer(
-    space: ParameterSpace,
-    split: Split,
-    optimizer: Optimizer,
-    options: Options,
-    seed: int,
-) -> Trainer:
-    batch = _batch_size(options.batch_size, split.solver, optimizer)
-    passes = options.max_iter
-    if passes is None:
-        steps = 1 if batch is None else -(-split.solver.n_rows // batch)
-        passes = 1000 if optimizer.full_batch else min(5000, max(FEWEST, MOST_STEPS // steps))
-        if split.solver.name == "windows":
-            passes = 5
-    return Trainer(
+def _plan(
+    space: ParameterSpace, solver: Solver[Any], optimizer: Optimizer, options: Options, seed: int
+) -> Plan:
+    batch, n_rounds = _batch_size(options.batch_size, solver, optimizer), options.max_iter
+    scheduled = solver.name == "windows"
+    if n_rounds is None:
+        steps = 1 if batch is None else -(-solver.n_rows // batch)
+        n_rounds = 1000 if optimizer.full_batch else min(5000, max(FEWEST, MOST_STEPS // steps))
+        if scheduled:
+            n_rounds = 5
+    return Plan(
         space=space,
-        solver=split.solver,
         optimizer=optimizer,
         batch_size=batch,
-        max_iter=passes,
-        tol=options.tol,
-        patience=options.n_iter_no_change,
+        n_rounds=n_rounds,
         seed=seed,
-        validation=split.validation,
-        callbacks=tuple(options.callbacks or ()),
+        total_rows=solver.n_rows,
+        scheduled=scheduled,
         deterministic=options.deterministic,
-        scheduled=split.solver.name == "windows",
+    )
+
+
+def _loop(plan: Plan, split: Split, options: Options) -> Loop:
+    return Loop(
+        LocalBackend([Shard(split.solver, split.validation)], plan),
+        plan,
+        patience=options.n_iter_no_change,
+        tol=options.tol,
+        callbacks=Callbacks(options.callbacks or ()),
     )
 
 

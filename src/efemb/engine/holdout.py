@@ -46,7 +46,7 @@ def no_split(bound: BoundContext, weight: Floats | None, setup: Setup) -> Split:
 
 
 def hold_out(
-    bound: BoundContext,
+    bound: Any,
     fraction: float | None,
     weight: Floats | None,
     setup: Setup,
@@ -56,9 +56,9 @@ def hold_out(
     share = DEFAULT_FRACTION if fraction is None else fraction
     if not 0.0 < share < 1.0:
         raise ParameterError(f"validation_fraction must lie between 0 and 1, got {fraction!r}")
-    if isinstance(bound, WindowBags):
+    if bound.is_text:
         return _without_documents(bound, share, fraction is None, setup, rng)
-    if isinstance(bound, RowBags) and bound.n_dims == 1:
+    if bound.shares_rows:
         held = _some_entries(bound, share, fraction is None, weight, rng)
         split = None if held is None else _masked(bound, held, weight, setup)
         return split or no_split(bound, weight, setup)
@@ -76,22 +76,21 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
             f"validation has {validation.n_entities} entities of {validation.n_dims} numbers, the "
             f"data {bound.n_entities} of {bound.n_dims}"
         )
-    if isinstance(bound, RowBags) and bound.n_dims == 1:
-        held = None if isinstance(bound, WindowBags) else _stored(validation)
+    if bound.shares_rows:
+        held = None if bound.is_text else _stored(validation)
         if (
             held is not None
             and validation.n_rows == bound.n_rows
             and not _overlap(_stored(bound.data), held)
         ):
             return _masked(bound, held, weight, setup) or _nothing_to_score()
-        other = setup.spec.context.bind(validation)
-        assert isinstance(other, RowBags)  # the same context on other rows
+        other: Any = setup.spec.context.bind(validation)
         entries = rows_given_themselves(setup.spec, other)
         if entries.empty.all():
             raise DataError("validation has no row with two or more non-zero entities")
         score = EntryValidation(entries, setup.spec, setup.pool, normalizer_of(setup.spec, other))
         return Split(bound, setup(bound, weight), score)
-    if not isinstance(bound, EntityLists):
+    if bound.lists is None:
         raise ParameterError("validation= needs a Basket, Neighbors, Graph or Lagged context")
     if _only_missing(bound.data, validation):
         lists = EntityLists(bound.data, bound.lists, private=bound.private, targets=validation)
@@ -117,14 +116,15 @@ def _without_documents(
         return no_split(bound, None, setup)
     # Noise and trees stay those of all the text, by whose counts the model will be asked.
     words = bound.data.vocabulary
-    rest, others = (
-        WindowBags(Corpus(part.tokens, part.starts, words), bound.window) for part in (train, held)
+    train_bound, held_bound = (
+        WindowBags(Corpus(text.tokens, text.starts, words), bound.window) for text in (train, held)
     )
-    entries = rows_given_themselves(setup.spec, others)
+    entries = rows_given_themselves(setup.spec, held_bound)
     if entries.empty.all():
         return no_split(bound, None, setup)
-    score = EntryValidation(entries, setup.spec, setup.pool, normalizer_of(setup.spec, rest))
-    return Split(rest, setup(rest, None), score)
+    normalizer = normalizer_of(setup.spec, train_bound)
+    score = EntryValidation(entries, setup.spec, setup.pool, normalizer)
+    return Split(train_bound, setup(train_bound, None), score)
 
 
 def _stored(data: Dataset) -> Any:
@@ -175,8 +175,8 @@ def _sparing(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
     """Without the first entry of each row that would be left with none, hence without context."""
     emptied = np.bincount(row, minlength=len(sizes)) == sizes
     first = np.r_[True, row[1:] != row[:-1]]
-    kept = ~(first & emptied[row])
-    return chosen[kept], row[kept]
+    spared = first & emptied[row]
+    return chosen[~spared], row[~spared]
 
 
 def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split | None:
@@ -219,27 +219,27 @@ def _missing(data: Dataset) -> Any:
 def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
     """Held-out rows are neither target nor context; they see the training rows as context."""
     base = np.ones(bound.n_rows) if weight is None else weight
-    kept = np.setdiff1d(np.arange(bound.n_rows), rows)
-    if isinstance(bound, EntityLists) and not any(part.offset.any() for part in bound.lists):
-        train, rest = (bound.rebind(bound.data.take_rows(some)) for some in (kept, rows))
-        solver = setup(rest, base[rows])
+    others = np.setdiff1d(np.arange(bound.n_rows), rows)
+    fixed = bound.lists is not None
+    if fixed and not any(edges.offset.any() for edges in bound.lists):
+        train, held = (bound.rebind(bound.data.take_rows(taken)) for taken in (others, rows))
+        solver = setup(held, base[rows])
         if not solver.total_weight > 0:
             return no_split(bound, weight, setup)
         score = SolverValidation(solver, None, solver.total_weight)
-        return Split(train, setup(train, base[kept]), score)
+        return Split(train, setup(train, base[others]), score)
     only = np.zeros(bound.n_rows)
     only[rows] = base[rows]
     watcher = setup(bound, only)
     if not watcher.total_weight > 0:
         return no_split(bound, weight, setup)
     blank = _blanked(bound.data, rows)
-    again = isinstance(bound, EntityLists)
-    others: Any = bound.rebind(blank) if again else setup.spec.context.bind(blank)
+    train = bound.rebind(blank) if fixed else setup.spec.context.bind(blank)
     rest_weight = base.copy()
     rest_weight[rows] = 0.0
     every = rows if watcher.stochastic else None
     return Split(
-        others, setup(others, rest_weight), SolverValidation(watcher, every, watcher.total_weight)
+        train, setup(train, rest_weight), SolverValidation(watcher, every, watcher.total_weight)
     )
 
 

@@ -105,8 +105,8 @@ def _positive(
     rho = np.exp(rng.normal(0.0, LOG_SPREAD, rho_shape)) / np.sqrt(space.k)
     by_row = statistics.popularity is not None
     if space.spec.link.needs_positive and by_row and space.plain:
-        part = 0.5 if space.spec.intercept else 1.0
-        rho *= (part * _floored(mean) / statistics.context_size)[:, None]
+        share = 0.5 if space.spec.intercept else 1.0
+        rho *= (share * _floored(mean) / statistics.context_size)[:, None]
     else:
         rho, alpha = rho * np.sqrt(SPREAD), alpha * np.sqrt(SPREAD)
     if not space.spec.positive_rho:

@@ -42,7 +42,7 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
     size = int(np.dtype(dtype).itemsize)
     need = numbers * size * COPIES[solver]
     if solver == "moments" and bound.lists is not None:
-        degree = sum(np.diff(part.ptr) for part in bound.lists) + 1
+        degree = sum(np.diff(edges.ptr) for edges in bound.lists) + 1
         need += int((np.asarray(degree, dtype=np.float64) ** 2).sum()) * size * 2
     return need
 

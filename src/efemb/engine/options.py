@@ -53,9 +53,9 @@ class Options:
                 raise InputTypeError(f"callbacks must be callables, got {callback!r}")
 
     def without_checkpoints(self) -> Options:
-        """For a single pass more: it is not to take the place of the whole fit that was kept."""
-        kept = tuple(one for one in self.callbacks if not isinstance(one, Checkpoint))
-        return replace(self, callbacks=kept)
+        """For one further pass: it must not replace the state of the whole fit."""
+        others = tuple(c for c in self.callbacks if not isinstance(c, Checkpoint))
+        return replace(self, callbacks=others)
 
 
 def whole(option: str, value: Any) -> None:

@@ -14,9 +14,6 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.engine.threads import cut
 from efemb.model.contexts.base import BoundContext, or_one
-from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import WindowBags
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -132,16 +129,14 @@ class Statistics:
     @classmethod
     def of(cls, bound: BoundContext, row_weight: Floats) -> Statistics:
         """Measure bound data, or a shard of them."""
-        popularity = None
-        if isinstance(bound, RowBags) and bound.n_dims == 1:
-            popularity = count_entities(bound)
+        popularity = count_entities(bound) if bound.shares_rows else None
         return cls(
             bound.n_rows,
             *_column_totals(bound, row_weight),
             *_context_totals(bound, row_weight),
             popularity=popularity,
             n_members=_n_members(bound),
-            is_text=isinstance(bound, WindowBags),
+            is_text=bound.is_text,
         )
 
     def __add__(self, other: Statistics) -> Statistics:
@@ -170,18 +165,18 @@ class Statistics:
         return max(self.context_total / self.context_weight, 1e-6)
 
 
-def count_entities(bound: RowBags) -> Floats:
-    """In how many rows each entity occurs; of words their counts where the vocabulary was made."""
-    if isinstance(bound, WindowBags):
-        return bound.word_counts
+def count_entities(bound: Any) -> Floats:
+    """In how many rows each entity occurs, where rows are contexts; of words their own counts."""
+    if bound.is_text:
+        return np.asarray(bound.word_counts)
     stored = bound.stored
     seen = ~np.isnan(stored.x)
     return np.bincount(stored.ids[seen], minlength=bound.n_entities).astype(np.float64)
 
 
-def _column_totals(bound: BoundContext, row_weight: Floats) -> tuple[Floats, Floats]:
+def _column_totals(bound: Any, row_weight: Floats) -> tuple[Floats, Floats]:
     """Weighted sums of each number, and the weights of the rows in which it is observed."""
-    if isinstance(bound, WindowBags):
+    if bound.is_text:
         n_tokens = bound.n_rows if bound.exposure is None else float(bound.exposure.sum())
         return bound.own_counts, np.full(bound.n_entities, max(n_tokens, 1.0))
     data = bound.data
@@ -198,12 +193,12 @@ def _column_totals(bound: BoundContext, row_weight: Floats) -> tuple[Floats, Flo
     return total, weight
 
 
-def _context_totals(bound: BoundContext, row_weight: Floats) -> tuple[float, float]:
+def _context_totals(bound: Any, row_weight: Floats) -> tuple[float, float]:
     """Weighted sum of the sums of scaled contexts, and its weight; of a text those of all words."""
     n_rows = float(bound.n_rows)
-    if not isinstance(bound, RowBags) or bound.n_dims > 1 or bound.scale == "total":
+    if not bound.shares_rows or bound.scale == "total":
         return n_rows, n_rows
-    if isinstance(bound, WindowBags):
+    if bound.is_text:
         return n_rows * (1.0 if bound.scale == "items" else 2.0 * bound.reach), n_rows
     stored = bound.stored
     size = np.diff(stored.ptr)
@@ -213,7 +208,8 @@ def _context_totals(bound: BoundContext, row_weight: Floats) -> tuple[float, flo
 
 
 def _n_members(bound: BoundContext) -> float | None:
-    if not isinstance(bound, EntityLists):
+    """Of contexts that are fixed for each entity."""
+    if bound.lists is None:
         return None
-    degree = max(1.0, sum(len(part.members) for part in bound.lists) / bound.n_entities)
-    return 1.0 / degree if any(part.scale != "none" for part in bound.lists) else degree
+    degree = max(1.0, sum(len(edges.members) for edges in bound.lists) / bound.n_entities)
+    return 1.0 / degree if any(edges.scale != "none" for edges in bound.lists) else degree

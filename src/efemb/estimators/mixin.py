@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from efemb._typing import Floats
-from efemb.engine.flatten import profile_objective
 from efemb.engine.precision import scaled
+from efemb.engine.search import profile_objective
 from efemb.engine.solvers.choice import choose_solver, make_solver
 from efemb.engine.threads import workers
 from efemb.estimators.inputs import read_data

@@ -9,10 +9,13 @@ import numpy as np
 
 import efemb
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.optimizers.first_order import OptimizerState
+from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.epochs import WindowPasses
 from efemb.engine.solvers.windows.negatives import Streams
 from efemb.engine.solvers.windows.solver import WindowsSolver
+from efemb.engine.state import TrainState
 from efemb.engine.threads import Workers
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
@@ -73,8 +76,9 @@ def passes(
     bound = model.context.bind(text)
     solver = WindowsSolver(bound, model, workers or Workers(1), dtype=np.float64)
     space = ParameterSpace(model, bound.n_entities, bound.n_slots, 1, start.rho.shape[1])
-    more: dict[str, Any] = {"n_passes": n_passes, "deterministic": deterministic}
-    return WindowPasses(solver, space, start, optimizer, None, None, **more)
+    plan = Plan(space, optimizer, None, n_passes, 0, bound.n_rows, deterministic=deterministic)
+    state = TrainState(start, start, OptimizerState("", {}), model.family)
+    return WindowPasses(solver, state, plan)
 
 
 def drawn(run: WindowPasses, seed: int) -> plain.Outputs:
@@ -91,7 +95,7 @@ def chunks(run: WindowPasses, seed: int) -> Any:
 
 
 def go(run: WindowPasses, seed: int) -> float:
-    return run.one_pass(RoundKey(seed), lambda part: False)
+    return run.run(RoundKey(seed), lambda part: False).objective
 
 
 def tables(model: Spec, start: Parameters, offset: Array | float = 0.0) -> plain.Tables:

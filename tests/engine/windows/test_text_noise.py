@@ -109,9 +109,8 @@ def test_other_seeds_other_draws() -> None:
 def mean_moves(spec: Any, text: efemb.Corpus, start: Parameters, seeds: int) -> tuple[Any, Any]:
     """Mean over seeds of the moves of a pass as one vector, and its standard error."""
     step, found = 1e-7, []
-    run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(step))
     for seed in range(seeds):
-        run._fill(start.copy())
+        run = samples.passes(spec, text, start.copy(), efemb.engine.optimizers.SGD(step))
         samples.go(run, seed)
         moved = samples.moves(start, run.parameters, step, spec.combine.reverse)
         found.append(np.concatenate([one.ravel() for one in moved]))

@@ -1,10 +1,11 @@
-"""Optimisers: how a gradient becomes a step. All maximise."""
+"""Optimizers: how a gradient becomes a step. All maximise."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,14 +19,18 @@ from efemb.model.ingredient import Ingredient, positive_number
 
 @dataclass(frozen=True)
 class OptimizerState:
-    """Arrays that let a fit go on, and the optimiser they belong to."""
+    """Arrays from which a fit resumes, and the optimizer they belong to."""
 
     optimizer: str
-    arrays: dict[str, Floats]
+    arrays: dict[str, Any]
+
+    def copy(self) -> OptimizerState:
+        """The same with arrays of its own."""
+        return OptimizerState(self.optimizer, copy.deepcopy(self.arrays))
 
 
 class Optimizer(Ingredient, ABC):
-    """Options of an optimiser; `start` makes the state for one fit."""
+    """Options of an optimizer; `start` makes the state for one fit."""
 
     full_batch: bool = False
 
@@ -35,7 +40,7 @@ class Optimizer(Ingredient, ABC):
 
 
 class Stepper(ABC):
-    """State of a first-order optimiser over several arrays."""
+    """State of a first-order optimizer over several arrays."""
 
     count: int = 0
 
@@ -49,7 +54,7 @@ class Stepper(ABC):
 
     @abstractmethod
     def restore(self, state: dict[str, Floats]) -> None:
-        """Undo `state`."""
+        """Undo `state`, whose arrays the stepper works on from now on."""
 
 
 class RowStepper(Stepper, ABC):
@@ -64,7 +69,16 @@ class RowStepper(Stepper, ABC):
 
 
 class FirstOrder(Optimizer, ABC):
-    """An optimiser that works on minibatches."""
+    """An optimizer that works on minibatches."""
+
+    averages: ClassVar[bool] = False  # whether the arrays of several shards may be averaged
+    step: float
+
+    def faster(self, factor: float) -> Self:
+        """The same with a longer step."""
+        other = copy.copy(self)
+        other.step = self.step * factor
+        return other
 
     @abstractmethod
     def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
@@ -84,6 +98,8 @@ class Adagrad(FirstOrder):
         With about 0.01, entities that were seen a few times move little, which is worth more than
         any choice of `step` where many are rare.
     """
+
+    averages = True
 
     def __init__(self, step: float = 0.1, epsilon: float = 1e-6) -> None:
         self.step = step
@@ -172,7 +188,7 @@ class _AdagradStepper(RowStepper):
     def step(self, move: Move, pool: Workers) -> None:
         from efemb.kernels.steps import adagrad, adagrad_positive
 
-        def one(i: int) -> None:
+        def step_array(i: int) -> None:
             theta, vectors = move.arrays[i], move.vectors_of(i)
             known = (theta,) if vectors is None else (theta, vectors)
             state = (*known, move.gradients[i], self.squares[i])
@@ -180,12 +196,12 @@ class _AdagradStepper(RowStepper):
             step = adagrad if vectors is None else adagrad_positive
             step(*(flat + self._numbers(move, i)))
 
-        list(pool.map(one, range(len(move)), move.size))
+        list(pool.map(step_array, range(len(move)), move.size))
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         from efemb.kernels.steps import adagrad_rows
 
-        def one(i: int) -> None:
+        def step_array(i: int) -> None:
             theta, gradient, squares = (
                 array.reshape(len(array), -1)
                 for array in (move.arrays[i], move.gradients[i], self.squares[i])
@@ -193,14 +209,13 @@ class _AdagradStepper(RowStepper):
             state: tuple[Any, ...] = (theta, rows, gradient, squares, waited)
             adagrad_rows(*(state + self._numbers(move, i)))
 
-        list(pool.map(one, range(len(move)), move.size))
+        list(pool.map(step_array, range(len(move)), move.size))
 
     def state(self) -> dict[str, Floats]:
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
 
     def restore(self, state: dict[str, Floats]) -> None:
-        for i, array in enumerate(self.squares):
-            array[...] = state[f"squares{i}"]
+        self.squares = _adopted(self.squares, state, "squares")
 
 
 class _AdamStepper(Stepper):
@@ -213,32 +228,30 @@ class _AdamStepper(Stepper):
         from efemb.kernels.steps import adam
 
         self.count += 1
-        given, move = move, move.without_vectors()
+        asked, move = move, move.without_vectors()
         o = self.options
         unbiased = np.sqrt(1 - o.beta2**self.count) / (1 - o.beta1**self.count)
 
-        def one(i: int) -> None:
+        def step_array(i: int) -> None:
             theta = move.arrays[i]
             state = (theta, move.gradients[i], self.mean[i], self.squares[i])
             flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
-            rest = (o.beta1, o.beta2, move.scale, move.shrinkage[i])
-            numbers = (o.step * unbiased, o.epsilon, *rest)
+            decay = (o.beta1, o.beta2)
+            numbers = (o.step * unbiased, o.epsilon, *decay, move.scale, move.shrinkage[i])
             adam(*(flat + tuple(theta.dtype.type(number) for number in numbers)))
 
-        list(pool.map(one, range(len(move)), move.size))
-        given.refresh_vectors()
+        list(pool.map(step_array, range(len(move)), move.size))
+        asked.refresh_vectors()
 
     def state(self) -> dict[str, Floats]:
-        kept: dict[str, Any] = {"count": np.array([self.count])}
-        kept.update({f"mean{i}": array for i, array in enumerate(self.mean)})
-        kept.update({f"squares{i}": array for i, array in enumerate(self.squares)})
-        return kept
+        means = {f"mean{i}": array for i, array in enumerate(self.mean)}
+        squares = {f"squares{i}": array for i, array in enumerate(self.squares)}
+        return {"count": np.array([self.count]), **means, **squares}
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
-        for i, (mean, squares) in enumerate(zip(self.mean, self.squares, strict=True)):
-            mean[...] = state[f"mean{i}"]
-            squares[...] = state[f"squares{i}"]
+        self.mean = _adopted(self.mean, state, "mean")
+        self.squares = _adopted(self.squares, state, "squares")
 
 
 class _SgdStepper(RowStepper):
@@ -252,12 +265,12 @@ class _SgdStepper(RowStepper):
 
     def step(self, move: Move, pool: Workers) -> None:
         size = self._size()
-        given, move = move, move.without_vectors()
+        asked, move = move, move.without_vectors()
         for theta, gradient, shrink in zip(
             move.arrays, move.gradients, move.shrinkage, strict=True
         ):
             np.add(theta, size * (move.scale * gradient - shrink * theta), out=theta)
-        given.refresh_vectors()
+        asked.refresh_vectors()
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
         size = self._size()
@@ -271,3 +284,8 @@ class _SgdStepper(RowStepper):
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
+
+
+def _adopted(arrays: list[Floats], state: dict[str, Floats], name: str) -> list[Floats]:
+    """The arrays of a state, in the precision of the present ones."""
+    return [np.asarray(state[f"{name}{i}"], array.dtype) for i, array in enumerate(arrays)]

@@ -15,24 +15,27 @@ ARMIJO, CURVATURE = 1e-4, 0.9
 
 
 class LimitedMemory:
-    """Iterates of L-BFGS on one flat vector; `step` returns False where no ascent is left."""
+    """Iterates of L-BFGS on one flat vector; `step` returns False where no ascent is left.
 
-    def __init__(self, evaluate: Evaluate, start: Floats, memory: int) -> None:
+    With a `state` of an earlier search it resumes there.
+    """
+
+    def __init__(
+        self, evaluate: Evaluate, start: Floats, memory: int, state: dict[str, Any] | None = None
+    ) -> None:
         self.evaluate = evaluate
-        self.x = start
-        self.value, self.gradient = evaluate(start)
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=memory)
+        if state is None:
+            self.x = start
+            self.value, self.gradient = evaluate(start)
+        else:
+            self.x, self.value, self.gradient = state["x"], state["value"], state["gradient"]
+            self.pairs.extend((s, y, inverse) for s, y, inverse in state["pairs"])
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
         pairs = [list(pair) for pair in self.pairs]
         return {"x": self.x, "value": self.value, "gradient": self.gradient, "pairs": pairs}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Undo `state`."""
-        self.x, self.value, self.gradient = state["x"], state["value"], state["gradient"]
-        self.pairs.clear()
-        self.pairs.extend((s, y, inverse) for s, y, inverse in state["pairs"])
 
     def refresh(self) -> None:
         """Evaluate again where it stands: the function itself has changed."""
@@ -65,13 +68,13 @@ class LimitedMemory:
                 return False
             self.pairs.clear()
             return self.step()
-        found = self._line_search(move, slope)
-        if found is None:
+        point = self._line_search(move, slope)
+        if point is None:
             if not self.pairs:
                 return False
             self.pairs.clear()
             return self.step()
-        x, value, gradient = found
+        x, value, gradient = point
         s, y = x - self.x, self.gradient - gradient
         curvature, change = float(s @ y), float(y @ y)  # which may be too small for a square
         if change > 0 and curvature > 1e-10 * change**0.5 * float(s @ s) ** 0.5:

@@ -1,4 +1,4 @@
-"""Move: what an optimiser is given for one step."""
+"""Move: what an optimizer is given for one step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Move:
         return self.vectors[i] if self.vectors else None
 
     def without_vectors(self) -> Move:
-        """The same with the chain rule applied, for optimisers that do not know of vectors."""
+        """The same with the chain rule applied, for optimizers that do not know of vectors."""
         gradients, shrinkage = list(self.gradients), list(self.shrinkage)
         for i, gradient in enumerate(self.gradients):
             vectors = self.vectors_of(i)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from efemb.model.contexts.base import BoundContext
 from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.spec import Spec
+
+if TYPE_CHECKING:
+    from efemb.engine.plan import Plan
+    from efemb.engine.state import TrainState
 
 Bound = TypeVar("Bound", bound=BoundContext)
 
@@ -30,6 +34,8 @@ class Solver(ABC, Generic[Bound]):
     dtype : precision
     row_weight : array (rows,), optional
     seed : of whatever the solver draws
+    popularity : array (N,), by default how often each entity occurs in the bound rows; a shard is
+        given that of all rows
     """
 
     name: ClassVar[str]
@@ -47,8 +53,10 @@ class Solver(ABC, Generic[Bound]):
         dtype: Any = np.float64,
         row_weight: Floats | None = None,
         seed: int = 0,
+        popularity: Floats | None = None,
     ) -> None:
         self.bound, self.spec, self.pool, self.seed = bound, spec, pool, seed
+        self.popularity = popularity
         self.dtype = np.dtype(dtype)
         self.n_rows = bound.n_rows
         self.row_weight: Floats = np.broadcast_to(self.dtype.type(1), bound.n_rows)
@@ -74,13 +82,11 @@ class Solver(ABC, Generic[Bound]):
     def expect(self, rows: Ints | None) -> None:
         """Told which rows come after the next ones, so as to prepare them meanwhile."""
 
-    def passes(self, *args: Any, **options: Any) -> Any:
+    def passes(self, state: TrainState, plan: Plan) -> Any:
         """How first-order passes are made: minibatch steps along `value_and_gradient`."""
         from efemb.engine.epochs import Passes
 
-        options.pop("n_passes")
-        options.pop("deterministic")
-        return Passes(self, *args, **options)
+        return Passes(self, state, plan)
 
     @abstractmethod
     def value_and_gradient(

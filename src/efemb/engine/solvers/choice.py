@@ -78,8 +78,17 @@ class Setup:
     pool: Workers
     dtype: Any
     seed: int
+    popularity: Floats | None = None
 
     def __call__(self, bound: BoundContext, row_weight: Floats | None) -> Solver[Any]:
         """A solver on bound data."""
-        options = {"dtype": self.dtype, "row_weight": row_weight, "seed": self.seed}
-        return make_solver(self.name, bound, self.spec, self.pool, **options)
+        return make_solver(
+            self.name,
+            bound,
+            self.spec,
+            self.pool,
+            dtype=self.dtype,
+            row_weight=row_weight,
+            seed=self.seed,
+            popularity=self.popularity,
+        )

@@ -21,6 +21,7 @@ from efemb.engine.solvers.rows.zero_stages import (
     ZeroStage,
     closed_form,
 )
+from efemb.engine.statistics import count_entities
 from efemb.engine.threads import cut
 from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
@@ -44,7 +45,7 @@ class RowsSolver(Solver[RowBags]):
 
     def prepare(self) -> None:
         """Draws of zeros, and what depends on the family."""
-        popularity = self._popularity()
+        popularity = count_entities(self.bound) if self.popularity is None else self.popularity
         self.side = row_side(self.spec, self.bound)
         self.draws = Draws(self.spec.zeros, popularity, self.seed, self.dtype)
         offset = self.spec.noise_offset(popularity)
@@ -82,13 +83,6 @@ class RowsSolver(Solver[RowBags]):
         if self.spec.combine.reverse:
             total *= self.bound.predictions_of_entry()
         return np.asarray(total * self.row_weight)
-
-    def _popularity(self) -> Floats:
-        if self.bound.is_text:
-            return self.bound.word_counts
-        stored = self.bound.stored
-        seen = ~np.isnan(stored.x)
-        return np.bincount(stored.ids[seen], minlength=self.bound.n_entities).astype(np.float64)
 
     @cached_property
     def total_weight(self) -> float:  # type: ignore[override]

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.engine.optimizers.first_order import SGD, Adagrad, FirstOrder, OptimizerState
+from efemb.engine.optimizers.first_order import SGD, Adagrad, OptimizerState
+from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.chunks import Chunk
 from efemb.engine.solvers.windows.hot_rows import HotRows, Slots, busiest
-from efemb.engine.solvers.windows.negatives import Streams
+from efemb.engine.state import TrainState, Update
 from efemb.errors import DivergenceError, ParameterError
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
 from efemb.model.zeros import NoiseContrastive, SampledSoftmax
 
 if TYPE_CHECKING:
@@ -25,49 +24,39 @@ LINE, GRAIN = 16, 4  # numbers of a cache line, and of the kernels' smallest vec
 
 
 class WindowPasses:
-    """Tables of vectors for the kernels, and the optimiser's sums beside them.
+    """Tables of vectors for the kernels, and the optimizer's sums beside them.
 
     With several threads, all work on the same tables without locks: fast, and not repeatable to
     the last bit. `deterministic` leaves the steps to one thread; others draw outputs ahead.
     """
 
-    def __init__(
-        self,
-        solver: WindowsSolver,
-        space: ParameterSpace,
-        theta: Parameters,
-        optimizer: FirstOrder,
-        batch_size: int | None,
-        state: OptimizerState | None,
-        n_passes: int,
-        deterministic: bool,
-    ) -> None:
+    def __init__(self, solver: WindowsSolver, state: TrainState, plan: Plan) -> None:
+        optimizer = plan.shard_optimizer
         if not isinstance(optimizer, (SGD, Adagrad)):
             raise ParameterError(f"solver 'windows' takes Adagrad or SGD, got {optimizer!r}")
         if isinstance(optimizer, SGD) and optimizer.decay not in (0, "linear"):
             raise ParameterError(
                 f"solver 'windows' takes SGD(decay=0 or 'linear'), got {optimizer!r}"
             )
-        self.solver, self.space, self.optimizer = solver, space, optimizer
-        self.n_passes, self.done, self.deterministic = n_passes, 0, deterministic
-        self.streams = Streams(solver.bound, solver.spec)
-        self._fill(theta)
-        self.name = f"{optimizer!r} of windows"  # others keep other sums
-        if state is not None and state.optimizer == self.name:
-            self._restore(state)
-        self.parameters = theta
-
-    def batches(self) -> list[None]:
-        """A score after every pass is enough: as many parts as are between two scores."""
-        return [None] * 20
+        self.solver, self.space, self.optimizer = solver, plan.space, optimizer
+        self.n_passes, self.done, self.deterministic = (
+            plan.n_rounds,
+            state.round,
+            plan.deterministic,
+        )
+        self.streams, self.parameters = solver.streams, state.parameters
+        self._fill()
+        self.name = f"{plan.optimizer!r} of windows"  # others keep other sums
+        if state.optimizer.optimizer == self.name:
+            self._restore(state.optimizer)
 
     # -- tables ---------------------------------------------------------------------------------
 
-    def _fill(self, theta: Parameters) -> None:
+    def _fill(self) -> None:
         """Factors, then sums of squares, intercept and its sum, offset, shrinkage, in one row."""
         from efemb.kernels import windows as columns
 
-        vectors = self.space.vectors(theta)
+        vectors = self.space.vectors(self.parameters)
         self.k = vectors.target.shape[1]
         self.width = -(-self.k // GRAIN) * GRAIN
         total = -(-(self.width + columns.EXTRAS) // LINE) * LINE
@@ -133,10 +122,10 @@ class WindowPasses:
             self.parameters.intercept[...] = self.target[:, self.width + BIAS]
 
     def state(self) -> OptimizerState:
-        """Where the optimiser stands."""
+        """Where the optimizer stands."""
         from efemb.kernels.windows import BIAS_SQUARES, SQUARES
 
-        arrays = {"count": np.array([self.done])}
+        arrays = {}
         for name, table in (("target", self.target), ("bag", self.bag)):
             arrays[name] = table[:, self.width + SQUARES].copy()
         arrays["bias"] = self.target[:, self.width + BIAS_SQUARES].copy()
@@ -151,25 +140,28 @@ class WindowPasses:
 
     # -- steps ----------------------------------------------------------------------------------
 
-    def one_pass(self, key: RoundKey, watch: Callable[[float], bool]) -> float:
-        """Step on every token until `watch(part done)` is true; returns the estimate of L."""
+    def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
+        """Step on every token until `watch(part done)` is true."""
         chunks = self.streams.chunks.drawn(key.generator("text"), self.slots.n)
         n_tokens = sum(chunk.n_tokens for chunk in chunks)
-        value = seen = 0.0
-        for found, chunk in zip(self._run(chunks, n_tokens), chunks, strict=False):
-            value += found
+        total, seen = 0.0, 0
+        for value, chunk in zip(self._run(chunks, n_tokens), chunks, strict=False):
+            total += value
             seen += chunk.n_tokens
-            if not np.isfinite(found):
+            if not np.isfinite(value):
                 raise DivergenceError(
-                    f"the objective became {found} in pass {self.done + 1}; lower the optimizer's "
-                    "step (for example optimizer=Adagrad(step=0.1, epsilon=1e-4))"
+                    f"training diverged (NaN or infinity): the objective became {value} in pass "
+                    f"{self.done + 1}; lower the optimizer's step (for example "
+                    "optimizer=Adagrad(step=0.1, epsilon=1e-4))"
                 )
             if watch(seen / n_tokens):
                 self.stopped = True
                 break
         self.done += 1
         self._read()
-        return value * n_tokens / max(seen, 1.0) + self.space.log_prior(self.parameters)
+        objective = total * n_tokens / max(seen, 1) + self.space.log_prior(self.parameters)
+        steps = key.first_step + len(chunks)
+        return Update(self.parameters, self.parameters, self.state(), steps, objective)
 
     stopped = False
 

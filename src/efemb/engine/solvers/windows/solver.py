@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from efemb._typing import Ints
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.solver import RowsSolver
+from efemb.engine.solvers.windows.negatives import Streams
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
@@ -15,6 +16,10 @@ from efemb.model.factors import Factors
 from efemb.model.priors import Normal
 from efemb.model.spec import Spec
 from efemb.model.zeros import Hierarchical, SampledSoftmax
+
+if TYPE_CHECKING:
+    from efemb.engine.plan import Plan
+    from efemb.engine.state import TrainState
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
@@ -70,8 +75,13 @@ class WindowsSolver(Solver[WindowBags]):
     def _rows(self) -> RowsSolver:
         return RowsSolver(self.bound, self.spec, self.pool, dtype=self.dtype, seed=self.seed)
 
-    def passes(self, *args: Any, **options: Any) -> Any:
+    @cached_property
+    def streams(self) -> Streams:
+        """What every pass draws from."""
+        return Streams(self.bound, self.spec)
+
+    def passes(self, state: TrainState, plan: Plan) -> Any:
         """Passes of the kernel."""
         from efemb.engine.solvers.windows.epochs import WindowPasses
 
-        return WindowPasses(self, *args, **options)
+        return WindowPasses(self, state, plan)

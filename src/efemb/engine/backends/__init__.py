@@ -1,0 +1,1 @@
+"""Backends: where the rounds of a fit run."""

@@ -1,0 +1,72 @@
+"""Plan: how every round is run; and Shard: the rows that a round runs on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from efemb.engine.optimizers.first_order import FirstOrder, Optimizer
+from efemb.engine.solvers.base import Solver
+from efemb.engine.validation import Validation
+from efemb.errors import ParameterError
+from efemb.model.space import ParameterSpace
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows that are trained on together, and what is held out of them."""
+
+    solver: Solver[Any]
+    validation: Validation | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How every round is run.
+
+    batch_size : rows of a minibatch, None for all of a shard
+    n_rounds : as many as there may be, or, where `scheduled`, as there will be
+    total_rows : of all shards: what a minibatch stands for
+    deterministic : whether steps over a text wait for each other
+    """
+
+    space: ParameterSpace
+    optimizer: Optimizer
+    batch_size: int | None
+    n_rounds: int
+    seed: int
+    total_rows: int
+    n_shards: int = 1
+    scheduled: bool = False
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n_shards > 1 and not (
+            isinstance(self.optimizer, FirstOrder) and self.optimizer.averages
+        ):
+            raise ParameterError(
+                f"{self.optimizer!r} cannot train several shards: use Adagrad, or a single shard"
+            )
+
+    @cached_property
+    def shard_optimizer(self) -> Optimizer:
+        """The optimizer of a shard, with a step that makes up for averaging.
+
+        Adagrad moves in proportion to the square root of the rows seen. Each of S shards sees one
+        in S, so their average would move 1 / sqrt(S) as far.
+        """
+        if isinstance(self.optimizer, FirstOrder) and self.n_shards > 1:
+            return self.optimizer.faster(math.sqrt(self.n_shards))
+        return self.optimizer
+
+    def batch_starts(self, n_rows: int) -> range | None:
+        """Where the minibatches of a shard start, None for all rows at once.
+
+        A short rest joins the last one.
+        """
+        if self.batch_size is None or self.batch_size >= n_rows:
+            return None
+        return range(0, n_rows - self.batch_size // 2, self.batch_size)
