@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Projected:
 
 def projects(space: ParameterSpace, solver: Solver[Any]) -> bool:
     """Whether rho is projected out, which is exact."""
-    return isinstance(solver, MomentsSolver) and solver.projects(space)
+    return solver.projects(space)
 
 
 class Search:
@@ -113,8 +113,8 @@ class Search:
             self.search.refresh()
 
     def _choose_view(self, theta: Parameters) -> Flat | Projected:
-        if isinstance(self.solver, MomentsSolver) and projects(self.space, self.solver):
-            return Projected(self.solver, theta)
+        if self.solver.projects(self.space):
+            return Projected(cast(MomentsSolver, self.solver), theta)
         return Flat(theta)
 
     def _evaluate(self, x: Floats) -> tuple[float, Floats]:

@@ -54,6 +54,10 @@ class Factors:
         self.intercept *= factor
         self.terms = {name: array * factor for name, array in self.terms.items()}
 
+    def add_intercepts(self, values: Floats, entities: Ints | slice = slice(None)) -> None:
+        """Add to the intercepts, of all or of some entities, in place."""
+        self.intercept[entities] += values
+
     def plus(self, offset: Floats) -> Factors:
         """The same with an offset added to the intercepts."""
         return replace(self, intercept=(self.intercept + offset).astype(self.intercept.dtype))

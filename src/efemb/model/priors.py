@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +20,8 @@ class Prior(Ingredient, ABC):
     """
 
     positive: bool = False
-    not_inherited = ("shrinkage",)
+    is_ridge: ClassVar[bool] = False  # -precision/2 sum theta^2, of which steps know the form
+    not_inherited = ("shrinkage", "is_ridge")
 
     @property
     def shrinkage(self) -> float:
@@ -40,6 +42,8 @@ class Prior(Ingredient, ABC):
 
 class Normal(Prior):
     """-precision/2 sum theta^2: the paper's lambda."""
+
+    is_ridge = True
 
     def __init__(self, precision: float = 1.0) -> None:
         self.precision = precision

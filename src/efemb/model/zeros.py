@@ -20,6 +20,8 @@ class Zeros(Ingredient, ABC):
     gradient: ClassVar[str]
     weight: float
     n: int = 0  # draws, where zeros are drawn
+    distribution: object = "popularity"  # of the draws
+    among_draws: ClassVar[bool] = False  # a softmax among the word and its draws
     words_only: ClassVar[bool] = False  # only for the words of a Window
     tree: ClassVar[bool] = False  # target vectors belong to the nodes of a tree, not to entities
     by_noise: ClassVar[bool] = False  # positives are distinguished from draws of noise
@@ -126,6 +128,7 @@ class SampledSoftmax(NegativeSampling):
     """
 
     words_only = True
+    among_draws = True
     odds = False
 
     def __init__(self, n: int = 10, distribution: object = "popularity") -> None:

@@ -33,6 +33,7 @@ class Optimizer(Ingredient, ABC):
     """Options of an optimizer; `start` makes the state for one fit."""
 
     full_batch: bool = False
+    by_word: ClassVar[bool] = False  # whether the kernels of text know its steps
 
     def check(self) -> None:
         """Raise if an option is out of range."""
@@ -72,6 +73,9 @@ class FirstOrder(Optimizer, ABC):
     """An optimizer that works on minibatches."""
 
     averages: ClassVar[bool] = False  # whether the arrays of several shards may be averaged
+    sums_squares: ClassVar[bool] = False  # steps are divided by roots of summed squares
+    decay: float | str = 0  # of the step
+    epsilon: float = 0.0  # what the sums of squares begin with
     step: float
 
     def faster(self, factor: float) -> Self:
@@ -100,6 +104,8 @@ class Adagrad(FirstOrder):
     """
 
     averages = True
+    by_word = True
+    sums_squares = True
 
     def __init__(self, step: float = 0.1, epsilon: float = 1e-6) -> None:
         self.step = step
@@ -137,6 +143,8 @@ class SGD(FirstOrder):
     The step at time t is step / (1 + decay t); with decay="linear" (solver "windows" only, whose
     passes are planned) it falls in a line from `step` to 0 over all passes.
     """
+
+    by_word = True
 
     def __init__(self, step: float = 0.05, decay: float | str = 0.0) -> None:
         self.step = step

@@ -14,6 +14,7 @@ from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.factors import Factors
 from efemb.model.families.base import Family
+from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class Solver(ABC, Generic[Bound]):
 
     def start_round(self, key: RoundKey) -> None:
         """Draw, where the solver draws anything, what this round of this shard draws."""
+
+    def projects(self, space: ParameterSpace) -> bool:
+        """Whether the best rho given alpha is known in closed form."""
+        return False
 
     def expect(self, rows: Ints | None) -> None:
         """Told which rows come after the next ones, so as to prepare them meanwhile."""

@@ -60,6 +60,7 @@ class Family(Ingredient, ABC):
     word_kernel: ClassVar[bool] = False  # the kernels of text have its gradient
     not_inherited = ("kernel_size", "quadratic", "linear_mean", "word_kernel")
     scale: float = 1.0  # variance of the data, where a dispersion is to be learned
+    variance: float = 1.0  # of the conditionals, where it is a parameter of the family
 
     @property
     def kernel_size(self) -> float | None:

@@ -34,7 +34,7 @@ class Gaussian(Family):
         self.sigma2 = sigma2
 
     @property
-    def variance(self) -> float:
+    def variance(self) -> float:  # type: ignore[override]
         """The variance in use; that of the data until a learned one is known."""
         return self.scale if isinstance(self.sigma2, str) else float(self.sigma2)
 

@@ -14,8 +14,6 @@ from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.factors import Factors
-from efemb.model.families import Gaussian
-from efemb.model.priors import Normal
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 
@@ -61,7 +59,7 @@ class MomentsSolver(Solver[EntityLists]):
     @property
     def variance(self) -> float:
         """Variance of the conditionals."""
-        return self.family.variance if isinstance(self.family, Gaussian) else 1.0
+        return self.family.variance
 
     def _lay_out(self) -> None:
         """One list of edges an entity over all parts, and its transpose."""
@@ -150,10 +148,10 @@ class MomentsSolver(Solver[EntityLists]):
         from efemb.kernels.moments import best_targets
 
         prior, scalar = self.spec.prior_rho, self.dtype.type
-        assert isinstance(prior, Normal)
-        ridge = scalar(prior.precision * self.variance)
+        assert prior is not None  # `projects` has seen to it
+        ridge = scalar(prior.shrinkage * self.variance)
         free = self.spec.intercept_prior
-        stiff = free.precision * self.variance if isinstance(free, Normal) else 0.0
+        stiff = 0.0 if free is None else free.shrinkage * self.variance
         target = np.empty((self.bound.n_entities, bag.shape[1]), dtype=bag.dtype)
         intercept = np.zeros(self.bound.n_entities, dtype=bag.dtype)
         statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
@@ -168,8 +166,8 @@ class MomentsSolver(Solver[EntityLists]):
     def projects(self, space: ParameterSpace) -> bool:
         """Whether `best_targets` holds: rho free, of its own for each entity, and penalised."""
         spec, prior = self.spec, self.spec.prior_rho
-        normal = type(prior) is Normal and prior.precision > 0
-        free = spec.intercept_prior is None or type(spec.intercept_prior) is Normal
+        normal = prior is not None and prior.shrinkage > 0
+        free = spec.intercept_prior is None or spec.intercept_prior.shrinkage > 0
         signed = not (spec.positive_rho or spec.positive_alpha)
         return space.plain and normal and free and signed
 

@@ -10,8 +10,6 @@ from efemb._typing import Floats
 from efemb.engine.random import RoundKey, generator
 from efemb.engine.solvers.rows.zero_stages import Columns
 from efemb.model.zeros import (
-    NegativeSampling,
-    Sampled,
     Zeros,
     inclusion_probabilities,
     probabilities,
@@ -27,7 +25,7 @@ class Draws:
     def __init__(self, zeros: Zeros, popularity: Floats, seed: int, dtype: Any) -> None:
         self.zeros, self.dtype, self.n_entities = zeros, dtype, len(popularity)
         self.start_round(RoundKey(seed))
-        if isinstance(zeros, Sampled):
+        if zeros.gradient == "unbiased":
             share = probabilities(zeros.distribution, popularity)
             # Half uniform: a rarely drawn entity's mean could grow unchecked between draws.
             self.chance = inclusion_probabilities(0.5 * share + 0.5 / len(share), zeros.n)
@@ -35,9 +33,9 @@ class Draws:
             self.order = rng.permutation(len(share))
             self.edges = np.cumsum(self.chance[self.order])
             self.first = float(rng.random())
-        elif isinstance(zeros, NegativeSampling):
-            self.cumulative = np.cumsum(probabilities(zeros.distribution, popularity))
-            self.share = probabilities(zeros.distribution, popularity)
+        elif zeros.by_noise:
+            self.cumulative = np.cumsum(zeros.entity_weights(popularity))
+        self.weights = zeros.entity_weights(popularity).astype(dtype)
 
     def start_round(self, key: RoundKey) -> None:
         """Draw what this round of this shard draws, whatever was drawn before."""
@@ -45,17 +43,15 @@ class Draws:
 
     def __call__(self, n_positives: int) -> Columns:
         """Columns for the next minibatch."""
-        if isinstance(self.zeros, Sampled):
+        if self.zeros.gradient == "unbiased":
             return self._systematic()
-        if isinstance(self.zeros, NegativeSampling):
+        if self.zeros.by_noise:
             return self._independent(max(1, min(n_positives * self.zeros.n, MAX_NEGATIVES)))
         return self.every()
 
     def every(self) -> Columns:
         """Every column, with the weights whose expectation the draws have."""
-        if isinstance(self.zeros, NegativeSampling):
-            return Columns(None, self.share.astype(self.dtype))
-        return Columns(None, np.ones(self.n_entities, dtype=self.dtype))
+        return Columns(None, self.weights)
 
     def _systematic(self) -> Columns:
         """Systematic sampling with unequal probabilities, weights 1 / probability.

@@ -217,7 +217,7 @@ def entry_terms(
         np.bincount(block.ids, one, len(gradient.target)).astype(entries.sums.dtype)
         for one in (own, net)
     )
-    gradient.intercept += slope
+    gradient.add_intercepts(slope)
     entries.spread_entries(factor, own_slope, stage.shift(zeros))
     entries.spread_bags(own_slope)
     stage.add(zeros, gradient)
@@ -243,7 +243,7 @@ def cell_terms(
     work.lay_out(*_strips(n_entities, TILE_BYTES // (longest * total.itemsize)))
     value += sum(solver.pool.map(work.strips, work.shares_of_strips()))
     list(solver.pool.map(work.add_up, cut(len(total), STRIP_ROWS), work.g_rows.size))
-    entries.gradient.intercept += work.column
+    entries.gradient.add_intercepts(work.column)
     entries.spread_bags(work.own_slope)
     if dense and entries.side is not None:
         entries.slope[entries.by_entity.order] = work.slope

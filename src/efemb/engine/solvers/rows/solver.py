@@ -372,7 +372,7 @@ def _softmax_rows(
         np.add.at(column, ids[mine], units[mine])
         gradient.target += E.T @ Z[start:stop]
         np.matmul(E, vectors.target, out=g_context[start:stop])
-    gradient.intercept += column
+    gradient.add_intercepts(column)
     return value, g_context
 
 

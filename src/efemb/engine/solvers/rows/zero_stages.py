@@ -184,7 +184,7 @@ class SampledStage(SteppedStage):
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
         """To the drawn rows."""
         gradient.target[self.drawn] += total[0]
-        gradient.intercept[self.drawn] += total[1]
+        gradient.add_intercepts(total[1], self.drawn)
 
 
 class AdditiveStage(ZeroStage):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.engine.optimizers.first_order import SGD, Adagrad, OptimizerState
+from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState
 from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.chunks import Chunk
 from efemb.engine.solvers.windows.hot_rows import HotRows, Slots, busiest
 from efemb.engine.state import TrainState, Update
 from efemb.errors import DivergenceError, ParameterError
-from efemb.model.zeros import NoiseContrastive, SampledSoftmax
 
 if TYPE_CHECKING:
     from efemb.engine.solvers.windows.solver import WindowsSolver
@@ -31,10 +30,10 @@ class WindowPasses:
     """
 
     def __init__(self, solver: WindowsSolver, state: TrainState, plan: Plan) -> None:
-        optimizer = plan.shard_optimizer
-        if not isinstance(optimizer, (SGD, Adagrad)):
+        optimizer = cast(FirstOrder, plan.shard_optimizer)
+        if not optimizer.by_word:
             raise ParameterError(f"solver 'windows' takes Adagrad or SGD, got {optimizer!r}")
-        if isinstance(optimizer, SGD) and optimizer.decay not in (0, "linear"):
+        if optimizer.decay not in (0, "linear"):
             raise ParameterError(
                 f"solver 'windows' takes SGD(decay=0 or 'linear'), got {optimizer!r}"
             )
@@ -80,7 +79,7 @@ class WindowPasses:
             self.hot.append(HotRows(self.all_bag, hot, n_slots))
         self.target[:, : self.k] = vectors.target
         self.bag[:, : self.k] = vectors.bag
-        start = self.optimizer.epsilon if isinstance(self.optimizer, Adagrad) else 1.0
+        start = self.optimizer.epsilon if self.optimizer.sums_squares else 1.0
         for table in (self.target, self.bag):
             table[:, self.width + columns.SQUARES] = start
             table[:, self.width + columns.BIAS_SQUARES] = start
@@ -90,7 +89,7 @@ class WindowPasses:
 
     def _offset(self) -> Floats | float:
         zeros = self.solver.spec.zeros
-        if not isinstance(zeros, (NoiseContrastive, SampledSoftmax)):
+        if not zeros.by_noise or zeros.odds:
             return 0.0
         noise = zeros.n * self.streams.share
         # A word that is never drawn counts as rarer than any that is, not as impossible.
@@ -177,7 +176,7 @@ class WindowPasses:
         return pool.ahead(lambda job: 0.0 if self.stopped else step(draw(job[0]), job[1]), jobs)
 
     def _step_size(self, part: float) -> float:
-        if isinstance(self.optimizer, SGD) and self.optimizer.decay == "linear":
+        if self.optimizer.decay == "linear":
             left = 1.0 - (self.done + part) / self.n_passes
             return self.optimizer.step * max(left, 1e-4)
         return float(self.optimizer.step)
@@ -208,7 +207,7 @@ class WindowPasses:
 
         tokens, starts, *outputs = drawn
         spec, real = self.solver.spec, self.target.dtype.type
-        gain = real(1.0 if isinstance(self.optimizer, Adagrad) else 0.0)
+        gain = real(1.0 if self.optimizer.sums_squares else 0.0)
         bias = real(step if spec.intercept else 0.0)
         size = self.solver.bound.reach
         data: tuple[Any, ...] = (
@@ -224,7 +223,7 @@ class WindowPasses:
         if spec.combine.reverse:
             return float(skipgram(*(data + rates)))
         mean = (self.solver.bound.scale != "none",)
-        return float(cbow(*(data + mean + rates + (isinstance(spec.zeros, SampledSoftmax),))))
+        return float(cbow(*(data + mean + rates + (spec.zeros.among_draws,))))
 
 
 def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:

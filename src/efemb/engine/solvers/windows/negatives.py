@@ -11,7 +11,7 @@ from efemb.engine.solvers.windows.chunks import Chunk, Chunks
 from efemb.model.contexts.window import WindowBags
 from efemb.model.huffman import Huffman
 from efemb.model.spec import Spec
-from efemb.model.zeros import Hierarchical, NegativeSampling, word_noise
+from efemb.model.zeros import word_noise
 
 
 class Streams:
@@ -24,14 +24,13 @@ class Streams:
         self.subsample = bound.window.subsample
         self.counts = bound.word_counts
         self.tree: Huffman | None = None
-        if isinstance(self.zeros, Hierarchical):
+        if self.zeros.tree:
             self.tree = Huffman.of(self.counts)
         else:
-            assert isinstance(self.zeros, NegativeSampling)
             share = word_noise(self.zeros.distribution, self.counts)
             self.n, self.share = int(self.zeros.n), share
             # Zeros are other words; a sum over words, which the relatives estimate, has them all.
-            self.distinct = type(self.zeros) is NegativeSampling
+            self.distinct = self.zeros.odds
             self.table = np.empty((len(share), 2), np.uint32)
             alias_table(share, self.table)
         if self.subsample is not None:

@@ -13,9 +13,7 @@ from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
 from efemb.model.factors import Factors
-from efemb.model.priors import Normal
 from efemb.model.spec import Spec
-from efemb.model.zeros import Hierarchical, SampledSoftmax
 
 if TYPE_CHECKING:
     from efemb.engine.plan import Plan
@@ -29,7 +27,8 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
         return False
     plain = all(spec.structure.own_rows) and bound.n_slots == 1
     signed = all(
-        type(prior) in (Normal, type(None)) for prior in (spec.prior_rho, spec.prior_alpha)
+        prior is None or (prior.is_ridge and not prior.positive)
+        for prior in (spec.prior_rho, spec.prior_alpha)
     )
     return plain and signed and spec.intercept_prior is None
 
@@ -56,7 +55,7 @@ class WindowsSolver(Solver[WindowBags]):
         """Check what the kernels cannot do."""
         if not applies(self.bound, self.spec):
             raise ParameterError(explain(self.spec))
-        if self.spec.combine.reverse and isinstance(self.spec.zeros, SampledSoftmax):
+        if self.spec.combine.reverse and self.spec.zeros.among_draws:
             raise ParameterError(
                 "the reverse conditional takes zeros='negative-sampling', 'noise-contrastive' or "
                 "'hierarchical', not 'sampled-softmax'"
@@ -67,7 +66,7 @@ class WindowsSolver(Solver[WindowBags]):
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
         """By `rows`: negative sampling's expectation over the noise, else the exact softmax."""
-        if isinstance(self.spec.zeros, Hierarchical):
+        if self.spec.zeros.tree:
             raise ParameterError("a hierarchical softmax has steps only: there is no full gradient")
         return self._rows.value_and_gradient(vectors, rows, exact=True)
 
