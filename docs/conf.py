@@ -44,6 +44,8 @@ default_role = "autolink"  # what docstrings have in single quotes are names, wh
 autodoc_typehints = "none"  # numpydoc says them in words
 numpydoc_show_class_members = False
 
+# Sphinx looks for a name in every module where it might be, the old ones included.
+warnings.filterwarnings("ignore", message=".*the old name will be removed", category=FutureWarning)
 # The examples stop early on purpose.
 warnings.filterwarnings("ignore", message=".*was still improving")
 

@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.sparse import csr_array
 
 import efemb
@@ -145,6 +146,67 @@ def test_block_runs(name: str, tmp_path: Path) -> None:
     if name.startswith("README"):
         write_trips(tmp_path / "trips.csv")
     exec(compile(BLOCKS[name], name, "exec"), {"__name__": "__main__"})
+
+
+def added_by_contributing(class_name: str) -> dict[str, Any]:
+    """What the block of CONTRIBUTING.md that defines a class leaves behind."""
+    (block,) = [
+        text
+        for name, text in BLOCKS.items()
+        if name.startswith("CONTRIBUTING") and f"class {class_name}(" in text
+    ]
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(block, class_name, "exec"), names)
+    return names
+
+
+def basket_means(rho: Any, model: Any, counts: Any) -> Any:
+    """exp(rho_n . sum of x_m alpha_m / sum of x_m + intercept_n), m other than n, as loops."""
+    means = np.zeros(counts.shape)
+    for t, row in enumerate(counts):
+        for n in range(len(row)):
+            others = [m for m in range(len(row)) if m != n]
+            total = sum(row[m] for m in others)
+            context = sum(row[m] * model.alpha_[m] for m in others) / (total or 1.0)
+            means[t, n] = np.exp(rho[n] @ context + model.intercept_[n])
+    return means
+
+
+def test_the_family_of_contributing_is_its_density() -> None:
+    names = added_by_contributing("Exponential")
+    model, waits = names["model"], names["waits"]
+    expected = stats.expon.logpdf(waits, scale=model.conditional(waits)).mean()
+    assert model.score(waits) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_context_of_contributing_is_a_ring() -> None:
+    names = added_by_contributing("Ring")
+    model, X = names["model"], names["signals"]
+    means = np.zeros(X.shape)
+    for n in range(X.shape[1]):
+        before, after = (n - 1) % 8, (n + 1) % 8
+        context = np.outer(X[:, before], model.alpha_[before])
+        context += np.outer(X[:, after], model.alpha_[after])
+        means[:, n] = context @ model.rho_[n] + model.intercept_[n]
+    np.testing.assert_allclose(model.conditional(X), means, rtol=1e-4, atol=1e-5)
+
+
+def test_the_structure_of_contributing_adds_brands() -> None:
+    names = added_by_contributing("Branded")
+    model, counts = names["model"], names["trips"]
+    assert model.rho_.shape == (8, 2)
+    rho = [model.rho_[n] + model.rho_[6 + n // 3] for n in range(6)]
+    expected = basket_means(rho, model, counts)
+    np.testing.assert_allclose(model.conditional(counts), expected, rtol=1e-4)
+
+
+def test_the_term_of_contributing_shifts_the_predictor() -> None:
+    names = added_by_contributing("RowCovariate")
+    model, counts, weekend = names["model"], names["counts"], names["weekend"]
+    effect = model.parameters_.named()["weekend.effect"].ravel()
+    assert effect[0] > 0 > effect[1]  # beer is bought at the weekend, milk is not
+    expected = basket_means(model.rho_, model, counts) * np.exp(np.outer(weekend, effect))
+    np.testing.assert_allclose(model.conditional(names["trips"]), expected, rtol=1e-4)
 
 
 def test_every_block_is_of_a_kind_that_runs() -> None:

@@ -84,6 +84,8 @@ def test_help_of_a_question_teaches(name: str) -> None:
     """All of it in one place: every parameter, the result and an example."""
     method = getattr(efemb.fitted.FittedEmbedding, name)
     text = inspect.getdoc(method) or ""
+    for estimator in (efemb.PoissonEmbedding, efemb.SkipGram):
+        assert inspect.getdoc(getattr(estimator, name)) == text
     assert "%(" not in text
     assert all(f"\n{title}\n---" in text for title in ("Parameters", "Returns", "Examples"))
     named = set(inspect.signature(method).parameters) - {"self", "options"}

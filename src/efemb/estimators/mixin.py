@@ -17,6 +17,7 @@ from efemb.engine.solvers.choice import choose_solver, make_solver
 from efemb.engine.threads import workers
 from efemb.estimators.inputs import read_data
 from efemb.fitted.embedding import DataMethods, FittedEmbedding
+from efemb.fitted.queries import Queries, documented_by
 from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.families import Family
 from efemb.model.parameters import Parameters
@@ -147,12 +148,9 @@ class FittedMixin(DataMethods, TransformerMixin):
         return super().transform(X)
 
     @available_if(_has_labels)
-    def predict(self, context: Any, n: int = 10, **options: Any) -> Any:
-        """List the items that fit a context, the most probable first.
-
-        Only after a fit to labeled data: scikit-learn expects something else of `predict`.
-        `fitted().predict` documents the parameters.
-        """
+    @documented_by(Queries.predict)
+    def predict(self, context: Any, n: int = 10, **options: Any) -> Any:  # noqa: D102
+        # Only after a fit to labeled data: scikit-learn expects something else of `predict`.
         return super().predict(context, n, **options)
 
     def objective(

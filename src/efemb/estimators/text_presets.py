@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from efemb.estimators.general import Embedding
+from efemb.fitted.queries import Queries, documented_by
 from efemb.model.contexts import Window
 from efemb.model.zeros import NegativeSampling, Zeros
 
@@ -26,8 +27,8 @@ class _TextEmbedding(Embedding):
     max_vocab: int | None = field(default=None, kw_only=True)
     early_stopping: bool | str = field(default="auto", kw_only=True)
 
+    @documented_by(Queries.predict)
     def predict(self, context: Any, n: int = 10, **options: Any) -> Any:
-        """List the words that fit between others; `fitted().predict` documents the parameters."""
         return self.fitted().predict(context, n, **options)
 
 

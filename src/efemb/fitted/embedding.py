@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from efemb._typing import Floats
-from efemb.fitted.queries import Queries
+from efemb.fitted.queries import Queries, fill_docstrings
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
 
@@ -26,6 +26,7 @@ _READERS = {
 }
 
 
+@fill_docstrings
 class DataMethods(Queries):
     """Predictions and scores of data, for anything that has a fitted model and reads its data."""
 
@@ -50,6 +51,12 @@ class DataMethods(Queries):
         -------
         array of shape (rows, K)
             Missing values are skipped; an empty row gives zeros.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.transform(trips).shape
+        (100, 2)
         """
         fitted = self.fitted()
         return fitted._embedded(self._read(X, as_context=True))
@@ -67,6 +74,12 @@ class DataMethods(Queries):
         -------
         array of shape (n, K)
             NaN where the observation is missing.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.context_sums(trips, ([0, 0], [0, 1])).shape
+        (2, 2)
         """
         from efemb.model import predict
 
@@ -86,6 +99,12 @@ class DataMethods(Queries):
         array of shape (rows, N), or (rows, N, D) for vector observations
             A categorical model gives probabilities: each row sums to 1 over the entities, every
             one of which is predicted with its own units removed from the context.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.conditional([[1, 0, 0, 0]]).round(1).shape
+        (1, 4)
         """
         from efemb.model import predict
 
@@ -106,6 +125,12 @@ class DataMethods(Queries):
             Positions of a block of queried cells.
         array of shape (cells of the block, N)
             Up to a constant per cell for categorical models and negative sampling.
+
+        Examples
+        --------
+        %(shop)s
+        >>> [block.shape for _, block in model.log_means(trips, [0, 3], [1, 2])]
+        [(2, 4)]
         """
         from efemb.model import predict
 
@@ -127,6 +152,12 @@ class DataMethods(Queries):
         float
             Counts and binary data on rows: normalized log-likelihood per unit, leaving out one
             entry at a time. Otherwise: mean conditional log-density per observed entry.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.score(trips) > -1.386  # log(1/4), the score of equal shares
+        True
         """
         from efemb.model import predict
         from efemb.model.support import check_sample_weight, refuse_weights
@@ -137,11 +168,32 @@ class DataMethods(Queries):
         return predict.score(spec, bound, vectors, check_sample_weight(sample_weight, bound.n_rows))
 
 
+@fill_docstrings
 @dataclass(frozen=True, repr=False)
 class FittedEmbedding(DataMethods):
-    """Vectors, labels and the ingredients that give them meaning.
+    """The result of a fit: vectors, labels and the ingredients that give them meaning.
 
-    Needs neither scikit-learn nor numba. `save` writes a folder, `efemb.load` reads it.
+    Immutable, and needs neither scikit-learn nor numba. `estimator.fitted()` returns it, `save`
+    writes it to a folder, and `efemb.load` reads it.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        All learned arrays: rho, alpha, the intercepts and those of terms.
+    spec : Spec
+        The ingredients: context, family, link, priors, zeros, structure, terms.
+    vocabulary : Vocabulary or None
+        Labels of the entities; `entities` numbers them from 0 if there are none.
+    positions : array of shape (N, p) or None
+        Where the entities are, for contexts of neighbors.
+    lists : tuple of Lists or None
+        Neighbors that were chosen from the training data.
+    history : list of dict
+        One record per pass.
+    model : str
+        Name of the estimator.
+    binarize : bool
+        Whether every nonzero value counts as 1.
     """
 
     parameters: Parameters
@@ -258,19 +310,44 @@ class FittedEmbedding(DataMethods):
         return predict.row_embedding(spec, data, alpha.astype(data.values.dtype))
 
     def save(self, path: Any) -> None:
-        """Write the model to a folder, atomically, without pickle."""
+        """Write the model to a folder of arrays and JSON, without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; a model that was saved there before is replaced atomically.
+
+        Examples
+        --------
+        %(shop)s
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.fitted().save(os.path.join(folder, "shop"))
+        ...     efemb.load(os.path.join(folder, "shop")).n_entities
+        4
+        """
         from efemb.fitted.disk import save
 
         save(self, path)
 
 
 def load(path: Any) -> Any:
-    """Read what `save` wrote.
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder.
 
     Returns
     -------
     FittedEmbedding, baseline or Blend
-        What the folder says it holds. Anything that changed since it was written is an error.
+        Whatever was saved. It needs neither scikit-learn nor numba to answer questions.
+
+    Raises
+    ------
+    DataError
+        If the folder does not contain a model, or if a file changed since it was written.
     """
     from importlib import import_module
 

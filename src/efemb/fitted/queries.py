@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from efemb._typing import Floats
 from efemb.fitted.labeled_vectors import LabeledVectors
@@ -76,10 +77,12 @@ errors : Laplace, optional
     and `high`. Requires `direction="given"` and `center=False`.
 """,
 }
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 _PLACEHOLDER = re.compile(r"^( *)%\((\w+)\)s\n", re.M)
 
 
-def _fill_docstrings(cls: type) -> type:
+def fill_docstrings(cls: C) -> C:
     """Put the shared text in place of `%(name)s` lines in the docstrings of the methods."""
     for method in vars(cls).values():
         if callable(method) and method.__doc__:
@@ -87,12 +90,22 @@ def _fill_docstrings(cls: type) -> type:
     return cls
 
 
+def documented_by(source: Any) -> Callable[[F], F]:
+    """Give a method that overrides another one the docstring of that one."""
+
+    def decorate(method: F) -> F:
+        method.__doc__ = source.__doc__
+        return method
+
+    return decorate
+
+
 def _shared_lines(match: re.Match[str]) -> str:
     lines = _SHARED[match[2]].splitlines(keepends=True)
     return "".join(match[1] + line for line in lines)
 
 
-@_fill_docstrings
+@fill_docstrings
 class Queries:
     """Questions to a fitted model: methods of every estimator and of what `efemb.load` returns.
 

@@ -1,4 +1,4 @@
-from . import combine, contexts, families, links, parameters, priors, structures, zeros
+from . import combine, contexts, families, links, parameters, priors, structures, terms, zeros
 
 __all__ = [
     "combine",
@@ -8,5 +8,6 @@ __all__ = [
     "parameters",
     "priors",
     "structures",
+    "terms",
     "zeros",
 ]
