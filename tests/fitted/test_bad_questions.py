@@ -64,7 +64,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "skipped context": (lambda m: m.predict(["x"], unknown="skip"), D, "the context is empty"),
     "one empty context of two": (lambda m: m.predict([["tea"], []]), D, "the context is empty"),
     "explain from nothing": (lambda m: m.explain({}, "tea"), D, "the context is empty"),
-    "explain from itself": (lambda m: m.explain("tea", "tea"), D, "nothing in the context says"),
+    "explain from itself": (lambda m: m.explain("tea", "tea"), D, "nothing in the context affects"),
     "context a number": (lambda m: m.predict(5), T, "list of labels or a mapping, got 5"),
     "context None": (lambda m: m.predict(None), T, "list of labels or a mapping, got None"),
     "nothing changes": (lambda m: m.what_if(TEA), D, "nothing changes"),
@@ -228,7 +228,7 @@ def test_a_list_without_a_given_neighbour_explains_nothing() -> None:
     lists = (neighbour_lists([0, 1, 1], [1]),)
     fitted = model(np.ones((2, 1)), np.ones((2, 1)), family="gaussian", lists=lists)
     assert len(fitted.explain({1: 2.0}, 0)) == 1
-    with pytest.raises(efemb.DataError, match="nothing in the context says"):
+    with pytest.raises(efemb.DataError, match="nothing in the context affects"):
         fitted.explain({1: 2.0}, 1)
 
 

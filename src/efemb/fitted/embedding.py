@@ -285,13 +285,18 @@ class FittedEmbedding(DataMethods):
     def _bound(self, data: Any) -> tuple[Spec, BoundContext, Factors]:
         """Ingredients, contexts of data that were read before, and vectors."""
         from efemb.model.contexts.bound.entities import EntityLists
-        from efemb.model.space import ParameterSpace
 
         bound: BoundContext = (
             self.spec.context.bind(data) if self.lists is None else EntityLists(data, self.lists)
         )
+        return self.spec, bound, self._factors(bound)
+
+    def _factors(self, bound: BoundContext) -> Factors:
+        """The vectors in the shape that a bound context needs."""
+        from efemb.model.space import ParameterSpace
+
         dims = (bound.n_entities, bound.n_slots, bound.n_dims, self.n_components)
-        return self.spec, bound, ParameterSpace(self.spec, *dims).vectors(self.parameters)
+        return ParameterSpace(self.spec, *dims).vectors(self.parameters)
 
     def _embedded(self, data: Any) -> Floats:
         """Context sums of whole rows, or of documents."""

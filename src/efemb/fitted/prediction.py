@@ -12,16 +12,17 @@ from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, ParameterError
 from efemb.fitted.nearest import checked_number, largest
-from efemb.fitted.query_context import Given, read_context, read_contexts
+from efemb.fitted.query_context import QueryContext, read_context, read_contexts
 from efemb.fitted.selection import Choice, Options
-from efemb.fitted.terms import inner_products, is_share, means, shares, terms_of
 from efemb.fitted.vectors import nodes_of
-from efemb.model.contexts.window import Window
+from efemb.model.predict import means_of, normalizer_of, shares_of
+from efemb.model.predictor import Predictor
 from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
     from efemb.fitted.queries import Queries
+    from efemb.model.huffman import Huffman
 
 INTERCEPT = "(intercept)"
 
@@ -41,7 +42,7 @@ def predict(
     if top is not None:
         warn_renamed("top=", "n=")
         n = top
-    return _listed(model, context, n, options, new=False)
+    return _list_items(model, context, n, options, new=False)
 
 
 def complete(model: Queries, basket: Any, n: int = 10, **options: Unpack[Options]) -> Table:
@@ -49,7 +50,7 @@ def complete(model: Queries, basket: Any, n: int = 10, **options: Unpack[Options
 
     The method `complete` of fitted models calls it, and documents the parameters and the result.
     """
-    return _listed(model, basket, n, options, new=True)
+    return _list_items(model, basket, n, options, new=True)
 
 
 def explain(model: Queries, context: Any, item: Any, **options: Unpack[Options]) -> Table:
@@ -61,16 +62,14 @@ def explain(model: Queries, context: Any, item: Any, **options: Unpack[Options])
     if nodes_of(fitted) is not None:
         raise ParameterError("in a hierarchical softmax, inner products belong to nodes, not words")
     choice = Choice(fitted.entities, **options)
-    given = read_context(fitted, context, choice)
+    question = read_context(fitted, context, choice)
     codes = choice.codes(item)
-    found = [_explained(fitted, given, int(code)) for code in codes]
+    tables = [_explain_item(fitted, question, int(code)) for code in codes]
     several = isinstance(item, Iterable) and not isinstance(item, str)
-    sizes = [len(one["term"]) for one in found]
+    sizes = [len(table["term"]) for table in tables]
     first = {"item": np.repeat(fitted.entities.labels[codes], sizes)} if several else {}
-    names = ("term", "amount", "product", "contribution")
-    return Table(
-        {**first, **{name: np.concatenate([one[name] for one in found]) for name in names}}
-    )
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return Table({**first, **columns})
 
 
 def what_if(
@@ -90,11 +89,11 @@ def what_if(
         raise ParameterError("in a positional window, say where words are: compare two predict()")
     size = None if n is None else checked_number(n)
     choice = Choice(fitted.entities, **options)
-    given = read_context(fitted, context, choice, empty=True)
-    changed = _removed(fitted, _added(fitted, given, add, choice), remove, choice)
-    if changed is given:
+    question = read_context(fitted, context, choice, empty=True)
+    changed = _remove(fitted, _add(fitted, question, add, choice), remove, choice)
+    if changed is question:
         raise DataError("nothing changes: name what to add or to remove")
-    before, after = (means(fitted, inner_products(fitted, one)) for one in (given, changed))
+    before, after = (_means(fitted, *_predictors(fitted, each)) for each in (question, changed))
     rows = np.arange(len(before)) if choice.rows is None else choice.rows
     rows = rows[np.argsort(-np.abs(after - before)[rows], kind="stable")[:size]]
     columns = {
@@ -111,86 +110,113 @@ def what_if(
 # -- inside -------------------------------------------------------------------------------------
 
 
-def _listed(model: Queries, context: Any, n: int, options: Options, *, new: bool) -> Table:
+def _list_items(model: Queries, context: Any, n: int, options: Options, *, new: bool) -> Table:
     fitted, size = model.fitted(), checked_number(n)
     choice = Choice(fitted.entities, **options)
-    several, contexts = read_contexts(fitted, context, choice)
+    several, questions = read_contexts(fitted, context, choice)
     codes: list[Ints] = []
     columns: dict[str, list[Floats]] = {}
-    for given in contexts:
-        members = given.members if new else given.codes[:0]
-        found = _means(fitted, given, members)
+    for question in questions:
+        members = question.members if new else question.codes[:0]
+        answer = _ranked_columns(fitted, question, members)
         rows = choice.without(members)
         rows = np.arange(fitted.n_entities) if rows is None else rows
-        best = next(iter(found.values()))
+        best = next(iter(answer.values()))
         codes.append(rows[largest(best[rows], size)])
-        for name, values in found.items():
+        for name, values in answer.items():
             columns.setdefault(name, []).append(values[codes[-1]])
-    sizes = [len(one) for one in codes]
+    sizes = [len(listed) for listed in codes]
     first = {"context": np.repeat(np.arange(len(codes)), sizes)} if several else {}
     labels = fitted.entities.labels[np.concatenate(codes)]
     joined = {name: np.concatenate(values) for name, values in columns.items()}
     return Table({**first, "label": labels, **joined})
 
 
-def _means(model: FittedEmbedding, given: Given, left_out: Ints) -> dict[str, Floats]:
-    """Columns of all entities; the first one ranks them."""
-    u = inner_products(model, given)
-    if not (is_share(model) or model.spec.family.normalized_score):
-        return {"mean": means(model, u)}
-    share = shares(model, u)
-    if len(left_out):
-        share[left_out] = 0.0
+def _ranked_columns(
+    model: FittedEmbedding, question: QueryContext, members: Ints
+) -> dict[str, Floats]:
+    """Columns of all entities, the first of which ranks them; `members` get no share."""
+    spec, (u, normalizer) = model.spec, _predictors(model, question)
+    if not (spec.one_of_all or spec.family.normalized_score):
+        return {"mean": _means(model, u, normalizer)}
+    share = shares_of(spec, u, normalizer)[0]
+    if len(members):
+        share[members] = 0.0
         share /= share.sum() or 1.0
-    found = {"probability": share}
-    return found if is_share(model) else {**found, "mean": means(model, u)}
+    columns = {"probability": share}
+    return columns if spec.one_of_all else {**columns, "mean": _means(model, u, normalizer)}
 
 
-def _explained(model: FittedEmbedding, given: Given, entity: int) -> dict[str, Any]:
+def _predictors(
+    model: FittedEmbedding, question: QueryContext
+) -> tuple[Floats, Huffman | Floats | None]:
+    """u of every entity, (1, N), and the normalizer that turns it into shares."""
+    bound, factors, row = question.bind(model)
+    u = Predictor(factors).cells(model.spec, bound, np.array([row]))
+    return u.astype(np.float64), normalizer_of(model.spec, bound)
+
+
+def _means(model: FittedEmbedding, u: Floats, normalizer: Huffman | Floats | None) -> Floats:
+    """E[x | context] of every entity, (N,): its share where exactly one of all occurs."""
+    convert = shares_of if model.spec.one_of_all else means_of
+    return np.asarray(convert(model.spec, u, normalizer)[0])
+
+
+def _explain_item(model: FittedEmbedding, question: QueryContext, entity: int) -> dict[str, Any]:
     labels = model.entities.labels
-    place, product, contribution = terms_of(model, given, entity)
-    if len(place) == 0:
+    bound, factors, row = question.bind(model)
+    parts = Predictor(factors).explain(model.spec, bound, row, entity)
+    if len(parts.vector) == 0:
         raise DataError(
-            f"nothing in the context says anything about {shorten(labels[entity])}: its own "
-            "amount, and entities outside its list, are no context"
+            f"nothing in the context affects {shorten(labels[entity])}: its own amount, and "
+            "entities outside its list, are not part of its context"
         )
-    term = labels[given.codes[place]]
-    amount = given.amounts[place]
-    intercept = model.parameters.intercept
-    if intercept is not None:
-        term = np.append(term, INTERCEPT)
-        amount, product = np.append(amount, np.nan), np.append(product, np.nan)
-        contribution = np.append(contribution, intercept[entity])
+    codes = parts.vector % model.n_entities
+    text = model.spec.context.reads_text  # in which every word counts on its own
+    amounts = [1.0 if text else question.amount_of(int(code)) for code in codes]
+    names = list(parts.terms)
+    others = list(parts.terms.values())
+    if model.parameters.intercept is not None:
+        names, others = [INTERCEPT, *names], [parts.intercept, *others]
+    unknown = np.full(len(names), np.nan)
+    contribution = np.append(parts.contribution, others)
     order = np.argsort(-np.abs(contribution), kind="stable")
+    term = (
+        np.concatenate([labels[codes], np.array(names, dtype=object)]) if names else labels[codes]
+    )
     return {
         "term": term[order],
-        "amount": amount[order],
-        "product": product[order],
+        "amount": np.append(amounts, unknown)[order],
+        "product": np.append(parts.product, unknown)[order],
         "contribution": contribution[order],
     }
 
 
-def _added(model: FittedEmbedding, given: Given, add: Any, choice: Choice) -> Given:
-    more = read_context(model, add, choice, empty=True)
-    if len(more.codes) == 0:
-        return given
-    if isinstance(model.spec.context, Window):  # one more word, even of the same kind
-        codes = np.concatenate([given.codes, more.codes])
-        return Given(codes, np.concatenate([given.amounts, more.amounts]))
-    amounts = [given.amount_of(int(code)) for code in more.codes]
-    return given.changed(more.codes, more.amounts + amounts)
+def _add(
+    model: FittedEmbedding, question: QueryContext, labels: Any, choice: Choice
+) -> QueryContext:
+    new = read_context(model, labels, choice, empty=True)
+    if len(new.codes) == 0:
+        return question
+    if model.spec.context.reads_text:  # further words, even the same ones
+        return question.append(new)
+    amounts = [question.amount_of(int(code)) for code in new.codes]
+    return question.replace(new.codes, new.amounts + amounts)
 
 
-def _removed(model: FittedEmbedding, given: Given, remove: Any, choice: Choice) -> Given:
-    less = read_context(model, remove, choice, empty=True)
-    labels = model.entities.labels
+def _remove(
+    model: FittedEmbedding, question: QueryContext, labels: Any, choice: Choice
+) -> QueryContext:
+    less, known = read_context(model, labels, choice, empty=True), model.entities.labels
     for code in less.codes:
-        if code not in given.codes:
-            raise DataError(f"{shorten(labels[code])} is not in the context, so it cannot leave it")
-    if not isinstance(remove, Mapping):
-        return given.without(less.codes) if len(less.codes) else given
-    left = np.array([given.amount_of(int(code)) for code in less.codes]) - less.amounts
+        if code not in question.codes:
+            raise DataError(
+                f"{shorten(known[code])} is not in the context, so it cannot be removed from it"
+            )
+    if not isinstance(labels, Mapping):
+        return question.remove(less.codes) if len(less.codes) else question
+    left = np.array([question.amount_of(int(code)) for code in less.codes]) - less.amounts
     for code in less.codes[left < 0] if model.spec.family.support.low >= 0 else ():
-        here = given.amount_of(int(code))
-        raise DataError(f"only {here:g} of {shorten(labels[code])} is in the context")
-    return given.changed(less.codes, left) if len(left) else given
+        present = question.amount_of(int(code))
+        raise DataError(f"only {present:g} of {shorten(known[code])} is in the context")
+    return question.replace(less.codes, left) if len(left) else question

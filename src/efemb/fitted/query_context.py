@@ -1,4 +1,4 @@
-"""Given: a context in numbers, as a question names it."""
+"""QueryContext: the context that a question names, in numbers and as data of one row."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.selection import Choice
-from efemb.model.contexts.window import Window
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
+    from efemb.model.contexts.base import BoundContext
+    from efemb.model.factors import Factors
+
+LONGEST_TEXT = 1 << 20  # words around a gap
 
 
 @dataclass(frozen=True)
-class Given:
-    """Members of a context: codes and amounts, in the order of the window where there is one.
+class QueryContext:
+    """Members of a context: codes and amounts, in the order of the text where there is one.
 
-    The code -1 with amount 0 keeps the place of an unknown word.
+    The code -1 keeps the place of an unknown word.
     """
 
     codes: Ints
@@ -33,71 +36,131 @@ class Given:
         """Codes of the known members."""
         return self.codes[self.codes >= 0]
 
-    def changed(self, codes: Ints, amounts: Floats) -> Given:
+    def replace(self, codes: Ints, amounts: Floats) -> QueryContext:
         """The context with other amounts of some entities, which are its own or new."""
-        rest = self.without(codes)
-        return Given(np.concatenate([rest.codes, codes]), np.concatenate([rest.amounts, amounts]))
+        rest = self.remove(codes)
+        return QueryContext(
+            np.concatenate([rest.codes, codes]), np.concatenate([rest.amounts, amounts])
+        )
 
-    def without(self, codes: Ints) -> Given:
+    def remove(self, codes: Ints) -> QueryContext:
         """The context less some entities."""
         rest = ~np.isin(self.codes, codes)
-        return Given(self.codes[rest], self.amounts[rest])
+        return QueryContext(self.codes[rest], self.amounts[rest])
+
+    def append(self, other: QueryContext) -> QueryContext:
+        """The words of both texts, one after the other."""
+        return QueryContext(
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.amounts, other.amounts]),
+        )
 
     def amount_of(self, code: int) -> float:
         """Amount of an entity, 0 if it is not in the context."""
         return float(self.amounts[self.codes == code].sum())
 
+    def bind(self, model: FittedEmbedding) -> tuple[BoundContext, Factors, int]:
+        """The question as data: bound context, vectors, and the row that is asked for."""
+        context = model.spec.context
+        if context.reads_text:
+            words = np.repeat(self.codes, self.amounts.astype(np.int64))
+            bound, row = context.bind_gap(words, model.entities)
+            return bound, model._factors(bound), row
+        _, bound, factors = model._bound(self._one_row(model))
+        return bound, factors, 0
 
-def read_contexts(model: FittedEmbedding, context: Any, choice: Choice) -> tuple[bool, list[Given]]:
+    def _one_row(self, model: FittedEmbedding) -> Any:
+        """A Dataset of one row; dense, because a question is answered without SciPy."""
+        from efemb.data.dataset import Dataset
+        from efemb.model.support import binarized
+
+        context, lists = model.spec.context, model.lists
+        reaches = (
+            context.reaches_other_rows
+            if lists is None
+            else any(part.reaches_other_rows for part in lists)
+        )
+        if reaches:
+            raise ParameterError(
+                f"contexts of this model reach other rows ({context!r}), so labels alone do not "
+                "determine them: use conditional(X) with whole rows"
+            )
+        if model.parameters.rho.ndim > 2:
+            raise ParameterError("this needs scalar observations, not vectors of them")
+        values = np.full((1, model.n_entities), context.unnamed if lists is None else np.nan)
+        values[0, self.codes] = self.amounts
+        data = Dataset(values)
+        return binarized(data) if model.binarize else data
+
+
+def read_contexts(
+    model: FittedEmbedding, context: Any, choice: Choice
+) -> tuple[bool, list[QueryContext]]:
     """Whether several contexts were given, and each of them in numbers."""
     several = (
         isinstance(context, list | tuple)
         and len(context) > 0
-        and all(isinstance(one, Iterable) and not isinstance(one, str) for one in context)
+        and all(isinstance(item, Iterable) and not isinstance(item, str) for item in context)
     )
-    asked = context if several else [context]
-    return several, [read_context(model, one, choice) for one in asked]
+    contexts = context if several else [context]
+    return several, [read_context(model, labels, choice) for labels in contexts]
 
 
 def read_context(
     model: FittedEmbedding, context: Any, choice: Choice, *, empty: bool = False
-) -> Given:
+) -> QueryContext:
     """Codes and amounts of labels, or of a mapping of labels to amounts.
 
-    Labels that are skipped keep their place in a window, and add nothing. `empty`: a context
-    without members is allowed.
+    Labels that are skipped keep their place in a text, and add nothing. `empty`: a context without
+    members is allowed.
     """
-    window = isinstance(model.spec.context, Window)
+    text, observed_zeros = model.spec.context.reads_text, model.lists is not None
+    codes, amounts = [], []
+    for label, amount in _labels_and_amounts(model, context):
+        if choice.unknown == "error" or choice.knows(label):
+            codes.append(choice.code(label))
+            amounts.append(_check_amount(model, label, amount))
+        elif text:
+            codes.append(-1)
+            amounts.append(1.0)
+    named = QueryContext(np.array(codes, dtype=np.int64), np.array(amounts, dtype=np.float64))
+    if not empty and not (len(codes) if observed_zeros else named.amounts[named.codes >= 0].any()):
+        raise DataError("the context is empty: pass at least one label that the model knows")
+    if text:
+        _check_length(named)
+        return named
+    return _sum_amounts(named, keep_zeros=observed_zeros)
+
+
+def _labels_and_amounts(model: FittedEmbedding, context: Any) -> Iterable[tuple[Any, Any]]:
+    """The parts of a question; a single text is split into words where the model is one of text."""
     if isinstance(context, str | int | float | np.generic) and context in model.entities:
         context = [context]
     elif isinstance(context, str):
-        context = context.split() if window else [context]
+        context = context.split() if model.spec.context.reads_text else [context]
     if not isinstance(context, Iterable):
         raise InputTypeError(f"context must be a list of labels or a mapping, got {context!r}")
-    pairs = context.items() if isinstance(context, Mapping) else ((one, 1.0) for one in context)
-    found = []
-    for label, amount in pairs:
-        known = choice.unknown == "error" or choice.knows(label)
-        if known or window:
-            code, value = (
-                (choice.code(label), _amount(model, label, amount)) if known else (-1, 0.0)
-            )
-            found.append((code, value))
-    listed = model.lists is not None  # there, a zero is an observation
-    if not empty and not (found if listed else any(amount for _, amount in found)):
-        raise DataError("the context is empty: give at least one label that the model knows")
-    codes = np.array([code for code, _ in found], dtype=np.int64)
-    amounts = np.array([amount for _, amount in found], dtype=np.float64)
-    return Given(codes, amounts) if window else _summed(codes, amounts, keep_zeros=listed)
+    if isinstance(context, Mapping):
+        return context.items()
+    return ((label, 1.0) for label in context)
 
 
-def _summed(codes: Ints, amounts: Floats, *, keep_zeros: bool) -> Given:
+def _sum_amounts(named: QueryContext, *, keep_zeros: bool) -> QueryContext:
     """Each entity once, in the order of the first mention."""
-    unique, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    total = np.asarray(np.bincount(place, amounts, len(unique)), np.float64)
+    unique, first, position = np.unique(named.codes, return_index=True, return_inverse=True)
+    total = np.asarray(np.bincount(position, named.amounts, len(unique)), np.float64)
     order = np.argsort(first)
-    kept = order if keep_zeros else order[total[order] != 0]
-    return Given(unique[kept], total[kept])
+    if not keep_zeros:
+        order = order[total[order] != 0]
+    return QueryContext(unique[order], total[order])
+
+
+def _check_length(words: QueryContext) -> None:
+    if words.amounts.sum() > LONGEST_TEXT:
+        raise DataError(
+            f"the context has {words.amounts.sum():g} words, more than {LONGEST_TEXT:,}: pass the "
+            "words around the gap"
+        )
 
 
 def number_of(label: object, amount: Any) -> float:
@@ -109,7 +172,7 @@ def number_of(label: object, amount: Any) -> float:
     return float(amount)
 
 
-def _amount(model: FittedEmbedding, label: object, amount: Any) -> float:
+def _check_amount(model: FittedEmbedding, label: object, amount: Any) -> float:
     number = number_of(label, amount)
     family, context = model.spec.family, model.spec.context
     scales = [part.scale for part in ([context] if model.lists is None else model.lists)]
@@ -120,4 +183,8 @@ def _amount(model: FittedEmbedding, label: object, amount: Any) -> float:
             else "contexts with scale='total' have values >= 0"
         )
         raise DataError(f"{rule}; the amount of {shorten(label)} is {amount!r}")
+    if context.reads_text and number % 1:
+        raise DataError(
+            f"a word occurs a whole number of times; the amount of {shorten(label)} is {amount!r}"
+        )
     return number

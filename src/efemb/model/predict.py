@@ -57,21 +57,32 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
     """
     check_predictable(spec, bound)
     means = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
-    tree = normalizer_of(spec, bound)
+    normalizer = normalizer_of(spec, bound)
     for rows in _row_blocks(bound):
         u = Predictor(vectors).cells(spec, bound, rows)
-        if isinstance(tree, Huffman):
-            means[rows] = tree.probabilities(u)
-        elif spec.family.softmax or tree is not None:
-            u = u if tree is None else u + tree
-            means[rows] = np.exp(u - log_sums(u)[:, None])
-        else:
-            means[rows] = expected_value(spec.family, spec.link, u)
-        if tree is None and bound.exposure is not None:
+        means[rows] = means_of(spec, u, normalizer)
+        if normalizer is None and bound.exposure is not None:
             means[rows] *= bound.exposure[rows, None]
     if bound.n_dims == 1:
         return means
     return means.reshape(bound.n_rows, bound.n_entities, bound.n_dims)
+
+
+def means_of(spec: Spec, u: Floats, normalizer: Huffman | Floats | None) -> Floats:
+    """E[x | u] of some rows, (rows, N); shares of a row where u determines nothing else."""
+    if spec.family.softmax or normalizer is not None:
+        return shares_of(spec, u, normalizer)
+    return np.asarray(expected_value(spec.family, spec.link, u))
+
+
+def shares_of(spec: Spec, u: Floats, normalizer: Huffman | Floats | None) -> Floats:
+    """m_n / sum_j m_j of the conditional means of some rows, (rows, N)."""
+    if isinstance(normalizer, Huffman):
+        return normalizer.probabilities(u)
+    logarithm = (
+        log_expected_value(spec.family, spec.link, u) if normalizer is None else u + normalizer
+    )
+    return np.asarray(np.exp(logarithm - log_sums(logarithm)[:, None]))
 
 
 def mean_log_density(

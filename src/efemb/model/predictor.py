@@ -64,12 +64,40 @@ class Predictor:
         u = products(rows, target[:, :k], bag[:, :k]) + self.factors.intercept
         return np.asarray(u + side.columns(self.factors.terms, rows) @ target[:, k:].T)
 
+    def explain(self, spec: Spec, bound: BoundContext, row: int, entity: int) -> Explanation:
+        """u of one cell, term by term: context members, intercept and further terms."""
+        vectors, coefficients = bound.context_of(row, entity, reverse=spec.combine.reverse)
+        side = row_side(spec, bound)
+        k = self.factors.target.shape[1] - (0 if side is None else side.width)
+        target = self.factors.target[entity].astype(np.float64)
+        products = self.factors.bag[vectors, :k].astype(np.float64) @ target[:k]
+        intercept = float(self.factors.intercept[entity])
+        shares: dict[str, float] = {}
+        if side is not None:
+            shares = side.shares(self.factors.terms, row, target[k:])
+        return Explanation(vectors, products, coefficients * products, intercept, shares)
+
     def observations(self, terms: Terms, side: RowSide | None, rows: Ints) -> tuple[Floats, Floats]:
         """(u, Z) of observations given as terms of some rows."""
         Z = terms.contexts(self.factors.bag)
         if side is not None:
             Z[:, Z.shape[1] - side.width :] = side.columns(self.factors.terms, rows)[terms.row]
         return self.pick(Z, terms.vector, terms.entity), Z
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """u of one cell as a sum: of `contribution`, `intercept` and `terms`.
+
+    vector : (members,) row of the context vectors;  product : (members,) target . bag of each
+    contribution : (members,) what each adds to u;  terms : what each further term adds, by label
+    """
+
+    vector: Ints
+    product: Floats
+    contribution: Floats
+    intercept: float
+    terms: dict[str, float]
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,11 @@ class Spec:
         """Intercepts are positive where both kinds of vectors are."""
         return self.positive_rho and self.positive_alpha
 
+    @property
+    def one_of_all(self) -> bool:
+        """Whether exactly one of all entities occurs: the word in a gap, a category."""
+        return self.context.reads_text or self.family.softmax
+
     def noise_offset(self, popularity: Floats) -> Floats | None:
         """log(n q) of every entity where rows are told from n draws of noise q, else None.
 

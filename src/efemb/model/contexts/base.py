@@ -14,6 +14,7 @@ from efemb.model.ingredient import Ingredient
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
+    from efemb.data.vocabulary import Vocabulary
     from efemb.model.contexts.bound.entities import Lists
     from efemb.model.contexts.bound.rows import RowBlock
 
@@ -31,11 +32,17 @@ class Context(Ingredient, ABC):
     reads_text: ClassVar[bool] = False  # data are a corpus of words, not rows of numbers
     is_sum: ClassVar[bool] = False
     is_frozen: ClassVar[bool] = False  # holds the lists that a fit found
+    unnamed: ClassVar[float] = np.nan  # value of an entity that a question does not mention
 
     scale: str
     binary: bool
     length_offset: bool = False
     subsample: float | None = None
+
+    @property
+    def reaches_other_rows(self) -> bool:
+        """Whether a row alone does not determine the contexts of its observations."""
+        return False
 
     @abstractmethod
     def bind(self, data: Dataset) -> BoundContext:
@@ -44,6 +51,10 @@ class Context(Ingredient, ABC):
     def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
         """`bind`, for contexts that look at the values and so at the weights of the rows."""
         return self.bind(data)
+
+    def bind_gap(self, words: Ints, vocabulary: Vocabulary) -> tuple[BoundContext, int]:
+        """A text of which one word is missing, and the row of the gap."""
+        raise ParameterError(f"{type(self).__name__} contexts are not made of text")
 
     def check(self) -> None:
         """Raise if an option is out of range."""
@@ -93,6 +104,17 @@ class ContextSum(Context):
     def scale(self) -> str:  # type: ignore[override]
         """The scale if both parts agree, else "mixed"."""
         return self.left.scale if self.left.scale == self.right.scale else "mixed"
+
+    @property
+    def unnamed(self) -> float:  # type: ignore[override]
+        """0 where a part has bags, in which what is not there is zero."""
+        left, right = self.left.unnamed, self.right.unnamed
+        return right if np.isnan(left) else left
+
+    @property
+    def reaches_other_rows(self) -> bool:
+        """Whether either part does."""
+        return self.left.reaches_other_rows or self.right.reaches_other_rows
 
     def check(self) -> None:
         """Check both parts."""
@@ -186,6 +208,19 @@ class BoundContext(ABC):
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Inner products of every cell in a reverse model, where each member predicts it alone."""
         return self.products(rows, target, bag)
+
+    def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
+        """The context of one cell: rows of the context vectors, and coefficients c_m of each.
+
+        The cell of `products` is target . sum of c_m bag_m: one by one, what `explain` lists.
+        """
+        if self.n_dims > 1:
+            raise ParameterError("single members are for scalar observations, not vectors of them")
+        terms = self.terms(np.array([row]), missing=True)
+        cell = terms.take(np.flatnonzero(terms.entity == entity))
+        coefficients = [bags.coefficients() for bags in cell.parts]
+        vectors, values = zip(*coefficients, strict=True)
+        return np.concatenate(vectors), np.concatenate(values)
 
     def row_weights(self, weight: Floats) -> Floats:
         """Weights of the rows, times what the context has to say about them."""

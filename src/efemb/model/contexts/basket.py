@@ -22,6 +22,8 @@ class Basket(Context):
         Count a member as 1, whatever its value.
     """
 
+    unnamed = 0.0
+
     def __init__(self, scale: str = "total", binary: bool = False) -> None:
         self.scale = scale
         self.binary = binary

@@ -31,6 +31,11 @@ class Explicit(Context):
         self.scale = scale
         self.binary = binary
 
+    @property
+    def reaches_other_rows(self) -> bool:
+        """Members may be any cells of the data that the lists were made for."""
+        return True
+
     def bind(self, data: Dataset) -> CellLists:
         """Check the lists against the data."""
         return CellLists(data, self.indptr, self.indices, scale=self.scale, binary=self.binary)

@@ -44,6 +44,11 @@ class Kept(Context):
         """As in the context it comes from."""
         return bool(getattr(self.of, "binary", False))
 
+    @property
+    def reaches_other_rows(self) -> bool:
+        """As in the context it comes from."""
+        return self.of.reaches_other_rows
+
     def check(self) -> None:
         """Check the context it comes from."""
         self.of.check()

@@ -52,6 +52,11 @@ class Lagged(Context):
         self.scale = scale
         self.binary = binary
 
+    @property
+    def reaches_other_rows(self) -> bool:
+        """Always: that is what it is for."""
+        return True
+
     def bind(self, data: Dataset) -> EntityLists:
         """Repeat the member lists at every offset."""
         return self.bind_weighted(data, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import Context, or_one
 from efemb.model.contexts.bound.rows import RowBags, RowBlock, Stored
@@ -17,6 +17,7 @@ from efemb.model.ingredient import positive_number
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
+    from efemb.data.vocabulary import Vocabulary
 
 
 ROWS_AT_ONCE = 1 << 18
@@ -87,6 +88,22 @@ class Window(Context):
             )
         return WindowBags(data, self)
 
+    def bind_gap(self, words: Ints, vocabulary: Vocabulary) -> tuple[WindowBags, int]:
+        """A text of which one word is missing, and the row of the gap.
+
+        Half of the words stand before it; the code -1 is a word that the vocabulary lacks, which
+        keeps its place. Only the places of a positional window are limited in number.
+        """
+        from efemb.data.corpus import Corpus
+
+        if self.positional and len(words) > 2 * self.size:
+            raise ParameterError(f"the window holds {2 * self.size} words, got {len(words)}")
+        window = Window(max(self.size, len(words)), self.scale)
+        gap = len(words) // 2
+        tokens = np.insert(words, gap, 0)
+        text = Corpus(np.maximum(tokens, 0), [0, len(tokens)], vocabulary)
+        return WindowBags(text, self if self.positional else window, tokens < 0), gap
+
 
 class WindowBags(RowBags):
     """A row for each token; its only entry is the token, its bag the words around it."""
@@ -95,7 +112,9 @@ class WindowBags(RowBags):
 
     data: Corpus  # type: ignore[assignment]
 
-    def __init__(self, data: Corpus, window: Window) -> None:
+    def __init__(self, data: Corpus, window: Window, blank: Bools | None = None) -> None:
+        """Tokens that are `blank` have a place in windows, but are no members of them."""
+        self.blank = blank
         self.data, self.window, self.scale, self.binary = data, window, window.scale, False
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, 1
         self.n_slots = 2 * window.size if window.positional else 1
@@ -207,6 +226,13 @@ class WindowBags(RowBags):
             return inner_products
         return inner_products / or_one(self._around(rows).inside.sum(axis=1))[:, None]
 
+    def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
+        """The words around a token, whichever word is predicted there."""
+        vectors, coefficients = super().context_of(row, entity)
+        if reverse and self.scale == "none":  # a mean, as in `reverse_products`
+            coefficients = coefficients / max(len(vectors), 1)
+        return vectors, coefficients
+
     def _divisor(self, sizes: Ints) -> Floats:
         return np.ones(len(sizes)) if self.scale == "none" else or_one(sizes.astype(np.float64))
 
@@ -215,6 +241,8 @@ class WindowBags(RowBags):
         document = np.searchsorted(starts, rows, side="right") - 1
         place = rows[:, None] + self.offsets
         inside = (place >= starts[document][:, None]) & (place < starts[document + 1][:, None])
+        if self.blank is not None:
+            inside[inside] = ~self.blank[place[inside]]
         return _Around(place, inside)
 
     def observed(self, rows: Ints) -> Floats:

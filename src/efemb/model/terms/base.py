@@ -108,6 +108,15 @@ class RowSide:
             [bound.row_columns(arrays_of(term, arrays), rows) for term, bound in self.terms], axis=1
         )
 
+    def shares(self, arrays: Arrays, row: int, entity_columns: Floats) -> dict[str, float]:
+        """What each term adds to u of one row and an entity with such columns L, by label."""
+        start, shares = 0, {}
+        for term, bound in self.terms:
+            columns = bound.row_columns(arrays_of(term, arrays), np.array([row]))[0]
+            shares[term.label] = float(columns @ entity_columns[start : start + term.width])
+            start += term.width
+        return shares
+
     def pull_back(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
         """Gradients of all arrays behind R, by their names in the model."""
         total: dict[str, Floats] = {}

@@ -43,6 +43,21 @@ class Lists:
         """Entity that each edge belongs to."""
         return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
 
+    @property
+    def reaches_other_rows(self) -> bool:
+        """Whether a member is seen in another row."""
+        return bool(self.offset.any())
+
+    def amounts(self, values: Floats) -> Floats:
+        """What members with these values count for."""
+        return (values != 0).astype(np.float64) if self.binary else values
+
+    def shares(self, amounts: Floats, seen: Bools) -> Floats:
+        """What each member adds to the divisor of its context."""
+        if self.scale == "items":
+            return seen.astype(np.float64)
+        return amounts if self.scale == "total" else np.zeros(amounts.shape)
+
     def turned(self) -> Lists:
         """What predicts each entity under the reverse conditional: those in whose list it is.
 
@@ -181,6 +196,8 @@ class EntityLists(BoundContext):
         """Inner products through the members' coefficients rho_n . alpha_m: cost rows x edges."""
         if self.n_dims > 1:
             return super().products(rows, target, bag)
+        if len(rows) == 1:
+            return self._row_products(int(rows[0]), target, bag, reverse=False)
         inner_products = np.zeros((len(rows), self.n_entities))
         for part in self.lists:
             total, scale = self._part_sums(part, rows, target, bag)
@@ -189,11 +206,47 @@ class EntityLists(BoundContext):
 
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Mean of what all those say in whose lists an entity is, whichever list it is."""
+        if len(rows) == 1:
+            return self._row_products(int(rows[0]), target, bag, reverse=True)
         inner_products, count = np.zeros((2, len(rows), self.n_entities))
         for part in self.lists:
             total, scale = self._part_sums(part.turned(), rows, target, bag)
             inner_products, count = inner_products + total, count + scale
         return inner_products / or_one(count)
+
+    def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
+        """Observed members of an entity's lists; reversed, of those in whose lists it is."""
+        if self.n_dims > 1:
+            return super().context_of(row, entity)
+        owner, vector, coefficient = self._row_edges(row, reverse=reverse)
+        return vector[owner == entity], coefficient[owner == entity]
+
+    def _row_products(self, row: int, target: Floats, bag: Floats, *, reverse: bool) -> Floats:
+        """Products of one row: a question, which does without SciPy."""
+        owner, vector, coefficient = self._row_edges(row, reverse=reverse)
+        weight = np.einsum("ek,ek->e", target[owner], bag[vector]).astype(np.float64)
+        total = np.bincount(owner, coefficient * weight, self.n_entities)
+        return np.asarray(total, np.float64)[None]
+
+    def _row_edges(self, row: int, *, reverse: bool) -> tuple[Ints, Ints, Floats]:
+        """(entity, row of the context vectors, coefficient) of the observed members of one row."""
+        lists = tuple(part.turned() for part in self.lists) if reverse else self.lists
+        edges, divisors = [], []
+        for part in lists:
+            values, seen = self.shifted_values(part, np.array([row]))
+            observed = np.flatnonzero(seen[0])
+            owner, amount = part.owner[observed], part.amounts(values[0, observed, 0])
+            share = part.shares(amount, seen[0, observed])
+            divisors.append(np.asarray(np.bincount(owner, share, self.n_entities), np.float64))
+            vector = part.slot[observed] * self.n_entities + part.members[observed]
+            edges.append((owner, vector, amount))
+        if reverse:  # one mean over all lists
+            divisors = [np.sum(divisors, axis=0)] * len(divisors)
+        scales = [
+            or_one(divisor)[owner] for divisor, (owner, *_) in zip(divisors, edges, strict=True)
+        ]
+        owner, vector, amount = (np.concatenate(column) for column in zip(*edges, strict=True))
+        return owner, vector, amount / np.concatenate(scales)
 
     def _part_sums(
         self, part: Lists, rows: Ints, target: Floats, bag: Floats
@@ -210,12 +263,11 @@ class EntityLists(BoundContext):
             source, inside = self.source_rows(rows, int(offset))
             block = dense_rows(self.data, source)[:, :, 0]
             seen = ~np.isnan(block) & inside[:, None]
-            value = np.where(seen, block, 0.0)
-            value = (value != 0).astype(np.float64) if part.binary else value
+            value = part.amounts(np.where(seen, block, 0.0))
             edges = (owner[mine], part.members[mine])
             total += (csr_array((weight[mine], edges), shape=size) @ value.T).T
             if part.scale != "none":
-                share = seen.astype(np.float64) if part.scale == "items" else value
+                share = part.shares(value, seen)
                 ones = csr_array((np.ones(int(mine.sum())), edges), shape=size)
                 scale += (ones @ share.T).T
         return total, scale
@@ -243,8 +295,7 @@ class EntityLists(BoundContext):
         from scipy.sparse import csr_array
 
         values, seen = self.shifted_values(part, rows)
-        if part.binary:
-            values = (values != 0).astype(np.float64)
+        values = part.amounts(values)
         n_rows, n_edges, n_dims = values.shape
         columns = with_components(part.slot * self.n_entities + part.members, n_dims)
         starts = np.arange(n_rows)[:, None] * n_edges * n_dims + part.ptr[None, :-1] * n_dims
@@ -256,7 +307,7 @@ class EntityLists(BoundContext):
         )
         scale: Floats = np.ones((n_rows, self.n_entities))
         if part.scale != "none":
-            share = seen.astype(np.float64) if part.scale == "items" else values.sum(axis=2)
+            share = part.shares(values.sum(axis=2), seen)
             scale = or_one(sum_by_owner(share, part.ptr))
         bag = np.arange(n_rows * self.n_entities)
         return Bags(matrix, np.repeat(bag, n_dims), np.repeat(scale.ravel(), n_dims))

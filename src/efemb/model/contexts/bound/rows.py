@@ -119,13 +119,19 @@ class RowBags(BoundContext):
             return super().products(rows, target, bag)
         block = self.block(rows)
         dtype = summing_dtype(block.bag_values, bag.dtype)
-        sums = block.bag_matrix(self.n_context_vectors).astype(dtype) @ bag
+        sums = block.bag_sums(bag, dtype, self.n_context_vectors)
         scaled = np.asarray(sums / block.total.astype(dtype)[:, None])
         inner_products = scaled.astype(bag.dtype, copy=False) @ target.T
         row, ids = block.row_of_entry, block.ids
         left = (sums[row] - block.own.astype(dtype)[:, None] * bag[ids]) / block.rest[:, None]
         inner_products[row, ids] = np.einsum("ik,ik->i", left, target[ids])
         return inner_products
+
+    def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
+        """The rest of the row; a reverse model predicts a cell from it in the same way."""
+        if self.n_dims > 1:
+            return super().context_of(row, entity)
+        return self.block(np.array([row])).members_of(entity)
 
     def _observed(self, rows: Ints, x: Floats) -> Any:
         seen = ~np.isnan(x)
@@ -166,23 +172,23 @@ class Stored:
     def of(cls, bags: RowBags) -> Stored:
         if bags.n_dims > 1:
             raise ParameterError("vector observations on row contexts need solver='generic'")
-        matrix = _with_masked(bags.data, bags.masked)
-        x, ptr = matrix.data, matrix.indptr
-        row = np.repeat(np.arange(matrix.shape[0]), np.diff(ptr))
+        x, ids, ptr = _entries(bags.data, bags.masked)
+        n_rows = bags.n_rows
+        row = np.repeat(np.arange(n_rows), np.diff(ptr))
         bag = bags.members
         if bag is None:
             missing = np.isnan(x)
             value = np.where(missing, 0.0, x).astype(x.dtype) if missing.any() else x
             own = (value != 0).astype(x.dtype) if bags.binary else value
             share = _entry_share(own, bags.scale)
-            total: Any = np.bincount(row, share, matrix.shape[0])
+            total: Any = np.bincount(row, share, n_rows)
         else:
             own = np.zeros_like(x)
             share = np.zeros(len(x))
             owner = np.repeat(np.arange(bag.shape[0]), np.diff(bag.indptr))
             total = np.bincount(owner, _entry_share(bag.data, bags.scale), bag.shape[0])
         rest = or_one(total[row] - share)
-        return cls(ptr, matrix.indices, x, own, rest.astype(x.dtype), or_one(total), bag)
+        return cls(ptr, ids, x, own, rest.astype(x.dtype), or_one(total), bag)
 
     def block(self, rows: Ints, *, shares_bag: bool) -> RowBlock:
         ptr, where = gather_rows(self.ptr, rows)
@@ -205,23 +211,29 @@ def _entry_share(value: Floats, scale: str) -> Floats:
     return value.astype(np.float64) if scale == "total" else np.zeros(len(value))
 
 
-def _with_masked(data: Dataset, masked: Any) -> Any:
-    """CSR of the data in which masked and missing cells are stored as NaN."""
-    from scipy.sparse import csr_array
-
+def _entries(data: Dataset, masked: Any) -> tuple[Floats, Ints, Ints]:
+    """Values, columns and row pointer (CSR) of non-zero cells; masked and missing ones are NaN."""
     values = data.values
     if not data.is_sparse:
-        values = values.reshape(data.n_rows, data.n_entities)
-        if masked is not None:
-            values = np.where(masked.toarray().astype(bool), np.nan, values)
-        return csr_array(values)
-    if masked is None or masked.nnz == 0:
-        return values
-    marks = csr_array(masked, copy=True).astype(values.dtype)
-    marks.data[:] = np.nan
-    both = csr_array(values + marks)
-    both.sort_indices()
-    return both
+        return _dense_entries(values.reshape(data.n_rows, data.n_entities), masked)
+    if masked is not None and masked.nnz:
+        from scipy.sparse import csr_array
+
+        marks = csr_array(masked, copy=True).astype(values.dtype)
+        marks.data[:] = np.nan
+        values = csr_array(values + marks)
+        values.sort_indices()
+    return values.data, values.indices, values.indptr
+
+
+def _dense_entries(values: Floats, masked: Any) -> tuple[Floats, Ints, Ints]:
+    """The same of an array, in NumPy alone: a question is a dense row."""
+    if masked is not None:
+        values = np.where(masked.toarray().astype(bool), np.nan, values)
+    row, ids = np.nonzero(values)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(values)))])
+    index = np.int32 if max(len(ids), values.shape[1]) <= np.iinfo(np.int32).max else np.int64
+    return values[row, ids], ids.astype(index), ptr.astype(index)
 
 
 def _blocks_of_own(value: Floats) -> Any:
@@ -279,6 +291,21 @@ class RowBlock:
 
         arrays = (self.bag_values, self.bag_ids, self.bag_ptr)
         return csr_array(arrays, shape=(len(self.total), n_context))
+
+    def bag_sums(self, bag: Floats, dtype: Any, n_context: int) -> Floats:
+        """Sums of the context vectors in each row's bag, (rows, K)."""
+        if len(self.total) == 1:  # a question, which does without SciPy
+            return np.asarray(self.bag_values.astype(dtype)[None] @ bag[self.bag_ids])
+        return np.asarray(self.bag_matrix(n_context).astype(dtype) @ bag)
+
+    def members_of(self, entity: int) -> tuple[Ints, Floats]:
+        """Context of a cell of the only row: context vectors and their coefficients."""
+        entry = np.flatnonzero(self.ids == entity)
+        own, divisor = np.zeros(len(self.bag_ids)), self.total[0]
+        if len(entry) and self.own[entry[0]] != 0:
+            own[self.bag_ids == entity], divisor = self.own[entry[0]], self.rest[entry[0]]
+        left = self.bag_values - own
+        return self.bag_ids[left != 0].astype(np.int64), left[left != 0] / divisor
 
     @cached_property
     def members(self) -> Floats:

@@ -38,6 +38,14 @@ class Bags:
             sums -= (self.own.astype(dtype) @ vectors)[self.left_out]
         return np.asarray(sums / self.scale.astype(dtype)[:, None]).astype(bag.dtype, copy=False)
 
+    def coefficients(self) -> tuple[Ints, Floats]:
+        """Rows of the context vectors of a single term, and what each is multiplied by."""
+        line = self.matrix[[self.bag[0]]]
+        if self.own is not None and self.left_out is not None:
+            line = line - self.own[[self.left_out[0]]]
+        line.eliminate_zeros()
+        return line.indices.astype(np.int64), line.data / self.scale[0]
+
     def take(self, keep: Any) -> Bags:
         """The same bags for some of the terms."""
         left_out = None if self.left_out is None else self.left_out[keep]
