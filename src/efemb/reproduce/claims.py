@@ -1,4 +1,4 @@
-"""Claims: sentences of the paper next to what was found, judged by the figures alone."""
+"""Claims: statements of the paper next to our results, judged by the figures alone."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ HOLDS, NOT, PARTLY, UNCLEAR = "holds", "does not hold", "holds in part", "inconc
 
 @dataclass(frozen=True)
 class Gap:
-    """Mean over splits of the score of a row less that of another, on the same entries.
+    """Difference between the scores of two rows on the same entries, averaged over splits.
 
-    error : of the mean; splits count as independent, the entries of a test row as one draw
-    least : smallest of the splits' differences
+    error : standard error of the mean; splits are taken as independent, test rows as the units
+    least : smallest difference over the splits
     """
 
     value: float
@@ -30,13 +30,13 @@ class Gap:
 
     @property
     def sign(self) -> int:
-        """1 or -1 where the difference is more than two standard errors, else 0."""
+        """1 or -1 if the difference exceeds two standard errors, else 0."""
         return int(np.sign(self.value)) if abs(self.value) > 2 * self.error else 0
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, the verdict, and the figure it rests on."""
+    """A statement of the paper, the verdict, and the figure that supports it."""
 
     sentence: str
     verdict: str
@@ -53,12 +53,12 @@ class Check:
 
     @property
     def met(self) -> bool:
-        """Whether it does."""
+        """Whether the bound is reached."""
         return self.value >= self.at_least
 
 
 def judge_gaps(gaps: Sequence[Gap]) -> str:
-    """Whether every difference is above 0: by more than two standard errors, in part, or not."""
+    """The verdict on a claim that every difference exceeds 0 by two standard errors."""
     signs = [gap.sign for gap in gaps]
     if all(sign > 0 for sign in signs):
         return HOLDS
@@ -73,23 +73,23 @@ def format_gap(gap: Gap) -> str:
 
 
 def judge_count(holding: int, of: int) -> str:
-    """Whether something holds in all cases, in some, or in none."""
+    """The verdict on a claim that holds in `holding` of so many cases."""
     return HOLDS if holding == of else PARTLY if holding else NOT
 
 
 def show_claims(name: str, claims: Sequence[Claim], out: Results) -> None:
-    """Write claims, and show them."""
+    """Write claims to a file and show them on the page."""
     if not claims:
         return
     out.write(name, tabulate_claims(claims))
-    out.page.paragraph("What the paper says, and what was found here:")
+    out.page.paragraph("Claims of the paper, and our results:")
     for claim in claims:
         verdict = claim.verdict[0].upper() + claim.verdict[1:]
         out.page.paragraph(f"“{claim.sentence}” {verdict}: {claim.figure}")
 
 
 def tabulate_claims(claims: Sequence[Claim]) -> Table:
-    """One row a claim."""
+    """One row per claim."""
     return Table(
         {
             "claim": [claim.sentence for claim in claims],
@@ -100,7 +100,7 @@ def tabulate_claims(claims: Sequence[Claim]) -> Table:
 
 
 def tabulate_checks(checks: Sequence[Check]) -> Table:
-    """One row a bound."""
+    """One row per bound."""
     return Table(
         {
             "figure": [check.what for check in checks],
@@ -122,7 +122,7 @@ def format_number(value: float, error: float | None = None) -> str:
 
 
 def make_table(rows: Sequence[Mapping[str, Any]]) -> Table | None:
-    """A table from rows with the same names; None if there is no row."""
+    """A table from rows with equal keys; None if there are no rows."""
     if not rows:
         return None
     return Table({name: [row[name] for row in rows] for name in rows[0]})

@@ -35,7 +35,7 @@ class Split:
 
 
 def split_movies(data: Dataset, seed: int) -> Split:
-    """A fifth of the users are for testing, 5% of the other users' ratings for validation.
+    """A fifth of the users for testing, 5% of the other users' ratings for validation.
 
     The paper holds out "20% of the ratings"; holding out users is the reading that matches its
     "we recover the factor loadings using the other test entries".
@@ -45,7 +45,7 @@ def split_movies(data: Dataset, seed: int) -> Split:
     test = rng.permutation(n_users)[: int(n_users * TEST_USERS)]
     fit_users = data.take_rows(np.setdiff1d(np.arange(n_users), test))
     stored = fit_users.values.copy()
-    stored.sort_indices()  # entries are drawn by their place, row by row
+    stored.sort_indices()  # entries are drawn by index, row by row
     held = np.zeros(stored.nnz, dtype=bool)
     held[rng.permutation(stored.nnz)[: round(VALIDATION_ENTRIES * stored.nnz)]] = True
     train, validation = (
@@ -55,7 +55,7 @@ def split_movies(data: Dataset, seed: int) -> Split:
 
 
 def _keep_entries(stored: Any, chosen: Bools) -> Any:
-    """Some of the stored entries."""
+    """The stored entries that were chosen; the others become zeros."""
     thinned = stored.copy()
     thinned.data = np.where(chosen, stored.data, 0)
     thinned.eliminate_zeros()
@@ -72,7 +72,7 @@ def split_trips(data: Dataset, seed: int = 0) -> Split:
 
 
 def shrink(data: Dataset, n_rows: int, n_entities: int) -> Dataset:
-    """The first rows and the most frequent entities, for a quick look; rows of one item go."""
+    """The first rows and the most frequent entities, for a quick run; single-item rows go."""
     sold = np.asarray((data.values[:n_rows] > 0).sum(axis=0)).ravel()
     often = np.sort(np.argsort(-sold, kind="stable")[:n_entities])
     shrunk = data.take_rows(slice(0, n_rows)).take_entities(often)
@@ -86,12 +86,12 @@ def shrink(data: Dataset, n_rows: int, n_entities: int) -> Dataset:
 class Task:
     """A model of a table on a split.
 
-    split : gives the `Split`, when the job runs
-    data : what the split is made from, for the name of the job
-    pilot : passes of the short fits that choose the Adagrad constant; None: fits to the end
-    passes : most passes of a fit, for a quick look; None: the model's own
-    most_rows : test rows that are predicted, from the first on; None for all
-    analysis : function of (fitted model, split) that gives further figures and arrays to keep
+    split : returns the `Split` when the job runs
+    data : what the split is made from, part of the name of the job
+    pilot : passes of the short fits that choose the Adagrad constant; None: full fits
+    passes : maximum number of passes of a quick run; None: that of the model
+    most_rows : number of test rows to predict; None: all
+    analysis : function of (fitted model, split) that returns additional figures and arrays
     """
 
     study: str
@@ -108,7 +108,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """The name that people see."""
         size = "" if self.k is None else f", K = {self.k}"
         return f"{self.recipe.name}{size}, split {self.seed}"
 
@@ -157,7 +157,7 @@ class Task:
         return {**figures, **further}, {**pack_predictions(predictions), **arrays}
 
     def _choose_step(self, split: Split) -> tuple[float | None, list[list[float]], Any]:
-        """The best constant, (constant, validation score) of all, and its model if it is whole."""
+        """The best constant, all (constant, validation score), and its model if fully fitted."""
         best, curve, model = None, [], None
         for step in self.recipe.steps:
             tried = self.make(step)
@@ -171,7 +171,7 @@ class Task:
 
 
 def _validate(model: Any, split: Split) -> float:
-    """Best validation score of a fit, minus infinity if it diverged."""
+    """Best validation score of a fit; minus infinity if it diverged."""
     try:
         model.fit(split.train, validation=split.validation)
     except DivergenceError:
@@ -190,7 +190,7 @@ def list_validations(model: Any) -> tuple[list[int], list[float]]:
 
 
 def summarize_training(model: Any) -> dict[str, Any]:
-    """Passes of a fit, and whether its validation score was still rising when it ended."""
+    """Passes of a fit, and whether its validation score was still improving when it ended."""
     passes, scores = list_validations(model)
     return {
         "passes": getattr(model, "n_iter_", None),
@@ -202,7 +202,7 @@ def summarize_training(model: Any) -> dict[str, Any]:
 
 
 def predict_test_entries(model: Any, test: Dataset, most_rows: int | None) -> Predictions:
-    """Every entry of the first test rows given the rest of its row."""
+    """Predict each entry of the first test rows from the rest of its row."""
     return leave_one_out(model, test if most_rows is None else test.take_rows(slice(0, most_rows)))
 
 
@@ -228,7 +228,7 @@ def summarize_scores(predictions: Predictions) -> dict[str, Any]:
 
 
 def pack_predictions(predictions: Predictions) -> dict[str, Any]:
-    """What paired differences need."""
+    """The arrays that paired differences need."""
     return {
         "row": predictions.row.astype(np.int32),
         "entity": predictions.entity.astype(np.int32),
@@ -238,7 +238,7 @@ def pack_predictions(predictions: Predictions) -> dict[str, Any]:
 
 
 def read_predictions(outcome: Outcome, most_rows: int | None = None) -> Predictions:
-    """The predictions of a finished job, of the first rows only if asked."""
+    """The predictions of a finished job, or those of its first rows."""
     arrays = outcome.arrays
     chosen = slice(None) if most_rows is None else arrays["row"] < most_rows
     columns = {name: arrays[name][chosen] for name in ("row", "entity", "x", "log_share")}
@@ -246,7 +246,7 @@ def read_predictions(outcome: Outcome, most_rows: int | None = None) -> Predicti
 
 
 def describe_settings(model: Any, *, whole: bool = False) -> dict[str, str]:
-    """The settings of a model as text: all that matter, or those that are not its defaults."""
+    """The settings of a model as text: all of them, or those that differ from the defaults."""
     settings = {"class": type(model).__name__}
     usual = type(model)().get_params(deep=False)
     for name, value in model.get_params(deep=False).items():

@@ -20,20 +20,20 @@ from efemb.model.zeros import Sampled
 # Table "Algorithm details" of the paper, shopping and movies, all models.
 PRECISION = 1.0  # "regularization parameter"
 PASSES = 3000  # "number iterations"
-NEGATIVES = 10  # "negative samples" a row; here every zero is exact unless a row says otherwise
+NEGATIVES = 10  # "negative samples" per row; here zeros are exact unless a row says otherwise
 ZERO_WEIGHT = 0.1  # "downweights the contribution of the zeros ... by a factor of 0.1"
 SIZES = (20, 100)
 TOPIC_SIZE = 50
 # "For each K we select the Adagrad constant based on best predictive performance on the
-# validation set": the paper names no values.
+# validation set": the paper does not list the values.
 STEPS = (0.05, 0.1, 0.2)
-POSITIVE_STEPS = (0.2, 0.5, 1.0)  # steps of logarithms are relative
+POSITIVE_STEPS = (0.2, 0.5, 1.0)  # steps on the log scale are relative
 # Penalties of signed Poisson PCA, chosen on validation: on movies for K=20 of 4, 6, 8, 12 and for
 # K=100 of 12 to 16, over splits 0-2; on baskets only K=20 was tried, of 4, 8, 16 with a quarter of
 # the trips.
 PENALTIES = {20: 8.0, 100: 16.0}
-POSITIVE_PASSES = 200  # of Poisson PCA with positive vectors: slow, and 300 more gain .016
-VANISHING = 1e-10  # Adagrad's epsilon: the paper has none
+POSITIVE_PASSES = 200  # of Poisson PCA with positive vectors: slow; 300 more passes gain .016
+VANISHING = 1e-10  # epsilon of Adagrad; the paper has none
 PAPER, OURS, RIVAL = "paper's settings", "ours", "rival"
 
 
@@ -43,10 +43,10 @@ class Recipe:
 
     name : as in the paper where it has the model
     group : "paper's settings", "ours" or "rival"
-    why : one line
-    make : function of (K, seed, step or None) that gives an unfitted model
-    steps : Adagrad constants to choose from on validation; none: the model's own
-    sized : whether there is a K
+    why : one line for the report
+    make : function of (K, seed, step or None) that returns an unfitted model
+    steps : Adagrad constants to choose from on validation; empty: that of the model
+    sized : whether the model has a K
     """
 
     name: str
@@ -58,7 +58,7 @@ class Recipe:
 
 
 def _paper(kind: Any, **options: Any) -> Callable[..., Any]:
-    """The paper's settings of an embedding, but for `options`."""
+    """An embedding with the paper's settings, except for `options`."""
 
     def make(k: int, seed: int, step: float | None) -> Any:
         chosen = {} if step is None else {"optimizer": Adagrad(step, VANISHING)}
@@ -68,7 +68,7 @@ def _paper(kind: Any, **options: Any) -> Callable[..., Any]:
 
 
 def _plain(kind: Any, **options: Any) -> Callable[..., Any]:
-    """A model as it comes, but for `options`."""
+    """A model with its defaults, except for `options`."""
 
     def make(k: int, seed: int, step: float | None) -> Any:
         return kind(k, random_state=seed, **options)
@@ -88,7 +88,7 @@ def _make_popularity(k: None, seed: int, step: None) -> Popularity:
 POPULARITY = Recipe(
     "popularity",
     RIVAL,
-    "knows no context: what every model must beat",
+    "ignores the context: the baseline for every model",
     _make_popularity,
     sized=False,
 )
@@ -109,7 +109,7 @@ P_EMB_DW = Recipe(
 AP_EMB = Recipe(
     "ap-emb",
     PAPER,
-    "positive vectors, l2 on their logarithm as the text has it",
+    "positive vectors, l2 penalty on their logarithm, as in the text",
     _paper(AdditivePoissonEmbedding),
     POSITIVE_STEPS,
 )
@@ -125,14 +125,14 @@ POSITIVE_PCA = Recipe(
 SIGNED_PCA = Recipe(
     "Poisson PCA",
     RIVAL,
-    "signed vectors, which the multiplicative mean allows; penalty chosen on validation",
+    "signed vectors, which a multiplicative mean allows; penalty chosen on validation",
     _make_movie_pca,
 )
 RIVALS = (HIERARCHICAL, POSITIVE_PCA, SIGNED_PCA)
 DEFAULTS = Recipe(
     "p-emb, defaults",
     OURS,
-    "what PoissonEmbedding() does: context divided by its units, intercepts",
+    "PoissonEmbedding() as it is: context divided by its units, intercepts",
     _plain(PoissonEmbedding),
 )
 MOVIES = (
@@ -144,32 +144,32 @@ MOVIES = (
     Recipe(
         "ap-emb, half-normal(1)",
         OURS,
-        "l2 on the vectors themselves, as the supplement's formula has it",
+        "l2 penalty on the vectors themselves, as in the supplement",
         _paper(AdditivePoissonEmbedding, prior=HalfNormal(PRECISION)),
     ),
     Recipe(
         "ap-emb, log-normal(.01, -3)",
         OURS,
-        "a weak prior whose median makes the first means small",
+        "a weak prior whose median makes the initial means small",
         _paper(AdditivePoissonEmbedding, prior=LogNormal(0.01, -3.0)),
     ),
     Recipe(
         "p-emb, total scale",
         OURS,
-        "context divided by its sum of ratings, not by its number of movies",
+        "context divided by its sum of ratings instead of its number of movies",
         _paper(PoissonEmbedding, context=Basket(scale="total")),
     ),
     DEFAULTS,
     Recipe(
         "categorical",
         OURS,
-        "each unit is a draw among all movies: what the normalized score asks for; with the "
-        "default step of 0.2 its validation score jumps about",
+        "each unit is a draw among all movies, which the normalized score measures; with the "
+        "default step of 0.2, the validation score oscillates",
         _plain(CategoricalEmbedding, intercept_prior=Normal(0.1), optimizer=Adagrad(0.1)),
     ),
 )
-# On 98,000 trips an iteration over all rows costs seconds, and thousands are out of reach: the
-# paper's objective is climbed in minibatches of rows, for so many passes.
+# On 98,000 trips, an iteration over all rows takes seconds, and thousands of them are infeasible:
+# the paper's objective is maximized in minibatches of rows, for this many passes.
 TRIP_PASSES = 20
 TRIP_PILOT = 2  # passes of the fits that choose the Adagrad constant
 TRIP_PENALTY, TRIP_PCA_PASSES, TRIP_POSITIVE_PASSES = 8.0, 100, 50
@@ -190,7 +190,7 @@ def _trip_pca(penalty: float, passes: int, **options: Any) -> Callable[..., Any]
 DEFAULTS_DW = Recipe(
     "p-emb (dw), defaults",
     OURS,
-    "the same with zeros weighted by 0.1",
+    "the same, with zeros weighted by 0.1",
     _plain(PoissonEmbedding, zero_weight=ZERO_WEIGHT),
 )
 BASKETS = (
@@ -212,7 +212,7 @@ BASKETS = (
     Recipe(
         "ap-emb, defaults",
         OURS,
-        "positive vectors, l2 on the vectors themselves, positive intercepts",
+        "positive vectors, l2 penalty on the vectors themselves, positive intercepts",
         _plain(AdditivePoissonEmbedding),
     ),
 )

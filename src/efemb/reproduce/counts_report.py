@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 RISING = "↑"
 INDENT = "    "
-DEEPEST = 1.0  # nats below the best that a curve of constants still shows
+DEEPEST = 1.0  # nats below the best score at which a curve is cut
 SCORE = "normalized log-likelihood per unit"
 
 
 def tabulate_like_paper(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed]) -> Table:
-    """One line a model; for each K (in brackets) the paper's score, ours, and the gain to p-emb."""
+    """One line per model; for each K the paper's score, ours, and the gain over p-emb."""
     sizes = list(dict.fromkeys(row.key[1] for row in rows if row.key[1] is not None))
     names = list(dict.fromkeys(row.key[0] for row in rows))
     by_key = {row.key: row for row in rows}
@@ -43,7 +43,7 @@ def tabulate_like_paper(rows: Sequence[Row], printed: Mapping[tuple[str, int], P
         columns[f"paper ({k})"] = [_paper(printed.get((name, k))) for name in names]
         columns[f"ours ({k})"] = [_format_ours(row) for row in model_rows]
         columns[f"gain ({k})"] = [_format_difference(rows, row, k) for row in model_rows]
-    # A line that breaks inside a number is hard to read.
+    # A line break inside a number is hard to read.
     narrow = {name: [cell.replace(" ", "") for cell in cells] for name, cells in columns.items()}
     return Table({"model": names, **narrow})
 
@@ -66,7 +66,7 @@ def _format_difference(rows: Sequence[Row], row: Row | None, k: Size) -> str:
 
 
 def draw_scores(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed]) -> Axes:
-    """Our scores and the paper's, one line a model, best on top, a mark for each K."""
+    """Our scores and the paper's, one line per model, the best on top, one mark per K."""
     sized = [row for row in rows if row.key[1] is not None]
     sizes = list(dict.fromkeys(row.key[1] for row in sized))
     best = {row.key[0]: max(r.score for r in sized if r.key[0] == row.key[0]) for row in sized}
@@ -110,7 +110,7 @@ def draw_scores(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed])
 
 
 def _find_left_edge(rows: Sequence[Row]) -> float:
-    """Where the picture ends: a few scores are so low that the others would be one point."""
+    """The left limit: a few very low scores would compress all others into a point."""
     best, scores = max(row.score for row in rows), [row.score for row in rows]
     popular = [row.score for row in rows if row.key[0] == POPULARITY.name]
     return best - 1.6 * (best - min(popular or scores))
@@ -119,7 +119,7 @@ def _find_left_edge(rows: Sequence[Row]) -> float:
 def _draw_marks(
     ax: Axes, scores: list[float], heights: list[float], left: float, **look: Any
 ) -> None:
-    """Marks, and arrows with numbers at the edge for what lies beyond it."""
+    """Marks, and arrows with numbers for scores beyond the edge."""
     inside = [
         (score, height) for score, height in zip(scores, heights, strict=True) if score >= left
     ]
@@ -133,7 +133,7 @@ def _draw_marks(
                 text,
                 (0.0, height),
                 xycoords=("axes fraction", "data"),
-                xytext=(3 if ours else 38, 0),  # both may lie beyond the edge
+                xytext=(3 if ours else 38, 0),  # both may be beyond the edge
                 textcoords="offset points",
                 va="center",
                 fontsize=7.5,
@@ -142,7 +142,7 @@ def _draw_marks(
 
 
 def draw_constants(curves: Table) -> Axes:
-    """Validation score against the Adagrad constant, one line a model and K."""
+    """Validation score against the Adagrad constant, one line per model and K."""
     ax = score_curve(
         curves,
         x="step",
@@ -151,14 +151,14 @@ def draw_constants(curves: Table) -> Axes:
         x_label="Adagrad constant",
         y_label="validation score",
     )
-    # A constant that is much too bold would press all others into one line.
+    # A constant that is much too large would compress all other curves into a line.
     lowest = float(max(curves["validation"])) - DEEPEST
     ax.set_ylim(bottom=max(ax.get_ylim()[0], lowest))
     return ax
 
 
 def tabulate_splits_for_page(rows: Sequence[Row]) -> Table:
-    """The scores of each split, and what a fit took."""
+    """The scores of each split, and the cost of a fit."""
     seeds = [outcome.job.settings["seed"] for outcome in rows[0].outcomes]
     columns: dict[str, list[object]] = {
         "model": [row.key[0] for row in rows],
@@ -179,7 +179,7 @@ def _format_values(values: list[Any]) -> str:
 
 
 def show_fits(rows: Sequence[Row], out: Results, chosen: str, fitted: str) -> None:
-    """How the constants were chosen, each fit, and the settings; two captions."""
+    """Show how the constants were chosen, each fit, and the settings."""
     curves = tabulate_curves(rows)
     out.write("constants", curves)
     out.figure("constants", draw_constants(curves), chosen)
@@ -198,13 +198,13 @@ def show_settings(rows: Sequence[Row], out: Results) -> None:
         "why": [recipe.why for recipe, _ in recipes.values()],
     }
     out.write("settings", Table(columns))
-    out.page.paragraph("The models; what is not named is a default:")
+    out.page.paragraph("The models; settings that are not listed are defaults:")
     lines = zip(columns["model"], columns["settings"], columns["why"], columns["what"], strict=True)
     out.page.code("\n".join(_format_model(*line) for line in lines))
 
 
 def _format_model(name: str, group: str, why: str, what: str) -> str:
-    """A model as text that fits the page."""
+    """A model as text of the width of the page."""
     return f"{name} ({group}): {why}\n" + textwrap.fill(
         what, 92, initial_indent=INDENT, subsequent_indent=2 * INDENT, break_long_words=False
     )

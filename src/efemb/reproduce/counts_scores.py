@@ -22,7 +22,7 @@ Size = int | None
 
 @dataclass(frozen=True)
 class Row:
-    """A model and K with the outcomes of its splits."""
+    """A model and K, with the outcomes of its splits."""
 
     task: Task
     outcomes: tuple[Outcome, ...]
@@ -33,7 +33,7 @@ class Row:
         return self.task.recipe.name, self.task.k
 
     def each(self, name: str) -> list[Any]:
-        """A figure of every split."""
+        """A figure for every split."""
         return [outcome.figures.get(name) for outcome in self.outcomes]
 
     def mean(self, name: str) -> float:
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def error(self) -> float:
-        """Standard error of one split, over units, as the paper prints it."""
+        """Standard error of one split over units, as printed in the paper."""
         return self.mean("standard_error")
 
 
@@ -64,7 +64,7 @@ def collect_rows(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[Row
 
 
 def find_row(rows: Iterable[Row], name: str, k: Size) -> Row | None:
-    """The row of a model and K, if there is one."""
+    """The row of a model and K, or None."""
     return next((row for row in rows if row.key == (name, k)), None)
 
 
@@ -74,12 +74,12 @@ def list_sizes(rows: Iterable[Row]) -> list[int]:
 
 
 def find_best(rows: Iterable[Row], which: Callable[[Row], bool]) -> Row | None:
-    """The row with the highest score of some."""
+    """The row with the highest score among those that `which` accepts."""
     return max(filter(which, rows), key=lambda row: row.score, default=None)
 
 
 def compare_rows(row: Row, other: Row) -> Gap:
-    """Paired difference of two rows; where one has fewer test rows, on those."""
+    """Paired difference of two rows, on the test rows that both have."""
     splits = []
     limits = [side.task.most_rows for side in (row, other) if side.task.most_rows is not None]
     most = min(limits) if limits else None
@@ -97,7 +97,7 @@ def compare_rows(row: Row, other: Row) -> Gap:
 
 
 def find_reference(rows: Sequence[Row], k: Size) -> Row | None:
-    """What a row is compared to: p-emb of the same K, of the smallest K where there is none."""
+    """What a row is compared with: p-emb with the same K, or else with the smallest K."""
     same_size = find_row(rows, REFERENCE, k)
     return same_size or next((row for row in rows if row.key[0] == REFERENCE), None)
 
@@ -107,7 +107,7 @@ def tabulate_scores(
     printed: Mapping[tuple[str, int], Printed],
     known: Mapping[tuple[str, Size], float],
 ) -> Table:
-    """The paper's figure, ours, and the paired difference to p-emb of the same K."""
+    """The paper's figure, ours, and the paired difference from p-emb with the same K."""
     columns: dict[str, list[Any]] = {}
     for row in rows:
         name, k = row.key
@@ -133,7 +133,7 @@ def tabulate_scores(
 
 
 def tabulate_splits(rows: Sequence[Row]) -> Table:
-    """Each split: scores, passes, the constant that was chosen, and times."""
+    """Each split: scores, passes, the chosen constant, and times."""
     columns: dict[str, list[Any]] = {}
     for row in rows:
         for outcome in row.outcomes:
@@ -178,10 +178,10 @@ def _to_float(value: Any) -> float:
 
 
 def claim_above(rows: Sequence[Row], name: str, other: str, sentence: str) -> list[Claim]:
-    """A claim that one model scores above another, for every K that both have."""
+    """A claim that one model scores higher than another, for every K that both have."""
     pairs = [(k, find_row(rows, name, k), find_row(rows, other, k)) for k in list_sizes(rows)]
     gaps = {k: compare_rows(a, b) for k, a, b in pairs if a is not None and b is not None}
     if not gaps:
         return []
     text = "; ".join(f"K = {k}: {format_gap(gap)}" for k, gap in gaps.items())
-    return [Claim(sentence, judge_gaps(list(gaps.values())), f"{name} less {other}, {text}.")]
+    return [Claim(sentence, judge_gaps(list(gaps.values())), f"{name} minus {other}, {text}.")]

@@ -26,11 +26,11 @@ Found = tuple[dict[str, Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of a study; settings and version decide its name on disk: a change runs it anew.
+    """One step of a study; its file name depends on settings and version: a change runs it again.
 
-    study, label : where it belongs, and what a person calls it
-    settings : JSON; everything that the result depends on
-    work : gives (figures as JSON, arrays by name)
+    study, label : the study it belongs to, and the name that people see
+    settings : everything that the result depends on, as JSON
+    work : returns (figures as JSON, arrays by name)
     """
 
     study: str
@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job found; `seconds` is how long it took when it was run."""
+    """The result of a job; `seconds` is how long it took when it ran."""
 
     job: Job
     figures: dict[str, Any]
@@ -57,14 +57,14 @@ class Outcome:
 
 
 class Runner:
-    """Runs jobs and keeps their results in a folder, so that an interrupted study goes on.
+    """Runs jobs and stores their results in a folder, so that an interrupted study can resume.
 
     Parameters
     ----------
     folder : Path
-        Each result is two files here: figures (JSON) and arrays (NPZ, no pickle).
+        Each result is stored as two files: figures (JSON) and arrays (NPZ, no pickle).
     announce : function of (text, done, total), optional
-        Told before each job.
+        Called before each job.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Runner:
         self.folder, self.announce = folder, announce
 
     def run(self, jobs: Iterable[Job], at_once: int = 1) -> list[Outcome]:
-        """Results in the order of the jobs, of which `at_once` run side by side, in threads."""
+        """Results in the order of the jobs; `at_once` of them run at the same time, in threads."""
         todo = list(jobs)
         outcomes: dict[int, Outcome] = {}
 
@@ -98,10 +98,10 @@ class Runner:
 
     def _do(self, job: Job) -> Outcome:
         start = time.perf_counter()
-        with interrupt_at_once():  # what is kept must be whole
+        with interrupt_at_once():  # a stored result must be complete
             figures, arrays = job.work()
         seconds = time.perf_counter() - start
-        # The arrays first: figures on disk mean that all of the result is.
+        # Arrays first: if the figures are on disk, the whole result is.
         with complete_or_absent(self._file(job, "npz")) as stream:
             np.savez_compressed(stream, **arrays)
         record = {
@@ -116,7 +116,7 @@ class Runner:
         return Outcome(job, figures, arrays, seconds)
 
     def _read(self, job: Job) -> Outcome | None:
-        """What an earlier run left, if it is whole."""
+        """The result of an earlier run, if it is complete."""
         try:
             record = json.loads(self._file(job, "json").read_text(encoding="utf-8"))
             with self._file(job, "npz").open("rb") as stream, np.load(stream) as file:
@@ -132,15 +132,15 @@ class Runner:
 
 
 class Later:
-    """Something that is made when it is first asked for: a resumed study may never need it."""
+    """A value that is made when it is first needed: a resumed study may never need it."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make, self._made = make, False
-        self._lock = threading.Lock()  # jobs may run side by side
+        self._lock = threading.Lock()  # jobs may run in parallel
 
     @property
     def value(self) -> Any:
-        """What was made."""
+        """The value."""
         with self._lock:
             if not self._made:
                 self._value, self._made = self._make(), True
@@ -151,7 +151,7 @@ class Later:
 
 
 def pack_table(name: str, table: Table) -> dict[str, Any]:
-    """A table as arrays of a result file; text without pickle."""
+    """A table as arrays for a result file; text without pickle."""
     arrays = {}
     for column in table.columns:
         values = table[column]
@@ -160,6 +160,6 @@ def pack_table(name: str, table: Table) -> dict[str, Any]:
 
 
 def unpack_table(name: str, arrays: dict[str, Any]) -> Table:
-    """The table that `as_arrays` took apart."""
+    """The table that `pack_table` took apart."""
     start = f"{name}/"
     return Table({key[len(start) :]: arrays[key] for key in arrays if key.startswith(start)})

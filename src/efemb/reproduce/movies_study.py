@@ -44,7 +44,7 @@ QUICK_MODELS = (
     "p-emb, defaults",
 )
 QUICK_USERS, QUICK_PASSES = 300, 200
-ONE_SIZE = {"categorical": SIZES[0]}  # the exact softmax is slow, and longer vectors add nothing
+ONE_SIZE = {"categorical": SIZES[0]}  # the exact softmax is slow, and longer vectors gain nothing
 
 
 class Movies(Study):
@@ -60,7 +60,7 @@ class Movies(Study):
         data = Later(partial(_data, options))
         tasks = [task.job() for task in _list_tasks(data, options)]
         k = QUICK_TOPICS if options.quick else TOPIC_SIZE
-        # Stability over first vectors needs two fits, also in a quick look.
+        # Stability over initial vectors needs two fits, even in a quick run.
         seeds = options.used_seeds() if len(options.used_seeds()) > 1 else (0, 1)
         return tasks + [
             make_topic_job(NAME, data, _describe_data(options), k, seed) for seed in seeds
@@ -114,30 +114,30 @@ def _list_sizes(recipe: Recipe, options: Options) -> tuple[int | None, ...]:
 SCORES = (
     "Normalized log-likelihood per unit of held-out ratings, each given the other ratings of its "
     "user: mean over splits of the users ± the standard error of one split over units, as in the "
-    "paper. K is in brackets. Gains to p-emb of the same K are paired: the same splits and "
-    "entries; ± is their standard error over users. The splits are not the paper's, which were not "
-    "published, and scores differ by .035 from split to split, so only gains compare. Validation "
-    f"entries are masked in training. {RISING} marks fits that ended at the last pass allowed."
+    "paper. K is in parentheses. Gains over p-emb with the same K are paired: same splits and "
+    "entries; ± is their standard error over users. The paper's splits were not published, and "
+    "scores differ by .035 between splits, so only gains can be compared. Validation entries are "
+    f"masked in training. {RISING} marks fits that reached the maximum number of passes."
 )
 
 
 def report_scores(rows: Sequence[Row], data: Dataset, options: Options, out: Results) -> None:
-    """Scores, what they were made with, and claims."""
+    """Scores, settings and claims."""
     out.write("scores", tabulate_scores(rows, PRINTED_MOVIES, KNOWN_MOVIES))
     out.page.table(tabulate_like_paper(rows, PRINTED_MOVIES), SCORES)
-    caption = "Our scores (filled) and the paper's (open); arrows point to scores off the picture."
+    caption = "Our scores (filled) and the paper's (open); arrows point to scores outside the plot."
     out.figure("scores", draw_scores(rows, PRINTED_MOVIES), caption)
     claims = judge_scores(rows) + ([] if options.quick else judge_data(data))
     show_claims("claims", claims, out)
     if not options.quick:
         caption = "Scores that this program must reach, from independent programs."
         out.table("checks", tabulate_checks(check_scores(rows)), caption)
-    chosen = "The Adagrad constant of each model and K is chosen on validation (first split)."
-    show_fits(rows, out, chosen, "Each split; seconds of a fit include the choice of its constant.")
+    chosen = "The Adagrad constant of each model and K, chosen on validation (first split)."
+    show_fits(rows, out, chosen, "Each split; seconds include choosing the constant.")
 
 
 def check_scores(rows: Sequence[Row]) -> list[Check]:
-    """Known scores of the embeddings less a tolerance, and the least of the rivals."""
+    """Known scores of the embeddings minus a tolerance, and lower bounds for the rivals."""
     checks = []
     for row in rows:
         name, k = row.key
@@ -152,7 +152,7 @@ def check_scores(rows: Sequence[Row]) -> list[Check]:
 
 
 def judge_data(data: Dataset) -> list[Claim]:
-    """The paper's sentence about the data."""
+    """The paper's claim about the data."""
     share = data.values.nnz / (data.n_rows * data.n_entities)
     size = f"{data.n_rows} users and {data.n_entities} movies"
     figure = (
@@ -164,24 +164,26 @@ def judge_data(data: Dataset) -> list[Claim]:
 
 
 def judge_scores(rows: Sequence[Row]) -> list[Claim]:
-    """The paper's sentences about this table."""
+    """The paper's claims about this table."""
     claims = []
     sentence = "In both applications the p-emb model outperforms HPF and Poisson PCA"
     for rival in ("HPF", "Poisson PCA, positive", "Poisson PCA"):
         claims += claim_above(rows, "p-emb", rival, f"{sentence}. ({rival})")
     claims += claim_above(
-        rows, "p-emb", "p-emb (dw)", "Table: p-emb scores above p-emb (dw) on movies."
+        rows, "p-emb", "p-emb (dw)", "Table: p-emb scores higher than p-emb (dw) on movies."
     )
-    claims += claim_above(rows, "p-emb", "ap-emb", "Table: p-emb scores above ap-emb on movies.")
+    claims += claim_above(
+        rows, "p-emb", "ap-emb", "Table: p-emb scores higher than ap-emb on movies."
+    )
     small, large = (find_row(rows, "p-emb", k) for k in SIZES)
     if small is not None and large is not None:
         less = compare_rows(small, large)
-        text = f"p-emb K = {SIZES[0]} less K = {SIZES[1]}: {format_gap(less)}"
+        text = f"p-emb K = {SIZES[0]} minus K = {SIZES[1]}: {format_gap(less)}"
         claims.append(Claim("On MovieLens p-emb with K=20 is best.", judge_gaps([less]), text))
         best = max((row for row in rows if row.key[1] is not None), key=lambda row: row.score)
         ahead = compare_rows(best, small)
         name, k = best.key
-        text = f"the best here is {name}, K = {k}: {format_gap(ahead)} to p-emb K = 20"
+        text = f"the best here is {name}, K = {k}: {format_gap(ahead)} over p-emb K = 20"
         verdict = judge_count(int(best is small), 1)
         claims.append(Claim("On MovieLens p-emb with K=20 is best (of all models).", verdict, text))
     return claims

@@ -22,8 +22,8 @@ from efemb.reproduce.jobs import Found, Job, Later, Outcome, pack_table, unpack_
 from efemb.reproduce.study import Results
 from efemb.table import Table
 
-LISTED = 10  # movies a topic, as in the paper's tables
-LEVEL = 0.05  # share of false discoveries
+LISTED = 10  # movies per topic, as in the paper's tables
+LEVEL = 0.05  # false discovery rate
 RANDOM_TURNS = 20
 WAYS = {
     "by value": {"by": "value"},
@@ -56,7 +56,7 @@ def make_topic_job(study: str, data: Later, name: dict[str, Any], k: int, seed: 
 
 @dataclass(frozen=True)
 class Genres:
-    """Which movie belongs to which genre.
+    """The genres of each movie.
 
     names : G genres;  member : (N, G) of 0 and 1
     """
@@ -76,7 +76,7 @@ class Genres:
         return cls(names, member)
 
     def p_values(self, listed: Sequence[Ints]) -> Floats:
-        """P(as many of the genre or more among so many drawn at random): topics x genres."""
+        """Probability of at least as many movies of the genre by chance: topics x genres."""
         n_movies, total = len(self.member), self.member.sum(axis=0)
         seen = np.stack([self.member[codes].sum(axis=0) for codes in listed])
         drawn = np.array([len(codes) for codes in listed])[:, None]
@@ -84,7 +84,7 @@ class Genres:
 
 
 def adjust_p_values(p: Floats) -> Floats:
-    """Benjamini and Hochberg (1995): the smallest rate of false discoveries that keeps each test.
+    """Benjamini and Hochberg (1995): the smallest false discovery rate that rejects each test.
 
     >>> adjust_p_values(np.array([[0.01, 0.04], [0.03, 0.5]])).round(3)
     array([[0.04 , 0.053],
@@ -99,7 +99,7 @@ def adjust_p_values(p: Floats) -> Floats:
 
 
 def list_top_movies(vectors: Floats) -> list[Ints]:
-    """Codes of the movies with the largest numbers in each column."""
+    """Codes of the movies with the largest values in each column."""
     return [largest(column, LISTED) for column in vectors.T]
 
 
@@ -111,7 +111,7 @@ def find_codes(table: Table, labels: Iterable[Any]) -> list[Ints]:
 
 
 def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Table:
-    """The genre that each topic holds most surprisingly many of."""
+    """The most significantly enriched genre of each topic."""
     p = genres.p_values(listed)
     rate = adjust_p_values(p)
     first = p.argmin(axis=1)
@@ -134,18 +134,18 @@ def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Tab
 
 
 def count_enriched(listed: Sequence[Ints], genres: Genres) -> int:
-    """Topics with a genre at the level of false discoveries."""
+    """Number of topics with an enriched genre at the false discovery rate."""
     return int((adjust_p_values(genres.p_values(listed)).min(axis=1) <= LEVEL).sum())
 
 
 def rotate_at_random(vectors: Floats, rng: np.random.Generator) -> Floats:
-    """The vectors after a rotation drawn uniformly."""
+    """The vectors after a uniformly random rotation."""
     q, r = np.linalg.qr(rng.standard_normal((vectors.shape[1],) * 2))
     return np.asarray(vectors @ (q * np.sign(np.diag(r))))
 
 
 def count_by_chance(alpha: Floats, genres: Genres, seed: int = 0) -> tuple[float, float]:
-    """Enriched topics after random rotations, and of lists drawn without looking: means."""
+    """Mean number of enriched topics after random rotations, and for random lists."""
     rng = np.random.default_rng(seed)
     n, k = alpha.shape
     turned, drawn = [], []
@@ -169,7 +169,7 @@ def match_columns(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 def measure_agreement(first: Floats, second: Floats) -> tuple[float, float]:
     """Mean |cosine| of paired columns, and movies that their lists share; large columns weigh more.
 
-    Weights are sums of squares: a column of noise near 0 is no topic.
+    Weights are sums of squares: a column of noise near 0 is not a topic.
     """
     cosine, second = match_columns(first, second)
     lists = zip(list_top_movies(first), list_top_movies(second), strict=True)
@@ -179,7 +179,7 @@ def measure_agreement(first: Floats, second: Floats) -> tuple[float, float]:
 
 
 def tabulate_stability(alphas: Sequence[Floats], seed: int = 0) -> Table:
-    """How alike the topics of fits from different first vectors are: as they come, and turned."""
+    """How similar the topics of fits from different initial vectors are, as fitted and rotated."""
     rng = np.random.default_rng(seed)
     exact = [alpha.astype(np.float64) for alpha in alphas]
     ways: dict[str, Sequence[Floats]] = {
@@ -203,7 +203,7 @@ PRINTED = {"kids movies": ("Children's",), "science-fiction/action movies": ("Sc
 
 
 def report_topics(outcomes: Sequence[Outcome], data: Dataset, out: Results) -> None:
-    """Lists of movies, their genres, and whether other first vectors give the same."""
+    """Lists of movies, their genres, and whether other initial vectors give the same."""
     assert data.entities is not None
     genres, labels = Genres.of(data), data.entities.labels
     first = outcomes[0]
@@ -212,9 +212,9 @@ def report_topics(outcomes: Sequence[Outcome], data: Dataset, out: Results) -> N
     out.page.paragraph(
         f"p-emb with the paper's settings and K = {k}, fitted to all users. For each dimension the "
         f"context vectors are ranked, and the first {LISTED} movies are a topic. The text of the "
-        "paper ranks by magnitude, its supplement by value; both are here. Since rotating all "
-        "vectors changes no prediction, the axes need not mean anything: they are also shown after "
-        "a varimax rotation, beside axes turned at random."
+        "paper ranks by magnitude, its supplement by value; both are shown. Since rotating all "
+        "vectors changes no prediction, the axes need not be meaningful: they are also shown after "
+        "a varimax rotation, next to randomly rotated axes."
     )
     tables = {way: unpack_table(way, first.arrays) for way in WAYS}
     listed = {way: find_codes(table, labels) for way, table in tables.items()}
@@ -227,23 +227,23 @@ def report_topics(outcomes: Sequence[Outcome], data: Dataset, out: Results) -> N
         _show_printed(name, wanted, tables[TURNED], listed[TURNED], genres, out)
     counts = tabulate_enriched(outcomes, genres, labels)
     caption = (
-        "Topics that hold more movies of some genre than chance allows: hypergeometric tests of "
-        f"every topic and genre, rate of false discoveries {LEVEL:g} (Benjamini and Hochberg). "
-        "Turned and drawn at random: means over draws."
+        "Topics with significantly many movies of some genre: hypergeometric tests of every topic "
+        f"and genre at a false discovery rate of {LEVEL:g} (Benjamini and Hochberg). Rotated and "
+        "drawn at random: means over draws."
     )
     out.table("enriched", counts, caption)
     alphas = [outcome.arrays["alpha"] for outcome in outcomes]
     caption = (
-        f"Are topics the same from other first vectors ({len(alphas)} fits)? Dimensions of two "
-        "fits are paired off to be most alike: mean |cosine| of the paired columns of context "
-        f"vectors, and movies of {LISTED} that their lists share, large columns weighing more."
+        f"Do other initial vectors give the same topics ({len(alphas)} fits)? Dimensions of two "
+        "fits are matched to be most similar: mean |cosine| of the matched columns of context "
+        f"vectors, and shared movies among {LISTED}, weighted by the size of the columns."
     )
     out.table("stability", tabulate_stability(alphas), caption)
     show_claims("topics-claims", judge_topics(counts, listed, genres), out)
 
 
 def split_years(table: Table) -> Table:
-    """Title and year apart, as the paper prints them."""
+    """Split title and year, as in the paper."""
     titles = [str(label).rpartition(" (") for label in table["label"]]
     years = [year.rstrip(")") if title else "" for title, _, year in titles]
     names = [title or year for title, _, year in titles]
@@ -251,7 +251,7 @@ def split_years(table: Table) -> Table:
 
 
 def stack_tables(tables: Sequence[Table]) -> Table:
-    """Tables of the same columns, one below the other."""
+    """Tables with equal columns, stacked."""
     return Table(
         {name: np.concatenate([table[name] for table in tables]) for name in tables[0].columns}
     )
@@ -262,7 +262,7 @@ def _file(way: str) -> str:
 
 
 def _show_topics(way: str, table: Table, test: Table, out: Results) -> None:
-    """The topics whose genres are clearest, as bars."""
+    """The topics with the most significant genres, as bars."""
     order = np.argsort(test["p"], kind="stable")[:SHOWN]
     rows = np.concatenate([np.flatnonzero(table["topic"] == topic) for topic in order])
     chosen = Table({name: table[name][rows] for name in table.columns})
@@ -272,8 +272,8 @@ def _show_topics(way: str, table: Table, test: Table, out: Results) -> None:
         for topic in order
     )
     caption = (
-        f"Topics, {way}: the {len(order)} of {len(test)} with the clearest genre. Topic: genre, "
-        f"movies of it, p of as many or more by chance, before correction. {genre_texts}."
+        f"Topics, {way}: the {len(order)} of {len(test)} with the most significant genre. Topic: "
+        f"genre, movies of it, p-value before correction. {genre_texts}."
     )
     out.figure(_file(way), topics(chosen), caption)
 
@@ -281,7 +281,7 @@ def _show_topics(way: str, table: Table, test: Table, out: Results) -> None:
 def _find_best_topic(
     wanted: Sequence[str], listed: Sequence[Ints], genres: Genres
 ) -> tuple[int, float]:
-    """The topic with most movies of some genres, and the rate of false discoveries of that."""
+    """The topic most enriched in some genres, and its false discovery rate."""
     columns = [genres.names.index(name) for name in wanted if name in genres.names]
     rates = adjust_p_values(genres.p_values(listed))[:, columns]
     if rates.size == 0:
@@ -297,19 +297,19 @@ def _show_printed(
     genres: Genres,
     out: Results,
 ) -> None:
-    """The list that corresponds to one of the paper's."""
+    """The list that corresponds to one in the paper."""
     topic, rate = _find_best_topic(wanted, listed, genres)
     dated = split_years(table)
     rows = np.flatnonzero(dated["topic"] == topic)
     caption = (
-        f"Beside the paper's cluster for “{name}”: topic {topic} of the turned axes, the one with "
-        f"the clearest share of {' or '.join(wanted)} (rate of false discoveries {rate:.1g})."
+        f"Next to the paper's cluster for “{name}”: topic {topic} of the rotated axes, the one "
+        f"most enriched in {' or '.join(wanted)} (false discovery rate {rate:.1g})."
     )
     out.page.table(Table({key: dated[key][rows] for key in ("title", "year", "value")}), caption)
 
 
 def tabulate_enriched(outcomes: Sequence[Outcome], genres: Genres, labels: Any) -> Table:
-    """How many topics have a genre, by fit and by how the movies were listed."""
+    """Number of topics with an enriched genre, by fit and by type of list."""
     columns: dict[str, list[Any]] = {"lists": [*WAYS, "turned at random", "drawn at random"]}
     for outcome in outcomes:
         tables = [unpack_table(way, outcome.arrays) for way in WAYS]
@@ -321,20 +321,20 @@ def tabulate_enriched(outcomes: Sequence[Outcome], genres: Genres, labels: Any) 
 
 
 def judge_topics(counts: Table, listed: dict[str, list[Ints]], genres: Genres) -> list[Claim]:
-    """The paper's sentences about topics."""
+    """The paper's claims about topics."""
     seeds = [name for name in counts.columns if name.startswith("seed ")]
     means = {row["lists"]: np.mean([row[name] for name in seeds]) for row in counts}
     text = "; ".join(f"{name}: {mean:.1f}" for name, mean in means.items())
     of = counts["of"][0]
     way = "by value"
     sentence = "The embeddings from MovieLens data identify thematically similar movies."
-    # Axes that mean something have more genres than lists without a model, and than other axes.
+    # Meaningful axes have more enriched genres than random lists and than random axes.
     beats = [
         means[way] > max(1.0, 2 * means["drawn at random"]),
         means[way] > means["turned at random"],
     ]
     verdict = judge_count(sum(beats), len(beats))
-    claims = [Claim(sentence, verdict, f"Topics of {of} with a genre, {text}.")]
+    claims = [Claim(sentence, verdict, f"Topics with an enriched genre, of {of}: {text}.")]
     rates = {
         (name, how): _find_best_topic(wanted, listed[how], genres)[1]
         for name, wanted in PRINTED.items()
@@ -346,6 +346,6 @@ def judge_topics(counts: Table, listed: dict[str, list[Ints]], genres: Genres) -
         "The first one contains children's movies; the second contains science-fiction/action "
         "movies."
     )
-    text = f"Least rate of false discoveries of a topic, {text}."
+    text = f"Smallest false discovery rate of a topic: {text}."
     claims.append(Claim(sentence, judge_count(holding, len(PRINTED)), text))
     return claims

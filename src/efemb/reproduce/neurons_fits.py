@@ -30,7 +30,7 @@ PROTOCOLS = ("one_out", "fold_out")
 
 
 def make_fit_job(model: NeuronModel, source: Source, n_jobs: int, keep: bool = False) -> Job:
-    """Fit a model to a recording; `keep` its vectors for a picture."""
+    """Fit a model to a recording; `keep` stores its vectors for the figure."""
     kind = "" if source.differenced else ", not differenced"
     length = f", K={model.k}" if model.k else ""
     step = "" if model.step is None else f", step {model.step:g}"
@@ -68,7 +68,7 @@ def _fit(model: NeuronModel, source: Source, n_jobs: int, keep: bool) -> Found:
 
 
 def make_estimator(model: NeuronModel, source: Source, n_jobs: int, n_rows: int) -> Any:
-    """The model, not yet fitted."""
+    """The unfitted model."""
     if model.model == "mean":
         return Popularity("gaussian")
     if model.model == "FA":
@@ -84,7 +84,7 @@ def make_estimator(model: NeuronModel, source: Source, n_jobs: int, n_rows: int)
 
 
 def make_context(model: NeuronModel, source: Source) -> Any:
-    """The c nearest neurons, or the c nearest of those in other folds."""
+    """The c nearest neurons, or the c nearest neurons of other folds."""
     if not model.outside:
         return Neighbors(model.c, scale=model.scale)
     positions = source.frames().train.positions
@@ -111,7 +111,7 @@ def make_ingredients(model: NeuronModel) -> dict[str, Any]:
 
 
 def _choose_optimizer(model: NeuronModel, iterations: int, n_rows: int) -> dict[str, Any]:
-    """The paper's minibatches, all iterations of them; or ours, until validation stops rising."""
+    """The paper's minibatches for all iterations, or ours until validation stops improving."""
     if model.step is None:
         return {}
     steps_a_pass = max(1, round(n_rows / BATCH_FRAMES))
@@ -126,7 +126,7 @@ def _choose_optimizer(model: NeuronModel, iterations: int, n_rows: int) -> dict[
 
 
 def _summarize_fit(fitted: Any) -> dict[str, Any]:
-    """How the fit went, where the model says so."""
+    """Passes and variance of the fit, if the model has them."""
     summary: dict[str, Any] = {}
     if hasattr(fitted, "best_iter_"):
         summary = {"best_iter": int(fitted.best_iter_), "n_iter": int(fitted.n_iter_)}
@@ -135,7 +135,7 @@ def _summarize_fit(fitted: Any) -> dict[str, Any]:
 
 
 def summarize_errors(predictions: Predictions) -> dict[str, Any]:
-    """Mean squared error, its standard errors, and what became of the contexts."""
+    """Mean squared error, its standard errors, and the sizes of the contexts."""
     by_entry, by_frame = predictions.mean_squared_error(), predictions.mean_squared_error("row")
     summary: dict[str, Any] = {
         "error": by_entry.value,
@@ -161,7 +161,7 @@ def average_errors(predictions: Predictions, group: Any) -> Floats:
 
 
 PAST_NEIGHBORS = 50
-# Name -> frames back, and neighbors that are seen there too.
+# Name -> lags in frames, and the number of neighbors at those lags.
 PAST_CONTEXTS: dict[str, tuple[tuple[int, ...], int]] = {
     "neighbors": ((), 0),
     "neighbors + own last frame": ((-1,), 0),
@@ -183,12 +183,12 @@ def make_lag_jobs(sources: Sequence[Source], k: int, n_jobs: int) -> list[Job]:
 
 
 def is_lag_job(outcome: Outcome) -> bool:
-    """Whether an outcome belongs here."""
+    """Whether an outcome is that of a context with a past."""
     return "lags" in outcome.job.settings
 
 
 class _Work:
-    """Fit one context and judge it, leaving one neuron out."""
+    """Fit a model with one context and score it, leaving one neuron out."""
 
     def __init__(self, name: str, source: Source, k: int, n_jobs: int) -> None:
         self.name, self.source, self.k, self.n_jobs = name, source, k, n_jobs
@@ -202,7 +202,7 @@ class _Work:
         seconds = time.perf_counter() - start
         predictions = leave_one_out(model, frames.test)
         block = frames.test.recordings
-        assert block is not None  # the source cuts into blocks
+        assert block is not None  # the source is cut into blocks
         by_block = average_errors(predictions, block[predictions.row])
         return {"fit_seconds": seconds, "one_out": summarize_errors(predictions)}, {
             "one_out": by_block
@@ -210,7 +210,7 @@ class _Work:
 
 
 def make_past_context(name: str) -> Any:
-    """The context of a name."""
+    """The context with a name."""
     lags, near = PAST_CONTEXTS[name]
     here = Neighbors(PAST_NEIGHBORS)
     if not lags:

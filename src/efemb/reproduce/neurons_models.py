@@ -28,28 +28,33 @@ KNOWN = {
     ("tectum", "g-emb", 10, 10): 0.834,
     ("tectum", "g-emb", 50, 10): 0.808,
 }
-# What is set, by the paper (its table of hyperparameters), by us, and why.
+# Settings of the paper (its table of hyperparameters), ours, and why.
 SETTINGS = (
-    ("data", "x_t - x_(t-1)", "the same, in units of the overall s.d.", "errors become shares"),
-    ("frames", "90 / 5 / 5% at random", "the same; seeds give the split", ""),
+    (
+        "data",
+        "x_t - x_(t-1)",
+        "the same, in units of the overall s.d.",
+        "errors are shares of the variance",
+    ),
+    ("frames", "90 / 5 / 5% at random", "the same; the seed determines the split", ""),
     ("context", "10 or 50 nearest neurons", "the same", "ball tree on all coordinates"),
     ("K", "10, 100", "the same", ""),
     ("lambda, g-emb", "10", "10", "on both kinds of vectors"),
-    ("lambda, ng-emb", "0.1", "0.1, half-normal", "the supplement's gradient; log-normal beside"),
-    ("sigma^2", "not given", "1; learned beside it", "learned, it rescales lambda"),
+    ("lambda, ng-emb", "0.1", "0.1, half-normal", "as the supplement's gradient; also log-normal"),
+    ("sigma^2", "not stated", "1; also learned", "if learned, it rescales lambda"),
     ("intercept", "none", "none", ""),
     (
         "optimizer",
-        "Adagrad, 100 frames a step",
+        "Adagrad, 100 frames per step",
         "L-BFGS on moments",
         "exact, and no step to choose",
     ),
-    ("iterations", "500", "until validation stops rising", "5 scores without a gain"),
+    ("iterations", "500", "until validation stops improving", "5 scores without improvement"),
     (
         "missing neighbors",
         "smaller sums",
-        "the same; two others beside",
-        "means keep their scale",
+        "the same; two alternatives",
+        "means preserve the scale",
     ),
 )
 BATCH_FRAMES, ITERATIONS = 100, 500
@@ -79,12 +84,12 @@ class NeuronModel:
 
     @property
     def name(self) -> str:
-        """As the paper writes it, and what differs."""
+        """The paper's name, and what differs."""
         text = f"{self.model} (c={self.c})" if self.c else self.model
         return ", ".join([text, *self.differences()])
 
     def differences(self) -> list[str]:
-        """What is not as in the main table."""
+        """What differs from the main table."""
         texts = []
         if self.prior == "log-normal":
             texts.append("log-normal")
@@ -99,7 +104,7 @@ class NeuronModel:
         return texts
 
     def printed(self) -> tuple[str, str]:
-        """The paper's two figures, empty where it has none."""
+        """The paper's two figures; empty if it has none."""
         plain = not self.differences()
         return PRINTED.get((self.model, self.c, self.k), ("", "")) if plain else ("", "")
 
@@ -122,19 +127,19 @@ def list_main_models(ks: tuple[int, ...]) -> list[NeuronModel]:
 
 
 def make_nonnegative(k: int, prior: str = "half-normal") -> NeuronModel:
-    """ng-emb: the supplement's gradient is a half-normal's, the text says log-normal."""
+    """ng-emb: the supplement's gradient is that of a half-normal, the text says log-normal."""
     return NeuronModel("ng-emb", k, 10, penalty=0.1, prior=prior)
 
 
 def list_other_readings(ks: tuple[int, ...]) -> list[NeuronModel]:
-    """Where the paper leaves a choice, the other choice."""
+    """Where the paper is ambiguous, the other reading."""
     models = []
     for k in ks:
         models.append(make_nonnegative(k, "log-normal"))
         for c in (10, 50):
             plain = NeuronModel("g-emb", k, c)
             models.append(replace(plain, sigma2="learned"))
-            # lambda / c is the same model as long as all neighbors are seen.
+            # With lambda / c it is the same model as long as all neighbors are observed.
             models.append(replace(plain, scale="items", penalty=plain.penalty / c))
             models.append(replace(plain, outside=True))
     return models
@@ -143,7 +148,7 @@ def list_other_readings(ks: tuple[int, ...]) -> list[NeuronModel]:
 def list_minibatch_models(
     models: list[NeuronModel], steps: tuple[float, ...] = ADAGRAD_STEPS
 ) -> list[NeuronModel]:
-    """The same models by the paper's optimizer, for each of its constants."""
+    """The same models with the paper's optimizer, for each of its constants."""
     return [replace(model, step=step) for model in models for step in steps]
 
 
@@ -152,9 +157,9 @@ class Plan:
     """What is run.
 
     ks : lengths of the vectors
-    n_thunder : voxels of zebrafish-thunder, drawn at random; None takes all
+    n_thunder : number of voxels of zebrafish-thunder, chosen at random; None: all
     n_simulated, n_frames : size of the simulated recording
-    iterations, steps : of the paper's optimizer; on large recordings it takes long, hence few_steps
+    iterations, steps : of the paper's optimizer; few_steps for large recordings, where it is slow
     """
 
     recordings: tuple[str, ...] = ("thunder", "tectum", "simulated")
@@ -168,11 +173,11 @@ class Plan:
 
     @property
     def figure_model(self) -> NeuronModel:
-        """Of the paper's figure."""
+        """The model of the paper's figure."""
         return NeuronModel("g-emb", max(self.ks), 50)
 
     def minibatches(self, recording: str) -> list[NeuronModel]:
-        """What is fitted by the paper's optimizer; its cost grows with neurons and frames."""
+        """What is fitted with the paper's optimizer, whose cost grows with neurons and frames."""
         models = [model for model in list_main_models(self.ks) if model.c]
         if recording == "tectum":
             return list_minibatch_models(models, self.steps)

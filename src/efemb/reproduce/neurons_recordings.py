@@ -23,9 +23,9 @@ BLOCK_FRAMES = 40
 
 @dataclass(frozen=True)
 class Frames:
-    """Frames x neurons to learn from, to stop by, and to judge on.
+    """Frames x neurons for training, validation and testing.
 
-    variance : overall, in the units of the recording, of what is 1 here
+    variance : overall variance in the units of the recording; it is 1 here
     """
 
     train: Dataset
@@ -36,7 +36,7 @@ class Frames:
 
 @dataclass(frozen=True)
 class Source:
-    """Which recording, differenced or not, and which split of its frames.
+    """A recording, differenced or not, and a split of its frames.
 
     blocks : hold out whole stretches of frames, so that contexts may reach into the past
     """
@@ -64,13 +64,13 @@ class Source:
         }
 
     def frames(self) -> Frames:
-        """The parts, in units of the overall standard deviation."""
+        """Training, validation and test frames, in units of the overall standard deviation."""
         return _load_frames(self)
 
 
 @lru_cache(maxsize=2)
 def load_recording(name: str, plan: Plan, data_home: Path | None) -> Dataset:
-    """Activity as it was recorded (or simulated), with positions."""
+    """Activity as recorded (or simulated), with positions."""
     if name == "simulated":
         return simulate_zebrafish(n_neurons=plan.n_simulated, n_frames=plan.n_frames).data
     data = datasets.fetch_zebrafish(name, data_home, progress=False)
@@ -92,7 +92,7 @@ def _load_frames(source: Source) -> Frames:
     else:
         subsets = _split_frames(data.n_rows, source.seed)
     values = data.values
-    if not source.differenced:  # differences are around 0 by themselves, activity is not
+    if not source.differenced:  # differences are centered by construction, activity is not
         values = values - values[subsets[0]].mean(axis=0)
     deviation = float(values.std())
     scaled = data._replace(values / values.dtype.type(deviation))

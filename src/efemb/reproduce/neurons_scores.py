@@ -16,7 +16,7 @@ from efemb.reproduce.neurons_recordings import TITLES
 
 @dataclass(frozen=True)
 class NeuronRow:
-    """A model on a recording; `outcomes` by the seed of the split."""
+    """A model on a recording; `outcomes` by seed of the split."""
 
     model: NeuronModel
     recording: str
@@ -28,16 +28,16 @@ class NeuronRow:
         return float(np.mean([outcome.figures[protocol]["error"] for outcome in self._all()]))
 
     def standard_error(self, protocol: str, over: str) -> float:
-        """Of the mean over splits, which count as independent; `over` frames or entries."""
+        """Standard error of the mean over independent splits, `over` frames or entries."""
         each = [outcome.figures[protocol][f"se_{over}"] for outcome in self._all()]
         return float(np.sqrt(np.sum(np.square(each))) / len(each))
 
     def mean(self, name: str) -> float:
-        """Mean over splits of a figure of the fit; NaN where there is none."""
+        """Mean over splits of a figure of the fit; NaN if there is none."""
         return float(np.mean([outcome.figures.get(name, np.nan) for outcome in self._all()]))
 
     def context_sizes(self, protocol: str) -> dict[int, int]:
-        """Entries by the number of observed members of their context, all splits together."""
+        """Number of entries by the number of observed members of their context, over all splits."""
         entries_of_size: dict[int, int] = {}
         for outcome in self._all():
             sizes = outcome.figures[protocol].get("context_sizes", {"size": [], "n": []})
@@ -50,7 +50,7 @@ class NeuronRow:
 
 
 def compare_errors(row: NeuronRow, other: NeuronRow, protocol: str) -> Gap:
-    """Error of `other` less that of `row`, frame by frame, on the splits that both have."""
+    """Error of `other` minus that of `row`, frame by frame, on the splits that both have."""
     seeds = [seed for seed in row.outcomes if seed in other.outcomes]
     each = [
         other.outcomes[seed].arrays[protocol] - row.outcomes[seed].arrays[protocol]
@@ -75,7 +75,7 @@ def collect_neuron_rows(outcomes: Iterable[Outcome]) -> list[NeuronRow]:
 
 
 def choose_steps(rows: Sequence[NeuronRow]) -> list[NeuronRow]:
-    """Of the rows by minibatches, for each model the one whose constant validates best."""
+    """For each model fitted in minibatches, the row with the best validated constant."""
     best_row: dict[tuple[str, NeuronModel], NeuronRow] = {}
     for row in rows:
         if row.model.step is None:
@@ -89,13 +89,13 @@ def choose_steps(rows: Sequence[NeuronRow]) -> list[NeuronRow]:
 def find_neuron_row(
     rows: Iterable[NeuronRow], recording: str, model: NeuronModel, differenced: bool = True
 ) -> NeuronRow | None:
-    """The row of a model on a recording, if it was run."""
+    """The row of a model on a recording, or None."""
     wanted = (recording, model, differenced)
     return next((r for r in rows if (r.recording, r.model, r.differenced) == wanted), None)
 
 
 def find_main_model(model: NeuronModel) -> NeuronModel:
-    """The model of the main table that another reading belongs to."""
+    """The model of the main table that corresponds to another reading."""
     penalty = model.penalty * (model.c if model.scale == "items" else 1)
     prior = "half-normal" if model.prior == "log-normal" else model.prior
     return NeuronModel(model.model, model.k, model.c, penalty=penalty, prior=prior)
@@ -185,7 +185,7 @@ def _judge_factors(rows: Sequence[NeuronRow], ks: Sequence[int], protocol: str) 
 
 
 def _judge_factors_outside(rows: Sequence[NeuronRow], ks: Sequence[int]) -> Iterator[Claim]:
-    """Where contexts are made of the other folds, hiding a fold takes no neighbor away."""
+    """If contexts consist of other folds, hiding a fold removes no neighbor."""
     gaps: list[Named] = []
     for k in ks:
         for c in (10, 50):
@@ -214,7 +214,7 @@ def _judge_largest(rows: Sequence[NeuronRow], ks: Sequence[int]) -> Iterator[Cla
 
 
 def _judge_lagged(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
-    """Not the same numbers are predicted, so standard errors add up."""
+    """The predicted numbers differ, so the variances of both errors add up."""
     for raw in (False, True):
         gaps: list[Named] = []
         for row, other in pair_undifferenced(rows):
@@ -230,7 +230,7 @@ def _judge_lagged(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
 
 
 def _judge_harder(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
-    """25% out less one out, frame by frame."""
+    """25% out minus one out, frame by frame."""
     gaps: list[Named] = []
     for row in rows:
         if row.differenced and row.model.k and not row.model.differences():
@@ -242,4 +242,4 @@ def _judge_harder(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
             error = float(less.std() / np.sqrt(len(less)))
             gap = Gap(float(less.mean()), error, float(less.min()))
             gaps.append((f"{row.model.name} K={row.model.k}", gap))
-    yield from _make_claim(HARDER, "25% out less one neuron out", rows, gaps)
+    yield from _make_claim(HARDER, "25% out minus one neuron out", rows, gaps)

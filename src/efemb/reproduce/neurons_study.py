@@ -54,19 +54,19 @@ from efemb.table import Table
 
 ABOUT = (
     "The paper's recording (10,000 neurons x 3,000 frames of Ahrens and others 2013) is not "
-    "public, so its figures stand beside those of other recordings: orders and differences can "
+    "public, so its figures are shown next to those of other recordings: order and differences can "
     "be compared, errors cannot. Errors are mean squared errors in units of the overall variance."
 )
 FIGURE = (
     "Neurons of {title} from above (blue circles), and three of them with their {c} nearest "
     "neighbors: edges are rho_n . alpha_m of g-emb (K={k}), {positive} positive, {negative} "
-    "negative, the more opaque the larger. {summary}"
+    "negative; opacity is proportional to size. {summary}"
 )
 COLOURS = {"paper": ("green", "red"), "colorblind": ("blue", "orange")}
 
 
 class NeuronStudy(Study):
-    """The error table, what the paper leaves open, contexts with a past, and the figure."""
+    """The error table, open choices of the paper, contexts with a past, and the figure."""
 
     name = STUDY_NAME
     title = "Neurons: calcium activity of zebrafish"
@@ -76,11 +76,11 @@ class NeuronStudy(Study):
         self.full, self.quick = full, quick
 
     def plan(self, options: Options) -> Plan:
-        """What is run."""
+        """The full or the quick plan."""
         return self.quick if options.quick else self.full
 
     def jobs(self, options: Options) -> Sequence[Job]:
-        """The paper's table of every recording first, what takes long last."""
+        """First the paper's table for every recording; the slowest jobs last."""
         plan, n_jobs = self.plan(options), options.n_jobs
         seeds, jobs, available = options.used_seeds(), [], self._list_available(options)
         for name in available:
@@ -88,7 +88,7 @@ class NeuronStudy(Study):
             for seed in seeds if name != "simulated" else seeds[:1]:
                 source = _make_source(name, options, plan, seed)
                 for model in main:
-                    # The paper's figure, of the first recording that is there.
+                    # For the paper's figure, on the first available recording.
                     keep = (name, model, seed) == (available[0], plan.figure_model, seeds[0])
                     jobs.append(make_fit_job(model, source, n_jobs, keep))
             if name != "simulated":
@@ -112,7 +112,7 @@ class NeuronStudy(Study):
         out.page.paragraph(ABOUT)
         missing = [TITLES[name] for name in plan.recordings if name not in _list_recordings(rows)]
         if missing:
-            out.page.paragraph(f"Left out, since they could not be had: {', '.join(missing)}.")
+            out.page.paragraph(f"Not available, and therefore omitted: {', '.join(missing)}.")
         for name in _list_recordings(rows):
             _show_errors(name, rows, out)
         if plan.n_thunder is None:
@@ -121,13 +121,13 @@ class NeuronStudy(Study):
         _show(out, "past", tabulate_lags(outcomes), _PAST)
         out.page.paragraph(_CLAIMS)
         show_claims("claims", judge_errors(rows, plan.ks), out)
-        _show(out, "settings", tabulate_settings(), "Settings of the paper, and ours.")
+        _show(out, "settings", tabulate_settings(), "Settings of the paper and ours.")
         for outcome in outcomes:
             if "rho" in outcome.arrays:
                 _draw_weights(outcome, out)
 
     def _list_available(self, options: Options) -> list[str]:
-        """Recordings that can be had; the report names the others."""
+        """Recordings that are available; the report lists the others."""
         plan, available = self.plan(options), []
         for name in plan.recordings:
             try:
@@ -141,16 +141,17 @@ class NeuronStudy(Study):
 
 _PAST = (
     "zebrafish-tectum, differenced: g-emb given 50 neighbors, and given the past as well; one "
-    "neuron out, on held-out stretches of 40 frames. Differences are to neighbors alone, standard "
-    "errors over stretches. Differencing itself makes a frame depend on the one before."
+    "neuron out, on held-out stretches of 40 frames. Differences are relative to neighbors alone, "
+    "with standard errors over stretches. Differencing itself makes a frame depend on the previous "
+    "one."
 )
 _KNOWN = (
-    "One neuron out on split 0, beside an independent NumPy program (Gram statistics and L-BFGS; "
+    "One neuron out on split 0, next to an independent NumPy program (Gram statistics and L-BFGS; "
     "factor analysis by scikit-learn)."
 )
 _CLAIMS = (
-    "Sentences of the paper. Differences are paired by frame, with standard errors over frames, "
-    "and positive where the sentence holds; “holds” needs more than two standard errors in each."
+    "Differences are paired by frame, with standard errors over frames, and positive where the "
+    "claim holds; “holds” requires more than two standard errors in each."
 )
 
 
@@ -170,7 +171,7 @@ def _make_source(
 def _show(
     out: Results, name: str, table: Table | None, caption: str, shown: Table | None = None
 ) -> None:
-    """Write a table and show it (or `shown`), unless it is empty: a recording may not be there."""
+    """Write a table and show it (or `shown`), unless it is empty: a recording may be missing."""
     if table is not None:
         out.write(name, table)
         out.page.table(table if shown is None else shown, caption)
@@ -192,9 +193,9 @@ def _show_errors(name: str, rows: Sequence[NeuronRow], out: Results) -> None:
     for protocol in PROTOCOLS:
         caption = (
             f"{TITLES[name]}, differenced, {SAID[protocol]}: mean squared error of {n_frames} test "
-            "frames (all splits together) ± standard error over frames, and less that of g-emb "
-            "(c=50) of the same K, paired by frame (positive: worse). The files have standard "
-            "errors over entries and times as well."
+            "frames (all splits together) ± standard error over frames, and the difference from "
+            "g-emb (c=50) with the same K, paired by frame (positive: worse). The files also have "
+            "standard errors over entries, and times."
         )
         _show(
             out,
@@ -206,9 +207,9 @@ def _show_errors(name: str, rows: Sequence[NeuronRow], out: Results) -> None:
 
 
 def _show_choices(rows: Sequence[NeuronRow], plan: Plan, out: Results) -> None:
-    """What the paper leaves open, and what becomes of contexts."""
+    """Open choices of the paper, and the sizes of contexts."""
     caption = (
-        "Differences x_t - x_(t-1), and activity itself (each neuron less its mean over the "
+        "Differences x_t - x_(t-1), and activity itself (each neuron minus its mean over the "
         "training frames), in units of the overall variance of each, and raw, in the units of the "
         "recording; first split."
     )
@@ -220,18 +221,18 @@ def _show_choices(rows: Sequence[NeuronRow], plan: Plan, out: Results) -> None:
         tabulate_undifferenced_for_page(rows),
     )
     caption = (
-        "Other readings, and the paper's optimizer (100 frames a step, "
-        f"{plan.iterations} steps, constant chosen on validation), beside the main table's model; "
+        "Other readings, and the paper's optimizer (100 frames per step, "
+        f"{plan.iterations} steps, constant chosen on validation), next to the main table's model; "
         "first split. “mean of neighbors” with lambda / c is the same model as long as all "
-        "neighbors are seen."
+        "neighbors are observed."
     )
     _show(out, "readings", tabulate_readings(rows), caption, tabulate_readings_for_page(rows))
-    caption = "Neighbors that are left where a quarter of the neurons is hidden."
+    caption = "Number of neighbors left when a quarter of the neurons is hidden."
     _show(out, "context_sizes", tabulate_contexts(rows, min(plan.ks)), caption)
     every = tabulate_sizes(rows, min(plan.ks))
     if every is not None:
         out.write("context_sizes_all", every)
-    _show(out, "adagrad", tabulate_steps(rows), "Validation error of each constant of Adagrad.")
+    _show(out, "adagrad", tabulate_steps(rows), "Validation error of each Adagrad constant.")
 
 
 def _draw_weights(outcome: Outcome, out: Results) -> None:
@@ -249,7 +250,7 @@ def _draw_weights(outcome: Outcome, out: Results) -> None:
 
 
 def rebuild_model(model: NeuronModel, arrays: Mapping[str, Any]) -> FittedEmbedding:
-    """The fitted model that a job kept: vectors and positions say all of it."""
+    """The fitted model of a job, from its stored vectors and positions."""
     positions = arrays["positions"]
     around = Neighbors(model.c, scale=model.scale)
     bound = around.bind(Dataset(np.zeros((1, len(positions))), positions=positions))
@@ -263,7 +264,7 @@ def rebuild_model(model: NeuronModel, arrays: Mapping[str, Any]) -> FittedEmbedd
 
 
 def choose_inner_neurons(fitted: FittedEmbedding, n: int = 3) -> list[int]:
-    """Neurons of large weights that are well apart, none of them alone at the rim of the tissue."""
+    """Neurons with large weights, well apart and not isolated at the edge of the tissue."""
     edges, positions = Edges(fitted), fitted.positions
     assert positions is not None  # `rebuild_model` gives them
     members = edges.members.reshape(len(positions), -1)
@@ -273,11 +274,11 @@ def choose_inner_neurons(fitted: FittedEmbedding, n: int = 3) -> list[int]:
 
 
 def summarize_weights(fitted: FittedEmbedding) -> str:
-    """How many weights are negative, and how large they are."""
+    """How many weights are negative, and their share of the total."""
     weight = fitted.weights()["weight"]
     negative = weight < 0
     return (
-        f"{len(weight):,} weights; {negative.mean():.0%} are negative, and those make up "
+        f"{len(weight):,} weights; {negative.mean():.0%} are negative and make up "
         f"{-weight[negative].sum() / np.abs(weight).sum():.0%} of the sum of absolute weights."
     )
 

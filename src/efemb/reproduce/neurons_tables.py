@@ -27,7 +27,7 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 
 def tabulate_errors(rows: Sequence[NeuronRow], protocol: str) -> Table | None:
-    """The paper's figure, ours, and the paired difference to g-emb (c=50) of the same K."""
+    """The paper's figure, ours, and the paired difference from g-emb (c=50) with the same K."""
     lines = []
     for row in rows:
         less = _compare_to_reference(row, rows, protocol)
@@ -48,7 +48,7 @@ def tabulate_errors(rows: Sequence[NeuronRow], protocol: str) -> Table | None:
 
 
 def _compare_to_reference(row: NeuronRow, rows: Sequence[NeuronRow], protocol: str) -> Gap:
-    """Error of the row less that of g-emb (c=50) of the same K (of the largest K for the mean)."""
+    """Difference from g-emb (c=50) with the same K (for the mean: with the largest K)."""
     k = row.model.k or max(other.model.k for other in rows)
     base = find_neuron_row(rows, row.recording, NeuronModel("g-emb", k, 50), row.differenced)
     if base is None or base is row:
@@ -74,7 +74,7 @@ def tabulate_undifferenced(rows: Sequence[NeuronRow]) -> Table | None:
 
 
 def tabulate_known(rows: Sequence[NeuronRow]) -> Table | None:
-    """Figures of an independent program on split 0 beside ours."""
+    """Figures of an independent program on split 0, next to ours."""
     lines = []
     for row in rows:
         key = (row.recording, row.model.model, row.model.c, row.model.k)
@@ -86,7 +86,7 @@ def tabulate_known(rows: Sequence[NeuronRow]) -> Table | None:
 
 
 def tabulate_readings(rows: Sequence[NeuronRow]) -> Table | None:
-    """Other readings of the paper and its optimizer, each beside the main table's model."""
+    """Other readings of the paper and its optimizer, compared with the main table."""
     lines = []
     for row, base in pair_readings(rows):
         cells: dict[str, Any] = {
@@ -109,7 +109,7 @@ def tabulate_readings(rows: Sequence[NeuronRow]) -> Table | None:
 
 
 def tabulate_contexts(rows: Sequence[NeuronRow], k: int) -> Table | None:
-    """How many neighbors are left where a quarter of the neurons is hidden."""
+    """How many neighbors are left when a quarter of the neurons is hidden."""
     lines = []
     for row in _find_shrinking(rows, k):
         sizes = row.context_sizes("fold_out")
@@ -133,13 +133,13 @@ def tabulate_contexts(rows: Sequence[NeuronRow], k: int) -> Table | None:
 
 
 def _find_shrinking(rows: Sequence[NeuronRow], k: int) -> list[NeuronRow]:
-    """A row of each context size; sizes do not depend on K."""
+    """One row per context size; the sizes do not depend on K."""
     models = [NeuronModel("g-emb", k, c) for c in (10, 50)]
     return [row for row in rows if row.differenced and row.model in models]
 
 
 def tabulate_sizes(rows: Sequence[NeuronRow], k: int) -> Table | None:
-    """Every size of a shrunken context, and how many entries have it."""
+    """Every size of a reduced context, and the number of entries that have it."""
     lines = []
     for row in _find_shrinking(rows, k):
         sizes = row.context_sizes("fold_out")
@@ -151,7 +151,7 @@ def tabulate_sizes(rows: Sequence[NeuronRow], k: int) -> Table | None:
 
 
 def tabulate_steps(rows: Sequence[NeuronRow]) -> Table | None:
-    """Validation error of each constant of Adagrad."""
+    """Validation error of each Adagrad constant."""
     return make_table(
         [
             {
@@ -175,7 +175,7 @@ def tabulate_settings() -> Table:
 
 
 def tabulate_lags(outcomes: Sequence[Outcome]) -> Table | None:
-    """Errors, and paired differences to neighbors alone (standard errors over blocks)."""
+    """Errors, and paired differences from neighbors alone (standard errors over blocks)."""
     by_name: dict[str, list[Outcome]] = {}
     for outcome in filter(is_lag_job, outcomes):
         by_name.setdefault(outcome.job.settings["context"], []).append(outcome)
@@ -206,7 +206,7 @@ def tabulate_lags(outcomes: Sequence[Outcome]) -> Table | None:
 
 
 def tabulate_errors_like_paper(rows: Sequence[NeuronRow], protocol: str) -> Table:
-    """One line a model; for each K the paper's error, ours, and ours less that of g-emb (c=50)."""
+    """One line per model; for each K the paper's error, ours, and ours minus g-emb (c=50)."""
     sizes = list(dict.fromkeys(row.model.k for row in rows if row.model.k))
     names = list(dict.fromkeys(row.model.name for row in rows))
     by_key = {(row.model.name, row.model.k): row for row in rows}
@@ -215,7 +215,7 @@ def tabulate_errors_like_paper(rows: Sequence[NeuronRow], protocol: str) -> Tabl
         model_rows = [by_key.get((name, k), by_key.get((name, 0))) for name in names]
         columns[f"paper, K = {k}"] = [_paper(row, protocol) for row in model_rows]
         columns[f"ours, K = {k}"] = [_format_ours(row, protocol) for row in model_rows]
-        columns[f"less g-emb, K = {k}"] = [
+        columns[f"minus g-emb, K = {k}"] = [
             _format_difference(rows, row, k, protocol) for row in model_rows
         ]
     return Table(columns)
@@ -244,13 +244,13 @@ def _format_difference(
 
 
 def tabulate_readings_for_page(rows: Sequence[NeuronRow]) -> Table | None:
-    """Other readings and the paper's optimizer: errors, and less those of the main model."""
+    """Other readings and the paper's optimizer: errors, and differences from the main model."""
     lines = []
     for row, base in pair_readings(rows):
         cells = {"recording": row.recording, "model": row.model.name, "K": str(row.model.k)}
         for title, protocol in zip(("one out", "25% out"), PROTOCOLS, strict=True):
             cells[title] = format_number(row.error(protocol))
-            cells[f"less main, {title}"] = format_gap(compare_errors(base, row, protocol))
+            cells[f"minus main, {title}"] = format_gap(compare_errors(base, row, protocol))
         lines.append(cells)
     return make_table(lines)
 

@@ -39,7 +39,7 @@ PRINTED_MOVIES: Mapping[tuple[str, int], Printed] = {
     ("Poisson PCA, positive", 20): Printed(-5.908, 0.006),
     ("Poisson PCA, positive", 100): Printed(-7.50, 0.01),
 }
-# Means over the splits 0, 1, 2 of an independent NumPy implementation (HPF: of hpfrec).
+# Means over splits 0, 1, 2 from an independent NumPy implementation (HPF: hpfrec).
 KNOWN_MOVIES: Mapping[tuple[str, int | None], float] = {
     ("popularity", None): -6.050,
     ("p-emb", 20): -5.685,
@@ -61,7 +61,7 @@ KNOWN_MOVIES: Mapping[tuple[str, int | None], float] = {
     ("categorical", 20): -5.636,
 }
 # The same on Complete Journey, one split; HPF on the first 1,500 test trips. The scores of the
-# paper's settings were still rising after 8 to 10 passes.
+# paper's settings were still improving after 8 to 10 passes.
 KNOWN_BASKETS: Mapping[tuple[str, int | None], float] = {
     ("popularity", None): -8.262,
     ("p-emb", 100): -8.28,
@@ -77,4 +77,4 @@ LEAST_MOVIES: Mapping[tuple[str, int], float] = {
     ("HPF", 20): -5.716,
     ("Poisson PCA", 20): -5.68,
 }
-LEAST_GAIN_BASKETS = 0.45  # nats a unit of our best model above HPF
+LEAST_GAIN_BASKETS = 0.45  # nats per unit, of our best model over HPF

@@ -25,10 +25,10 @@ from efemb.table import Table
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for.
+    """Options of a run.
 
-    quick : about a minute on two cores: fewer models, rows and passes; says nothing about the paper
-    seeds : splits and first vectors;  n_jobs : threads;  data_home : folder of data sets
+    quick : about a minute on two cores: fewer models, rows and passes; only a test of the program
+    seeds : of splits and initial vectors;  n_jobs : threads;  data_home : folder of data sets
     """
 
     quick: bool = False
@@ -37,12 +37,12 @@ class Options:
     data_home: Path | None = None
 
     def used_seeds(self) -> tuple[int, ...]:
-        """One seed is enough for a quick look."""
+        """A quick run uses a single seed."""
         return self.seeds[:1] if self.quick else self.seeds
 
 
 class Study(ABC):
-    """Each study is a file with a subclass of this; `STUDIES` lists them."""
+    """Part of the empirical section; each subclass is a module, and `STUDIES` lists them."""
 
     name: str
     title: str
@@ -51,16 +51,16 @@ class Study(ABC):
 
     @abstractmethod
     def jobs(self, options: Options) -> Sequence[Job]:
-        """The pieces, in the order in which they run."""
+        """The steps, in the order in which they run."""
 
     @abstractmethod
     def report(self, outcomes: Sequence[Outcome], options: Options, out: Results) -> None:
-        """Tables and pictures of what was found."""
+        """Write and show tables and figures of the results."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """A folder of tables and pictures, and the page that shows them."""
+    """A folder of tables and figures, and the page that shows them."""
 
     folder: Path
     page: Page
@@ -76,12 +76,12 @@ class Results:
         self.files.append(self.folder / f"{name}.csv")
 
     def table(self, name: str, table: Table, caption: str = "") -> None:
-        """Write a table, and show it."""
+        """Write a table and show it."""
         self.write(name, table)
         self.page.table(table, caption)
 
     def figure(self, name: str, picture: Any, caption: str = "") -> None:
-        """Write Axes or a Figure as PNG, and show it."""
+        """Write Axes or a Figure as PNG and show it."""
         figure = getattr(picture, "figure", picture)
         path = self.folder / f"{name}.png"
         with complete_or_absent(path) as stream:
@@ -117,27 +117,27 @@ def reproduce(
     *,
     progress: bool = False,
 ) -> Path:
-    """Run studies and write their tables (CSV, JSON), pictures (PNG) and a report (HTML).
+    """Run studies and write their tables (CSV, JSON), figures (PNG) and a report (HTML).
 
-    Results of finished jobs are kept in the folder `jobs` of `out`: an interrupted run goes on
-    where it was.
+    Results of finished jobs are stored in the folder `jobs` of `out`: an interrupted run resumes
+    where it stopped.
 
     Parameters
     ----------
     names : studies, any of `STUDIES`
-    out : folder, made if it is not there
+    out : folder, created if necessary
     options : Options, optional
     progress : bool
         Show a progress bar.
 
     Returns
     -------
-    path of the report: in the folder of the study, or of all if there are several
+    path of the report: in the folder of the study, or in `out` if there are several
     """
     options = Options() if options is None else options
     studies = [find_study(name) for name in names]
     if not studies:
-        raise ParameterError(f"name at least one study: {', '.join(STUDIES)}")
+        raise ParameterError(f"specify at least one study: {', '.join(STUDIES)}")
     folder = expanded(out)
     check_writable(folder)
     page = Page("Exponential family embeddings: the study", lead=_write_lead(studies, options))
@@ -170,14 +170,14 @@ def _write_lead(studies: Sequence[Study], options: Options) -> str:
     text = f"Studies: {names}. Seeds: {', '.join(map(str, options.used_seeds()))}."
     if options.quick:
         text += (
-            " This is a quick run on fewer rows, models and passes: it shows that everything "
-            "works, and its figures are not those of the full study."
+            " This is a quick run with fewer rows, models and passes: it shows that everything "
+            "works, but its figures are not those of the full study."
         )
     return text
 
 
 def _ignore_early_stops() -> None:
-    """The paper's numbers of passes are part of its settings."""
+    """The number of passes is part of the paper's settings: no warnings about it."""
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.simplefilter("ignore", ConvergenceWarning)

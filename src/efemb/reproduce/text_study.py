@@ -31,17 +31,17 @@ from efemb.table import Table
 
 WINDOW = 5
 NEGATIVES = 5
-NOISE = 20  # draws of a noise-contrastive softmax
+NOISE = 20  # noise samples of a noise-contrastive softmax
 UNIGRAM = "unigram"
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """A model of words given the words around, or the reverse.
+    """A model of words given the surrounding words, or the reverse.
 
     kind : "unigram", "b-emb", "cbow" or "skip-gram"
     zeros : "all" exact, "negatives", "noise" or "tree"
-    mean : take the mean of the context vectors, not the sum
+    mean : use the mean of the context vectors instead of the sum
     """
 
     name: str
@@ -52,12 +52,12 @@ class TextModel:
 
     @property
     def exact(self) -> bool:
-        """Whether every step visits the whole vocabulary: for small texts."""
+        """Whether every step visits the whole vocabulary: feasible for small texts only."""
         return self.kind != UNIGRAM and self.zeros == "all"
 
     @property
     def inputs(self) -> str:
-        """The vectors of given words, which stand for words in word2vec."""
+        """The vectors of the input words, which word2vec uses as word vectors."""
         return "rho" if self.kind == "skip-gram" else "alpha"
 
     def settings(self) -> dict[str, Any]:
@@ -68,13 +68,21 @@ class TextModel:
 
 
 TEXT_MODELS = (
-    TextModel(UNIGRAM, UNIGRAM, why="knows no context"),
+    TextModel(UNIGRAM, UNIGRAM, why="ignores the context"),
     TextModel("b-emb, negative sampling", "b-emb", why="the paper's b-emb: CBOW of word2vec"),
     TextModel("b-emb, negative sampling, mean", "b-emb", mean=True, why="as word2vec does it"),
-    TextModel("b-emb, all zeros, mean", "b-emb", "all", True, "what negative sampling stands for"),
+    TextModel(
+        "b-emb, all zeros, mean", "b-emb", "all", True, "what negative sampling approximates"
+    ),
     TextModel("CBOW, softmax", "cbow", "all", why="the paper's categorical model"),
     TextModel("CBOW, softmax, mean", "cbow", "all", True, "the same with means"),
-    TextModel("CBOW, noise-contrastive, mean", "cbow", "noise", True, "a softmax from noise"),
+    TextModel(
+        "CBOW, noise-contrastive, mean",
+        "cbow",
+        "noise",
+        True,
+        "noise-contrastive estimate of the softmax",
+    ),
     TextModel("CBOW, tree, mean", "cbow", "tree", True, "hierarchical softmax"),
     TextModel("skip-gram, negative sampling", "skip-gram", why="skip-gram of word2vec"),
     TextModel("skip-gram, tree", "skip-gram", "tree", why="hierarchical softmax"),
@@ -85,8 +93,8 @@ TEXT_MODELS = (
 class TextPlan:
     """A text and how it is fitted.
 
-    passes, exact_passes : at most; the one that validates best is kept
-    n_words, n_pairs : held-out words that are scored, by models of words and by skip-gram
+    passes, exact_passes : maximum number of passes; the best on validation is used
+    n_words, n_pairs : number of held-out words to score, by models of words and by skip-gram
     exact : whether models that visit the whole vocabulary are fitted
     """
 
@@ -99,11 +107,11 @@ class TextPlan:
     exact: bool = False
 
     def passes_of(self, model: TextModel) -> int:
-        """Exact models make one step a minibatch, the others one a word: fewer passes do."""
+        """More for exact models, which take one step per minibatch instead of one per word."""
         return self.exact_passes if model.exact else self.passes
 
     def models(self) -> list[TextModel]:
-        """Those that are fitted."""
+        """The models to fit."""
         return [model for model in TEXT_MODELS if self.exact or not model.exact]
 
 
@@ -141,7 +149,7 @@ WORD_LISTS = DataSet(
 
 @dataclass(frozen=True)
 class Texts:
-    """Text to learn from, to stop by, and to judge on."""
+    """Text for training, validation and testing."""
 
     train: Corpus
     validation: Corpus
@@ -150,37 +158,39 @@ class Texts:
 
 @lru_cache(maxsize=1)
 def load_texts(name: str, seed: int, data_home: Path | None) -> Texts:
-    """A text by its name, its documents split at random where it has no test part of its own."""
+    """A text by name; its documents are split at random unless it has its own test part."""
     if name == "lee":
         return Texts(*datasets.fetch_lee(data_home, progress=False).split(0.1, 0.05, seed=seed))
     train = datasets.fetch_20newsgroups(data_home, progress=False)
     test = datasets.fetch_20newsgroups(data_home, part="test", min_count=1, progress=False)
-    # Few words are enough to tell when to stop: each costs a sum over the vocabulary.
+    # A few words suffice to decide when to stop: each costs a sum over the vocabulary.
     train, validation = train.split(0.005, seed=seed)
     return Texts(train, validation, test)
 
 
 def find_word_lists(data_home: Path | None) -> dict[str, Path]:
-    """Pairs of words with people's scores, and analogy questions."""
+    """Pairs of words with human similarity scores, and analogy questions."""
     return dict(find_files(WORD_LISTS, data_home, download=True, progress=False).paths)
 
 
 # -- the study ------------------------------------------------------------------------------------
 
 
-FEWEST_PAIRS = 10  # a rank correlation of fewer says nothing
+FEWEST_PAIRS = 10  # a rank correlation of fewer is meaningless
 ABOUT = (
-    "The paper fits no text; it shows that CBOW is an embedding with categorical conditionals, and "
-    "that negative sampling is a biased gradient of the Bernoulli embedding (b-emb). Here both are "
-    f"fitted to the same text: {WINDOW} words on either side, {NEGATIVES} negatives."
+    "The paper does not fit text; it shows that CBOW is an embedding with categorical "
+    "conditionals, and that negative sampling is a biased gradient of the Bernoulli embedding "
+    "(b-emb). Here both are fitted to the same text: "
+    f"{WINDOW} words on each side, {NEGATIVES} negatives."
 )
 CAPTION = (
-    "{title}: {tokens:,} words to learn from, {words:,} different, K={k}; means over {splits} "
-    "split(s). log_likelihood: of a held-out word given those around it, normalized over the "
-    "vocabulary (noise x odds where words were told from noise); for skip-gram of a word around, "
-    "given one word, so its figures compare with one another and the unigram's only. spearman: "
-    "cosines of the vectors of given words against WordSim-353, on the pairs whose words are "
-    "there. analogies: share of the questions whose words are there that are answered right."
+    "{title}: {tokens:,} training words, {words:,} distinct, K={k}; means over {splits} split(s). "
+    "log_likelihood: of a held-out word given the surrounding words, normalized over the "
+    "vocabulary (noise x odds for models trained with negative sampling); for skip-gram, of a "
+    "surrounding word given one word, so that its figures can be compared only with one another "
+    "and with the unigram. spearman: rank correlation of the cosines of the input vectors with "
+    "WordSim-353, on the pairs whose words both occur. analogies: share of correct answers among "
+    "the questions whose words all occur."
 )
 
 
@@ -206,7 +216,7 @@ class TextStudy(Study):
         ]
 
     def report(self, outcomes: Sequence[Outcome], options: Options, out: Results) -> None:
-        """A table for each text."""
+        """One table per text."""
         out.page.paragraph(ABOUT)
         for plan in self.quick if options.quick else self.full:
             splits = [outcome for outcome in outcomes if outcome.job.settings["text"] == plan.text]
@@ -256,7 +266,7 @@ def _fit(model: TextModel, plan: TextPlan, seed: int, options: Options) -> Found
 
 
 def make_estimator(model: TextModel, plan: TextPlan, seed: int, n_jobs: int) -> Any:
-    """The model, not yet fitted; the same seed gives the same bits."""
+    """The unfitted model; the same seed gives the same bits."""
     kinds = {"b-emb": BernoulliTextEmbedding, "cbow": CBOW, "skip-gram": SkipGram}
     zeros = {
         "all": All(),
@@ -275,7 +285,7 @@ def make_estimator(model: TextModel, plan: TextPlan, seed: int, n_jobs: int) -> 
 
 
 def score_unigram(data: Texts) -> dict[str, Any]:
-    """Held-out log-likelihood of the words' shares in the training text; one is added to each."""
+    """Held-out log-likelihood of the word frequencies of the training text, plus one each."""
     counts = data.train.counts() + 1.0
     tokens = recoded(data.test, data.train.vocabulary).tokens
     each = np.log(counts / counts.sum())[tokens]
@@ -284,7 +294,7 @@ def score_unigram(data: Texts) -> dict[str, Any]:
 
 
 def score_word_lists(vectors: Any, data_home: Path | None) -> dict[str, Any]:
-    """How cosines agree with people; nothing where the lists cannot be had or words are few."""
+    """How cosines agree with human scores; empty if the lists are missing or have few words."""
     try:
         lists = find_word_lists(data_home)
     except DataError:
@@ -294,7 +304,7 @@ def score_word_lists(vectors: Any, data_home: Path | None) -> dict[str, Any]:
         close = word_similarity(vectors, lists[PAIRS])
         if close.n_pairs >= FEWEST_PAIRS:
             figures = {"spearman": close.spearman, "pairs": close.n_pairs}
-    except DataError:  # no pair has both of its words in this text
+    except DataError:  # no pair has both words in this text
         pass
     total = analogies(vectors, lists[QUESTIONS])[-1]
     if total["n"]:
@@ -303,7 +313,7 @@ def score_word_lists(vectors: Any, data_home: Path | None) -> dict[str, Any]:
 
 
 def tabulate_text(plan: TextPlan, outcomes: Sequence[Outcome]) -> Table:
-    """One row a model, means over splits."""
+    """One row per model, means over splits."""
     rows = []
     for model in plan.models():
         splits = [
