@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.optimize import check_grad, minimize
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -211,3 +212,13 @@ def test_rows_that_can_be_scored_stop_the_fit(monkeypatch: pytest.MonkeyPatch) -
     held[0, 1] = 1.0
     held[3, [1, 2]] = 1.0
     ExponentialFamilyPCA(2, random_state=0, max_iter=3).fit(COUNTS, validation=held)
+
+
+def test_families_know_the_variance_of_a_mean() -> None:
+    mean = np.array([0.2, 0.5, 0.9])
+    np.testing.assert_allclose(efemb.Poisson().variance_of_mean(mean), stats.poisson(mean).var())
+    coin = stats.bernoulli(mean)
+    np.testing.assert_allclose(efemb.Bernoulli().variance_of_mean(mean), coin.var())
+    np.testing.assert_allclose(efemb.Gaussian(2.5).variance_of_mean(mean), 2.5)
+    with pytest.raises(efemb.ParameterError, match="variance_of_mean"):
+        efemb.Categorical().variance_of_mean(mean)

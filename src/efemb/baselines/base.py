@@ -16,7 +16,7 @@ from efemb.baselines.arrays import dense, log_shares, normal_log_density, sparse
 from efemb.errors import DataError, ParameterError
 from efemb.estimators import checks as checking
 from efemb.estimators.inputs import read
-from efemb.model.families import Categorical, Family
+from efemb.model.families import Family
 from efemb.model.predict import check_entries
 from efemb.model.predictor import CHUNK_NUMBERS
 from efemb.model.score import log_sums
@@ -125,7 +125,7 @@ class Baseline(BaseEstimator, ABC):
         if not self.family_.normalized_score:
             return self._moments(data)[0]
         means = self._own_log_means(data)
-        if isinstance(self.family_, Categorical):
+        if self.family_.softmax:
             means -= log_sums(means)[:, None]
         return np.exp(means)
 

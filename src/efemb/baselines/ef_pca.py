@@ -14,13 +14,14 @@ from efemb.baselines.early_stopping import Iterated, run_passes
 from efemb.baselines.low_rank import FactorSearch, RowFits, predict_left_out
 from efemb.errors import InputTypeError, ParameterError
 from efemb.estimators.checks import check_variation, generator
-from efemb.model.families import Bernoulli, Family, Gaussian, Poisson
+from efemb.model.families import Family, Gaussian
 from efemb.model.links import Identity
 from efemb.model.score import log_expected_value
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
+FAMILIES = ("poisson", "bernoulli", "gaussian")
 BETWEEN_LOOKS = 5
 # Work of one look at the validation score, in products: it takes as many rows as that allows.
 LOOK = 2e10
@@ -98,16 +99,16 @@ class ExponentialFamilyPCA(Iterated):
     def _check(self) -> None:
         super()._check()
         family = self._family()
-        if not isinstance(family, (Poisson, Bernoulli, Gaussian)):
+        if family.name() not in FAMILIES:
             raise ParameterError(
                 f"family must be poisson, bernoulli or gaussian, got {self.family!r}"
             )
-        if isinstance(family, Gaussian) and family.sigma2 != 1.0:
+        if getattr(family, "sigma2", 1.0) != 1.0:
             raise ParameterError("the noise of a Gaussian PCA is 1: pass family='gaussian'")
         for name in ("positive", "intercept"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if self.positive and isinstance(self._family(), Gaussian):
+        if self.positive and family.missing:
             raise ParameterError("positive vectors are for counts and binary data, not gaussian")
         if str(self.dtype) not in ("float32", "float64"):
             raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
@@ -115,7 +116,7 @@ class ExponentialFamilyPCA(Iterated):
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         from scipy.sparse import csr_array
 
-        real = isinstance(self.family_, Gaussian)
+        real = self.family_.missing
         if real:
             check_variation(data, {})
         held = Holdout.of(data, validation, missing=real)
@@ -158,7 +159,7 @@ class ExponentialFamilyPCA(Iterated):
 
     def _held_score(self, data: Dataset, held: Holdout) -> float:
         """Score of what was held out at the present vectors; higher is better."""
-        if isinstance(self.family_, Gaussian):
+        if self.family_.missing:
             if held.others is not None:
                 gap = dense(held.others) - self._gaussian(held.others)[0]
             else:
@@ -204,9 +205,8 @@ class ExponentialFamilyPCA(Iterated):
         self.family_ = Gaussian(max(float(np.nanmean(gap * gap / variance)), 1e-300))
 
     def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
-        assert isinstance(self.family_, Gaussian)
         mean, variance = self._gaussian(data)
-        return mean, self.family_.variance * variance
+        return mean, self.family_.variance_of_mean(mean) * variance
 
 
 def _some_rows(data: Dataset, most: int) -> Dataset:

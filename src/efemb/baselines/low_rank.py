@@ -11,7 +11,7 @@ import numpy as np
 from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.arrays import stored_cells
 from efemb.engine.optimizers.limited_memory import LimitedMemory
-from efemb.model.families import Bernoulli, Family, Gaussian, Poisson
+from efemb.model.families import Family
 from efemb.model.predictor import CHUNK_NUMBERS
 
 MEMORY = 10  # pairs that L-BFGS remembers
@@ -81,12 +81,12 @@ class FactorSearch:
         n_rows, n_entities, size = self.shape
         theta, beta = (NOISE * rng.standard_normal((n, size)) for n in (n_rows, n_entities))
         mean = self.totals / n_rows
-        if not isinstance(self.family, Gaussian):
+        if not self.family.missing:
             mean = np.maximum(mean, 0.5 / n_rows)
         level = self.family.predictor(mean)
         if self.positive:
             return np.abs(theta), np.abs(beta), level
-        if not self.intercept and not isinstance(self.family, Gaussian):
+        if not self.intercept and not self.family.missing:
             # Where both have the same sum of squares, the penalty is least.
             balance = (float(np.mean(level**2)) * n_entities / n_rows) ** 0.25
             theta[:, 0], beta[:, 0] = balance, level / max(balance, NOISE)
@@ -97,7 +97,7 @@ class FactorSearch:
         n_rows, n_entities, size = self.shape
         if self.positive:
             return np.ones(1)
-        if isinstance(self.family, Gaussian):
+        if self.family.missing:
             weights = np.full(n_rows, n_entities), np.full(n_entities, n_rows)
         else:
             weights = np.asarray(self.X.sum(axis=1)).ravel(), self.totals
@@ -171,7 +171,7 @@ class RowFits:
         for _ in range(NEWTON_STEPS):
             mean, value = self._mean_and_value(theta[left], evidence[left], seen[left])
             slope = mean @ self.beta - evidence[left] + self.penalty * theta[left]
-            hessian[left] = self._hessians(self._curvature(mean) * seen[left])
+            hessian[left] = self._hessians(self.family.variance_of_mean(mean) * seen[left])
             step = self._direction(theta[left], slope, hessian[left])
             moved = self._descend(theta[left], value, step, evidence[left], seen[left])
             size = _relative_size(moved - theta[left], moved)
@@ -234,14 +234,6 @@ class RowFits:
         ridge = 0.5 * self.penalty * np.einsum("tk,tk->t", theta, theta)
         value = (normalizer * seen).sum(axis=1) - np.einsum("tk,tk->t", theta, evidence) + ridge
         return mean * seen, value
-
-    def _curvature(self, mean: Floats) -> Floats:
-        """a''(u) as a function of the mean a'(u)."""
-        if isinstance(self.family, Poisson):
-            return mean
-        if isinstance(self.family, Bernoulli):
-            return mean * (1.0 - mean)
-        return np.ones_like(mean)
 
     def _hessians(self, weight: Floats) -> Floats:
         """beta' diag(weight_t) beta + penalty of each row."""

@@ -18,7 +18,6 @@ from efemb.data.readers.text.read import read_text, recoded
 from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError
 from efemb.estimators import checks
-from efemb.model.families import Gaussian
 from efemb.model.support import (
     binarized,
     check_not_negative,
@@ -55,10 +54,10 @@ def prepare(
     weight = check_sample_weight(sample_weight, data.n_rows)
     checks.check_shape(data)
     report: dict[str, Any] = dict(data.report)
-    if spec.context.name() == "basket":
+    if spec.context.rest_of_row:
         data, weight, held = checks.drop_empty_rows(data, weight, held, report)
         checks.check_row_contexts(data, report)
-    if isinstance(spec.family, Gaussian):
+    if spec.family.missing:
         checks.check_variation(data, report, complete=reset)
     return Prepared(data, weight, held, report)
 

@@ -102,7 +102,7 @@ class SkipGram(BernoulliTextEmbedding):
     def _family(self) -> Any:
         if not isinstance(self.family, str) or self.family != "auto":
             return self.family
-        softmax = Zeros.resolve(self._zeros()).name() in ("hierarchical", "noise-contrastive")
+        softmax = Zeros.resolve(self._zeros()).words_only
         return "categorical" if softmax else "bernoulli"
 
 

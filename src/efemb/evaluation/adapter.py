@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from efemb.data.readers.matrix import read_matrix
 from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import BoundContext
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import Window
 from efemb.model.families import Family
 from efemb.model.support import binarized, check_not_negative, check_support
 
@@ -39,7 +37,7 @@ class Judged:
     def of(cls, model: Any, X: Any) -> Judged:
         """Read X, check it against the family, and bring its entities into the model's order."""
         family = family_of(model)
-        if isinstance(X, Corpus) or isinstance(_context(model), Window):
+        if isinstance(X, Corpus) or getattr(_context(model), "reads_text", False):
             raise ParameterError(
                 "text does not consist of rows x entities: use efemb.evaluation.held_out_words"
             )
@@ -57,7 +55,7 @@ class Judged:
             raise InputTypeError(
                 f"{_name(self.model)} has no log_means method, which models of counts need"
             )
-        return bound is None or isinstance(bound, RowBags)
+        return bound is None or bound.shares_rows
 
     def bound(self, data: Dataset) -> BoundContext | None:
         """The contexts of an embedding on data; None for other models."""
@@ -119,10 +117,11 @@ def family_of(model: Any) -> Family:
             f"expected a fitted model with conditional or log_means, not {type(model).__name__}"
         )
     spec = getattr(model, "spec", None)
-    candidates = (getattr(model, "family_", None), getattr(spec, "family", None))
-    for family in (*candidates, getattr(model, "family", None)):
-        if isinstance(family, Family):
-            return family
+    sources = ((model, "family_"), (spec, "family"), (model, "family"))
+    candidates: list[Any] = [getattr(owner, name, None) for owner, name in sources]
+    for family in candidates:  # an option may still be the name of a family
+        if hasattr(family, "normalized_score"):
+            return cast(Family, family)
     raise ParameterError(f"{_name(model)} has no family_: call fit first")
 
 

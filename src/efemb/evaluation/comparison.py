@@ -21,7 +21,6 @@ from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
 from efemb.evaluation.scores import By, Score, average, per_row, row_errors, weights
 from efemb.fitted.nearest import checked_number
-from efemb.model.families import Bernoulli
 from efemb.table import Table
 
 POPULARITY = "popularity"
@@ -237,7 +236,7 @@ def fit_popularity(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
     past = conform(model, ordered, family)
     # The model decides, not the data: fractional quantities (kilograms) are still counts, and
     # training data of zeros and ones may be followed by test data with twos.
-    counts = "bernoulli" if isinstance(family, Bernoulli) else "poisson"
+    counts = "bernoulli" if family.logistic else "poisson"
     rival = Popularity(counts if family.normalized_score else "gaussian")
     return rival.fit(past), conform(model, data, family)
 

@@ -12,9 +12,8 @@ from efemb._typing import Floats, Ints
 from efemb.data.array_checks import generator
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.nearest import checked_number
-from efemb.model.contexts.window import Window, WindowBags
+from efemb.model.contexts.base import BoundContext
 from efemb.model.factors import Factors
-from efemb.model.huffman import Huffman
 from efemb.model.predict import cell_scores, normalizer_of
 from efemb.model.predictor import Cells, Predictor
 from efemb.model.spec import Spec
@@ -90,12 +89,11 @@ def held_out_words(
         if value is not None:
             checked_number(value, name)
     fitted = model.fitted()
-    if not isinstance(fitted.spec.context, Window):
+    if not fitted.spec.context.reads_text:
         raise ParameterError(
             "held_out_words needs a text model, that is, one with a Window context"
         )
     spec, bound, vectors = fitted._bind(text)
-    assert isinstance(bound, WindowBags)
     rng = generator(seed)
     rows = np.arange(bound.n_rows)
     if n_words is not None and n_words < len(rows):
@@ -121,17 +119,17 @@ def held_out_words(
 
 def _scores(
     spec: Spec,
-    bound: WindowBags,
+    bound: BoundContext,
     vectors: Factors,
     known: Cells,
     n_candidates: int | None,
     rng: np.random.Generator,
 ) -> Floats:
-    normalizer = normalizer_of(spec, bound)
-    if n_candidates is None or isinstance(normalizer, Huffman):
+    normalizer: Any = normalizer_of(spec, bound)
+    if n_candidates is None or spec.zeros.tree:
         return cell_scores(spec, known, vectors, normalizer)
     exponential = spec.family.exponential_mean or normalizer is not None
-    if not exponential or spec.link.name() != "identity":
+    if not exponential or not spec.link.is_identity:
         raise ParameterError(
             "n_candidates needs exponential means (identity link, no sigmoid): leave it out"
         )

@@ -17,7 +17,7 @@ from efemb.evaluation.metrics import RECALL, metric_of
 from efemb.evaluation.scores import By, Score, average
 from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.base import gather_rows
-from efemb.model.families import Bernoulli, Categorical, Family
+from efemb.model.families import Family
 from efemb.model.links import Identity
 from efemb.model.objective import expected_value, log_density
 from efemb.model.score import CACHED_NUMBERS, log_sums
@@ -288,7 +288,7 @@ def _check_block(judged: Judged, cells: slice, log_means: Floats) -> None:
 
 def log_density_at(family: Family, x: Floats, log_mean: Floats, log_share: Floats) -> Floats | None:
     """log p(x) given the logarithm of its mean; x log_share for a categorical family."""
-    if isinstance(family, Categorical):
+    if family.softmax:
         return np.asarray(x * log_share)
     if family.exponential_mean:  # not through the mean, which may overflow
         return np.asarray(log_density(family, Identity(), x, log_mean))
@@ -300,7 +300,7 @@ def log_density_of_mean(family: Family, x: Floats, mean: Floats) -> Floats | Non
 
     `Family.predictor` defines it; it is only used if it maps back to the mean.
     """
-    if isinstance(family, Bernoulli):
+    if family.logistic:
         return _bernoulli(x, mean)
     inside = np.maximum(mean, np.finfo(np.float64).tiny) if family.support.low >= 0 else mean
     with np.errstate(all="ignore"):

@@ -21,8 +21,6 @@ from efemb.evaluation.adapter import (
     stored_entries,
 )
 from efemb.evaluation.predictions import Expected, Predictions, predict_means, predict_shares
-from efemb.model.contexts.base import BoundContext, dense_rows
-from efemb.model.contexts.bound.entities import EntityLists, Lists
 
 
 def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
@@ -190,7 +188,8 @@ def _expected(judged: Judged, data: Dataset) -> Expected:
     """Predictions of the model for data, with columns in the order of the user's X."""
     order = judged.codes(np.arange(data.n_entities))
     mean, variance = judged.moments(data)
-    size = context_sizes(judged.bound(data))
+    bound = judged.bound(data)
+    size = None if bound is None else bound.context_sizes()
     return Expected(
         mean[:, order],
         None if variance is None else variance[:, order],
@@ -200,28 +199,3 @@ def _expected(judged: Judged, data: Dataset) -> Expected:
 
 def _dense(data: Dataset) -> Any:
     return data.values.toarray() if data.is_sparse else data.values
-
-
-def context_sizes(bound: BoundContext | None) -> Ints | None:
-    """(T, N) numbers of observed context members; None unless contexts are fixed per entity."""
-    if not isinstance(bound, EntityLists):
-        return None
-    sizes = np.zeros((bound.n_rows, bound.n_entities), dtype=np.int64)
-    for lists in bound.lists:
-        sizes += _sizes(bound, lists)
-    return sizes
-
-
-def _sizes(bound: EntityLists, lists: Lists) -> Ints:
-    from scipy.sparse import csr_array
-
-    rows, shape = np.arange(bound.n_rows), (bound.n_entities, bound.n_entities)
-    seen = np.asarray(~np.isnan(dense_rows(bound.data, rows)).any(axis=2))
-    sizes = np.zeros(seen.shape, dtype=np.int64)
-    for offset in np.unique(lists.offset):
-        mine = lists.offset == offset
-        source, inside = bound.source_rows(rows, int(offset))
-        there = (seen[source] & inside[:, None]).astype(np.int64)
-        edges = (lists.owner[mine], lists.members[mine])
-        sizes += (csr_array((np.ones(int(mine.sum()), np.int64), edges), shape=shape) @ there.T).T
-    return sizes

@@ -30,6 +30,7 @@ class Context(Ingredient, ABC):
     """
 
     reads_text: ClassVar[bool] = False  # data are a corpus of words, not rows of numbers
+    rest_of_row: ClassVar[bool] = False  # members are the other entities of the row
     is_sum: ClassVar[bool] = False
     is_frozen: ClassVar[bool] = False  # holds the lists that a fit found
     unnamed: ClassVar[float] = np.nan  # value of an entity that a question does not mention
@@ -155,6 +156,10 @@ class BoundContext(ABC):
     def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
         """What `score` looks at, of contexts that share rows."""
         return self.block(rows, reverse=reverse)
+
+    def context_sizes(self) -> Ints | None:
+        """(T, N) numbers of observed members; None unless lists are fixed for each entity."""
+        return None
 
     @property
     def word_counts(self) -> Floats:

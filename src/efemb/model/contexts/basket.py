@@ -23,6 +23,7 @@ class Basket(Context):
     """
 
     unnamed = 0.0
+    rest_of_row = True
 
     def __init__(self, scale: str = "total", binary: bool = False) -> None:
         self.scale = scale

@@ -112,6 +112,10 @@ class Family(Ingredient, ABC):
         """Return d eta / d v."""
         return 1.0
 
+    def variance_of_mean(self, mean: Floats) -> Floats:
+        """Return Var[x] as a function of E[x]."""
+        raise ParameterError(f"{type(self).__name__} does not define `variance_of_mean`")
+
     def predictor(self, mean: Floats) -> Floats:
         """Return the v whose expected value is `mean`: where an intercept starts."""
         return mean

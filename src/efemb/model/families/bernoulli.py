@@ -37,6 +37,10 @@ class Bernoulli(Family):
         """Return the logistic function of eta."""
         return logistic(eta)
 
+    def variance_of_mean(self, mean: Floats) -> Floats:
+        """Return m (1 - m)."""
+        return mean * (1.0 - mean)
+
     def predictor(self, mean: Floats) -> Floats:
         """Return the log-odds of `mean`."""
         inside = np.clip(mean, 1e-7, 1.0 - 1e-7)

@@ -54,6 +54,10 @@ class Gaussian(Family):
         """Return eta."""
         return eta
 
+    def variance_of_mean(self, mean: Floats) -> Floats:
+        """Return sigma2."""
+        return np.full_like(mean, self.variance)
+
     def log_base_measure(self, x: Floats) -> Floats:
         """Return -x^2 / (2 sigma2) - log(2 pi sigma2) / 2."""
         constant = 0.5 * math.log(2.0 * math.pi * self.variance)

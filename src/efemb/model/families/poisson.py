@@ -48,6 +48,10 @@ class Poisson(Family):
 
         return np.asarray(-gammaln(x + 1.0))
 
+    def variance_of_mean(self, mean: Floats) -> Floats:
+        """Return the mean."""
+        return mean
+
     def predictor(self, mean: Floats) -> Floats:
         """Return log(mean)."""
         return np.log(mean)

@@ -157,6 +157,23 @@ class EntityLists(BoundContext):
         data, targets = (one.take_entities(columns) for one in (self.data, self.targets))
         return EntityLists(data, tuple(bound_part), private=self.private, targets=targets), columns
 
+    def context_sizes(self) -> Ints:
+        """(T, N) numbers of observed members of each context."""
+        from scipy.sparse import csr_array
+
+        rows, shape = np.arange(self.n_rows), (self.n_entities, self.n_entities)
+        seen = np.asarray(~np.isnan(dense_rows(self.data, rows)).any(axis=2))
+        sizes = np.zeros(seen.shape, dtype=np.int64)
+        for lists in self.lists:
+            for offset in np.unique(lists.offset):
+                at_offset = lists.offset == offset
+                source, inside = self.source_rows(rows, int(offset))
+                observed = (seen[source] & inside[:, None]).astype(np.int64)
+                edges = (lists.owner[at_offset], lists.members[at_offset])
+                ones = np.ones(int(at_offset.sum()), np.int64)
+                sizes += (csr_array((ones, edges), shape=shape) @ observed.T).T
+        return sizes
+
     def cost_of_row(self) -> int:
         """Every member of every observation."""
         edges = sum(len(part.members) for part in self.lists)
