@@ -18,7 +18,7 @@ from sklearn.linear_model import PoissonRegressor, Ridge
 import efemb
 from efemb.inference import fold_in
 from efemb.inference.context_conditionals import ContextConditionals
-from efemb.inference.posterior import EntityPosterior
+from efemb.inference.posterior import EntityPosterior, vector_blocks
 from efemb.inference.row_conditionals import RowConditionals
 from inference.samples import (
     LABELS,
@@ -302,10 +302,10 @@ def test_a_solved_problem_leaves_nothing_behind() -> None:
     """No cycle keeps its arrays until the garbage collector comes round."""
     model, data = case("poisson")
     spec, bound, vectors = model._bind(known(data))
-    given = RowConditionals(spec, bound, vectors.bag, np.arange(2), np.ones(bound.n_rows))
+    given = RowConditionals(spec, bound, vectors, np.arange(2), np.ones(bound.n_rows))
     gc.disable()
     try:
-        posterior = EntityPosterior(given, spec.prior_rho)
+        posterior = EntityPosterior(given, vector_blocks(spec, 2))
         posterior.begin(posterior.theta(np.ones((2, 3)))).run(1.0)
         kept = weakref.ref(posterior)
         del posterior

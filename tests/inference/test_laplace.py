@@ -267,7 +267,7 @@ def test_designs_are_the_contexts_of_their_own_cells() -> None:
     model = efemb.GaussianEmbedding(2, context=context, max_iter=3, dtype="float64", random_state=0)
     spec, bound, vectors = fit(model, X)._bind(X)
     entities = np.array([5, 2, 7])
-    found = OwnConditionals(spec, bound, vectors.bag, entities, np.ones(len(X)))
+    found = OwnConditionals(spec, bound, vectors, entities, np.ones(len(X)))
     for place, n in enumerate(entities.tolist()):
         rows = np.flatnonzero(~np.isnan(X[:, n]))
         expected = model.context_sums(X, (rows, np.full(len(rows), n)))

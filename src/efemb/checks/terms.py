@@ -60,6 +60,9 @@ def _check_transposes(term: Term, data: Dataset) -> None:
     }
     for method, (columns, shape) in sides.items():
         assert columns.shape == shape, f"{name}.{method} must give {shape}, got {columns.shape}"
+    if term.entity_array is not None:
+        same = np.array_equal(sides["entity_columns"][0], arrays[term.entity_array])
+        assert same, f"{name}.entity_array is {term.entity_array!r}, which entity_columns is not"
     zero = {key: np.zeros_like(array) for key, array in arrays.items()}
     for method, fixed, pull_back in (
         ("entity", term.entity_columns(zero, n), term.pull_back_entities),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,11 +11,9 @@ from efemb.inference.design import Conditionals, Design, Inverse, typical_curvat
 from efemb.model.contexts.base import gather_rows
 from efemb.model.contexts.bound.rows import RowBags, Stored
 from efemb.model.factors import Factors
-from efemb.model.families import Poisson
-from efemb.model.links import Identity
 from efemb.model.objective import value_and_slope
+from efemb.model.predictor import Predictor, row_side
 from efemb.model.spec import Spec
-from efemb.model.zeros import NegativeSampling, probabilities
 
 BLOCK_NUMBERS = 1 << 18
 BYTES_AT_ONCE = 1 << 27
@@ -50,7 +47,7 @@ class _Mass:
 
 def _adds_up(spec: Spec) -> bool:
     """Whether means of zeros are products, so that rows can be added up beforehand."""
-    return type(spec.family) is Poisson and type(spec.link) is Identity
+    return spec.family.linear_mean and spec.link.is_identity
 
 
 def member_blocks(
@@ -88,15 +85,25 @@ class ContextConditionals(Conditionals):
         self, spec: Spec, bound: RowBags, vectors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
         # To the posterior the vectors in question are embeddings, without intercepts.
-        self.spec = replace(spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None)
-        self.n, self.k, self.dtype = len(entities), vectors.bag.shape[1], vectors.bag.dtype
-        stored = bound.stored
-        counts: Any = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=bound.n_entities)
+        self.spec = replace(
+            spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None, terms=()
+        )
+        self.n, self.dtype, self.noise = len(entities), vectors.bag.dtype, np.zeros(len(entities))
+        stored, side = bound.stored, row_side(spec, bound)
+        ids = stored.ids[~np.isnan(stored.x)]
+        counts = np.bincount(ids, minlength=bound.n_entities).astype(np.float64)
         self.vectors, self.entities = vectors.less(spec.noise_offset(counts)), entities
+        self.predictor = Predictor(self.vectors)
+        self.k = vectors.bag.shape[1] if side is None else vectors.bag.shape[1] - side.width
+        self.target = self.vectors.target[:, : self.k]  # what a context vector is multiplied by
         self._find_pairs(stored, bound)
+        self.beside = np.zeros((len(self.row), 0), dtype=self.dtype)  # row side of a pair
+        if side is not None:
+            self.beside = side.columns(vectors.terms, self.row).astype(self.dtype, copy=False)
         self.weight = row_weight[self.row].astype(self.dtype)  # of a pair
         self._find_entries(stored)
-        self._weigh_zeros(stored)
+        self.column_weight = spec.zeros.entity_weights(counts).astype(self.dtype)
+        self.row_weight = spec.zeros.weigh_rows(self.weight, self.positives).astype(self.dtype)
         massed = _adds_up(spec)
         self.mass = [self._mass_of(m) if massed else None for m in range(self.n)]
 
@@ -115,8 +122,9 @@ class ContextConditionals(Conditionals):
         self.value = stored.own[mine].astype(self.dtype)
         rows, first = np.unique(self.row, return_inverse=True)
         bags = bound.block(rows).bag_matrix(bound.n_context_vectors).astype(self.dtype)
-        own = self.vectors.bag[self.entities[self.member]]
-        self.rest = (bags @ self.vectors.bag)[first] - self.value[:, None] * own
+        bag = self.vectors.bag[:, : self.k]
+        own = bag[self.entities[self.member]]
+        self.rest = (bags @ bag)[first] - self.value[:, None] * own
         self.total = stored.total[self.row].astype(self.dtype)
 
     def _find_entries(self, stored: Stored) -> None:
@@ -125,31 +133,23 @@ class ContextConditionals(Conditionals):
         pair, ids = np.repeat(np.arange(len(self.row)), np.diff(ptr)), stored.ids[where]
         self.stored_ptr, self.stored_ids = ptr, ids
         seen = ~np.isnan(stored.x[where])
-        self.positives = np.bincount(pair, seen, len(self.row))
+        self.positives = np.bincount(pair[seen], minlength=len(self.row)).astype(np.float64)
         seen &= ids != self.entities[self.member[pair]]
         pair, ids, where = pair[seen], ids[seen], where[seen]
-        target, bag, b = self.vectors.target, self.vectors.bag, self.vectors.intercept
-        fixed = np.empty(len(pair), dtype=self.dtype)
+        x, own, rest = (
+            array[where].astype(self.dtype) for array in (stored.x, stored.own, stored.rest)
+        )
+        inner, beside = np.empty((2, len(pair)), dtype=self.dtype)
         size = max(1, BLOCK_NUMBERS // self.k)
         for start in range(0, len(pair), size):
-            part = slice(start, start + size)
-            own = stored.own[where[part], None].astype(self.dtype) * bag[ids[part]]
-            fixed[part] = np.einsum("ik,ik->i", self.rest[pair[part]] - own, target[ids[part]])
-        rest = stored.rest[where].astype(self.dtype)
-        x = stored.x[where].astype(self.dtype)
-        self.entries = _Entries(pair, ids, x, fixed / rest + b[ids], self.value[pair] / rest)
-
-    def _weigh_zeros(self, stored: Stored) -> None:
-        """Weight of a zero: a factor of its row and one of its entity, noise in expectation."""
-        zeros, size = self.spec.zeros, len(self.vectors.target)
-        column: Floats = np.ones(size)
-        row = np.full(len(self.row), float(zeros.weight))
-        if isinstance(zeros, NegativeSampling):
-            counts = np.bincount(stored.ids[~np.isnan(stored.x)], minlength=size)
-            column = probabilities(zeros.distribution, counts.astype(np.float64))
-            row = row * zeros.n * self.positives
-        row = row * self.weight
-        self.row_weight, self.column_weight = row.astype(self.dtype), column.astype(self.dtype)
+            block = slice(start, start + size)
+            target = self.vectors.target[ids[block]]
+            sums = self.rest[pair[block]]
+            inner[block] = np.einsum("ik,ik->i", sums, target[:, : self.k])
+            side = self.beside[pair[block]]
+            beside[block] = np.einsum("ik,ik->i", side, target[:, self.k :])
+        fixed = self.predictor.leave_sum(inner, own, rest, ids, beside)
+        self.entries = _Entries(pair, ids, x, fixed, self.value[pair] / rest)
 
     def _blocks(self, m: int) -> list[slice]:
         size = max(64, BLOCK_NUMBERS // len(self.vectors.target))
@@ -161,10 +161,12 @@ class ContextConditionals(Conditionals):
         Z = self.rest[pairs] / self.total[pairs, None]
         if alpha is not None:
             Z = Z + self.share[pairs, None] * alpha
+        if self.beside.shape[1]:
+            Z = np.concatenate([Z, self.beside[pairs]], axis=1)
         ptr = self.stored_ptr[pairs.start : pairs.stop + 1]
         row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         stored = np.stack([row, self.stored_ids[ptr[0] : ptr[-1]]])
-        return Z @ self.vectors.target.T + self.vectors.intercept, stored
+        return self.predictor.apply(Z), stored
 
     def _mass_of(self, m: int) -> _Mass | None:
         """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share are one.
@@ -199,11 +201,11 @@ class ContextConditionals(Conditionals):
         asked[which] = True
         value, slopes = np.zeros(self.n), np.zeros((self.n, len(self.vectors.target)))
         with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not taken
-            inner = alpha @ self.vectors.target.T
+            inner = alpha @ self.target.T
             self._add_entries(inner, asked, value, slopes)
             for m in which.tolist():
                 self._add_zeros(m, alpha[m], inner[m], value, slopes)
-            gradient = slopes[which].astype(self.dtype) @ self.vectors.target
+            gradient = slopes[which].astype(self.dtype) @ self.target
         return value[which], gradient.astype(np.float64), np.zeros(len(which))
 
     def _add_entries(self, inner: Floats, asked: Bools, value: Floats, slopes: Floats) -> None:
@@ -251,7 +253,7 @@ class ContextConditionals(Conditionals):
             np.bincount(self.entries.ids, self.entries.x, len(self.vectors.target)), np.float64
         )
         bend = typical_curvature(self.spec.family, self.spec.link, total, len(self.row))
-        target = self.vectors.target.astype(np.float64)
+        target = self.target.astype(np.float64)
         weighted = target * (bend * self.column_weight)[:, None]
         spread, basis = np.linalg.eigh(weighted.T @ target)
         scale = 1.0 / np.maximum(share[:, None] * np.maximum(spread, 0.0) + prior, 1e-8)

@@ -13,6 +13,7 @@ from efemb._typing import Floats, Ints
 from efemb.model.families.base import Family
 from efemb.model.links import FLOOR, Link
 from efemb.model.objective import residual, value_and_slope
+from efemb.model.predictor import affine
 from efemb.model.spec import Spec
 
 Inverse = Callable[[Floats, Ints], Floats]  # (gradients (m, p), which (m,)) -> steps (m, p)
@@ -24,18 +25,17 @@ DIFFERENCE = 1e-5
 class Design:
     """u_t = rho . z_t + b for the observations x_t of one entity.
 
-    contexts : (T, K) scaled context sums z;  x, weight : (T,)
-    offset : what is taken off the intercept
+    contexts : (T, K) scaled context sums z, and the row side of further terms beside them
+    x, weight : (T,)
     """
 
     contexts: Floats
     x: Floats
     weight: Floats
-    offset: float = 0.0
 
     def evaluate(self, spec: Spec, rho: Floats, intercept: float) -> tuple[float, Floats, float]:
         """Log-likelihood (without base measures) and its gradient in rho and the intercept."""
-        u = self.contexts @ rho + (intercept - self.offset)
+        u = affine(self.contexts, rho, intercept)
         value, slope = value_and_slope(spec.family, spec.link, self.x, u)
         slope = self.weight * slope
         return float(self.weight @ value), slope @ self.contexts, float(slope.sum())
@@ -60,13 +60,13 @@ class Design:
         self, rho: Floats, intercept: float
     ) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
         """Some rows at a time in float64: (z, 1), x, u, weight."""
-        vector = np.append(rho, intercept - self.offset).astype(np.float64)
+        vector = rho.astype(np.float64)
         for start in range(0, len(self.x), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            rows = np.ones((len(self.x[part]), len(vector)))
-            rows[:, :-1] = self.contexts[part]
-            x, weight = self.x[part].astype(np.float64), self.weight[part].astype(np.float64)
-            yield rows, x, rows @ vector, weight
+            block = slice(start, start + ROWS_AT_ONCE)
+            rows = np.ones((len(self.x[block]), len(vector) + 1))
+            rows[:, :-1] = self.contexts[block]
+            x, weight = self.x[block].astype(np.float64), self.weight[block].astype(np.float64)
+            yield rows, x, affine(rows[:, :-1], vector, intercept), weight
 
 
 def curvature(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
@@ -97,19 +97,25 @@ def typical_curvature(family: Family, link: Link, total: Floats, n_rows: int) ->
 class Conditionals(ABC):
     """The models of some entities given contexts that are known.
 
-    n : how many entities;  k : length of their vectors;  dtype : of values and gradients
+    n : how many entities;  k : length of their vectors, entity sides of further terms included
+    noise : (n,) what the noise of sampled zeros takes off their intercepts
+    dtype : of values and gradients
     """
 
     spec: Spec
     n: int
     k: int
+    noise: Floats
     dtype: np.dtype[np.floating]
 
     @abstractmethod
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
     ) -> tuple[Floats, Floats, Floats]:
-        """Log-likelihoods of some entities, and gradients in their vectors and intercepts."""
+        """Log-likelihoods of some entities, and gradients in their vectors and intercepts.
+
+        The noise is off the intercepts already.
+        """
 
     @abstractmethod
     def design(self, place: int) -> Design:

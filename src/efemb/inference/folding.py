@@ -12,6 +12,7 @@ from efemb.engine.options import number, whole
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.inference.grown import Grown
+from efemb.inference.posterior import shared_terms
 from efemb.inference.solving import tell_exhausted
 from efemb.model.contexts.bound.rows import RowBags
 from efemb.model.contexts.window import Window
@@ -36,7 +37,8 @@ def fold_in(
 
     Given all context vectors, the embedding rho_n and the intercept of an entity are a generalised
     linear model on its own column; given all embeddings, a context vector alpha_n is one on the
-    rows that hold n. Both are solved with everything that was fitted left as it is.
+    rows that hold n. Both are solved with everything that was fitted left as it is. Further terms
+    of the model are columns beside the contexts; their entity side is solved together with rho.
 
     Parameters
     ----------
@@ -130,6 +132,8 @@ def _check_model(fitted: FittedEmbedding) -> None:
         or fitted.parameters.position is not None
     ):
         reason = "its entities have more than one vector pair"
+    else:
+        reason = shared_terms(spec)
     if reason:
         raise ParameterError(
             f"fold_in needs vectors that are solved one entity at a time, but {reason}; use "

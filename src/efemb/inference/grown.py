@@ -22,7 +22,7 @@ from efemb.inference.context_conditionals import ContextConditionals, member_blo
 from efemb.inference.design import Conditionals
 from efemb.inference.neighbors import grown_lists, grown_positions
 from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
-from efemb.inference.posterior import EntityPosterior
+from efemb.inference.posterior import Block, EntityPosterior, vector_blocks
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.inference.softmax_posterior import SoftmaxPosterior
 from efemb.model.contexts.base import BoundContext
@@ -53,6 +53,7 @@ class Grown:
     parameters: Parameters
     new: Ints
     weight: Floats  # of the rows
+    blocks: list[Block]  # columns of the new embeddings and of the entity sides of the terms
     positions: Floats | None = None
     exhausted: int = 0  # problems that were given up
 
@@ -83,7 +84,13 @@ class Grown:
         dtype = working_precision(moved, spec, "rows", fitted.parameters.rho.dtype)
         parameters = _with_room(fitted.parameters.astype(dtype), space, bound, new, weight)
         changed = _with_prior(spec, prior, fitted.parameters)
-        return cls(changed, moved, bound, space, parameters, new, weight, positions)
+        blocks = vector_blocks(changed, space.k, _term_priors(spec, prior, fitted.parameters))
+        return cls(changed, moved, bound, space, parameters, new, weight, blocks, positions)
+
+    @property
+    def context_block(self) -> Block:
+        """Columns of the new context vectors."""
+        return self.spec.prior_alpha, self.space.k, self.spec.positive_alpha
 
     @property
     def vectors(self) -> Factors:
@@ -102,14 +109,14 @@ class Grown:
             self._solve_embeddings(self.new[start : start + step], tol)
 
     def _solve_embeddings(self, new: Ints, tol: float) -> None:
-        p, given = self.parameters, self._conditionals(new)
-        posterior = EntityPosterior(given, self.spec.prior_rho)
-        intercept = None if p.intercept is None else p.intercept[new]
-        start = posterior.theta(posterior.joined(p.rho[new], intercept))
+        given, vectors = self._conditionals(new), self.vectors
+        posterior = EntityPosterior(given, self.blocks)
+        intercept = vectors.intercept[new] if self.spec.intercept else None
+        start = posterior.theta(posterior.joined(vectors.target[new], intercept))
         nats = 0.5 * tol * start.shape[1]
         if isinstance(given, RowConditionals) and self.bound.n_rows > MANY_ROWS:
             # Far from the solution a part of the rows shows the way as well as all of them.
-            few = EntityPosterior(given.thinned(THINNING), self.spec.prior_rho)
+            few = EntityPosterior(given.thinned(THINNING), self.blocks)
             problems = few.begin(start)
             problems.run(nats)
             problems.change(posterior.evaluate)
@@ -117,16 +124,22 @@ class Grown:
             problems = posterior.begin(start)
         found = problems.run(nats)
         self.exhausted += int(found.exhausted.sum())
-        rho, b = posterior.split(posterior.vectors(found.theta))
-        p.rho[new] = rho
+        self._store(new, *posterior.split(posterior.vectors(found.theta)))
+
+    def _store(self, new: Ints, target: Floats, intercept: Floats) -> None:
+        """Embeddings, entity sides of the terms and intercepts of some entities."""
+        p, k = self.parameters, self.space.k
+        p.rho[new] = target[:, :k]
+        for term in self.spec.terms:
+            p.terms[f"{term.label}.{term.entity_array}"][new] = target[:, k : k + term.width]
+            k += term.width
         if p.intercept is not None:
-            p.intercept[new] = b
+            p.intercept[new] = intercept
 
     def _conditionals(self, new: Ints) -> Conditionals:
-        bag = self.vectors.bag
         if isinstance(self.bound, RowBags):
-            return RowConditionals(self.spec, self.bound, bag, new, self.weight)
-        return OwnConditionals(self.spec, self.bound, bag, new, self.weight)
+            return RowConditionals(self.spec, self.bound, self.vectors, new, self.weight)
+        return OwnConditionals(self.spec, self.bound, self.vectors, new, self.weight)
 
     def solve_alpha(self, tol: float) -> None:
         """Context vectors of the new entities, given all embeddings."""
@@ -142,7 +155,7 @@ class Grown:
         vectors, solved = self.vectors, self.parameters.alpha.copy()
         for some in member_blocks(self.spec, self.bound, used, solved.dtype):
             given = ContextConditionals(self.spec, self.bound, vectors, some, self.weight)
-            posterior = EntityPosterior(given, self.spec.prior_alpha)
+            posterior = EntityPosterior(given, [self.context_block])
             begin = posterior.theta(solved[some])
             found = posterior.begin(begin).run(0.5 * tol * begin.shape[1])
             self.exhausted += int(found.exhausted.sum())
@@ -155,14 +168,14 @@ class Grown:
         with workers(1) as pool, np.errstate(over="ignore", invalid="ignore"):
             options: dict[str, Any] = {"dtype": p.rho.dtype, "row_weight": self.weight}
             solver = RowsSolver(self.bound, self.spec, pool, **options)
-            posterior = SoftmaxPosterior(solver, self.vectors, which, context=context)
+            blocks = [self.context_block] if context else self.blocks
+            posterior = SoftmaxPosterior(solver, self.vectors, which, blocks, context=context)
             start = posterior.theta(posterior.block(self.vectors))
             found = posterior.problems(start, None, p.rho.dtype).run(0.5 * tol * start.shape[1])
             self.exhausted += int(found.exhausted.sum())
             filled = posterior.filled(posterior.vectors(found.theta))
-        p.rho[which], p.alpha[which] = filled.target[which], filled.bag[which]
-        if p.intercept is not None:
-            p.intercept[which] = filled.intercept[which]
+        p.alpha[which] = filled.bag[which, : self.space.k]
+        self._store(which, filled.target[which], filled.intercept[which])
 
     def fitted_with(self, fitted: FittedEmbedding) -> FittedEmbedding:
         """The known model, grown."""
@@ -218,7 +231,14 @@ def _with_room(
     intercept = None
     if known.intercept is not None and first.intercept is not None:
         intercept = _joined(known.intercept, first.intercept[new])
-    return Parameters(_joined(known.rho, rho), _joined(known.alpha, alpha), intercept)
+    terms = {
+        name: _joined(array, np.zeros((len(new), *array.shape[1:])))
+        if space.shape_of(name) != array.shape
+        else array.copy()
+        for name, array in known.terms.items()
+    }
+    rho, alpha = _joined(known.rho, rho), _joined(known.alpha, alpha)
+    return Parameters(rho, alpha, intercept, terms=terms)
 
 
 def _joined(known: Floats, more: Floats) -> Floats:
@@ -239,6 +259,20 @@ def _with_prior(spec: Spec, prior: Prior | str, known: Parameters) -> Spec:
     if (changed.positive_rho, changed.positive_alpha) != (spec.positive_rho, spec.positive_alpha):
         raise ParameterError(f"the model's vectors do not take {prior!r}: the sign differs")
     return changed
+
+
+def _term_priors(
+    spec: Spec, prior: Prior | str, known: Parameters
+) -> dict[str, Prior | None] | None:
+    """Priors of the entity sides of new entities by the label of the term; None: the model's."""
+    if prior != "fitted":
+        return None
+    priors = {}
+    for term in spec.terms:
+        (array,) = (one for one in term.arrays(1) if one.name == term.entity_array)
+        values = known.terms[f"{term.label}.{array.name}"]
+        priors[term.label] = _at_least(array.prior, values, positive=False)
+    return priors
 
 
 def _at_least(prior: Prior | None, known: Floats, *, positive: bool) -> Prior | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -15,7 +15,7 @@ from efemb.fitted.embedding import FittedEmbedding
 from efemb.inference.design import Conditionals, Design
 from efemb.inference.grown import row_weights
 from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
-from efemb.inference.posterior import EntityPosterior
+from efemb.inference.posterior import EntityPosterior, shared_terms, vector_blocks
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.inference.solving import tell_exhausted
 from efemb.model.contexts.bound.rows import RowBags
@@ -44,7 +44,8 @@ def laplace(
     is minus the second derivative of its log-posterior; c, the curvature of a log-density in the
     inner product, is the variance of x for Poisson and Bernoulli. The covariance is the inverse of
     H_n or, with `sandwich`, H_n^-1 (sum of squared scores of the rows) H_n^-1, which also holds
-    where the family has the wrong variance.
+    where the family has the wrong variance. Further terms of the model are columns of z: their row
+    side is given like alpha, their entity side is unknown like the intercept.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ class Laplace:
         some, place = np.unique(entity, return_inverse=True)
         k = self.model.n_components
         vectors, covariance = self._found(some)
-        alpha = self._vectors.bag[context].astype(np.float64)
+        alpha = self._vectors.bag[context, :k].astype(np.float64)
         value = np.einsum("ik,ik->i", vectors[place, :k], alpha)
         spread = np.einsum("ik,ikl,il->i", alpha, covariance[place, :k, :k], alpha)
         return value, np.sqrt(np.maximum(spread, 0.0))
@@ -229,7 +230,8 @@ class Laplace:
         return np.stack([one for one, _ in pairs]), np.stack([two for _, two in pairs])
 
     def _find(self, codes: Ints) -> None:
-        posterior = EntityPosterior(self._conditionals(codes), self._spec.prior_rho)
+        blocks = vector_blocks(self._spec, self.model.n_components)
+        posterior = EntityPosterior(self._conditionals(codes), blocks)
         target, intercept = self._vectors.target[codes], self._vectors.intercept[codes]
         vectors = posterior.joined(target, intercept if self._spec.intercept else None)
         theta = posterior.theta(vectors)
@@ -239,7 +241,8 @@ class Laplace:
             tell_exhausted(solved.exhausted.sum(), "refit has no maximum to tell intervals of")
         v = posterior.vectors(theta)
         own, meat = np.empty((2, *theta.shape, theta.shape[1]))
-        for place, (rho, b) in enumerate(zip(*posterior.split(v), strict=True)):
+        for place, (rho, b) in enumerate(zip(*posterior.predicting(v), strict=True)):
+            # Designs come and go one at a time: each may be a copy of all rows.
             own[place], meat[place] = self._of_rows(posterior.given.design(place), rho, b)
         every = posterior.information(own, theta)
         scale = np.where(posterior.positive, v, 1.0)
@@ -251,22 +254,20 @@ class Laplace:
             self._known[code] = (v[place], found * outer)  # of logarithms: the delta method
 
     def _of_rows(self, design: Design, rho: Floats, b: float) -> tuple[Floats, Floats]:
-        """Information of the rows about an entity, and the moments of their scores (or the same).
-
-        Designs come and go one at a time: each may be a copy of all rows.
-        """
-        p = len(rho) + int(self._spec.intercept)
+        """Information of the rows about an entity, and the moments of their scores, or the same."""
+        # The last column of a design is that of the intercept, which a model may lack.
+        p = len(rho) + 1 if self._spec.intercept else len(rho)
         own = design.information(self._spec, rho, b)[:p, :p]
         meat = design.score_moments(self._spec, rho, b)[:p, :p] if self.sandwich else own
         return own, meat
 
     def _conditionals(self, codes: Ints) -> Conditionals:
-        bag = self._vectors.bag.astype(np.float64)
+        vectors = replace(self._vectors, bag=self._vectors.bag.astype(np.float64))
         if not isinstance(self._bound, RowBags):
-            return OwnConditionals(self._spec, self._bound, bag, codes, self._weight)
+            return OwnConditionals(self._spec, self._bound, vectors, codes, self._weight)
         if self._rows is None:
             every = np.arange(self._bound.n_entities)
-            self._rows = RowConditionals(self._spec, self._bound, bag, every, self._weight)
+            self._rows = RowConditionals(self._spec, self._bound, vectors, every, self._weight)
         return self._rows.subset(codes)
 
 
@@ -300,6 +301,8 @@ def _check_model(fitted: FittedEmbedding) -> None:
         reason = f"structure={spec.structure!r} shares vectors"
     elif fitted.parameters.rho.ndim > 2:
         reason = "it takes scalar data"
+    else:
+        reason = shared_terms(spec)
     if reason:
         raise ParameterError(
             f"laplace takes each embedding as a regression, but {reason}; stability() compares "

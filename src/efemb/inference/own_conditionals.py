@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,8 @@ from efemb._typing import Floats, Ints
 from efemb.inference.design import Conditionals, Design, Inverse
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists
+from efemb.model.factors import Factors
+from efemb.model.predictor import Predictor, row_side
 from efemb.model.spec import Spec
 
 BLOCK_NUMBERS = 1 << 20
@@ -28,16 +31,17 @@ class OwnConditionals(Conditionals):
     Parameters
     ----------
     spec, bound : the model and the context of every observation
-    bag : context vectors
+    factors : all vectors, of which only those of the contexts matter
     entities : numbers to predict, rows of the flat target vectors
     row_weight : (rows,)
     """
 
     def __init__(
-        self, spec: Spec, bound: BoundContext, bag: Floats, entities: Ints, row_weight: Floats
+        self, spec: Spec, bound: BoundContext, factors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
-        self.spec, self.n, self.k, self.dtype = spec, len(entities), bag.shape[1], bag.dtype
-        self.designs = _designs(spec, bound, bag, entities, row_weight)
+        self.spec, self.n, self.k = spec, len(entities), factors.bag.shape[1]
+        self.dtype, self.noise = factors.bag.dtype, np.zeros(len(entities))
+        self.designs = _designs(spec, bound, factors, entities, row_weight)
 
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
@@ -76,8 +80,9 @@ def _inverse(matrix: Floats) -> Floats:
 
 
 def _designs(
-    spec: Spec, bound: BoundContext, bag: Floats, entities: Ints, row_weight: Floats
+    spec: Spec, bound: BoundContext, factors: Factors, entities: Ints, row_weight: Floats
 ) -> list[Design]:
+    bag, side = factors.bag, row_side(spec, bound)
     if isinstance(bound, EntityLists) and bound.n_dims == 1:
         # Columns that nothing here depends on would only take time and memory.
         k, n_all = bag.shape[1], bound.n_entities
@@ -86,13 +91,16 @@ def _designs(
         entities = np.arange(len(entities))
     wanted = np.full(bound.n_entities * bound.n_dims, -1, dtype=np.int64)
     wanted[entities] = np.arange(len(entities))
+    predictor = Predictor(replace(factors, bag=bag))
     size = max(1, BLOCK_NUMBERS // max(bound.cost_of_row(), 1))
     parts: list[tuple[Ints, Floats, Floats, Floats]] = []
     for start in range(0, bound.n_rows, size):
-        terms = bound.terms(np.arange(start, min(start + size, bound.n_rows)))
+        rows = np.arange(start, min(start + size, bound.n_rows))
+        terms = bound.terms(rows)
         mine = terms.take(wanted[terms.vector] >= 0)
         weight = row_weight[start + mine.row] * np.where(mine.x == 0, spec.zeros.weight, 1.0)
-        parts.append((wanted[mine.vector], mine.x, mine.contexts(bag), weight))
+        Z = predictor.contexts(mine, side, rows)
+        parts.append((wanted[mine.vector], mine.x, Z, weight))
     place, x, contexts, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(place, kind="stable")
     edges = np.searchsorted(place[order], np.arange(len(entities) + 1))

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from efemb._typing import Bools, Floats, Ints
+from efemb._typing import Floats, Ints
 from efemb.inference.design import DIFFERENCE, Conditionals, Inverse
 from efemb.inference.solving import Problems
 from efemb.model.priors import Prior
 from efemb.model.space import positive_exp
+from efemb.model.spec import Spec
 
+Block = tuple[Prior | None, int, bool]  # numbers side by side: prior, how many, whether positive
 NOISE = {"float32": 1e-6, "float64": 1e-13}  # relative error of a sum over many rows
+
+
+def block_edges(blocks: Sequence[Block]) -> list[int]:
+    """Where blocks that lie side by side begin and end."""
+    return [0, *accumulate(size for _, size, _ in blocks)]
 
 
 class Posterior(ABC):
@@ -20,13 +29,17 @@ class Posterior(ABC):
 
     Parameters
     ----------
-    positive : (p,) whether a number is positive
-    priors : (prior, the numbers it is about)
+    blocks : the p numbers, those of one prior and sign after the other
     """
 
-    def __init__(self, positive: Bools, priors: list[tuple[Prior | None, slice]]) -> None:
-        self.positive = positive
-        self.priors = [(prior, part) for prior, part in priors if prior is not None]
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.positive = np.concatenate([np.full(size, positive) for _, size, positive in blocks])
+        ends = pairwise(block_edges(blocks))
+        self.priors = [
+            (block[0], slice(*two))
+            for block, two in zip(blocks, ends, strict=True)
+            if block[0] is not None
+        ]
 
     @abstractmethod
     def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
@@ -93,24 +106,43 @@ class Posterior(ABC):
         return lambda gradient, which: gradient * scale[which, None]
 
 
+def shared_terms(spec: Spec) -> str:
+    """Why the terms of a model are not columns of each entity's own regression, "" if they are."""
+    shared = [term for term in spec.terms if term.entity_array is None]
+    return f"the term {shared[0]!r} has no vector of its own per entity" if shared else ""
+
+
+def vector_blocks(
+    spec: Spec, k: int, priors: Mapping[str, Prior | None] | None = None
+) -> list[Block]:
+    """Prior, number of columns and sign of an embedding and of the entity side of each term.
+
+    k : columns of the embedding;  priors : of entity sides, by the label of their term, where they
+    are not the model's
+    """
+    blocks: list[Block] = [(spec.prior_rho, k, spec.positive_rho)]
+    for term in spec.terms:
+        (prior,) = (array.prior for array in term.arrays(1) if array.name == term.entity_array)
+        if priors is not None:
+            prior = priors[term.label]
+        blocks.append((prior, term.width, False))
+    return blocks
+
+
 class EntityPosterior(Posterior):
-    """(rho_n, b_n) of some entities given all context vectors.
+    """(rho_n, entity sides of further terms, b_n) of some entities given all context vectors.
 
     Parameters
     ----------
     given : likelihoods of the entities
-    prior : of their embeddings; that of intercepts is the model's
+    blocks : columns of their vectors, as of `vector_blocks`; the prior of intercepts is the model's
     """
 
-    def __init__(self, given: Conditionals, prior: Prior | None) -> None:
-        spec, k = given.spec, given.k
-        self.given, self.k, self.intercept = given, k, spec.intercept
-        positive = np.full(k + int(spec.intercept), spec.positive_rho)
-        positive[k:] = spec.positive_intercept
-        parts = [(prior, slice(0, k))]
-        if spec.intercept:
-            parts.append((spec.intercept_prior, slice(k, k + 1)))
-        super().__init__(positive, parts)
+    def __init__(self, given: Conditionals, blocks: Sequence[Block]) -> None:
+        spec = given.spec
+        self.given, self.intercept = given, spec.intercept
+        last = [(spec.intercept_prior, 1, spec.positive_intercept)] if spec.intercept else []
+        super().__init__([*blocks, *last])
 
     def joined(self, rho: Floats, intercept: Floats | None) -> Floats:
         """Vectors and intercepts side by side."""
@@ -120,9 +152,14 @@ class EntityPosterior(Posterior):
         """Undo `joined`; intercepts are 0 where the model has none."""
         return (v[:, :-1], v[:, -1]) if self.intercept else (v, np.zeros(len(v)))
 
+    def predicting(self, v: Floats, which: Ints | slice = slice(None)) -> tuple[Floats, Floats]:
+        """Vectors and intercepts as they enter u: without the noise of sampled zeros."""
+        vectors, intercept = self.split(v)
+        return vectors, intercept - self.given.noise[which]
+
     def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
         """Of the conditionals that are given."""
-        value, rho, intercept = self.given.evaluate(*self.split(v), which)
+        value, rho, intercept = self.given.evaluate(*self.predicting(v, which), which)
         return value, self.joined(rho, intercept if self.intercept else None)
 
     def begin(self, start: Floats) -> Problems:
@@ -130,5 +167,5 @@ class EntityPosterior(Posterior):
         inverse = None
         if not self.positive.any():
             curved = np.maximum(self.prior_curvature(start), 0.0)
-            inverse = self.given.inverse(*self.split(start), curved)
+            inverse = self.given.inverse(*self.predicting(start), curved)
         return self.problems(start, inverse, self.given.dtype)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
 from efemb.model.contexts.bound.rows import RowBags, RowBlock
-from efemb.model.families import Poisson
-from efemb.model.links import Identity
+from efemb.model.factors import Factors
 from efemb.model.objective import value_and_slope
+from efemb.model.predictor import Predictor, row_side
 from efemb.model.spec import Spec
-from efemb.model.zeros import NegativeSampling, probabilities
 
 ROWS_AT_ONCE = 2048
 BLOCK_NUMBERS = 1 << 18  # inner products at a time: they stay in the cache
@@ -27,23 +25,30 @@ class RowConditionals(Conditionals):
     Parameters
     ----------
     spec, bound : the model and the context of every observation
-    bag : (N, K) context vectors
+    factors : all vectors, of which only those of the contexts matter
     entities : which are predicted
     row_weight : (rows,)
     """
 
     def __init__(
-        self, spec: Spec, bound: RowBags, bag: Floats, entities: Ints, row_weight: Floats
+        self, spec: Spec, bound: RowBags, factors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
+        bag, side = factors.bag, row_side(spec, bound)
         self.spec, self.n, self.k = spec, len(entities), bag.shape[1]
+        self.k_context = self.k if side is None else self.k - side.width
         self.dtype, self.alpha, self.n_rows = bag.dtype, bag[entities], bound.n_rows
         lookup = np.full(bound.n_entities, -1, dtype=np.int64)
         lookup[entities] = np.arange(len(entities))
         block = bound.block(np.arange(bound.n_rows))
         self.cases = _cases(block, bag)
+        if side is not None:
+            columns = side.columns(factors.terms, np.arange(bound.n_rows))
+            self.cases[:, self.k_context : -1] = columns
         self._keep_entries(block, lookup[block.ids], row_weight)
-        row, self.column_weight, self.offset = self._zero_weights(block, bound.n_entities, entities)
-        self._weigh(row * row_weight)
+        self._weigh_entities(block, bound.n_entities, entities)
+        seen_row = block.row_of_entry[block.seen]
+        positives = np.bincount(seen_row, minlength=len(block.total)).astype(np.float64)
+        self._weigh(spec.zeros.weigh_rows(row_weight, positives))
 
     def subset(self, places: Ints) -> RowConditionals:
         """Some of the entities, on the same rows."""
@@ -52,7 +57,7 @@ class RowConditionals(Conditionals):
         mine = lookup[self.place] >= 0
         found = copy(self)
         found.n, found.alpha = len(places), self.alpha[places]
-        found.column_weight, found.offset = self.column_weight[places], self.offset[places]
+        found.column_weight, found.noise = self.column_weight[places], self.noise[places]
         found.place = lookup[self.place[mine]]
         for name in ("row", "seen", "x", "own", "rest", "total"):
             setattr(found, name, getattr(self, name)[mine])
@@ -91,36 +96,27 @@ class RowConditionals(Conditionals):
         self.x, self.own, self.rest = (array[mine].astype(self.dtype) for array in arrays)
         self.total = block.total.astype(self.dtype)[self.row]
 
-    def _zero_weights(
-        self, block: RowBlock, n_entities: int, entities: Ints
-    ) -> tuple[Floats, Floats, Floats]:
-        """Weight of a zero: a factor of its row and one of its entity, noise in expectation.
-
-        And what noise takes off the intercept of the entity.
-        """
-        zeros = self.spec.zeros
-        row = np.full(len(block.total), float(zeros.weight))
-        column: Floats = np.ones(len(entities))
-        offset: Floats = np.zeros(len(entities))
-        if isinstance(zeros, NegativeSampling):
-            popularity: Any = np.bincount(block.ids[block.seen], minlength=n_entities)
-            column = probabilities(zeros.distribution, popularity.astype(np.float64))[entities]
-            row = row * zeros.n * np.bincount(block.row_of_entry, block.seen, len(block.total))
-            found = self.spec.noise_offset(popularity)
-            offset = offset if found is None else found[entities]
-        return row, column.astype(self.dtype), offset
+    def _weigh_entities(self, block: RowBlock, n_entities: int, entities: Ints) -> None:
+        """Factor of the weight of a zero of each entity, and the noise of its intercept."""
+        popularity = np.bincount(block.ids[block.seen], minlength=n_entities).astype(np.float64)
+        weight, noise = (
+            self.spec.zeros.entity_weights(popularity),
+            self.spec.noise_offset(popularity),
+        )
+        self.column_weight = weight[entities].astype(self.dtype)
+        self.noise = np.zeros(len(entities)) if noise is None else noise[entities]
 
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
     ) -> tuple[Floats, Floats, Floats]:
         """One matrix product to the cells and one back; entries ride in their cells."""
-        b = intercept - self.offset[which]
-        target = np.concatenate([rho, b[:, None]], axis=1).astype(self.dtype)
+        vectors, b = rho.astype(self.dtype), intercept.astype(self.dtype)
+        predictor = Predictor(Factors(vectors, self.alpha[which], b))
         lookup = np.full(self.n, -1, dtype=np.int64)
         lookup[which] = np.arange(len(which))
         where = lookup[self.place]
         mine = np.flatnonzero(where >= 0)
-        sums = _Sums(self, target, which)
+        sums = _Sums(self, predictor, which)
         size = max(64, BLOCK_NUMBERS // max(len(which), 1))
         edges = np.arange(0, len(self.cases) + size, size)
         first = np.searchsorted(self.row[mine], edges)
@@ -135,10 +131,11 @@ class RowConditionals(Conditionals):
         mine = np.flatnonzero(self.place == place)
         row, x = self.row[mine], np.zeros(len(self.cases), self.dtype)
         contexts, weight = self.cases[:, :-1].copy(), self.zero_weight * self.column_weight[place]
-        left = self.total[mine, None] * contexts[row] - self.own[mine, None] * self.alpha[place]
-        contexts[row] = left / self.rest[mine, None]
+        own = self.own[mine, None] * self.alpha[place, : self.k_context]
+        left = self.total[mine, None] * contexts[row, : self.k_context] - own
+        contexts[row, : self.k_context] = left / self.rest[mine, None]
         x[row], weight[row] = self.x[mine], self.seen[mine]
-        return Design(contexts, x, weight, float(self.offset[place]))
+        return Design(contexts, x, weight)
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
         """In the eigenvectors of the centred contexts, which all entities share."""
@@ -166,16 +163,16 @@ class RowConditionals(Conditionals):
 class _Sums:
     """Values and gradients of some entities, added up block by block."""
 
-    def __init__(self, given: RowConditionals, target: Floats, which: Ints) -> None:
-        self.given, self.target, self.which = given, target, which
+    def __init__(self, given: RowConditionals, predictor: Predictor, which: Ints) -> None:
+        self.given, self.predictor, self.which = given, predictor, which
+        self.target = predictor.affine_target()
         self.family, self.link = given.spec.family, given.spec.link
         # The slope and the value of a zero are -mean; its sum is a column of the product.
-        self.exponential = type(self.family) is Poisson and type(self.link) is Identity
+        self.exponential = self.family.linear_mean and self.link.is_identity
         self.column = given.column_weight[which]
         self.even = bool((self.column == 1).all())
-        self.itself = np.einsum("nk,nk->n", target[:, :-1], given.alpha[which])
         self.value, self.own = np.zeros(len(which)), np.zeros(len(which))
-        self.gradient = np.zeros(target.shape)
+        self.gradient = np.zeros(self.target.shape)
 
     def add(self, rows: slice, entries: Ints, column: Ints) -> None:
         """Every cell as a zero, then the stored entries in the cells where they belong."""
@@ -183,10 +180,12 @@ class _Sums:
         row = given.row[entries]
         E: Floats = given.cases[rows] @ self.target.T
         cells = (row - rows.start, column)
-        as_zero, b = E[cells], self.target[column, -1]
+        as_zero = E[cells]
         E = self._zeros(E, given.zero_weight[rows])
         rest, own, total = given.rest[entries], given.own[entries], given.total[entries]
-        u = ((as_zero - b) * total - own * self.itself[column]) / rest + b
+        side = given.cases[row, given.k_context : -1]
+        beside = np.einsum("ek,ek->e", side, self.target[column, given.k_context : -1])
+        u = self.predictor.leave_bag(as_zero, total, own, rest, column, beside)
         gain, slope = value_and_slope(self.family, self.link, given.x[entries], u)
         gain, slope = gain * given.seen[entries], slope * given.seen[entries]
         once, part = given.zero_weight[row], total / rest
@@ -198,7 +197,11 @@ class _Sums:
         self.own += np.bincount(column, slope * own / rest, n)
         E[cells] = slope * part / once
         self.gradient += E.T @ given.weighted[rows]
-        self.gradient[:, -1] += np.bincount(column, slope * (1.0 - part), n)
+        # The divisors of the context do not touch what is beside it, nor the intercept.
+        undivided = slope * (1.0 - part)
+        if side.shape[1]:
+            np.add.at(self.gradient[:, given.k_context : -1], column, undivided[:, None] * side)
+        self.gradient[:, -1] += np.bincount(column, undivided, n)
 
     def _zeros(self, E: Floats, weight: Floats) -> Floats:
         """Slopes of the cells as zeros, without the weights of the rows."""

@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.solver import RowsSolver
-from efemb.inference.posterior import Posterior
+from efemb.inference.posterior import Block, Posterior, block_edges
 from efemb.model.factors import Factors
 
 
 class SoftmaxPosterior(Posterior):
     """Some rows of rho with their intercepts, or of alpha, as one problem in all their numbers."""
 
-    def __init__(self, solver: RowsSolver, vectors: Factors, new: Ints, *, context: bool) -> None:
-        spec, k = solver.spec, vectors.bag.shape[1]
+    def __init__(
+        self,
+        solver: RowsSolver,
+        vectors: Factors,
+        new: Ints,
+        blocks: Sequence[Block],
+        *,
+        context: bool,
+    ) -> None:
+        spec = solver.spec
         self.solver, self.fixed, self.new, self.context = solver, vectors, new, context
         self.intercept = spec.intercept and not context
-        size = len(new) * k
-        prior = spec.prior_alpha if context else spec.prior_rho
-        positive = np.full(size, spec.positive_alpha if context else spec.positive_rho)
-        priors = [(prior, slice(0, size))]
+        self.edges = block_edges(blocks)
         if self.intercept:
-            positive = np.append(positive, np.full(len(new), spec.positive_intercept))
-            priors.append((spec.intercept_prior, slice(size, size + len(new))))
-        super().__init__(positive, priors)
+            blocks = [*blocks, (spec.intercept_prior, 1, spec.positive_intercept)]
+        super().__init__([(prior, len(new) * size, sign) for prior, size, sign in blocks])
 
     def block(self, vectors: Factors) -> Floats:
         """The numbers in question, (1, p)."""
-        side = vectors.bag if self.context else vectors.target
-        found = side[self.new].reshape(1, -1)
-        if not self.intercept:
-            return found
-        return np.concatenate([found, vectors.intercept[self.new][None]], axis=1)
+        side = (vectors.bag if self.context else vectors.target)[self.new]
+        numbers = [side[:, a:b].ravel() for a, b in pairwise(self.edges)]
+        if self.intercept:
+            numbers.append(vectors.intercept[self.new])
+        return np.concatenate(numbers)[None]
 
     def filled(self, v: Floats) -> Factors:
         """All vectors, with the numbers in question in place."""
-        fixed, size = self.fixed, len(self.new) * self.fixed.bag.shape[1]
-        found = Factors(fixed.target.copy(), fixed.bag.copy(), fixed.intercept.copy())
-        side = found.bag if self.context else found.target
-        side[self.new] = v[0, :size].reshape(len(self.new), -1)
+        fixed, n = self.fixed, len(self.new)
+        target, bag, intercept = fixed.target.copy(), fixed.bag.copy(), fixed.intercept.copy()
+        side = bag if self.context else target
+        for a, b in pairwise(self.edges):
+            side[self.new, a:b] = v[0, n * a : n * b].reshape(n, b - a)
         if self.intercept:
-            found.intercept[self.new] = v[0, size:]
-        return found
+            intercept[self.new] = v[0, n * self.edges[-1] :]
+        return replace(fixed, target=target, bag=bag, intercept=intercept)
 
     def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
         """Of the whole data."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,11 @@ def row_side(spec: Spec, bound: BoundContext) -> RowSide | None:
     return RowSide.of(spec.terms, bound.data) if spec.terms else None
 
 
+def affine(Z: Floats, vector: Floats, intercept: float) -> Floats:
+    """u of one entity over many contexts, (n,): vector . z + intercept."""
+    return np.asarray(Z @ vector + intercept)
+
+
 @dataclass(frozen=True)
 class Predictor:
     """u from context vectors Z, (n, K) and, where the model has terms, their row side beside it."""
@@ -46,6 +52,42 @@ class Predictor:
         """u of one number per context, (n,): rows of the target vectors and of the intercepts."""
         u = np.einsum("ik,ik->i", Z, self.factors.target[vector])
         return np.asarray(u + self.factors.intercept[vector if entity is None else entity])
+
+    @cached_property
+    def itself(self) -> Floats:
+        """rho_n . alpha_n of every entity, (N,)."""
+        return np.asarray(np.einsum("nk,nk->n", self.factors.target, self.factors.bag))
+
+    def affine_target(self) -> Floats:
+        """Targets that end in their intercept, (N, K + 1), for contexts that end in a 1."""
+        return np.concatenate([self.factors.target, self.factors.intercept[:, None]], axis=1)
+
+    def shift(self, inner: Floats, entity: Any, beside: Floats | float = 0.0) -> Floats:
+        """u from inner products rho . s / d of the entities; `beside` are the further terms."""
+        return np.asarray(inner + (self.factors.intercept[entity] + beside))
+
+    def leave_sum(
+        self, inner: Floats, own: Floats, rest: Floats, entity: Any, beside: Floats | float = 0.0
+    ) -> Floats:
+        """u of entities that leave their own context.
+
+        inner : products rho . S with the whole sum;  own : what the entity adds to it
+        rest : divisor of what is left;  beside : further terms, which nobody leaves
+        """
+        return self.shift((inner - own * self.itself[entity]) / rest, entity, beside)
+
+    def leave_bag(
+        self,
+        whole: Floats,
+        total: Floats,
+        own: Floats,
+        rest: Floats,
+        entity: Ints,
+        beside: Floats | float = 0.0,
+    ) -> Floats:
+        """The same from `whole`, the u that has the entity in its context, of divisor `total`."""
+        inner = (whole - (self.factors.intercept[entity] + beside)) * total
+        return self.leave_sum(inner, own, rest, entity, beside)
 
     def totals(self) -> tuple[Floats, float]:
         """Sums over all entities, of the target vectors and of the intercepts (float64)."""
@@ -79,10 +121,15 @@ class Predictor:
 
     def observations(self, terms: Terms, side: RowSide | None, rows: Ints) -> tuple[Floats, Floats]:
         """(u, Z) of observations given as terms of some rows."""
+        Z = self.contexts(terms, side, rows)
+        return self.pick(Z, terms.vector, terms.entity), Z
+
+    def contexts(self, terms: Terms, side: RowSide | None, rows: Ints) -> Floats:
+        """Z of observations given as terms of some rows."""
         Z = terms.contexts(self.factors.bag)
         if side is not None:
             Z[:, Z.shape[1] - side.width :] = side.columns(self.factors.terms, rows)[terms.row]
-        return self.pick(Z, terms.vector, terms.entity), Z
+        return Z
 
 
 @dataclass(frozen=True)

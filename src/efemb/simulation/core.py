@@ -144,6 +144,11 @@ def _check_model(spec: Spec, row_size: float | None, strength: float, dtype: str
             "combine='reverse' gives one observation many conditionals, which cannot all be "
             "sampled: simulate the linear model"
         )
+    if spec.terms:
+        raise ParameterError(
+            f"simulate draws rows that have no columns, which the term {spec.terms[0]!r} needs: "
+            "leave the terms out"
+        )
     if isinstance(spec.family, Categorical) and not isinstance(spec.context, Basket):
         raise ParameterError("the categorical family needs a row context: context='basket'")
     counts = spec.family.support.low == 0

@@ -141,8 +141,8 @@ def colour_groups(parts: Iterable[Edges], n_nodes: int) -> tuple[Ints, ...]:
     return tuple(np.flatnonzero(colour == c) for c in range(int(colour.max(initial=0)) + 1))
 
 
-class Predictor:
-    """u of any group of nodes given the present values (nodes, columns)."""
+class GroupProducts:
+    """Inner products of any group of nodes given the present values (nodes, columns)."""
 
     def __init__(self, graph: Graph, target: Floats, bag: Floats, dtype: Any) -> None:
         from scipy.sparse import csr_array
@@ -158,7 +158,7 @@ class Predictor:
             self.parts.append((part, cut, counts))
 
     def __call__(self, number: int, x: Floats) -> Floats:
-        """Inner products of group `number`, without the intercept."""
+        """rho . s / d of the nodes of group `number`."""
         total: Any = 0.0
         for part, weights, ones in self.parts:
             value = (x != 0).astype(x.dtype) if part.binary else x

@@ -13,7 +13,9 @@ from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import ParameterError
+from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
+from efemb.model.predictor import Predictor
 from efemb.simulation.baskets import _check_whole, _row_sizes
 
 CHUNK_TRIPS = 1 << 14
@@ -113,6 +115,7 @@ class _Shop:
     """Items in order of their categories, with vectors centre + own part."""
 
     parameters: Parameters
+    predictor: Predictor
     category: Ints  # of each item
     centre: Floats  # (categories, K)
     own: Floats  # (items, K)
@@ -136,7 +139,9 @@ class _Shop:
         running = np.cumsum(np.exp(intercept))
         last = np.flatnonzero(np.diff(category, append=n_categories))
         edges = np.concatenate([[0.0], running[last]])
-        return cls(Parameters(rho, rho * signs, intercept), category, centre, own, running, edges)
+        predictor = Predictor(Factors(rho, rho * signs, intercept))
+        parameters = Parameters(rho, rho * signs, intercept)
+        return cls(parameters, predictor, category, centre, own, running, edges)
 
 
 def _trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
@@ -186,9 +191,8 @@ def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Genera
 
 def _item_of_all(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
     """The same from all items at once, where hardly anything would be accepted."""
-    p = shop.parameters
-    assert p.intercept is not None
-    fit = p.intercept + context @ p.rho.T + rng.gumbel(size=(len(context), len(p.rho)))
+    fit = shop.predictor.apply(context)
+    fit += rng.gumbel(size=fit.shape)
     np.put_along_axis(fit, basket.astype(np.int64), -np.inf, axis=1)
     return np.asarray(fit.argmax(axis=1))
 

@@ -9,8 +9,8 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.errors import DivergenceError, EfembError
 from efemb.model.contexts.base import or_one
-from efemb.model.factors import Factors
 from efemb.model.objective import natural_parameter
+from efemb.model.predictor import Predictor
 from efemb.model.spec import Spec
 
 LARGEST = 1e6
@@ -38,7 +38,7 @@ class RowSampler:
     """x_tn | the other entities of row t, for a block of rows; values are (entities, rows)."""
 
     spec: Spec
-    vectors: Factors
+    predictor: Predictor
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
         """Independent draws at the typical inner product of each entity."""
@@ -57,19 +57,18 @@ class RowSampler:
 
     def sweep(self, x: Floats, rng: np.random.Generator) -> None:
         """Redraw every entity once, in order, in place."""
-        v = self.vectors
+        target, bag = self.predictor.factors.target, self.predictor.factors.bag
         own = self.own(x)
-        sums = own.T @ v.bag
+        sums = own.T @ bag
         divisor = self.share(own).sum(axis=0)
-        with_itself = np.einsum("nk,nk->n", v.target, v.bag)
         for n in range(len(x)):
             mine = self.own(x[n].copy())  # x[n] is overwritten below
             rest = or_one(divisor - self.share(mine))
-            u = (sums @ v.target[n] - mine * with_itself[n]) / rest + v.intercept[n]
+            u = self.predictor.leave_sum(sums @ target[n], mine, rest, n)
             x[n] = draw(self.spec, u, rng)
             new = self.own(x[n])
             moved = np.flatnonzero(new != mine)
-            sums[moved] += (new - mine)[moved, None] * v.bag[n]
+            sums[moved] += (new - mine)[moved, None] * bag[n]
             divisor[moved] += (self.share(new) - self.share(mine))[moved]
 
 
@@ -81,7 +80,7 @@ class UnitSampler:
     """
 
     spec: Spec
-    vectors: Factors
+    predictor: Predictor
     row_size: float
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
@@ -114,8 +113,7 @@ class UnitSampler:
         divisor: Floats = np.ones(len(rows))
         if scale != "none":
             divisor = or_one(((own != 0) if scale == "items" else own).sum(axis=0))
-        sums = own.T @ self.vectors.bag / divisor[:, None]
-        u = sums @ self.vectors.target.T + self.vectors.intercept
+        u = self.predictor.apply(own.T @ self.predictor.factors.bag / divisor[:, None])
         winner = np.argmax(u + rng.gumbel(size=u.shape), axis=1)
         x[units, rows] -= 1.0
         x[winner, rows] += 1.0

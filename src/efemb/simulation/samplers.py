@@ -11,8 +11,9 @@ from efemb._typing import Floats
 from efemb.data.dataset import Dataset
 from efemb.model.families import Categorical
 from efemb.model.parameters import Parameters
+from efemb.model.predictor import Predictor
 from efemb.model.space import ParameterSpace
-from efemb.simulation.graphs import Graph, Predictor
+from efemb.simulation.graphs import Graph, GroupProducts
 from efemb.simulation.rows import RowSampler, UnitSampler, draw
 from efemb.simulation.truth import Popularity, corrected, graph_parameters, row_parameters
 
@@ -49,10 +50,10 @@ def rows(plan: Plan, rng: np.random.Generator) -> tuple[Any, Parameters]:
 
 
 def _row_sampler(plan: Plan, parameters: Parameters) -> RowSampler | UnitSampler:
-    spec, vectors = plan.space.spec, plan.space.vectors(parameters)
+    spec, predictor = plan.space.spec, Predictor(plan.space.vectors(parameters))
     if isinstance(spec.family, Categorical):
-        return UnitSampler(spec, vectors, plan.row_size)
-    return RowSampler(spec, vectors)
+        return UnitSampler(spec, predictor, plan.row_size)
+    return RowSampler(spec, predictor)
 
 
 def _row_block(plan: Plan, parameters: Parameters, n_rows: int, rng: np.random.Generator) -> Floats:
@@ -77,7 +78,7 @@ def graph(plan: Plan, graph: Graph, rng: np.random.Generator) -> tuple[Floats, P
     spec = plan.space.spec
     parameters = graph_parameters(plan.space, graph, plan.popularity, plan.strength, rng)
     vectors = plan.space.vectors(parameters)
-    predict = Predictor(graph, vectors.target, vectors.bag, plan.dtype)
+    products = GroupProducts(graph, vectors.target, vectors.bag, plan.dtype)
     entity = np.arange(graph.n_nodes) % graph.n_entities
     shape = (graph.n_nodes, graph.n_columns)
     x = np.zeros(shape, dtype=plan.dtype)
@@ -85,13 +86,13 @@ def graph(plan: Plan, graph: Graph, rng: np.random.Generator) -> tuple[Floats, P
         x[:] = draw(
             plan.space.spec, np.broadcast_to(plan.popularity.u[entity][:, None], shape), rng
         )
-    # Only intercepts may move here: `predict` holds the products of the vectors.
+    # Only intercepts may move here: `products` holds those of the vectors.
     tuned = not (graph.causal or spec.link.needs_positive or spec.family.support.low != 0)
     for _ in range(TUNING_SWEEPS if tuned else 0):
-        _passage(plan, graph, predict, parameters, x, rng, sweeps=1)
+        _passage(plan, graph, products, parameters, x, rng, sweeps=1)
         found = x.reshape(-1, graph.n_entities, graph.n_columns).mean(axis=(0, 2))
         corrected(parameters, spec, plan.popularity.mean, found, plan.empty.n_rows)
-    _passage(plan, graph, predict, parameters, x, rng, sweeps=plan.sweeps)
+    _passage(plan, graph, products, parameters, x, rng, sweeps=plan.sweeps)
     values = x.T if graph.n_columns > 1 else x.reshape(plan.empty.n_rows, graph.n_entities)
     return np.ascontiguousarray(values), parameters
 
@@ -99,17 +100,17 @@ def graph(plan: Plan, graph: Graph, rng: np.random.Generator) -> tuple[Floats, P
 def _passage(
     plan: Plan,
     graph: Graph,
-    predict: Predictor,
+    products: GroupProducts,
     parameters: Parameters,
     x: Floats,
     rng: np.random.Generator,
     *,
     sweeps: int,
 ) -> None:
-    intercept = plan.space.vectors(parameters).intercept
+    predictor = Predictor(plan.space.vectors(parameters))
     for number in graph.passages(sweeps):
         nodes = graph.groups[number]
-        u = predict(number, x) + intercept[nodes % graph.n_entities][:, None]
+        u = predictor.shift(products(number, x).T, nodes % graph.n_entities).T
         x[nodes] = draw(plan.space.spec, u, rng)
 
 
@@ -121,7 +122,7 @@ def anything(plan: Plan, rng: np.random.Generator) -> tuple[Floats, Parameters]:
     """
     spec, space = plan.space.spec, plan.space
     parameters = row_parameters(space, plan.popularity, plan.strength, rng)
-    vectors = space.vectors(parameters)
+    predictor = Predictor(space.vectors(parameters))
     n_rows, size, n_dims = plan.empty.n_rows, plan.empty.n_entities, plan.empty.n_dims
     u = np.broadcast_to(plan.popularity.u, (n_rows, size * n_dims))
     x = draw(plan.space.spec, u, rng).reshape(plan.empty.shape)
@@ -129,7 +130,7 @@ def anything(plan: Plan, rng: np.random.Generator) -> tuple[Floats, Parameters]:
     for _ in range(plan.sweeps):
         for n in range(size):
             bound = spec.context.bind(Dataset(x, positions=plan.empty.positions))
-            u = bound.products(every, vectors.target, vectors.bag) + vectors.intercept
+            u = predictor.cells(spec, bound, every)
             own = draw(plan.space.spec, u[:, n * n_dims : (n + 1) * n_dims], rng)
             x[:, n] = own.reshape(x[:, n].shape)
     return x.astype(plan.dtype), parameters

@@ -182,4 +182,5 @@ def corrected(parameters: Parameters, spec: Spec, wanted: Floats, found: Floats,
     elif parameters.intercept is not None and not spec.positive_intercept:
         # Five pseudo-counts keep entities that are hardly ever drawn from jumping.
         step = np.log((wanted * n + 5.0) / (found * n + 5.0))
-        parameters.intercept += np.clip(step, -1.0, 1.0).reshape(parameters.intercept.shape)
+        step = np.clip(step, -1.0, 1.0).reshape(parameters.intercept.shape)
+        np.add(parameters.intercept, step, out=parameters.intercept)

@@ -44,6 +44,7 @@ class Term(Ingredient, ABC):
     """
 
     width: int  # columns
+    entity_array: str | None = None  # name of the array that is L itself, where there is one
 
     @property
     @abstractmethod

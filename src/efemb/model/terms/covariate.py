@@ -33,6 +33,7 @@ class Covariate(Term):
     """
 
     width = 1
+    entity_array = "coefficients"
 
     def __init__(
         self,

@@ -34,6 +34,8 @@ class RowVectors(Term):
         groups, and rows whose group is missing, get the prior mean 0.
     """
 
+    entity_array = "entities"
+
     def __init__(
         self, column: str, n_components: int = 20, prior: Any = "normal", groups: Any = None
     ) -> None:
