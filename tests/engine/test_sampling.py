@@ -13,7 +13,7 @@ import efemb
 from efemb.engine.plan import Plan, Shard
 from efemb.engine.random import RoundKey
 from efemb.engine.round import merge, run_round
-from efemb.engine.solvers.rows.draws import Draws
+from efemb.engine.solvers.rows.zero_stages import Draws
 from efemb.engine.state import TrainState
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace

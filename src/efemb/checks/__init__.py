@@ -9,12 +9,12 @@ Each function raises an `AssertionError` that names the broken rule, and returns
 
 from __future__ import annotations
 
-from efemb.checks.contexts import check_context
-from efemb.checks.estimators import check_estimator
-from efemb.checks.families import check_family
-from efemb.checks.priors import check_prior
-from efemb.checks.structures import check_structure
-from efemb.checks.terms import check_term
+from efemb.checks.context import check_context
+from efemb.checks.estimator import check_estimator
+from efemb.checks.family import check_family
+from efemb.checks.prior import check_prior
+from efemb.checks.structure import check_structure
+from efemb.checks.term import check_term
 
 __all__ = [
     "check_context",

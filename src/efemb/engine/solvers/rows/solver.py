@@ -11,11 +11,11 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
-from efemb.engine.solvers.rows.draws import Draws
 from efemb.engine.solvers.rows.entries import Entries, cell_terms, entry_terms, sorted_by_entity
 from efemb.engine.solvers.rows.zero_stages import (
     HIDDEN,
     Columns,
+    Draws,
     SampledStage,
     ZeroSlopes,
     ZeroStage,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from efemb._typing import Ints
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.solver import RowsSolver
-from efemb.engine.solvers.windows.negatives import Streams
+from efemb.engine.solvers.windows.streams import Streams
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
@@ -81,6 +81,6 @@ class WindowsSolver(Solver[WindowBags]):
 
     def passes(self, state: TrainState, plan: Plan) -> Any:
         """Passes of the kernel."""
-        from efemb.engine.solvers.windows.epochs import WindowPasses
+        from efemb.engine.solvers.windows.passes import WindowPasses
 
         return WindowPasses(self, state, plan)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from efemb._typing import Floats
-from efemb.checks.options import check_options
+from efemb.checks.common import check_options
 from efemb.data.dataset import Dataset
 from efemb.model.contexts.base import BoundContext, Context
 

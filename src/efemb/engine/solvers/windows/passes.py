@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from efemb._typing import Floats
+from efemb._typing import Floats, Ints
 from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState
 from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.chunks import Chunk
-from efemb.engine.solvers.windows.hot_rows import HotRows, Slots, busiest
 from efemb.engine.state import TrainState, Update
 from efemb.errors import DivergenceError, ParameterError
 
@@ -231,3 +232,57 @@ def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:
     spare = np.zeros(n_rows * width + LINE, dtype)
     first = -(spare.ctypes.data // spare.itemsize) % LINE
     return spare[first : first + n_rows * width].reshape(n_rows, width)
+
+
+WORTH = 16  # visits of a row while a copy is kept; making one costs as much as a few
+
+
+class HotRows:
+    """A table with spare rows at its end, where each thread keeps the busiest rows for a while.
+
+    Parameters
+    ----------
+    table : array (rows + slots * len(hot), width)
+    hot : rows to copy;  n_slots : how many threads may borrow them at a time
+    """
+
+    def __init__(self, table: Floats, hot: Ints, n_slots: int) -> None:
+        self.table, self.hot = table, hot
+        self.first = len(table) - n_slots * len(hot)
+        self.base = np.zeros((n_slots, len(hot), table.shape[1]), table.dtype)
+        self.places = np.tile(np.arange(self.first, dtype=np.int32), (n_slots, 1))
+        for slot, places in enumerate(self.places):
+            places[hot] = self.first + slot * len(hot) + np.arange(len(hot))
+
+    def borrow(self, slot: int) -> Ints:
+        """Copy the busy rows; returns the place of every row for this slot."""
+        from efemb.kernels.hot_rows import borrow
+
+        # Another thread may be giving back: a copy of rows half old and half new does no harm.
+        borrow(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
+        return np.asarray(self.places[slot])
+
+    def give_back(self, slot: int) -> None:
+        """Add what happened to the copies to the rows themselves; one thread at a time."""
+        from efemb.kernels.hot_rows import give_back
+
+        give_back(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
+
+
+class Slots:
+    """As many slots as threads, and a lock for what they do together."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.lock = n, threading.Lock()
+        self.free: SimpleQueue[int] = SimpleQueue()
+        for slot in range(n):
+            self.free.put(slot)
+
+
+def busiest(visits: Floats, n_slots: int) -> Ints:
+    """Rows worth a copy, given what a thread visits meanwhile: none for a single thread.
+
+    Most rows stay shared: threads with nothing in common would learn each by itself.
+    """
+    size = min(int((visits >= WORTH).sum()), len(visits) // 4) if n_slots > 1 else 0
+    return np.argsort(-visits, kind="stable")[:size]

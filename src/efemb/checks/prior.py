@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from efemb.checks.options import STEP, check_options, check_same_shape
+from efemb.checks.common import STEP, check_options, check_same_shape
 from efemb.model.priors import Prior
 
 

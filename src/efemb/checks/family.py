@@ -8,7 +8,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from efemb._typing import Floats
-from efemb.checks.options import STEP, check_options, check_same_shape
+from efemb.checks.common import STEP, check_options, check_same_shape
 from efemb.model.families import Family
 from efemb.model.links import Identity
 from efemb.model.objective import log_density, value_and_slope

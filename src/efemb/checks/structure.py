@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from efemb.checks.options import check_options
+from efemb.checks.common import check_options
 from efemb.model.structures import Structure
 
 K = 3

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from efemb._typing import Floats
-from efemb.checks.options import STEP, check_options
+from efemb.checks.common import STEP, check_options
 from efemb.data.dataset import Dataset
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.threads import workers
