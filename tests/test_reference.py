@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -96,6 +97,27 @@ def test_help_of_a_question_teaches(name: str) -> None:
         named -= {"where", "exclude", "min_count"} if name == "explain" else set()
     documented = set(re.findall(r"^(\w+) : ", text, re.MULTILINE))
     assert named <= documented
+
+
+MODELS = [
+    value
+    for value in (getattr(efemb, name) for name in efemb.__all__)
+    if isinstance(value, type) and issubclass(value, efemb.Embedding)
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_help_of_a_model_has_every_parameter_and_its_default(model: type[efemb.Embedding]) -> None:
+    text = inspect.getdoc(model) or ""
+    section = text.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
+    documented = dict(re.findall(r"^(\w+) : (.*)$", section, re.MULTILINE))
+    defaults = model().get_params(deep=False)
+    assert set(documented) == set(defaults)
+    for name, kind in documented.items():
+        stated = kind.partition("default=")[2] or "None"
+        assert ast.literal_eval(stated) == defaults[name], name
+    assert not re.search(r"\n\w+ : .*\n(?=\w+ : |\Z)", section), "an entry says nothing"
+    assert "\nAttributes\n---" in text
 
 
 def test_the_page_of_commands_has_all_of_them_in_the_words_of_the_program() -> None:

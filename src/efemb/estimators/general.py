@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import inspect
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from efemb.estimators.base import BaseEmbedding
 from efemb.model.spec import Spec
@@ -11,60 +13,71 @@ from efemb.model.spec import Spec
 
 @dataclass(eq=False, repr=False)
 class Embedding(BaseEmbedding):
-    """Exponential family embedding of any kind; every ingredient is an object or a name.
+    """Exponential family embedding with any combination of ingredients.
+
+    u = rho_n . s / d + intercept_n, where s is the sum of x_m alpha_m over the context and d its
+    scale; the observation x_tn has natural parameter f(u). Every ingredient is an object or a
+    name.
 
     Parameters
     ----------
     n_components : int, default=10
         Length K of the vectors.
     context : Context or str, default="basket"
-        What surrounds an observation: `Basket`, `Window`, `Neighbors`, `Graph`, `Lagged`,
-        `Explicit`, sums of them, or your own.
+        The observations from which an observation is predicted: `Basket`, `Window`, `Neighbors`,
+        `Graph`, `Lagged`, `Explicit`, sums of them, or your own.
     family : Family or str, default="poisson"
-        Conditional distribution.
+        Conditional distribution of an observation.
     link : Link or str, default="identity"
-        From the inner product to the natural parameter.
+        Function f from the predictor u to the natural parameter.
     prior : Prior, pair of priors, str or None, default="normal"
-        For both kinds of vectors, or (for rho, for alpha).
+        Of both kinds of vectors, or a pair (of rho, of alpha).
     zeros : Zeros or str, default="all"
         How observations that are zero are weighted or sampled.
     allow_real : bool, default=False
-        Accept values between the whole numbers for count families.
+        Accept values other than whole numbers for families of counts.
     structure : Structure or str, default="per-entity"
         Which vectors are shared.
     combine : {"linear", "reverse"}, default="linear"
         Predict an entity from its context, or the context from the entity (skip-gram).
     intercept : bool, default=True
+        Whether every entity has an intercept.
     intercept_prior : Prior or None, default=None
+        Prior of the intercepts.
     terms : list of Term, optional
-        What else is added to the linear predictor, such as ``RowVectors("household", 20)``.
+        What else is added to u, such as ``RowVectors("household", 20)``.
     solver : {"auto", "rows", "moments", "windows", "generic"}, default="auto"
-        `solver_` says which one ran.
+        How objective and gradients are computed; `solver_` is the one that was used.
     optimizer : Optimizer or str, default="auto"
-        L-BFGS for "moments", Adagrad elsewhere.
+        "auto" is L-BFGS for the solver "moments" and Adagrad otherwise.
     batch_size : int, None or "auto", default="auto"
-        Rows of a minibatch; None takes all of them.
+        Rows per minibatch; None uses all rows.
     max_iter : int, optional
-        Largest number of passes over the data: by default 5 for text told from noise, 1,000 for
-        L-BFGS, else 300, and up to 10,000 steps where a pass has few.
+        Maximum number of passes over the data. By default 5 for text models trained with negative
+        sampling, 1,000 for L-BFGS, and otherwise 300, or up to 10,000 steps if a pass has few.
     early_stopping : bool or "auto", default=True
-        Stop when a held-out score no longer rises, and keep the best parameters. Fewer than 20
-        entries (row contexts) or 10 rows are too few to hold any out: `report_` says so.
+        Stop when a held-out score no longer improves, and keep the best parameters. Nothing is
+        held out if there are fewer than 20 entries (row contexts) or 10 rows; `report_` says so.
+        "auto", for text, holds out text only if the model is exact.
     validation_fraction : float, optional
-        Part held out; by default 5%, and at most 20,000 entries.
+        Fraction of the data that is held out; by default 5%, and at most 20,000 entries.
     n_iter_no_change : int, default=5
-        Evaluations without a gain of `tol` before stopping.
-    tol : float, default=1e-4
+        Number of evaluations without an improvement of `tol` before stopping.
+    tol : float, default=0.0001
+        Smallest improvement of the score that counts.
     warm_start : bool, default=False
         Continue from the last fit.
     n_jobs : int or None, default=1
-        Threads; the result has the same bits for any number of them. The exception is solver
-        "windows" (text told from noise), whose threads change the same vectors without locks.
+        Number of threads. The result has the same bits for any number, except with the solver
+        "windows" (text models trained with negative sampling), whose threads update shared
+        vectors without locks.
     deterministic : bool, default=False
-        Solver "windows": leave the steps to one thread, so that the result depends on
-        `random_state` alone; other threads draw ahead.
-    random_state : int, RandomState, Generator or None
+        For the solver "windows": a single thread makes all steps while others prepare draws, so
+        that the result depends on `random_state` alone.
+    random_state : int, RandomState, Generator or None, default=None
+        Random seed.
     dtype : {"float32", "float64"}, default="float32"
+        Precision of the vectors.
     verbose : int, default=0
         Show a progress bar.
     callbacks : list of callables, optional
@@ -73,17 +86,25 @@ class Embedding(BaseEmbedding):
 
     Attributes
     ----------
-    rho_ : array (N, K), the embeddings; also called `embedding_`
-    alpha_ : array (N, K), the context vectors; with lags of their own (N * lags, K), of vector
-        data (N, K, D); also called `context_`
-    intercept_ : array (N,) or None
-    parameters_ : Parameters, all three, and the weights of places of a positional `Window`
-    family_ : the family, with a learned dispersion
-    history_ : list of dict, one an iteration: iteration, objective, validation, seconds
-    n_iter_, best_iter_ : passes done, and pass of the best validation score
-    solver_, gradient_ : which solver ran, and "exact", "unbiased" or "biased"
-    report_ : dict of what was dropped or unusual; `held_out` is False where the data are too few
-        to spare any (or `early_stopping=False`) and the objective told when to stop
+    rho_ : array of shape (N, K)
+        Embeddings; also called `embedding_`.
+    alpha_ : array of shape (N, K)
+        Context vectors; also called `context_`. (N * lags, K) for lags with vectors of their own,
+        (N, K, D) for vector data.
+    intercept_ : array of shape (N,) or None
+    parameters_ : Parameters
+        All learned arrays.
+    family_ : Family
+        The family, with a learned dispersion.
+    history_ : list of dict
+        One record per pass: iteration, objective, validation, seconds.
+    n_iter_, best_iter_ : int
+        Number of passes, and the pass with the best validation score.
+    solver_, gradient_ : str
+        The solver that was used, and whether its gradient is "exact", "unbiased" or "biased".
+    report_ : dict
+        What was dropped or unusual. `held_out` is False if nothing was held out; the objective
+        then determined when to stop.
     """
 
     context: Any = field(default="basket", kw_only=True)
@@ -115,3 +136,43 @@ class Embedding(BaseEmbedding):
 
     def _zeros(self) -> Any:
         return self.zeros
+
+
+C = TypeVar("C", bound=type)
+
+
+def complete_docstring(cls: C) -> C:
+    """Add the parameters that a preset inherits to its docstring, with the defaults it has."""
+    if cls.__doc__ is None:  # python -OO
+        return cls
+    head, own, rest = _split(cls.__doc__)
+    inherited, attributes = _split(Embedding.__doc__ or "")[1:]
+    for base in reversed(cls.__mro__[1:-1]):
+        inherited |= _split(vars(base).get("__doc__") or "")[1]
+    options = {option.name: option.default for option in fields(cls) if option.init}
+    lines = [
+        own.get(name) or _with_default(inherited[name], options[name])
+        for name in dict.fromkeys([*inherited, *own])
+        if name in options
+    ]
+    title = "Parameters\n----------"
+    cls.__doc__ = "\n\n".join([head, "\n".join([title, *lines]), attributes.strip(), rest.strip()])
+    return cls
+
+
+def _split(doc: str) -> tuple[str, dict[str, str], str]:
+    """What is before the section Parameters, its entries by name, and what is after it."""
+    text = inspect.cleandoc(doc)
+    head, _, after = text.partition("\n\nParameters\n----------\n")
+    section, _, rest = after.partition("\n\n")
+    entries = re.finditer(r"^(\w+) : .*(?:\n .*)*", section, re.M)
+    return head, {entry[1]: entry[0] for entry in entries}, rest
+
+
+def _with_default(entry: str, default: Any) -> str:
+    """The first line of an entry with another default."""
+    first, newline, text = entry.partition("\n")
+    kind = re.sub(r", (default=.*|optional)$", "", first)
+    shown = f'"{default}"' if isinstance(default, str) else repr(default)
+    optional = default is None and "None" not in kind
+    return f"{kind}, {'optional' if optional else f'default={shown}'}{newline}{text}"

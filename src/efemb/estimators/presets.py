@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from efemb.engine.optimizers.first_order import Adagrad
 from efemb.errors import ParameterError
-from efemb.estimators.general import Embedding
+from efemb.estimators.general import Embedding, complete_docstring
 from efemb.model.contexts import Basket, Neighbors
 from efemb.model.priors import LogNormal, Normal
 from efemb.model.zeros import All
@@ -46,18 +46,20 @@ class _BasketEmbedding(Embedding):
         return cls(n_components=n_components, **{**settings, **overrides})
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class PoissonEmbedding(_BasketEmbedding):
-    """p-emb: counts, context items multiply the mean. `zero_weight=0.1` is the paper's p-emb (dw).
+    """p-emb: an embedding of counts in which context items multiply the mean.
 
-    Parameters are those of `Embedding` with these defaults and shorthands:
+    E[x_tn] = exp(rho_n . s / d + intercept_n). `zero_weight=0.1` is the paper's p-emb (dw).
 
     Parameters
     ----------
-    family : default="poisson"
-    context : default="basket", that is `Basket(scale="total")`
+    context : Context or str, default="basket"
+        The observations from which an observation is predicted; `Basket(scale="total")` is the rest
+        of the row, averaged over its units.
     zero_weight : float, optional
-        Shorthand for `zeros=All(zero_weight)`.
+        Weight of the zeros: shorthand for `zeros=All(zero_weight)`.
 
     Examples
     --------
@@ -66,16 +68,34 @@ class PoissonEmbedding(_BasketEmbedding):
     ...     "p-emb", n_rows=300, n_entities=12, n_components=2, seed=0
     ... )
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips.data)
-    >>> model.embedding_.shape
+    >>> model.rho_.shape
     (12, 2)
     """
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class AdditivePoissonEmbedding(_BasketEmbedding):
-    """ap-emb: counts, positive vectors, context items add to the mean.
+    """ap-emb: an embedding of counts in which context items add to the mean.
 
-    Parameters are those of `PoissonEmbedding` with link "log" and prior "half-normal".
+    E[x_tn] = rho_n . s / d + intercept_n with positive vectors. Zeros are summed in closed form,
+    which makes it much faster than `PoissonEmbedding`. It has no negative effects, so it cannot
+    find substitutes.
+
+    Parameters
+    ----------
+    zero_weight : float, optional
+        Weight of the zeros: shorthand for `zeros=All(zero_weight)`.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = efemb.simulation.simulate(
+    ...     "ap-emb", n_rows=300, n_entities=12, n_components=2, seed=0
+    ... )
+    >>> model = efemb.AdditivePoissonEmbedding(2, random_state=0).fit(trips.data)
+    >>> bool((model.rho_ > 0).all())
+    True
     """
 
     link: Any = field(default="log", kw_only=True)
@@ -92,17 +112,27 @@ class AdditivePoissonEmbedding(_BasketEmbedding):
         return super().paper(n_components, **{**settings, **overrides})
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class BernoulliEmbedding(_BasketEmbedding):
-    """b-emb: zeros and ones on rows.
+    """b-emb: an embedding of binary data on rows.
 
-    Parameters are those of `PoissonEmbedding`, and:
+    P(x_tn = 1) = 1 / (1 + exp(-u)) with u = rho_n . s / d + intercept_n.
 
     Parameters
     ----------
-    family : default="bernoulli"
+    zero_weight : float, optional
+        Weight of the zeros: shorthand for `zeros=All(zero_weight)`.
     binarize : bool, default=False
-        Turn every non-zero value into 1.
+        Turn every nonzero value into 1.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> X = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1]] * 10
+    >>> model = efemb.BernoulliEmbedding(2, binarize=True, random_state=0).fit(X)
+    >>> bool(0 < model.conditional(X).min() and model.conditional(X).max() < 1)
+    True
     """
 
     family: Any = field(default="bernoulli", kw_only=True)
@@ -111,29 +141,53 @@ class BernoulliEmbedding(_BasketEmbedding):
     _way_out = "pass binarize=True to count every non-zero value as 1"
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class CategoricalEmbedding(_BasketEmbedding):
     """Each unit of a row is a draw among the entities: a softmax given the rest of the row.
 
-    Parameters are those of `PoissonEmbedding` with family "categorical"; there are no zeros to
-    weight or sample.
+    P(entity n) = exp(u_n) / sum of exp(u_j). There are no zeros to weight or sample.
+
+    Parameters
+    ----------
+    zero_weight : float, optional
+        There are no zeros to weight: leave it at None.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> X = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1]] * 10
+    >>> model = efemb.CategoricalEmbedding(2, random_state=0).fit(X)
+    >>> model.conditional(X[:2]).sum(axis=1).round(3)
+    array([1., 1.])
     """
 
     family: Any = field(default="categorical", kw_only=True)
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class GaussianEmbedding(Embedding):
-    """g-emb: real numbers given the entities nearby.
+    """g-emb: an embedding of real numbers given the entities nearby.
 
-    Parameters are those of `Embedding` with these defaults:
+    E[x_tn] = rho_n . s / d + intercept_n; NaN marks a missing observation.
 
     Parameters
     ----------
-    family : default="gaussian"
-        `Gaussian("learned")` learns the variance.
-    context : default="neighbors"
-        `Neighbors()`: the 10 nearest entities by position, or the most correlated ones.
+    family : Family or str, default="gaussian"
+        Conditional distribution; `Gaussian("learned")` learns the variance.
+    context : Context or str, default="neighbors"
+        `Neighbors()` is the 10 nearest entities by position, or the most correlated ones if the
+        data have no positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efemb
+    >>> X, places = np.random.default_rng(0).normal(size=(60, 5)), np.arange(5.0)[:, None]
+    >>> model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0)
+    >>> model.fit(X, positions=places).conditional(X).shape
+    (60, 5)
     """
 
     family: Any = field(default="gaussian", kw_only=True)
@@ -143,7 +197,7 @@ class GaussianEmbedding(Embedding):
 
     @classmethod
     def paper(cls, n_components: int = 100, **overrides: Any) -> Self:
-        """The paper's settings: 50 neighbours, lambda 10, no intercept."""
+        """The paper's settings: 50 neighbors, lambda 10, no intercept."""
         settings: dict[str, Any] = {
             "context": Neighbors(50),
             "prior": Normal(10.0),
@@ -152,17 +206,32 @@ class GaussianEmbedding(Embedding):
         return cls(n_components=n_components, **{**settings, **overrides})
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class NonnegativeGaussianEmbedding(GaussianEmbedding):
     """ng-emb: g-emb with positive vectors, so that nearby entities only add.
 
-    Parameters are those of `GaussianEmbedding` with prior "half-normal".
+    E[x_tn] = rho_n . s / d + intercept_n, rho and alpha positive.
+
+    Parameters
+    ----------
+    family : Family or str, default="gaussian"
+        Conditional distribution; `Gaussian("learned")` learns the variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efemb
+    >>> X = np.random.default_rng(0).gamma(2.0, size=(60, 5))
+    >>> model = efemb.NonnegativeGaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0)
+    >>> bool((model.fit(X).alpha_ > 0).all())
+    True
     """
 
     prior: Any = field(default="half-normal", kw_only=True)
 
     @classmethod
     def paper(cls, n_components: int = 10, **overrides: Any) -> Self:
-        """The paper's settings: 10 neighbours, lambda 0.1 on the logarithm, no intercept."""
+        """The paper's settings: 10 neighbors, lambda 0.1 on the logarithm, no intercept."""
         settings: dict[str, Any] = {"context": Neighbors(10), "prior": LogNormal(0.1, 0.0)}
         return super().paper(n_components, **{**settings, **overrides})

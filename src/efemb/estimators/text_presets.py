@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from efemb.estimators.general import Embedding
+from efemb.estimators.general import Embedding, complete_docstring
 from efemb.fitted.queries import Queries, documented_by
 from efemb.model.contexts import Window
 from efemb.model.zeros import NegativeSampling, Zeros
@@ -32,38 +32,30 @@ class _TextEmbedding(Embedding):
         return self.fitted().predict(context, n, **options)
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class BernoulliTextEmbedding(_TextEmbedding):
-    """b-emb for text: every word of the vocabulary is there or not, given the words around.
-
-    Parameters are those of `Embedding` with these defaults and additions:
+    """b-emb for text: whether each word of the vocabulary is present, given the words around.
 
     Parameters
     ----------
-    n_components : int, default=100
-    context : default="window"
-        `Window(size=5)`, the mean of the context vectors; `Window(5, scale="none")` takes their
-        sum, `Window(5, subsample=1e-3)` leaves out frequent words.
-    zeros : default=NegativeSampling(5, "smoothed")
-        CBOW with negative sampling. `All()` visits every word of the vocabulary (exact, for small
-        data), `Sampled(n)` some of them without bias.
-    prior : default=None
-    intercept : bool, default=False
-    min_count, max_vocab
-        Which words to keep when X is text, not a `Corpus`; see `read_text`.
-    deterministic : bool, default=False
-        With n_jobs > 1, threads change the same vectors without locks: fast, but not the same to
-        the last bit in each run. True leaves the steps to one thread, so that the result depends
-        on `random_state` alone.
-    early_stopping : bool or "auto"
-        "auto" holds text out for exact models, while stochastic ones make `max_iter` passes (5).
+    context : Context or str, default="window"
+        `Window(size=5)` is the mean of the context vectors of five words on each side. `Window(5,
+        scale="none")` takes their sum; `Window(5, subsample=1e-3)` drops frequent words at random.
+    zeros : Zeros, str or None, default=None
+        None is `NegativeSampling(5, "smoothed")`: CBOW with negative sampling. `All()` visits every
+        word of the vocabulary (exact, for small data), `Sampled(n)` an unbiased sample.
+    min_count : int, default=5
+        Drop words that occur fewer times, if X is text and not a `Corpus`.
+    max_vocab : int, optional
+        Keep only this many of the most frequent words, if X is text and not a `Corpus`.
 
     Examples
     --------
     >>> import efemb
     >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
     >>> model = efemb.BernoulliTextEmbedding(4, min_count=1, random_state=0).fit(text)
-    >>> model.embedding_.shape
+    >>> model.rho_.shape
     (7, 4)
     """
 
@@ -80,19 +72,26 @@ class BernoulliTextEmbedding(_TextEmbedding):
         return cls(n_components=n_components, **{"context": _summed(), **overrides})
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class SkipGram(BernoulliTextEmbedding):
-    """Skip-gram: the words around given a word, the reverse conditional.
-
-    Parameters are those of `BernoulliTextEmbedding`, except:
+    """Skip-gram: the words around, given a word.
 
     Parameters
     ----------
-    family : default="auto"
-        Bernoulli; categorical where `zeros` are those of a softmax: `Hierarchical()` or
+    family : Family or str, default="auto"
+        Bernoulli, or categorical if `zeros` are those of a softmax: `Hierarchical()` or
         `NoiseContrastive(n)`.
-    zeros : default=NegativeSampling(5, "smoothed")
-        Neighbours of a word share its negatives.
+    zeros : Zeros, str or None, default=None
+        None is `NegativeSampling(5, "smoothed")`; the words around a word share its negatives.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> model = efemb.SkipGram(4, min_count=1, random_state=0).fit(text)
+    >>> model.rho_.shape
+    (7, 4)
     """
 
     family: Any = field(default="auto", kw_only=True)
@@ -106,19 +105,33 @@ class SkipGram(BernoulliTextEmbedding):
         return "categorical" if softmax else "bernoulli"
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class CBOW(_TextEmbedding):
-    """Continuous bag of words: which word it is (a softmax), given the mean of the words around.
-
-    Parameters are those of `BernoulliTextEmbedding`, except:
+    """Continuous bag of words: which word it is, a softmax given the mean of the words around.
 
     Parameters
     ----------
-    zeros : default="all"
+    context : Context or str, default="window"
+        `Window(size=5)` is the mean of the context vectors of five words on each side. `Window(5,
+        scale="none")` takes their sum; `Window(5, subsample=1e-3)` drops frequent words at random.
+    zeros : Zeros or str, default="all"
         "all" is the exact softmax by matrix products; `SampledSoftmax(n)`, `NoiseContrastive(n)`
         and `Hierarchical()` approximate it.
     intercept : bool, default=True
-        Starts at the unigram.
+        Whether every word has an intercept, which starts at its log frequency.
+    min_count : int, default=5
+        Drop words that occur fewer times, if X is text and not a `Corpus`.
+    max_vocab : int, optional
+        Keep only this many of the most frequent words, if X is text and not a `Corpus`.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> model = efemb.CBOW(4, min_count=1, random_state=0).fit(text)
+    >>> model.rho_.shape
+    (7, 4)
     """
 
     family: Any = field(default="categorical", kw_only=True)
@@ -130,19 +143,31 @@ class CBOW(_TextEmbedding):
         return cls(n_components=n_components, **settings)
 
 
+@complete_docstring
 @dataclass(eq=False, repr=False)
 class PoissonTextEmbedding(_TextEmbedding):
     """Counts of each word at a position, given the words around: Poisson instead of a softmax.
 
-    Parameters are those of `BernoulliTextEmbedding`, except:
-
     Parameters
     ----------
-    link : default="log"
-        Positive vectors, and a sum over the zeros in closed form, so that it is exact and fast.
-        "identity" takes vectors of any sign, and matrix products.
-    context : default="window"
-        `Window(5, length_offset=True)` makes means proportional to the length of the document.
+    link : Link or str, default="log"
+        "log" has positive vectors and sums over the zeros in closed form: exact and fast.
+        "identity" has signed vectors and uses matrix products.
+    context : Context or str, default="window"
+        `Window(size=5)` is the mean of the context vectors of five words on each side. `Window(5,
+        length_offset=True)` makes means proportional to the length of the document.
+    min_count : int, default=5
+        Drop words that occur fewer times, if X is text and not a `Corpus`.
+    max_vocab : int, optional
+        Keep only this many of the most frequent words, if X is text and not a `Corpus`.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> model = efemb.PoissonTextEmbedding(4, min_count=1, random_state=0).fit(text)
+    >>> model.rho_.shape
+    (7, 4)
     """
 
     family: Any = field(default="poisson", kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, ParameterError
 from efemb.fitted.nearest import checked_number, largest
-from efemb.fitted.query_context import QueryContext, read_context, read_contexts
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.query_context import (
+    QueryContext,
+    read_context,
+    read_contexts,
+    read_keywords,
+)
+from efemb.fitted.selection import Choice
 from efemb.fitted.vectors import nodes_of
 from efemb.model.predict import means_of, normalizer_of, shares_of
 from efemb.model.predictor import Predictor
@@ -33,7 +38,7 @@ def predict(
     n: int = 10,
     *,
     top: int | None = None,
-    **options: Unpack[Options],
+    **keywords: Any,
 ) -> Table:
     """List the items that fit a context, the most probable first.
 
@@ -42,18 +47,18 @@ def predict(
     if top is not None:
         warn_renamed("top=", "n=")
         n = top
-    return _list_items(model, context, n, options, new=False)
+    return _list_items(model, context, n, keywords, new=False)
 
 
-def complete(model: Queries, basket: Any, n: int = 10, **options: Unpack[Options]) -> Table:
+def complete(model: Queries, basket: Any, n: int = 10, **keywords: Any) -> Table:
     """List the best items to add to a basket: `predict` without the items already in it.
 
     The method `complete` of fitted models calls it, and documents the parameters and the result.
     """
-    return _list_items(model, basket, n, options, new=True)
+    return _list_items(model, basket, n, keywords, new=True)
 
 
-def explain(model: Queries, context: Any, item: Any, **options: Unpack[Options]) -> Table:
+def explain(model: Queries, context: Any, item: Any, **keywords: Any) -> Table:
     """Decompose the prediction of an item: what each part of the context contributes.
 
     The method `explain` of fitted models calls it, and documents the parameters and the result.
@@ -61,8 +66,9 @@ def explain(model: Queries, context: Any, item: Any, **options: Unpack[Options])
     fitted = model.fitted()
     if nodes_of(fitted) is not None:
         raise ParameterError("in a hierarchical softmax, inner products belong to nodes, not words")
+    options, row = read_keywords(fitted, keywords)
     choice = Choice(fitted.entities, **options)
-    question = read_context(fitted, context, choice)
+    question = read_context(fitted, context, choice, row, empty=bool(row))
     codes = choice.codes(item)
     tables = [_explain_item(fitted, question, int(code)) for code in codes]
     several = isinstance(item, Iterable) and not isinstance(item, str)
@@ -78,7 +84,7 @@ def what_if(
     add: Any = (),
     remove: Any = (),
     n: int | None = None,
-    **options: Unpack[Options],
+    **keywords: Any,
 ) -> Table:
     """Show how the mean of every item changes when a context changes.
 
@@ -88,8 +94,9 @@ def what_if(
     if fitted.parameters.position is not None:
         raise ParameterError("in a positional window, say where words are: compare two predict()")
     size = None if n is None else checked_number(n)
+    options, row = read_keywords(fitted, keywords)
     choice = Choice(fitted.entities, **options)
-    question = read_context(fitted, context, choice, empty=True)
+    question = read_context(fitted, context, choice, row, empty=True)
     changed = _remove(fitted, _add(fitted, question, add, choice), remove, choice)
     if changed is question:
         raise DataError("nothing changes: name what to add or to remove")
@@ -110,10 +117,13 @@ def what_if(
 # -- inside -------------------------------------------------------------------------------------
 
 
-def _list_items(model: Queries, context: Any, n: int, options: Options, *, new: bool) -> Table:
+def _list_items(
+    model: Queries, context: Any, n: int, keywords: dict[str, Any], *, new: bool
+) -> Table:
     fitted, size = model.fitted(), checked_number(n)
+    options, row = read_keywords(fitted, keywords)
     choice = Choice(fitted.entities, **options)
-    several, questions = read_contexts(fitted, context, choice)
+    several, questions = read_contexts(fitted, context, choice, row)
     codes: list[Ints] = []
     columns: dict[str, list[Floats]] = {}
     for question in questions:
@@ -166,7 +176,7 @@ def _explain_item(model: FittedEmbedding, question: QueryContext, entity: int) -
     labels = model.entities.labels
     bound, factors, row = question.bind(model)
     parts = Predictor(factors).explain(model.spec, bound, row, entity)
-    if len(parts.vector) == 0:
+    if len(parts.vector) == 0 and not question.row:
         raise DataError(
             f"nothing in the context affects {shorten(labels[entity])}: its own amount, and "
             "entities outside its list, are not part of its context"
@@ -201,7 +211,7 @@ def _add(
     if model.spec.context.reads_text:  # further words, even the same ones
         return question.append(new)
     amounts = [question.amount_of(int(code)) for code in new.codes]
-    return question.replace(new.codes, new.amounts + amounts)
+    return question.set_amounts(new.codes, new.amounts + amounts)
 
 
 def _remove(
@@ -219,4 +229,4 @@ def _remove(
     for code in less.codes[left < 0] if model.spec.family.support.low >= 0 else ():
         present = question.amount_of(int(code))
         raise DataError(f"only {present:g} of {shorten(known[code])} is in the context")
-    return question.replace(less.codes, left) if len(left) else question
+    return question.set_amounts(less.codes, left) if len(left) else question

@@ -47,6 +47,13 @@ unknown : {"error", "skip"}, default="error"
     Whether unknown labels in the question raise an error or are ignored. At least one label
     must be known.
 """,
+    "row": """\
+**row : values of row columns
+    For models with terms: the household, the week, ..., by the name of the row column that a term
+    reads, such as `household=1234`. A value that the fit did not see, or none at all, counts as
+    the prior mean: a household without a vector of its own, an average temperature. With such a
+    value the context may be empty.
+""",
     "which": """\
 which : {"auto", "rho", "alpha", "both"}, default="auto"
     The embeddings rho, the context vectors alpha, or the concatenation of both. "auto" is
@@ -490,6 +497,7 @@ class Queries:
             Number of items per context; fewer are returned if fewer are left.
         %(select)s
         %(lookup)s
+        %(row)s
 
         Returns
         -------
@@ -507,7 +515,7 @@ class Queries:
             return self.conditional(context)
         return predict(self, context, n, **options)
 
-    def complete(self, basket: Any, n: int = 10, **options: Unpack[Options]) -> Table:
+    def complete(self, basket: Any, n: int = 10, **options: Any) -> Table:
         """List the best items to add to a basket: `predict` without the items already in it.
 
         Parameters
@@ -518,6 +526,7 @@ class Queries:
             Number of items per basket; fewer are returned if fewer are left.
         %(select)s
         %(lookup)s
+        %(row)s
 
         Returns
         -------
@@ -533,11 +542,11 @@ class Queries:
         """
         return complete(self, basket, n, **options)
 
-    def explain(self, context: Any, item: Any, **options: Unpack[Options]) -> Table:
+    def explain(self, context: Any, item: Any, **options: Any) -> Table:
         """Decompose the prediction of an item: what each part of the context contributes.
 
-        The predictor u = intercept + sum over members m of x_m (rho . alpha_m) / d is a sum, so the
-        explanation is exact: the contributions add up to u, and eta = f(u).
+        The predictor u = intercept + sum over members m of x_m (rho . alpha_m) / d + further terms
+        is a sum, so the explanation is exact: the contributions add up to u, and eta = f(u).
 
         Parameters
         ----------
@@ -546,12 +555,14 @@ class Queries:
         item : label or list of labels
             A list adds a column `item`.
         %(lookup)s
+        %(row)s
 
         Returns
         -------
         Table
-            term (a member or "(intercept)"), amount x_m, product rho . alpha_m and contribution;
-            the largest absolute contribution first.
+            term (a member, "(intercept)" or the name of a term of the model such as "household"),
+            amount x_m, product rho . alpha_m and contribution; the largest absolute contribution
+            first.
 
         Examples
         --------
@@ -567,7 +578,7 @@ class Queries:
         add: Any = (),
         remove: Any = (),
         n: int | None = None,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Table:
         """Show how the mean of every item changes when a context changes.
 
@@ -583,6 +594,7 @@ class Queries:
             Only this many items.
         %(select)s
         %(lookup)s
+        %(row)s
 
         Returns
         -------

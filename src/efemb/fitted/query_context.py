@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.selection import Choice
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.fitted.selection import Choice, Options
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -25,35 +25,32 @@ LONGEST_TEXT = 1 << 20  # words around a gap
 class QueryContext:
     """Members of a context: codes and amounts, in the order of the text where there is one.
 
-    The code -1 keeps the place of an unknown word.
+    The code -1 keeps the place of an unknown word. `row` has values of row columns, for the terms
+    of the model; those that it lacks are missing.
     """
 
     codes: Ints
     amounts: Floats
+    row: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def members(self) -> Ints:
         """Codes of the known members."""
         return self.codes[self.codes >= 0]
 
-    def replace(self, codes: Ints, amounts: Floats) -> QueryContext:
+    def set_amounts(self, codes: Ints, amounts: Floats) -> QueryContext:
         """The context with other amounts of some entities, which are its own or new."""
-        rest = self.remove(codes)
-        return QueryContext(
-            np.concatenate([rest.codes, codes]), np.concatenate([rest.amounts, amounts])
-        )
+        return self.remove(codes).append(QueryContext(codes, amounts))
 
     def remove(self, codes: Ints) -> QueryContext:
         """The context less some entities."""
         rest = ~np.isin(self.codes, codes)
-        return QueryContext(self.codes[rest], self.amounts[rest])
+        return replace(self, codes=self.codes[rest], amounts=self.amounts[rest])
 
     def append(self, other: QueryContext) -> QueryContext:
-        """The words of both texts, one after the other."""
-        return QueryContext(
-            np.concatenate([self.codes, other.codes]),
-            np.concatenate([self.amounts, other.amounts]),
-        )
+        """The members of both, one after the other."""
+        codes = np.concatenate([self.codes, other.codes])
+        return replace(self, codes=codes, amounts=np.concatenate([self.amounts, other.amounts]))
 
     def amount_of(self, code: int) -> float:
         """Amount of an entity, 0 if it is not in the context."""
@@ -89,12 +86,38 @@ class QueryContext:
             raise ParameterError("this needs scalar observations, not vectors of them")
         values = np.full((1, model.n_entities), context.unnamed if lists is None else np.nan)
         values[0, self.codes] = self.amounts
-        data = Dataset(values)
+        columns = (column for term in model.spec.terms for column in term.columns)
+        data = Dataset(values, rows={name: np.array([self.row.get(name)]) for name in columns})
         return binarized(data) if model.binarize else data
 
 
+def read_keywords(
+    model: FittedEmbedding, keywords: Mapping[str, Any]
+) -> tuple[Options, dict[str, Any]]:
+    """Keywords of a question: options of `Choice`, and values of row columns that terms read."""
+    names = list(Options.__annotations__)
+    columns = [column for term in model.spec.terms for column in term.columns]
+    row = {name: value for name, value in keywords.items() if name not in names}
+    for name, value in row.items():
+        if name not in columns:
+            rule = (
+                f"row columns of its terms: {', '.join(columns)}"
+                if columns
+                else "the model has no terms, so it takes no values of row columns"
+            )
+            raise InputTypeError(
+                f"unknown keyword {name!r}; {suggest(name, [*names, *columns])}; {rule}"
+            )
+        if np.ndim(value) > 0 or isinstance(value, Mapping | set):
+            raise InputTypeError(
+                f"{name} takes a single value, which applies to every context, got {value!r:.60}"
+            )
+    options: Any = {name: value for name, value in keywords.items() if name in names}
+    return options, row
+
+
 def read_contexts(
-    model: FittedEmbedding, context: Any, choice: Choice
+    model: FittedEmbedding, context: Any, choice: Choice, row: Mapping[str, Any]
 ) -> tuple[bool, list[QueryContext]]:
     """Whether several contexts were given, and each of them in numbers."""
     several = (
@@ -103,11 +126,18 @@ def read_contexts(
         and all(isinstance(item, Iterable) and not isinstance(item, str) for item in context)
     )
     contexts = context if several else [context]
-    return several, [read_context(model, labels, choice) for labels in contexts]
+    return several, [
+        read_context(model, labels, choice, row, empty=bool(row)) for labels in contexts
+    ]
 
 
 def read_context(
-    model: FittedEmbedding, context: Any, choice: Choice, *, empty: bool = False
+    model: FittedEmbedding,
+    context: Any,
+    choice: Choice,
+    row: Mapping[str, Any] | None = None,
+    *,
+    empty: bool = False,
 ) -> QueryContext:
     """Codes and amounts of labels, or of a mapping of labels to amounts.
 
@@ -123,7 +153,9 @@ def read_context(
         elif text:
             codes.append(-1)
             amounts.append(1.0)
-    named = QueryContext(np.array(codes, dtype=np.int64), np.array(amounts, dtype=np.float64))
+    named = QueryContext(
+        np.array(codes, dtype=np.int64), np.array(amounts, dtype=np.float64), row or {}
+    )
     if not empty and not (len(codes) if observed_zeros else named.amounts[named.codes >= 0].any()):
         raise DataError("the context is empty: pass at least one label that the model knows")
     if text:
@@ -152,7 +184,7 @@ def _sum_amounts(named: QueryContext, *, keep_zeros: bool) -> QueryContext:
     order = np.argsort(first)
     if not keep_zeros:
         order = order[total[order] != 0]
-    return QueryContext(unique[order], total[order])
+    return replace(named, codes=unique[order], amounts=total[order])
 
 
 def _check_length(words: QueryContext) -> None:

@@ -51,6 +51,11 @@ class Term(Ingredient, ABC):
     def label(self) -> str:
         """Name of the term in a model, unique there: prefix of its arrays, row of `explain`."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Row columns of the data that the term reads, which a question may name; the label."""
+        return (self.label,)
+
     @abstractmethod
     def freeze(self, data: Dataset) -> Term:
         """The term with whatever it learns from the training rows, such as their labels."""
