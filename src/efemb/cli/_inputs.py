@@ -51,7 +51,7 @@ class Reading:
     def read_for(self, path: Path, model: FittedEmbedding) -> Dataset | Corpus:
         """Read a file and put its columns in the order of a model's items."""
         vocabulary = model.vocabulary
-        if isinstance(model.spec.context, efemb.Window):
+        if model.spec.context.reads_text:
             self._check_options(path, "text")
             return efemb.read_text(
                 path, vocabulary=vocabulary, encoding=self.encoding, progress=self.progress

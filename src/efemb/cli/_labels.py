@@ -64,7 +64,7 @@ class Labels:
 
     def context(self, members: list[str]) -> Any:
         """`beer=2 chips` as amounts; words of a text keep their order."""
-        if isinstance(self.model.spec.context, efemb.Window):
+        if self.model.spec.context.reads_text:
             return [self.find(word) for member in members for word in member.split()]
         amounts: dict[Any, float] = {}
         for member in members:

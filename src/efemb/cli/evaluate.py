@@ -56,7 +56,7 @@ def command(
     """
     say = make_reporter(quiet)
     fitted = open_model(model)
-    if isinstance(fitted.spec.context, efemb.Window):
+    if fitted.spec.context.reads_text:
         _check_text(train, protocol)
     reading = Reading(basket, item, count, encoding, positions, 1, strict, not quiet, say)
     test = reading.read_for(data, fitted)

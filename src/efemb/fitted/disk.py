@@ -168,7 +168,7 @@ def _vectors_fit(found: FittedEmbedding) -> bool:
     space = ParameterSpace(found.spec, *dims)
     shape, of_intercept = space.shape_of("rho"), space.shape_of("intercept")
     assert shape is not None  # every model has embeddings
-    if found.spec.zeros.name() == "hierarchical":
+    if found.spec.zeros.tree:
         shape = (len(rho), *shape[1:])  # one vector a node
     return (
         rho.shape == shape

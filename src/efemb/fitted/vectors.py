@@ -10,7 +10,6 @@ from efemb._typing import Floats
 from efemb.errors import ParameterError, suggest
 from efemb.fitted.labeled_vectors import LabeledVectors
 from efemb.model.parameters import Parameters
-from efemb.model.zeros import Hierarchical
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -45,7 +44,7 @@ def labeled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabeledVec
 
 def nodes_of(model: FittedEmbedding) -> str | None:
     """Which vectors belong to the nodes of a tree, not to entities."""
-    if not isinstance(model.spec.zeros, Hierarchical):
+    if not model.spec.zeros.tree:
         return None
     return "alpha" if model.spec.combine.reverse else "rho"
 
