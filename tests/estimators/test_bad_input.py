@@ -180,7 +180,7 @@ def test_an_earlier_fit_is_kept(how: str) -> None:
     kept, score = model.embedding_, model.score(baskets())
     for X, match in (
         (put(baskets(), -1), "poisson needs"),
-        (np.eye(8), "one entity only"),
+        (np.eye(8), "only one entity"),
         (efemb.Dataset(np.full((4, 8), np.nan)), "poisson needs"),
     ):
         with pytest.raises(efemb.DataError, match=match):

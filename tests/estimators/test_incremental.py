@@ -229,6 +229,6 @@ def test_entities_with_fixed_neighbours_do_not_grow_here() -> None:
     X = neurons()[:, :5]
     model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0)
     model.partial_fit(efemb.Dataset(X, entities=list("abcde")))
-    with pytest.raises(efemb.DataError, match=r"no list of neighbours.*fold_in"):
+    with pytest.raises(efemb.DataError, match=r"no neighbors.*fold_in"):
         model.partial_fit(efemb.Dataset(X, entities=list("abcdf")))
     assert model.vocabulary_.labels.tolist() == list("abcde")

@@ -72,14 +72,25 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     _allow_real = False
     _binarize = False
     _way_out = "remove or correct such values"
-    _passes = 0  # so far, of `fit` and `partial_fit`
+    _passes = 0  # of `fit` and `partial_fit` so far
 
     @abstractmethod
     def _spec(self) -> Spec:
         """The checked ingredients."""
 
     def set_params(self, **params: Any) -> Self:
-        """Set options; `context__k` and the like also work where a name was given."""
+        """Set options of the estimator and of its ingredients.
+
+        Parameters
+        ----------
+        **params
+            Options by name; `context__k` sets the option `k` of the context, also if the context
+            was passed as a string.
+
+        Returns
+        -------
+        self
+        """
         for key in params:
             name, _, inner = key.partition("__")
             if not inner or not hasattr(self, name):
@@ -108,15 +119,17 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         Parameters
         ----------
         X : Dataset, array, sparse matrix or data frame, rows x entities
-            Text models: a path, documents, a function that returns them or a `Corpus`, and neither
-            `positions` nor `sample_weight`.
+            Training data. Text models take a path, documents, a function that returns documents,
+            or a `Corpus`.
         y : ignored
+            Present for compatibility with scikit-learn.
         validation : like X, optional
-            Entries of the same rows that X lacks, or other rows; replaces the internal hold-out.
-        positions : array (entities, p), optional
-            Shorthand for `Neighbors(k, positions=...)`.
-        sample_weight : array (rows,), optional
-            Rows of weight 0 are still context where the context reaches across rows.
+            Held-out entries of the same rows, or other rows; replaces the internal hold-out.
+        positions : array of shape (N, p), optional
+            Shorthand for `Neighbors(k, positions=...)`; not for text models.
+        sample_weight : array of shape (rows,), optional
+            Finite weights >= 0; not for text models. Rows of weight 0 still serve as context for
+            other rows if the context reaches across rows.
 
         Returns
         -------
@@ -150,10 +163,25 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     def partial_fit(
         self, X: Any, y: Any = None, *, positions: Any = None, sample_weight: Any = None
     ) -> Self:
-        """One pass over X from where the estimator stands, without a hold-out.
+        """Make one pass over X from the current parameters, without a hold-out.
 
-        Zeros, noise and order are drawn anew in every call. A `Checkpoint` keeps whole fits only.
-        Only a `Dataset` with labels may bring new entities; they are added at the end.
+        Zeros, noise and the order of rows are drawn anew in every call. A `Checkpoint` only
+        records complete fits.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+            A labeled `Dataset` may contain new entities, which are appended to the model.
+        y : ignored
+            Present for compatibility with scikit-learn.
+        positions : array of shape (N, p), optional
+            Shorthand for `Neighbors(k, positions=...)`; not for text models.
+        sample_weight : array of shape (rows,), optional
+            Finite weights >= 0; not for text models.
+
+        Returns
+        -------
+        self
         """
         before = dict(self.__dict__)
         try:
@@ -165,7 +193,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
                 X, start, state = grow(self, X, rng)
             inputs = prepare(self, X, positions, sample_weight, None, reset=first)
             options = self._options(max_iter=1, early_stopping=False).without_checkpoints()
-            if not first and self._auto_optimizer():  # the state of another one would be lost
+            if not first and self._auto_optimizer():  # so that its state remains valid
                 options = replace(options, optimizer=self._optimizer)
             spec = self._with_frozen_context(self._spec())
             fit = fit_model(
@@ -219,7 +247,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         )
 
     def _read(self, X: Any, as_context: bool = False) -> Any:
-        """X in the form of the fit; the estimator knows its rules, whatever X is used for."""
+        """X as `fit` reads it; the same rules hold whatever X is used for."""
         return read_data(self, X, reset=False)
 
     def _binarizes(self) -> bool:
@@ -228,7 +256,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     def _keep(
         self, fit: Fit, spec: Spec, inputs: Prepared, earlier: FittedEmbedding | None = None
     ) -> None:
-        """Set everything that a fit leaves; `earlier` is the model that `partial_fit` continued."""
+        """Store the result of a fit; `earlier` is the model that `partial_fit` continued."""
         result, data = fit.result, inputs.data
         checking.zero_constant_vectors(result.parameters, spec, data.n_entities, inputs.report)
         positions = getattr(data, "positions", None)
@@ -261,25 +289,38 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         if not fit.result.converged and not fit.result.interrupted:
             warnings.warn(
                 f"{type(self).__name__} was still improving after max_iter={fit.result.n_iter} "
-                "iterations; the best parameters so far are kept: raise max_iter",
+                "iterations; the best parameters so far were kept: increase max_iter",
                 ConvergenceWarning,
                 stacklevel=3,
             )
 
     @classmethod
     def from_fitted(cls, fitted: FittedEmbedding, **params: Any) -> Self:
-        """An estimator that continues from a fitted model (`warm_start` is on)."""
+        """Create an estimator that continues from a fitted model.
+
+        Parameters
+        ----------
+        fitted : FittedEmbedding
+            Such as the result of `efemb.load`; its ingredients become those of the estimator.
+        **params
+            Options of the estimator, which take precedence over those of the model.
+
+        Returns
+        -------
+        estimator
+            With `warm_start=True`: `fit` and `partial_fit` continue from the model's parameters.
+        """
         estimator: Self = resume(cls, fitted, params)
         return estimator
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse input; NaN where the family has missing values; positive where it needs them."""
+        """Sparse input; NaN if the family supports missing values; positive if it requires them."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         try:
             family = self._spec().family
-        except EfembError:  # `fit` will say what is wrong; asking for tags must not
+        except EfembError:  # `fit` reports invalid ingredients; tags must not raise
             return tags
         tags.input_tags.allow_nan = family.missing
         tags.input_tags.positive_only = family.support.low == 0

@@ -1,4 +1,4 @@
-"""Checks of data against a model, before any work is done."""
+"""Checks of data against a model, before the fit starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
 
 MOST_COMPONENTS = 65_536
-ROUNDING = 1e-5  # of the longest vector: what a solver leaves that stops before 0
+ROUNDING = 1e-5  # relative to the longest vector: what remains if a solver stops short of 0
 
 
 def check_components(n_components: Any) -> int:
@@ -29,15 +29,15 @@ def check_components(n_components: Any) -> int:
 
 
 def check_same_entities(labels: Vocabulary | None, known: Vocabulary | None) -> None:
-    """A fit that goes on from vectors needs the entities they belong to, in the same order."""
+    """A fit that continues from vectors needs the same entities in the same order."""
     if labels is None or known is None or labels == known:
         return
     codes = [known.index_of(label) if label in known else -1 for label in labels]
     if codes != list(range(len(known))):  # a number and its text are one label
         raise DataError(
-            "warm_start goes on from the vectors of the last fit, but the data have other "
-            "entities, or in another order: efemb.data.aligned(Dataset(X), model.vocabulary_) "
-            "sorts them, partial_fit takes new ones, and warm_start=False begins anew"
+            "warm_start continues from the vectors of the last fit, but the data have other "
+            "entities or another order: reorder them with efemb.data.aligned(Dataset(X), "
+            "model.vocabulary_), add new ones with partial_fit, or pass warm_start=False"
         )
 
 
@@ -52,7 +52,7 @@ def check_shape(data: Dataset) -> None:
 
 
 def never_observed(data: Dataset) -> Bools:
-    """Entities of which no value is observed."""
+    """Mask of the entities without any observed value."""
     if data.is_sparse:
         return np.zeros(data.n_entities, dtype=bool)
     flat = data.values.reshape(data.n_rows, data.n_entities, -1)
@@ -60,9 +60,9 @@ def never_observed(data: Dataset) -> Bools:
 
 
 def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = True) -> None:
-    """Entities that never vary are kept, at their mean, and reported; all of them is an error.
+    """Report entities that never vary, which are predicted by their mean; raise if all are such.
 
-    Unless the data must be `complete`, some entities may be absent.
+    If the data must be `complete`, every entity needs an observed value.
     """
     if data.is_sparse:
         return
@@ -76,40 +76,40 @@ def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = T
     if len(never) and complete:
         first = never[0] if data.entities is None else shorten(data.entities[never[0]])
         raise DataError(
-            f"{len(never):,} entities have no observed value (first: {first}); leave out such "
-            "columns, for instance with data.take_entities(...) of a Dataset"
+            f"{len(never):,} entities have no observed value (first: {first}); drop such "
+            "columns, for instance with Dataset.take_entities"
         )
 
 
 def zero_constant_vectors(
     parameters: Parameters, spec: Spec, n_entities: int, report: dict[str, Any]
 ) -> None:
-    """Make vectors of what never varies exactly zero: rounding errors, too, have a direction.
+    """Set the vectors of constant entities to exactly zero: rounding errors have a direction, too.
 
-    Positive vectors are never 0, and shared ones are not those of one entity: both stay.
+    Positive vectors cannot be 0 and shared ones belong to several entities: both are unchanged.
     """
     constant = np.array(report.get("constant_entities", ()), dtype=np.int64)
     if not len(constant) or spec.positive_rho or not spec.structure.own_rows[0]:
         return
     rho = parameters.rho
     sizes = np.abs(rho).reshape(len(rho), -1).max(axis=1)
-    gone = constant[sizes[constant] < ROUNDING * sizes.max()]
-    rho[gone] = 0.0
+    negligible = constant[sizes[constant] < ROUNDING * sizes.max()]
+    rho[negligible] = 0.0
     if spec.structure.tied:
-        parameters.alpha[gone] = 0.0  # equal to rho, but perhaps a copy
+        parameters.alpha[negligible] = 0.0  # equal to rho, but perhaps a copy
 
 
 def _extremes(flat: Floats) -> tuple[Floats, Floats]:
-    """Least and greatest value of each number, NaN where none is observed."""
+    """Minimum and maximum of each column, NaN if nothing is observed."""
     return np.fmin.reduce(flat, axis=0), np.fmax.reduce(flat, axis=0)
 
 
 def drop_empty_rows(
     data: Dataset, weight: Floats | None, held: Dataset | None, report: dict[str, Any]
 ) -> tuple[Dataset, Floats | None, Dataset | None]:
-    """Rows without any non-zero entity teach nothing about contexts: dropped and counted.
+    """Drop rows without any non-zero entity, which have no context, and count them in the report.
 
-    Validation entries of the same rows are dropped with them: they have no context.
+    Validation entries of the same rows are dropped with them.
     """
     filled = data.filled_rows()
     report["empty_rows_dropped"] = int((~filled).sum())
@@ -120,20 +120,20 @@ def drop_empty_rows(
     if held is not None and held.shape == data.shape and not _share_entries(data, held):
         held = held.take_rows(filled)
     filled_data = data.take_rows(filled)
-    # Empty rows hold no entity: what is known of the counts stays true.
+    # Empty rows contain no entity, so that the known counts remain correct.
     filled_data = filled_data._replace(filled_data.values, entities=data.entities)
     return filled_data, None if weight is None else weight[filled], held
 
 
 def _share_entries(data: Dataset, held: Dataset) -> bool:
-    """Whether both have a value in the same cell: then they are about different rows."""
+    """Whether both have a value in the same cell, so that they must be different rows."""
     from scipy.sparse import csr_array
 
-    one, two = (
+    entries, held_entries = (
         csr_array(dataset.values if dataset.is_sparse else _flat(dataset)).astype(bool)
         for dataset in (data, held)
     )
-    return bool(one.multiply(two).nnz)
+    return bool(entries.multiply(held_entries).nnz)
 
 
 def _flat(data: Dataset) -> Floats:
@@ -142,7 +142,7 @@ def _flat(data: Dataset) -> Floats:
 
 
 def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
-    """At least one row must have two entities; entities that never occur are reported."""
+    """Raise unless a row has two entities; report entities that never occur."""
     if data.is_sparse:
         sizes = np.diff(data.values.indptr)
         seen = np.bincount(data.values.indices, minlength=data.n_entities) > 0
@@ -151,7 +151,7 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
         sizes, seen = present.sum(axis=1), present.any(axis=0)
     if sizes.max() < 2:
         raise DataError(
-            "every row holds one entity only, so no observation has a context; "
+            "every row contains only one entity, so that no observation has a context; "
             "group the data into larger rows (trips, users, sessions)"
         )
     report["unused_entities"] = np.flatnonzero(~seen).tolist()
@@ -160,7 +160,7 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
 def generator(random_state: Any, passes: int = 0) -> np.random.Generator:
     """A Generator from None, an int, a RandomState or a Generator.
 
-    From an int, another one after some `passes`: else each would draw the same zeros and order.
+    An int gives a different one after each of the `passes`, which would draw the same zeros else.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

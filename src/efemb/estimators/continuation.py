@@ -28,7 +28,7 @@ INGREDIENTS = ("context", "family", "link", "zeros", "structure", "combine")
 def grow(
     estimator: BaseEmbedding, X: Any, rng: np.random.Generator
 ) -> tuple[Any, Parameters, State]:
-    """X with its entities in the estimator's order, and parameters with a row for new ones."""
+    """Bring the entities of X into the estimator's order, and add parameters for new ones."""
     fitted = estimator.fitted()
     parameters, state = fitted.parameters.copy(), estimator._optimizer_state
     known = fitted.vocabulary
@@ -37,14 +37,16 @@ def grow(
     if list(X.entities.labels) == list(known.labels):
         return X, parameters, state
     if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):
-        raise DataError("only models with one vector pair an entity can grow their vocabulary")
+        raise DataError(
+            "only models with one pair of vectors per entity can take new entities: fit again"
+        )
     absent = np.nan if estimator._spec().family.missing else 0.0
     data = with_new(X, known, len(known), absent=absent)
     n_new = data.n_entities - len(known)
     if n_new and (fitted.lists is not None or fitted.spec.context.is_sum):
         raise DataError(
-            f"the data have {n_new:,} new entities, which are in no list of neighbours of this "
-            "model: use efemb.inference.fold_in, or fit again"
+            f"the data have {n_new:,} new entities, for which this model has no neighbors: use "
+            "efemb.inference.fold_in, or fit again"
         )
     if fitted.positions is not None:
         positions = positions_with_new(X, data, known, fitted.positions)
@@ -56,19 +58,23 @@ def grow(
 
 
 def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structure) -> list[int]:
-    """Entities that the data say nothing about stay as they were: a prior alone is no news."""
+    """Restore the parameters of unobserved entities, which the prior alone would change."""
     after, n_entities = fit.result.parameters, data.n_entities
     absent = np.flatnonzero(never_observed(data))
     own = (*structure.own_rows, True)
     for new, old, by_entity in zip(after.arrays(), before.arrays(), own, strict=False):
         if by_entity:
-            shape = (-1, n_entities, *new.shape[1:])  # an entity may have several slots
+            shape = (
+                -1,
+                n_entities,
+                *new.shape[1:],
+            )  # an entity may have several slots of context vectors
             new.reshape(shape)[:, absent] = old.reshape(shape)[:, absent]
     return absent.tolist()
 
 
 def _extend_parameters(parameters: Parameters, n: int, rng: np.random.Generator) -> Parameters:
-    """New rows look like the old ones: a typical size, and the lowest intercept."""
+    """Draw new rows that resemble the old ones in size, with the lowest intercept."""
 
     def extended(table: Floats) -> Floats:
         if (table > 0).all():
@@ -96,7 +102,7 @@ def _extend_state(state: State, n: int) -> State:
 
 
 def resume(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
-    """An estimator of this kind with the model's ingredients and vectors; `params` go first."""
+    """Create an estimator with the ingredients and vectors of a model; `params` take precedence."""
     estimator = kind(n_components=fitted.n_components, warm_start=True)
     spec = fitted.spec
     settings = {name: getattr(spec, name) for name in INGREDIENTS}

@@ -77,7 +77,7 @@ def read_data(estimator: Any, X: Any, *, reset: bool, positions: Any = None) -> 
 
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
-    """Return X as a Dataset; with `reset`, remember its number of features and their names."""
+    """Return X as a Dataset; with `reset`, store the number and names of its features."""
     if not reset:
         X = _by_labels(estimator, X)
     if isinstance(X, Dataset):
@@ -87,7 +87,7 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
         _refuse_tables_without_data(X)
         values = _as_array(estimator, X, reset)
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
-        if labels is None:  # numbers, which scikit-learn takes no notice of
+        if labels is None:  # numbers, which scikit-learn ignores
             labels = column_labels(X)
         data = Dataset(values, entities=labels, positions=positions)
     if reset:
@@ -96,9 +96,9 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
 
 
 def _by_labels(estimator: Any, X: Any) -> Any:
-    """X, as a Dataset where it has labels to compare that scikit-learn knows nothing of.
+    """X, as a Dataset if it has labels that scikit-learn does not compare.
 
-    scikit-learn only compares text with the names of a frame that it was fitted to.
+    scikit-learn only compares strings with the column names of a frame it was fitted to.
     """
     known = getattr(estimator, "vocabulary_", None)
     labels = None if known is None else column_labels(X, known)
@@ -109,7 +109,7 @@ def _by_labels(estimator: Any, X: Any) -> Any:
 
 
 def _refuse_text(estimator: Any, X: Any) -> None:
-    """Text is for models with a Window context: say so."""
+    """Reject text, which needs a model with a Window context."""
     first = X[0] if isinstance(X, (list, tuple)) and X else None
     words = isinstance(first, (list, tuple)) and first and isinstance(first[0], str)
     if words or isinstance(X, (str, os.PathLike, Corpus)) or isinstance(first, str):
@@ -122,7 +122,7 @@ def _refuse_text(estimator: Any, X: Any) -> None:
 
 def _refuse_tables_without_data(X: Any) -> None:
     if type(X).__name__ == "LazyFrame":
-        raise InputTypeError("the table is lazy; call .collect() first")
+        raise InputTypeError("the table is lazy: call .collect() first")
     if hasattr(X, "columns") and not len(X.columns):
         raise DataError("the table has no columns, so there are no entities (0 feature(s))")
 
@@ -137,10 +137,10 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
     }
     X = unmasked(X) if is_masked(X) else X
     if is_sparse(X):
-        check_indices(X)  # before they are turned into rows
+        check_indices(X)  # before the conversion to rows
     _refuse_dates(X)
     try:
-        if not reset and not known:  # objective() of an unfitted estimator
+        if not reset and not known:  # objective() before a fit
             return check_array(X, **options)
         return validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
@@ -151,7 +151,7 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
 
 
 def _refuse_dates(X: Any) -> None:
-    """NumPy makes numbers of dates and durations: nanoseconds, days, whatever their unit is."""
+    """Reject dates and durations, which NumPy would convert to numbers of any unit."""
     kinds = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
     for kind in kinds:
         temporal = getattr(kind, "is_temporal", lambda: False)()
@@ -160,19 +160,19 @@ def _refuse_dates(X: Any) -> None:
 
 
 def _short(error: Exception) -> str:
-    """The message of scikit-learn or NumPy without the whole array, which some of them print."""
+    """The message of scikit-learn or NumPy, cut off: some of them print the whole array."""
     text = str(error)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _explain_text(X: Any, error: ValueError) -> None:
-    """A frame with text is most likely a table of transactions: say how to read it."""
+    """A frame with text is probably a table of transactions: explain how to read it."""
     for name in getattr(X, "columns", ()):
         if np.asarray(X[name]).dtype.kind in "OSU":
             raise DataError(
-                f"column {name!r} holds text, not numbers; X must be rows x entities. A table with "
-                "one line for each item of a basket is read by efemb.read_baskets(table, basket=, "
-                "item=, count=)"
+                f"column {name!r} holds text, not numbers; X must be rows x entities. Read a table "
+                "with one line per item of a basket by efemb.read_baskets(table, basket=, item=, "
+                "count=)"
             ) from error
 
 
@@ -190,7 +190,7 @@ def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
 
 
 def read_words(estimator: Any, X: Any, *, reset: bool) -> Corpus:
-    """Return X as a Corpus; with `reset` its words become the model's, else others vanish."""
+    """Return X as a Corpus; without `reset`, words that the model does not know are dropped."""
     _refuse_numbers(X)
     known = getattr(estimator, "vocabulary_", None)
     if known is not None and (not reset or estimator.warm_start):
@@ -204,14 +204,14 @@ def read_words(estimator: Any, X: Any, *, reset: bool) -> Corpus:
         corpus = read_text(X, min_count=min_count, **options, progress=progress)
     corpus = _with_counts(corpus)
     if corpus.n_entities < 2:
-        raise DataError("the text has one distinct word only: there is nothing to predict")
+        raise DataError("the text has only one distinct word: there is nothing to predict")
     if reset:
         estimator.n_features_in_ = corpus.n_entities
     return corpus
 
 
 def _refuse_numbers(X: Any) -> None:
-    """Arrays of measurements are not text."""
+    """Reject arrays of measurements, which are not text."""
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     if isinstance(X, Dataset) or hasattr(X, "toarray") or kind in "fcb":
         raise InputTypeError(
@@ -221,7 +221,7 @@ def _refuse_numbers(X: Any) -> None:
 
 
 def _with_counts(corpus: Corpus) -> Corpus:
-    """The corpus with the counts of its words in the vocabulary: noise and trees need them."""
+    """The corpus with word counts in its vocabulary, which noise and trees need."""
     if corpus.vocabulary.counts is not None:
         return corpus
     words = Vocabulary(corpus.vocabulary.labels, counts=corpus.counts())

@@ -1,4 +1,4 @@
-"""Models by the names that the paper gives them."""
+"""Models by their names in the paper."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SEPARATORS = re.compile(r"[\s()_-]+")
 
 
 def canonical_name(name: str) -> str:
-    """A known name from any way to write it.
+    """The canonical form of a name, whatever its case and separators.
 
     >>> canonical_name("P-EMB (dw)"), canonical_name("skipgram")
     ('p-emb-dw', 'skip-gram')
@@ -50,13 +50,31 @@ def canonical_name(name: str) -> str:
     plain = {_SEPARATORS.sub("", name_of_model): name_of_model for name_of_model in known}
     known_name = plain.get(_SEPARATORS.sub("", str(name).lower()))
     if known_name is None:
-        raise ParameterError(f"there is no model {name!r}; {suggest(str(name).lower(), known)}")
+        raise ParameterError(f"unknown model {name!r}; {suggest(str(name).lower(), known)}")
     return known_name
 
 
 def model_named(name: str, n_components: int, *, text: bool = False, **options: Any) -> Any:
-    """A preset by the paper's name for it: g-emb, ng-emb, p-emb, p-emb-dw, ap-emb, b-emb, ...
+    """Create a preset from its name in the paper.
 
+    Parameters
+    ----------
+    name : str
+        "g-emb", "ng-emb", "p-emb", "p-emb-dw", "ap-emb", "b-emb" or "categorical"; "b-emb",
+        "cbow", "skip-gram" or "poisson-text" for text.
+    n_components : int
+        Length K of the vectors.
+    text : bool, default=False
+        Whether the data are text.
+    **options
+        Options of the preset.
+
+    Returns
+    -------
+    estimator
+
+    Examples
+    --------
     >>> model_named("p-emb (dw)", 20).zero_weight
     0.1
     """
