@@ -14,7 +14,7 @@ from typing import IO, Any
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 
-def expanded(path: str | os.PathLike[str]) -> Path:
+def expand_home(path: str | os.PathLike[str]) -> Path:
     """A path with ~ as a home folder; as it is where nobody has such a name."""
     return Path(os.path.expanduser(path))  # where Path.expanduser would raise
 
@@ -23,7 +23,7 @@ def file_target(path: Any) -> Path:
     """The file that a path names, links followed; a folder is refused."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise InputTypeError(f"pass the path of a file, not {path!r}")
-    target = Path(os.path.realpath(expanded(path)))
+    target = Path(os.path.realpath(expand_home(path)))
     if target.is_dir():
         raise DataError(f"{target} is a directory; give the name of a file in it")
     return target
@@ -47,7 +47,7 @@ def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
     partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
     try:
         with partial.open("xb") as file:
-            with _packing(file, target.suffix.lower()) as stream:
+            with _pack(file, target.suffix.lower()) as stream:
                 yield stream
             file.flush()
             os.fsync(file.fileno())
@@ -76,7 +76,7 @@ class _PlainLines:
         self._text.write(line[:-2] + "\n")
 
 
-def _packing(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
+def _pack(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
     """`file`, or a stream that packs into it; leaving it does not close `file`."""
     if suffix == ".gz":
         from gzip import GzipFile

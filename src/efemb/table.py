@@ -47,11 +47,11 @@ class Table:
     def __init__(self, columns: Mapping[str, Any]) -> None:
         if not isinstance(columns, Mapping) or not columns:
             raise InputTypeError("a Table is made of a mapping of names to columns, at least one")
-        kept = {_name(name): _column(name, values) for name, values in columns.items()}
-        lengths = {name: len(values) for name, values in kept.items()}
+        arrays = {_name(name): _column(name, values) for name, values in columns.items()}
+        lengths = {name: len(values) for name, values in arrays.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"columns must have the same length, not {lengths}")
-        object.__setattr__(self, "_columns", kept)
+        object.__setattr__(self, "_columns", arrays)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Table is immutable")

@@ -165,7 +165,7 @@ def test_numbers_that_are_labels(header: str, tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("a,b\n1,2\n3\n", "not 2 fields in line 3. Correct"),
-        ("a,b\n1,2\n3,x\n", "column 'b' holds 'x', no number, in line 3"),
+        ("a,b\n1,2\n3,x\n", "column 'b' holds .x., which is not a number, in line 3"),
         ("a,b\n", "no rows"),
         ("a,a\n1,2\n", "'a' occurs more than once"),
         ("a,b\n1,inf\n", "infinite entries, the first in row 0, entity 1"),

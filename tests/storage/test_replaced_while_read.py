@@ -75,7 +75,7 @@ def test_the_folder_appears_after_it_was_looked_for(
     path = tmp_path / "model"
     killing.model(0).save(path)
     path.rename(tmp_path / "new")
-    look, looked = sealed.stepped_aside, []
+    look, looked = sealed.find_stepped_aside, []
 
     def late(target: Path, file: str) -> Path | None:
         there = look(target, file)
@@ -84,7 +84,7 @@ def test_the_folder_appears_after_it_was_looked_for(
             (tmp_path / "new").rename(path)
         return there
 
-    monkeypatch.setattr(sealed, "stepped_aside", late)
+    monkeypatch.setattr(sealed, "find_stepped_aside", late)
     assert killing.whole(efemb.load(path)) == 0
     assert looked
 

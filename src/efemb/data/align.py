@@ -33,7 +33,7 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     labels = data.entities
     if labels is None:
         raise DataError("data without labels cannot be brought into the order of others")
-    code = np.array([vocabulary.index_of(one) if one in vocabulary else -1 for one in labels])
+    code = np.array([vocabulary.index_of(label) if label in vocabulary else -1 for label in labels])
     known = np.flatnonzero(code >= 0)
     if not len(known):
         raise DataError(
@@ -48,20 +48,20 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     return moved._replace(moved.values, report=report)
 
 
-def _move(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
+def _move(data: Dataset, index: Ints, size: int, absent: float = 0.0) -> Any:
     """The values with column n at place[n], or gone where it is -1 (sparse data only)."""
     if not data.is_sparse:
         shape = (data.n_rows, size, *data.shape[2:])
         values: Floats = np.full(shape, absent, dtype=data.values.dtype)
-        values[:, place] = data.values
+        values[:, index] = data.values
         return values
     from scipy.sparse import csr_array
 
-    column = place[data.values.indices]
+    column = index[data.values.indices]
     row = np.repeat(np.arange(data.n_rows), np.diff(data.values.indptr))
-    kept = column >= 0
-    cells = (row[kept], column[kept])
-    matrix = csr_array((data.values.data[kept], cells), shape=(data.n_rows, size))
+    known = column >= 0
+    cells = (row[known], column[known])
+    matrix = csr_array((data.values.data[known], cells), shape=(data.n_rows, size))
     matrix.sort_indices()
     return matrix
 
@@ -81,11 +81,11 @@ def check_order(data: Dataset, known: Vocabulary | None) -> None:
     labels = data.entities
     if known is None or labels is None or labels == known:
         return
-    for place, (own, label) in enumerate(zip(labels, known, strict=True)):
-        if own not in known or known.index_of(own) != place:
+    for column, (own, label) in enumerate(zip(labels, known, strict=True)):
+        if own not in known or known.index_of(own) != column:
             raise DataError(
                 f"the entities of the data are not those of the model in the same order: column "
-                f"{place} is {shorten(own)}, the model has {shorten(label)} there; {_WAY}"
+                f"{column} is {shorten(own)}, the model has {shorten(label)} there; {_WAY}"
             )
 
 
@@ -161,11 +161,11 @@ def positions_with_new(data: Dataset, moved: Dataset, known: Vocabulary | None, 
             f"the data have positions of {data.positions.shape[1]} numbers, the model of "
             f"{at.shape[1]}"
         )
-    found = np.empty((moved.n_entities, at.shape[1]))
+    positions = np.empty((moved.n_entities, at.shape[1]))
     if data.positions is not None:
-        found[places(data, known)] = data.positions
-    found[: len(at)] = at
-    return found
+        positions[places(data, known)] = data.positions
+    positions[: len(at)] = at
+    return positions
 
 
 def _places(labels_read: Vocabulary, known: Vocabulary) -> tuple[NDArray[np.int64], Vocabulary]:

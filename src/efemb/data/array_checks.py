@@ -22,7 +22,7 @@ _LINES = {
 }
 
 
-def listed(places: NDArray[Any], total: int | None = None) -> str:
+def list_first(places: NDArray[Any], total: int | None = None) -> str:
     """The first few of `places` as text, and how many there are.
 
     >>> listed(np.arange(7))
@@ -41,7 +41,7 @@ def is_sparse(values: object) -> bool:
 def float_array(values: object, name: str) -> NDArray[Any]:
     """`values` as float32 or float64, NaN where masked; copied only if the type must change."""
     try:
-        array = unmasked(values)
+        array = unmask(values)
     except ValueError as error:  # rows of different lengths
         raise DataError(f"{name} must be an array of numbers: {error}") from error
     if array.dtype in (np.float32, np.float64):
@@ -75,15 +75,15 @@ def is_masked(values: object) -> bool:
     return hasattr(kind, "filled") and hasattr(kind, "mask")
 
 
-def unmasked(values: Any) -> NDArray[Any]:
+def unmask(values: Any) -> NDArray[Any]:
     """`values` as an array, with NaN for what a masked array hides."""
     if not is_masked(values) or not np.any(values.mask):
         return np.asarray(values)
-    kept = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
-    return np.where(np.asarray(values.mask), np.nan, np.asarray(values)).astype(kept)
+    dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
+    return np.where(np.asarray(values.mask), np.nan, np.asarray(values)).astype(dtype)
 
 
-def checked_dense(values: object) -> NDArray[Any]:
+def check_dense(values: object) -> NDArray[Any]:
     """Rows x entities (x D) of finite numbers or NaN (missing)."""
     array = float_array(values, "values")
     if array.ndim not in (2, 3):
@@ -101,7 +101,7 @@ def checked_dense(values: object) -> NDArray[Any]:
     return array
 
 
-def checked_sparse(values: Any) -> csr_array:
+def check_sparse(values: Any) -> csr_array:
     """Rows x entities as csr_array: sorted, duplicates summed, no stored zeros, all finite."""
     from scipy.sparse import csr_array
 
@@ -165,7 +165,7 @@ def _check_size(shape: tuple[int, ...]) -> None:
             raise DataError(f"the data have no {name} (shape {shape}); at least one is needed")
 
 
-def checked_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[np.float64] | None:
+def check_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[np.float64] | None:
     """Positions (N, p): finite and all different."""
     if positions is None:
         return None
@@ -178,18 +178,18 @@ def checked_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[n
         raise DataError(f"positions has {len(array)} rows, but there are {n_entities} entities")
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if len(bad):
-        raise DataError(f"positions of entities {listed(bad)} are NaN or infinite")
+        raise DataError(f"positions of entities {list_first(bad)} are NaN or infinite")
     _, inverse, counts = np.unique(array, axis=0, return_inverse=True, return_counts=True)
     shared = np.flatnonzero(counts[inverse.ravel()] > 1)
     if len(shared):
         raise DataError(
-            f"entities {listed(shared)} share a position with another; neighbours need different "
-            "positions: drop one of each (take_entities) or move them apart"
+            f"entities {list_first(shared)} share a position with another; neighbors need "
+            "different positions: drop one of each (take_entities) or move them apart"
         )
     return array
 
 
-def checked_rows(values: object, name: str, n_rows: int) -> NDArray[Any] | None:
+def check_row_values(values: object, name: str, n_rows: int) -> NDArray[Any] | None:
     """A 1-d array with one value per row, or None."""
     if values is None:
         return None
@@ -199,22 +199,22 @@ def checked_rows(values: object, name: str, n_rows: int) -> NDArray[Any] | None:
     return array
 
 
-def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
+def check_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
     """Recording code of every row; the rows of a recording must follow each other."""
-    array = checked_rows(values, "recordings", n_rows)
+    array = check_row_values(values, "recordings", n_rows)
     if array is None:
         return None
     if array.dtype == object:  # pandas' NA cannot be compared: it is looked for before
         for label in dict.fromkeys(array):
             if is_missing_label(label):
-                row = next(t for t, one in enumerate(array) if one is label)
-                raise _missing_recording(label, row)
+                row = next(t for t, cell in enumerate(array) if cell is label)
+                raise _recording_error(label, row)
     starts = np.flatnonzero(np.r_[True, array[1:] != array[:-1]])
     first_seen: dict[Any, int] = {}
     for start in starts:
         label = array[start].item() if isinstance(array[start], np.generic) else array[start]
         if is_missing_label(label):
-            raise _missing_recording(label, int(start))
+            raise _recording_error(label, int(start))
         if label in first_seen:
             raise DataError(
                 f"the rows of recording {label!r} are not next to each other: it starts in row "
@@ -235,7 +235,7 @@ def is_missing_label(label: object) -> bool:
         return False
 
 
-def _missing_recording(label: object, row: int) -> DataError:
+def _recording_error(label: object, row: int) -> DataError:
     shown = "NaN" if isinstance(label, float) else repr(label)
     return DataError(f"recordings is missing ({shown}) in row {row}")
 

@@ -62,11 +62,11 @@ class Corpus:
         *,
         report: Mapping[str, Any] | None = None,
     ) -> None:
-        words = checked_words(vocabulary)
-        codes = checked_tokens(tokens, len(words))
+        words = check_words(vocabulary)
+        codes = check_tokens(tokens, len(words))
         checked = {
             "tokens": read_only(codes),
-            "starts": read_only(checked_starts(starts, len(codes))),
+            "starts": read_only(check_starts(starts, len(codes))),
             "vocabulary": words,
             "report": dict(report or {}),
         }
@@ -134,8 +134,8 @@ class Corpus:
 
     def document(self, i: int) -> list[Any]:
         """The words of document `i`."""
-        (place,) = _places([i], self.n_documents, "documents")
-        codes = self.tokens[self.starts[place] : self.starts[place + 1]]
+        (number,) = _places([i], self.n_documents, "documents")
+        codes = self.tokens[self.starts[number] : self.starts[number + 1]]
         words: list[Any] = self.vocabulary.labels[codes].tolist()
         return words
 
@@ -144,7 +144,7 @@ class Corpus:
         documents = _places(index, self.n_documents, "documents")
         if len(documents) == 0:
             raise DataError("no documents are left; at least one is needed")
-        return self._of_stretches(self.starts[documents], self.starts[documents + 1])._recounted()
+        return self._of_stretches(self.starts[documents], self.starts[documents + 1])._recount()
 
     def _content(self) -> dict[str, Any]:
         """Everything that a fit may look at, as numbers: for checksums."""
@@ -175,12 +175,12 @@ class Corpus:
         """
         numbers = any(isinstance(n, int | np.integer) and n >= 1 for n in (test, validation))
         if self.n_documents >= FEW_DOCUMENTS or numbers:
-            parts = _drawn(self.n_documents, "documents", test, validation, seed)
-            return tuple(self.take(part) for part in parts)
-        cuts = _cuts(self.starts)
-        parts = _drawn(len(cuts) - 1, "stretches of text", test, validation, seed)
-        stretches = (_joined(part, cuts, self.starts) for part in parts)
-        return tuple(self._of_stretches(*some)._recounted() for some in stretches)
+            pieces = _draw(self.n_documents, "documents", test, validation, seed)
+            return tuple(self.take(piece) for piece in pieces)
+        cuts = _cut(self.starts)
+        pieces = _draw(len(cuts) - 1, "stretches of text", test, validation, seed)
+        stretches = (_join_neighbors(piece, cuts, self.starts) for piece in pieces)
+        return tuple(self._of_stretches(*begin_and_end)._recount() for begin_and_end in stretches)
 
     def subsampled(self, threshold: float, seed: int = 0) -> Corpus:
         """Corpus without many of the frequent words (word2vec's rule).
@@ -203,9 +203,9 @@ class Corpus:
         starts = KeptStarts(self.starts)
         with TokenStore() as store:
             for chunk in chunks_of(self.tokens):
-                kept = rng.random(len(chunk)) < chance[chunk]
-                starts.add(kept)
-                store.append(chunk[kept])
+                is_drawn = rng.random(len(chunk)) < chance[chunk]
+                starts.add(is_drawn)
+                store.append(chunk[is_drawn])
             if store.n_tokens == 0:
                 raise DataError(f"threshold={threshold} leaves no token; choose a larger one")
             return self._replace(store.finish(), starts.starts)
@@ -224,7 +224,7 @@ class Corpus:
                 store.append(self.tokens[a:b])
             return self._replace(store.finish(), starts)
 
-    def _recounted(self) -> Corpus:
+    def _recount(self) -> Corpus:
         """A part with counts of its own: with those of the whole, training would know of tests."""
         if self.vocabulary.counts is None:
             return self
@@ -247,19 +247,19 @@ def _restore(
     return Corpus(tokens, starts, vocabulary, report=report)
 
 
-def _drawn(
+def _draw(
     total: int, unit: str, test: float, validation: float, seed: int
 ) -> list[NDArray[np.int64]]:
     """Which of `total` things belong to each part, by the rule for the rows of a `Dataset`."""
-    places = Dataset(np.arange(total, dtype=np.float64)[:, None])
+    numbered = Dataset(np.arange(total, dtype=np.float64)[:, None])
     try:
-        parts = split(places, test=test, validation=validation, seed=seed)
+        pieces = split(numbered, test=test, validation=validation, seed=seed)
     except DataError as error:
         raise DataError(str(error).replace(" rows ", f" {unit} ")) from None
-    return [part.values[:, 0].astype(np.int64) for part in parts]
+    return [piece.values[:, 0].astype(np.int64) for piece in pieces]
 
 
-def _cuts(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _cut(starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Ends of stretches of about equal length, none of which crosses the start of a document."""
     n_tokens = int(starts[-1])
     # 200 stretches make any share exact enough, but short ones lack context: of little text rather
@@ -274,7 +274,7 @@ def _cuts(starts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([*pieces, starts[-1:]])
 
 
-def _joined(
+def _join_neighbors(
     chosen: NDArray[np.int64], cuts: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Begin and end of the chosen stretches; neighbours in one document are one stretch."""
@@ -283,7 +283,7 @@ def _joined(
     return begin[np.r_[True, apart]], end[np.r_[apart, True]]
 
 
-def checked_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:
+def check_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:
     """`vocabulary` as a Vocabulary of at least one word."""
     if isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
         kind = type(vocabulary).__name__
@@ -294,21 +294,21 @@ def checked_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:
     return known
 
 
-def checked_tokens(tokens: object, n_words: int) -> NDArray[np.int32]:
+def check_tokens(tokens: object, n_words: int) -> NDArray[np.int32]:
     """Codes below `n_words`, as int32; copied only if the type must change."""
     codes = _integers(tokens, "tokens")
     if len(codes) == 0:
         raise DataError("the corpus has no tokens; at least one is needed")
     if codes.min() < 0 or codes.max() >= n_words:
-        place = int(np.flatnonzero((codes < 0) | (codes >= n_words))[0])
+        first = int(np.flatnonzero((codes < 0) | (codes >= n_words))[0])
         raise DataError(
-            f"token {place} has the code {codes[place]}, but there are {n_words:,} words, whose "
+            f"token {first} has the code {codes[first]}, but there are {n_words:,} words, whose "
             f"codes are 0 to {n_words - 1}"
         )
     return np.ascontiguousarray(codes, np.int32)
 
 
-def checked_starts(starts: object, n_tokens: int) -> NDArray[np.int64]:
+def check_starts(starts: object, n_tokens: int) -> NDArray[np.int64]:
     """0, ..., n_tokens without a step back, as int64."""
     array = _integers(starts, "starts")
     if len(array) < 2:
@@ -319,8 +319,8 @@ def checked_starts(starts: object, n_tokens: int) -> NDArray[np.int64]:
             f"not from {array[0]} to {array[-1]}"
         )
     if array.max() > n_tokens or array.min() < 0:
-        place = int(np.flatnonzero((array < 0) | (array > n_tokens))[0])
-        raise DataError(f"document {place} starts at {array[place]}, outside the {n_tokens} tokens")
+        first = int(np.flatnonzero((array < 0) | (array > n_tokens))[0])
+        raise DataError(f"document {first} starts at {array[first]}, outside the {n_tokens} tokens")
     checked = array.astype(np.int64)
     back = np.flatnonzero(np.diff(checked) < 0)
     if len(back):

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efemb.data.array_checks import (
-    checked_dense,
-    checked_positions,
-    checked_recordings,
-    checked_rows,
-    checked_sparse,
+    check_dense,
+    check_positions,
+    check_recordings,
+    check_row_values,
+    check_sparse,
     is_sparse,
 )
 from efemb.data.columns import CellTable, NamedColumns, check_cells
@@ -93,14 +93,14 @@ class Dataset:
         if isinstance(values, Dataset):
             raise InputTypeError("values is a Dataset already; use its take_rows, take_entities")
         entities = column_labels(values) if entities is None else entities
-        matrix = checked_sparse(values) if is_sparse(values) else checked_dense(values)
+        matrix = check_sparse(values) if is_sparse(values) else check_dense(values)
         n_rows, n_entities = matrix.shape[:2]
         own = {"row_labels": row_labels, "users": users, "recordings": recordings}
         columns = _row_columns(rows or {}, own, n_rows)
         checked = {
             "values": matrix,
             "entities": _vocabulary(entities, n_entities),
-            "positions": checked_positions(positions, n_entities),
+            "positions": check_positions(positions, n_entities),
             "rows": columns,
             "features": NamedColumns(features or {}, n_entities, "features"),
             "cells": check_cells(cells or {}, columns, n_entities),
@@ -172,7 +172,7 @@ class Dataset:
         """
         rows = _places(index, self.n_rows, "rows")
         values = self.values[rows]
-        entities = counted(self.entities, values)
+        entities = recount(self.entities, values)
         return self._replace(values, entities=entities, rows=self.rows.take(rows))
 
     def take_entities(self, index: ArrayLike | slice) -> Dataset:
@@ -308,11 +308,12 @@ def _row_columns(
             f"{twice[0]}= and rows[{_ROW_COLUMNS[twice[0]]!r}] are the same column: pass one"
         )
     columns: dict[str, Any] = {
-        _ROW_COLUMNS[name]: checked_rows(values, name, n_rows) for name, values in passed.items()
+        _ROW_COLUMNS[name]: check_row_values(values, name, n_rows)
+        for name, values in passed.items()
     }
     columns |= others
     if "recording" in columns:
-        columns["recording"] = checked_recordings(columns["recording"], n_rows)
+        columns["recording"] = check_recordings(columns["recording"], n_rows)
     return NamedColumns(columns, n_rows, "rows")
 
 
@@ -331,7 +332,7 @@ def _vocabulary(
     return known
 
 
-def counted(entities: Vocabulary | None, values: Any) -> Vocabulary | None:
+def recount(entities: Vocabulary | None, values: Any) -> Vocabulary | None:
     """The labels; those that have counts get the numbers of rows that hold them in `values`."""
     if entities is None or entities.counts is None or values.ndim != 2:
         return entities

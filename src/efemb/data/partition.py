@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb.data.array_checks import generator
-from efemb.data.dataset import Dataset, counted
+from efemb.data.dataset import Dataset, recount
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 
@@ -91,9 +91,9 @@ def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
         matrix = data.values
         before = np.searchsorted(chosen, matrix.indptr)
         parts = (matrix.data[chosen], matrix.indices[chosen], before)
-        kept: Any = csr_array(parts, shape=matrix.shape)
-        return data._replace(kept, entities=counted(data.entities, kept))
+        entries: Any = csr_array(parts, shape=matrix.shape)
+        return data._replace(entries, entities=recount(data.entities, entries))
     values = np.full_like(data.values, np.nan)
     rows, columns = np.divmod(_observed(data)[chosen], data.n_entities)
     values[rows, columns] = data.values[rows, columns]
-    return data._replace(values, entities=counted(data.entities, values))
+    return data._replace(values, entities=recount(data.entities, values))

@@ -72,12 +72,12 @@ class TokenStore:
             return self._codes
         self._file.flush()
         self._file.truncate(4 * self.n_tokens)
-        return self._mapped("r") if self.n_tokens else self._codes
+        return self._map_file("r") if self.n_tokens else self._codes
 
     def _array(self) -> Codes:
-        return self._codes if self._file is None else self._mapped("r+")
+        return self._codes if self._file is None else self._map_file("r+")
 
-    def _mapped(self, mode: Any) -> Codes:
+    def _map_file(self, mode: Any) -> Codes:
         assert self._file is not None
         self._file.flush()
         mapped: Any = np.memmap(self._file, np.int32, mode, shape=(self.n_tokens,))
@@ -127,12 +127,12 @@ class KeptStarts:
         self._kept = 0
         self.starts = np.zeros_like(starts)
 
-    def add(self, kept: NDArray[np.bool_]) -> None:
+    def add(self, is_kept: NDArray[np.bool_]) -> None:
         """Take note of which tokens of the next chunk are kept."""
-        end = self._seen + len(kept)
+        end = self._seen + len(is_kept)
         last = int(np.searchsorted(self._old, end, side="right"))
-        gone = np.flatnonzero(~kept)
+        gone = np.flatnonzero(~is_kept)
         here = self._old[self._documents : last] - self._seen
         self.starts[self._documents : last] = self._kept + here - np.searchsorted(gone, here)
         self._documents, self._seen = last, end
-        self._kept += len(kept) - len(gone)
+        self._kept += len(is_kept) - len(gone)

@@ -53,16 +53,16 @@ class Vocabulary:
     _codes: dict[str, int]  # by text: a number and its text are one label
 
     def __init__(self, labels: Iterable[object], *, counts: object = None) -> None:
-        kept = _canonical(list(labels))
-        codes = dict(zip(map(str, kept), range(len(kept)), strict=True))
-        if len(codes) != len(kept):
-            raise _twice(kept, codes)
-        array = np.empty(len(kept), dtype=object)
-        array[:] = kept
+        canonical = _canonical(list(labels))
+        codes = dict(zip(map(str, canonical), range(len(canonical)), strict=True))
+        if len(codes) != len(canonical):
+            raise _twice(canonical, codes)
+        array = np.empty(len(canonical), dtype=object)
+        array[:] = canonical
         array.setflags(write=False)
         object.__setattr__(self, "_labels", array)
         object.__setattr__(self, "_codes", codes)
-        object.__setattr__(self, "_counts", _checked_counts(counts, len(kept)))
+        object.__setattr__(self, "_counts", _check_counts(counts, len(canonical)))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Vocabulary is immutable")
@@ -90,7 +90,7 @@ class Vocabulary:
         """
         code = self._find(label)
         if code is None:
-            near = ", ".join(shorten(one) for one in self.nearest(label))
+            near = ", ".join(shorten(near_label) for near_label in self.nearest(label))
             hint = f"; did you mean {near}?" if near else ""
             raise DataError(f"unknown label {shorten(label)} ({len(self):,} are known){hint}")
         return code
@@ -98,14 +98,14 @@ class Vocabulary:
     def nearest(self, label: object, n: int = 3) -> list[Label]:
         """Up to `n` known labels that look like `label`, the nearest first."""
         wanted = str(label).casefold()
-        folded = [str(one).casefold() for one in self._labels]
-        inside = [i for i, one in enumerate(folded) if wanted and wanted in one]
+        folded = [str(text).casefold() for text in self._labels]
+        inside = [i for i, text in enumerate(folded) if wanted and wanted in text]
         inside.sort(key=lambda i: len(folded[i]))
         size = len(wanted)
-        similar = [i for i, one in enumerate(folded) if size <= 2 * len(one) <= 4 * size]
+        similar = [i for i, text in enumerate(folded) if size <= 2 * len(text) <= 4 * size]
         places = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
         close = difflib.get_close_matches(wanted[:200], places, n=n) if size <= 200 else []
-        ranked = dict.fromkeys(inside[:n] + [places[one] for one in close])
+        ranked = dict.fromkeys(inside[:n] + [places[text] for text in close])
         if len(ranked) < n and size <= 200:  # one misspelt word of a long label is not like it
             ranked |= dict.fromkeys(_with_words_like(wanted.split(), folded)[:n])
         return [self._labels[i] for i in list(ranked)[:n]]
@@ -117,11 +117,11 @@ class Vocabulary:
 
     def with_counts(self, counts: object) -> Vocabulary:
         """The same labels, counted in other data."""
-        found = object.__new__(Vocabulary)
-        object.__setattr__(found, "_labels", self._labels)
-        object.__setattr__(found, "_codes", self._codes)
-        object.__setattr__(found, "_counts", _checked_counts(counts, len(self)))
-        return found
+        vocabulary = object.__new__(Vocabulary)
+        object.__setattr__(vocabulary, "_labels", self._labels)
+        object.__setattr__(vocabulary, "_codes", self._codes)
+        object.__setattr__(vocabulary, "_counts", _check_counts(counts, len(self)))
+        return vocabulary
 
     def _find(self, label: object) -> int | None:
         try:
@@ -153,21 +153,21 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         shown = [shorten(label) for label in self._labels[:3]]
-        more = ", ..." if len(self) > len(shown) else ""
-        return f"Vocabulary({len(self):,} labels: {', '.join(shown)}{more})"
+        dots = ", ..." if len(self) > len(shown) else ""
+        return f"Vocabulary({len(self):,} labels: {', '.join(shown)}{dots})"
 
 
 def _with_words_like(wanted: list[str], labels: list[str]) -> list[int]:
     """Places of labels with words that look like the wanted ones, those with most of them first."""
     # A label of one word has been compared as a whole.
-    of_label = [one.split() if " " in one.strip() else [] for one in labels]
+    of_label = [label.split() if " " in label.strip() else [] for label in labels]
     known = list(
         islice(dict.fromkeys(word for words in of_label for word in words), _MOST_COMPARED)
     )
     alike = [set(difflib.get_close_matches(word, known, n=3, cutoff=0.75)) for word in wanted]
-    found = [sum(not near.isdisjoint(words) for near in alike) for words in of_label]
-    places = [i for i, number in enumerate(found) if number]
-    return sorted(places, key=lambda i: (-found[i], len(labels[i])))
+    n_alike = [sum(not near.isdisjoint(words) for near in alike) for words in of_label]
+    places = [i for i, number in enumerate(n_alike) if number]
+    return sorted(places, key=lambda i: (-n_alike[i], len(labels[i])))
 
 
 def shorten(label: object, width: int = 60) -> str:
@@ -183,19 +183,19 @@ def _canonical(labels: list[Any]) -> list[Label]:
     """Labels as they are kept; text, unless empty, is one as it is, and there may be millions."""
     if set(map(type, labels)) <= {str} and "" not in labels:
         return labels
-    return [_required(label, place) for place, label in enumerate(labels)]
+    return [_require_label(label, number) for number, label in enumerate(labels)]
 
 
-def _required(label: object, place: int) -> Label:
+def _require_label(label: object, number: int) -> Label:
     known = canonical_label(label)
     if known is None:
-        raise DataError(f"label {place} is missing ({label!r}); every entity needs a label")
+        raise DataError(f"label {number} is missing ({label!r}); every entity needs a label")
     return known
 
 
 def _twice(labels: list[Label], codes: dict[str, int]) -> DataError:
     """The first label that another one repeats, if only as text."""
-    first = next(label for place, label in enumerate(labels) if codes[str(label)] != place)
+    first = next(label for number, label in enumerate(labels) if codes[str(label)] != number)
     again = labels[codes[str(first)]]
     if again == first:
         return DataError(f"label {shorten(first)} occurs more than once; labels must differ")
@@ -205,7 +205,7 @@ def _twice(labels: list[Label], codes: dict[str, int]) -> DataError:
     )
 
 
-def _checked_counts(counts: object, size: int) -> NDArray[np.float64] | None:
+def _check_counts(counts: object, size: int) -> NDArray[np.float64] | None:
     if counts is None:
         return None
     array = np.array(counts, dtype=np.float64)
@@ -240,10 +240,10 @@ def canonical_label(value: object) -> Label | None:
 
 def _python_value(value: np.generic) -> object:
     """A value as Python has it; of times in nanoseconds NumPy would give a number."""
-    found: object = value.item()
-    if isinstance(value, np.datetime64) and isinstance(found, int):
+    plain: object = value.item()
+    if isinstance(value, np.datetime64) and isinstance(plain, int):
         return value.astype("M8[us]").item()
-    return found
+    return plain
 
 
 def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | None:

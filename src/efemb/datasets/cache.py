@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb.errors import DataError
 
 _PARTIAL = ".partial-"
@@ -24,7 +24,7 @@ def cache_folder() -> Path:
     """The folder in EFEMB_CACHE, else `efemb` in the place of the platform for such files."""
     named = os.environ.get("EFEMB_CACHE")
     if named:
-        return expanded(named)
+        return expand_home(named)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "efemb"
     if sys.platform == "win32":
@@ -42,10 +42,10 @@ def sha256_of(path: Path) -> str:
 
 def checksum_problem(path: Path, sha256: str) -> str | None:
     """What is wrong with a file; None if it is the published one."""
-    found = sha256_of(path)
-    if found == sha256:
+    digest = sha256_of(path)
+    if digest == sha256:
         return None
-    return f"{path} is not the published file (sha256 {found[:12]}..., not {sha256[:12]}...)"
+    return f"{path} is not the published file (sha256 {digest[:12]}..., not {sha256[:12]}...)"
 
 
 @contextmanager

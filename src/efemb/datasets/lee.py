@@ -76,9 +76,9 @@ def fetch_lee(
     """
     if part not in _PARTS:
         raise ParameterError(f"part={part!r} is unknown; {suggest(part, _PARTS)}")
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    corpus = read_text(_documents(found[_PARTS[part]]), min_count=min_count, progress=progress)
-    report = provenance(DATA, found) | corpus.report
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    corpus = read_text(_documents(files[_PARTS[part]]), min_count=min_count, progress=progress)
+    report = provenance(DATA, files) | corpus.report
     return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, report=report)
 
 

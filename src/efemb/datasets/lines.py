@@ -15,9 +15,9 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.datasets.sources import DataSet, Found
 
 
-def provenance(data: DataSet, found: Found) -> dict[str, Any]:
+def provenance(data: DataSet, files: Found) -> dict[str, Any]:
     """The part of a report that every data set has."""
-    return {"data_set": data.name, "source": found.where, "terms": data.terms}
+    return {"data_set": data.name, "source": files.where, "terms": data.terms}
 
 
 def distinct(labels: Sequence[str], numbers: Sequence[object]) -> list[str]:
@@ -31,7 +31,7 @@ def distinct(labels: Sequence[str], numbers: Sequence[object]) -> list[str]:
     return [label if times[label] == 1 else f"{label} #{number}" for label, number in pairs]
 
 
-def relabelled(
+def relabel(
     data: Dataset, labels: Sequence[str], report: Mapping[str, Any], row_labels: Any = None
 ) -> Dataset:
     """The same baskets with readable labels, and another report."""

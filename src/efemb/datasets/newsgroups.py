@@ -82,16 +82,16 @@ def fetch_20newsgroups(
     """
     if part not in _NAMES:
         raise ParameterError(f"part={part!r} is unknown; {suggest(part, _NAMES)}")
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    groups, texts = _posts(found, _NAMES[part])
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    groups, texts = _posts(files, _NAMES[part])
     corpus = read_text(texts, min_count=min_count, keep_short=True, progress=progress)
-    report = provenance(DATA, found) | corpus.report | {"groups": groups}
+    report = provenance(DATA, files) | corpus.report | {"groups": groups}
     return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, report=report)
 
 
-def _posts(found: Found, name: str) -> tuple[list[str], list[str]]:
+def _posts(files: Found, name: str) -> tuple[list[str], list[str]]:
     """Newsgroup and text of each post."""
-    path = found[name] if name in found else found[f"{name}.xz"]
+    path = files[name] if name in files else files[f"{name}.xz"]
     with io.TextIOWrapper(open_bytes(path), encoding="utf-8", newline="") as file:
         lines = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         rows = [row for row in lines if row][_HEADER_LINES:]  # an empty line ends the header

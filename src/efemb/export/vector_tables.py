@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import check_writable, complete_or_absent, expanded, file_target, table_writer
+from efemb._files import check_writable, complete_or_absent, expand_home, file_target, table_writer
 from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
 from efemb.fitted import LabeledVectors, check_labeled
 
@@ -53,7 +53,7 @@ def write_vectors(
 def write_projector(vectors: LabeledVectors, folder: str | os.PathLike[str]) -> None:
     """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector."""
     check_labeled(vectors)
-    target = expanded(folder)
+    target = expand_home(folder)
     check_writable(target)
     # The metadata of a single column have no header, and a label is one line.
     lines = [" ".join(str(label).split()) for label in vectors.vocabulary.labels]

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from efemb._progress import progress_bar
-from efemb.data.readers.input_file import compressed, existing_file, open_bytes, told
+from efemb.data.readers.input_file import existing_file, explain_errors, is_compressed, open_bytes
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.export.word2vec_records import BinaryRecords, TextRecords, numbers_of
-from efemb.export.word2vec_writer import named_binary
+from efemb.export.word2vec_writer import is_binary_name
 from efemb.fitted import LabeledVectors
 from efemb.fitted.nearest import checked_number
 
@@ -61,7 +61,7 @@ def read_word2vec(
     """
     file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)
-    with told(file, "utf-8"), open_bytes(file) as stream:
+    with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         first = stream.readline(_LONGEST_HEADER)
         n_words, size = _header(file, first)
         start = stream.read(_PEEK)
@@ -80,7 +80,7 @@ def read_word2vec(
             )
         if wanted == n_words:
             records.check_end(n_words)
-    return _labeled(file, words, vectors, duplicates)
+    return _label(file, words, vectors, duplicates)
 
 
 def read_glove(
@@ -99,36 +99,36 @@ def read_glove(
     """
     file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)
-    with told(file, "utf-8"), open_bytes(file) as stream:
+    with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         start = stream.readline()
         size = _size_of_first(file, start)
         records = TextRecords(file, stream, start, size, np.dtype(dtype), errors, 0, spaces=True)
         total = 0 if most is None else most
         with progress_bar(f"reading {file.name}", total, progress) as advance:
             words, vectors = records.take(most, advance)
-    return _labeled(file, words, vectors, duplicates)
+    return _label(file, words, vectors, duplicates)
 
 
-def _labeled(file: Path, words: list[str], vectors: Any, duplicates: Duplicates) -> LabeledVectors:
+def _label(file: Path, words: list[str], vectors: Any, duplicates: Duplicates) -> LabeledVectors:
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         raise DataError(
             f"{file}: the vector of {shorten(words[bad[0]])} (word {bad[0] + 1:,}) holds NaN, "
             f"infinite or too large numbers for {vectors.dtype}"
         )
-    places: dict[str, int] = {}
-    for place, word in enumerate(words):
-        places.setdefault(word, place)
-    if len(places) < len(words):
+    number_of: dict[str, int] = {}
+    for number, word in enumerate(words):
+        number_of.setdefault(word, number)
+    if len(number_of) < len(words):
         if duplicates == "error":
-            again = next(place for place, word in enumerate(words) if places[word] != place)
+            again = next(number for number, word in enumerate(words) if number_of[word] != number)
             raise DataError(
-                f"{file}: {shorten(words[again])} is both word {places[words[again]] + 1:,} and "
+                f"{file}: {shorten(words[again])} is both word {number_of[words[again]] + 1:,} and "
                 f'word {again + 1:,}; pass duplicates="first" to keep the first of them'
             )
-        vectors = vectors[list(places.values())]
+        vectors = vectors[list(number_of.values())]
     vectors.setflags(write=False)
-    return LabeledVectors(Vocabulary(places), vectors)
+    return LabeledVectors(Vocabulary(number_of), vectors)
 
 
 # -- checks -------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _header(file: Path, first: bytes) -> tuple[int, int]:
 def _check_length(file: Path, wanted: int, size: int, header: int) -> None:
     """Refuse a truncated binary file before memory is taken for what it promises."""
     least = header + wanted * (2 + 4 * size)  # a word has at least a byte and a space
-    if not compressed(file) and file.stat().st_size < least:
+    if not is_compressed(file) and file.stat().st_size < least:
         raise DataError(
             f"{file} is truncated: {wanted:,} words of {size:,} components need at least "
             f"{least:,} bytes; it has {file.stat().st_size:,}"
@@ -180,7 +180,7 @@ def _looks_binary(file: Path, start: bytes, size: int) -> bool:
     first = start.partition(b"\n")[0]
     if numbers_of(first.split()[-size:], size) is not None:
         return False
-    return len(start.translate(None, _CONTROL)) < len(start) or named_binary(file)
+    return len(start.translate(None, _CONTROL)) < len(start) or is_binary_name(file)
 
 
 def _size_of_first(file: Path, line: bytes) -> int:

@@ -52,18 +52,18 @@ def write_word2vec(
     check_labeled(vectors)
     target = file_target(path)
     words = _words(vectors, replace)
-    as_binary = named_binary(target) if binary is None else bool(binary)
+    as_binary = is_binary_name(target) if binary is None else bool(binary)
     numbers = _single(vectors) if as_binary else vectors.vectors
     join = _binary_block if as_binary else _text_block
     with complete_or_absent(target) as stream, _bar(progress, len(words), target) as advance:
         stream.write(b"%d %d\n" % numbers.shape)
         for start in range(0, len(words), _ROWS):
-            part = words[start : start + _ROWS]
-            stream.write(join(part, numbers[start : start + _ROWS]))
-            advance(len(part))
+            block = words[start : start + _ROWS]
+            stream.write(join(block, numbers[start : start + _ROWS]))
+            advance(len(block))
 
 
-def named_binary(path: Path) -> bool:
+def is_binary_name(path: Path) -> bool:
     """Whether the name says binary: `x.bin`, `x.bin.gz`."""
     return ".bin" in {suffix.lower() for suffix in path.suffixes[-2:]}
 
@@ -74,16 +74,16 @@ def _bar(shown: bool, total: int, path: Path) -> Any:
 
 def _text_block(words: list[bytes], numbers: Floats) -> bytes:
     # 9 and 17 digits are the fewest that always give the same float32 and float64 back.
-    one = b"%.9g" if numbers.dtype == np.float32 else b"%.17g"
-    line = b" ".join([b"%b", *[one] * numbers.shape[1]]) + b"\n"
+    number_form = b"%.9g" if numbers.dtype == np.float32 else b"%.17g"
+    line = b" ".join([b"%b", *[number_form] * numbers.shape[1]]) + b"\n"
     rows = numbers.tolist()
     return b"".join([line % (word, *row) for word, row in zip(words, rows, strict=True)])
 
 
 def _binary_block(words: list[bytes], numbers: Floats) -> bytes:
     rows, size = numbers.tobytes(), 4 * numbers.shape[1]
-    parts = (rows[i * size : (i + 1) * size] for i in range(len(words)))
-    return b"".join([b"%b %b\n" % pair for pair in zip(words, parts, strict=True)])
+    vectors = (rows[i * size : (i + 1) * size] for i in range(len(words)))
+    return b"".join([b"%b %b\n" % pair for pair in zip(words, vectors, strict=True)])
 
 
 def _single(vectors: LabeledVectors) -> Floats:
@@ -107,11 +107,11 @@ def _words(vectors: LabeledVectors, replace: str | None) -> list[bytes]:
     if _SPACE.search("".join(words)):
         words = [_without_space(word, replace) for word in words]
     try:
-        found = [word.encode() for word in words]
+        encoded = [word.encode() for word in words]
     except UnicodeEncodeError as error:
         raise DataError(f"label {shorten(error.object)} cannot be written as UTF-8") from None
-    _check_different(found, vectors)
-    return found
+    _check_different(encoded, vectors)
+    return encoded
 
 
 def _without_space(word: str, replace: str | None) -> str:
@@ -126,13 +126,13 @@ def _without_space(word: str, replace: str | None) -> str:
 
 
 def _check_different(words: list[bytes], vectors: LabeledVectors) -> None:
-    places = {word: place for place, word in enumerate(words)}
-    empty = places.get(b"")
+    number_of = {word: number for number, word in enumerate(words)}
+    empty = number_of.get(b"")
     if empty is not None:
         raise DataError(f"label {shorten(vectors.vocabulary[empty])} would be written as nothing")
-    if len(places) < len(words):
-        second = next(place for place, word in enumerate(words) if places[word] != place)
-        first = vectors.vocabulary[second], vectors.vocabulary[places[words[second]]]
+    if len(number_of) < len(words):
+        second = next(number for number, word in enumerate(words) if number_of[word] != number)
+        first = vectors.vocabulary[second], vectors.vocabulary[number_of[words[second]]]
         raise DataError(
             f"labels {shorten(first[0])} and {shorten(first[1])} would be written alike; "
             "rename one, or choose another replace="
@@ -155,10 +155,10 @@ def to_keyedvectors(vectors: LabeledVectors) -> Any:
         models = import_module("gensim.models")
     except ImportError as error:
         raise MissingExtraError("to_keyedvectors needs gensim: pip install gensim") from error
-    found = models.KeyedVectors(vectors.n_components, dtype=vectors.vectors.dtype)
+    keyed = models.KeyedVectors(vectors.n_components, dtype=vectors.vectors.dtype)
     labels, counts = vectors.vocabulary.labels.tolist(), vectors.vocabulary.counts
-    found.add_vectors(labels, vectors.vectors)
+    keyed.add_vectors(labels, vectors.vectors)
     # One by one: `extras` of add_vectors fails in gensim 4.4 whatever it holds.
     for label, count in zip(labels, [] if counts is None else counts.tolist(), strict=False):
-        found.set_vecattr(label, "count", int(count))
-    return found
+        keyed.set_vecattr(label, "count", int(count))
+    return keyed

@@ -30,7 +30,7 @@ def partial_folder(target: Path) -> Path:
     return partial
 
 
-def stepped_aside(target: Path, file: str) -> Path | None:
+def find_stepped_aside(target: Path, file: str) -> Path | None:
     """The folder that stepped aside for one that never came, the one with the newest `file`."""
     dated = []
     for folder in _beside(target, "previous"):
@@ -49,11 +49,11 @@ def put_in_place(partial: Path, target: Path) -> None:
     older, moved = _beside(target, "previous"), list[Path]()
     try:
         for _ in range(ATTEMPTS):
-            if _renamed(partial, target):
+            if _try_rename(partial, target):
                 break
             name = _new_name(target, "previous")
             with suppress(FileNotFoundError):  # another one has moved it
-                if _renamed(target, name):
+                if _try_rename(target, name):
                     moved.append(name)
         else:
             raise DataError(
@@ -82,7 +82,7 @@ def sync_files(folder: Path) -> None:
     _sync(folder)
 
 
-def _renamed(old: Path, new: Path) -> bool:
+def _try_rename(old: Path, new: Path) -> bool:
     """Whether the folder got its new name; not if that is taken."""
     try:
         old.rename(new)
@@ -106,7 +106,9 @@ def _beside(target: Path, kind: str) -> list[Path]:
     """What lies beside a folder under the names that we give."""
     wanted = re.compile(rf"\.{re.escape(target.name)}\.{kind}(-[0-9a-f]+)?")
     with suppress(FileNotFoundError, NotADirectoryError):
-        return [target.with_name(one) for one in os.listdir(target.parent) if wanted.fullmatch(one)]
+        return [
+            target.with_name(name) for name in os.listdir(target.parent) if wanted.fullmatch(name)
+        ]
     return []
 
 

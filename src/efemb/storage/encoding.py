@@ -59,8 +59,8 @@ def _known() -> dict[str, type[Ingredient]]:
     return {**shipped, "ContextSum": ContextSum, "Kept": Kept, **_registered}
 
 
-def encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
-    """`value` as JSON; arrays go to `arrays` under the name `place` and what follows it."""
+def encode(value: Any, arrays: dict[str, Any], name: str) -> Any:
+    """`value` as JSON; arrays go to `arrays` under names that start with `name`."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.generic):
@@ -71,62 +71,62 @@ def encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
         return value if math.isfinite(value) else {"$float": repr(value)}
     for kind, encode_kind in _ENCODERS.items():
         if isinstance(value, kind):
-            return encode_kind(value, arrays, place)
+            return encode_kind(value, arrays, name)
     if is_sparse(value):
-        return _encode_sparse(value, arrays, place)
+        return _encode_sparse(value, arrays, name)
     raise ParameterError(
-        f"{place} holds {value!r:.80}, which a file cannot hold: use numbers, text, lists, arrays "
+        f"{name} holds {value!r:.80}, which a file cannot hold: use numbers, text, lists, arrays "
         "or ingredients"
     )
 
 
-def _encode_list(value: list[Any], arrays: dict[str, Any], place: str) -> list[Any]:
-    return [encode(one, arrays, f"{place}.{i}") for i, one in enumerate(value)]
+def _encode_list(value: list[Any], arrays: dict[str, Any], name: str) -> list[Any]:
+    return [encode(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]
 
 
-def _encode_tuple(value: tuple[Any, ...], arrays: dict[str, Any], place: str) -> dict[str, Any]:
-    return {"$tuple": _encode_list(list(value), arrays, place)}
+def _encode_tuple(value: tuple[Any, ...], arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"$tuple": _encode_list(list(value), arrays, name)}
 
 
-def _encode_vocabulary(value: Vocabulary, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_vocabulary(value: Vocabulary, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     return {
-        "$labels": encode(list(value.labels), arrays, f"{place}.labels"),
-        "counts": encode(value.counts, arrays, f"{place}.counts"),
+        "$labels": encode(list(value.labels), arrays, f"{name}.labels"),
+        "counts": encode(value.counts, arrays, f"{name}.counts"),
     }
 
 
-def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, Any], name: str) -> dict[str, Any]:
     if all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {key: encode(one, arrays, f"{place}.{key}") for key, one in value.items()}
-    return {"$pairs": _encode_list([list(pair) for pair in value.items()], arrays, place)}
+        return {key: encode(item, arrays, f"{name}.{key}") for key, item in value.items()}
+    return {"$pairs": _encode_list([list(pair) for pair in value.items()], arrays, name)}
 
 
-def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
     cls = type(value)
     known = _known()
     name = cls.__name__ if known.get(cls.__name__) is cls else _own_name(cls)
     if known.get(name) is not cls:
         raise ParameterError(
-            f"{place} is {cls.__name__}, a class of your own that a file cannot describe: call "
+            f"{prefix} is {cls.__name__}, a class of your own that a file cannot describe: call "
             f"efemb.storage.register({cls.__name__}) before saving and before loading"
         )
     options = value.get_params(deep=False)
-    coded = {key: encode(one, arrays, f"{place}.{key}") for key, one in options.items()}
+    coded = {key: encode(option, arrays, f"{prefix}.{key}") for key, option in options.items()}
     return {"$ingredient": name, "options": coded}
 
 
-def _encode_array(value: Any, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_array(value: Any, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     if value.dtype.kind not in "biuf":
-        raise ParameterError(f"{place} is an array of {value.dtype}; a file holds numbers only")
+        raise ParameterError(f"{name} is an array of {value.dtype}; a file holds numbers only")
     native = value.dtype.newbyteorder("=")
-    arrays[place] = np.ascontiguousarray(value, dtype=native).reshape(value.shape)
-    return {"$array": place}
+    arrays[name] = np.ascontiguousarray(value, dtype=native).reshape(value.shape)
+    return {"$array": name}
 
 
-def _encode_sparse(value: Any, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_sparse(value: Any, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     rows = value.tocsr()
     parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
-    coded = {key: _encode_array(one, arrays, f"{place}.{key}") for key, one in parts.items()}
+    coded = {key: _encode_array(array, arrays, f"{name}.{key}") for key, array in parts.items()}
     return {"$sparse": [int(size) for size in rows.shape], **coded}
 
 
@@ -144,13 +144,13 @@ def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     """Undo `encode`."""
     if isinstance(value, list):
         plain = {list, dict}.isdisjoint(map(type, value))  # such as a million labels
-        return value if plain else [decode(one, arrays) for one in value]
+        return value if plain else [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
     for mark, decode_marked in _DECODERS.items():
         if mark in value:
             return decode_marked(value, arrays)
-    return {key: decode(one, arrays) for key, one in value.items()}
+    return {key: decode(item, arrays) for key, item in value.items()}
 
 
 def _decode_array(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb.errors import DataError, EfembError, InputTypeError
-from efemb.storage.atomic import partial_folder, put_in_place, stepped_aside, sync_files
+from efemb.storage.atomic import find_stepped_aside, partial_folder, put_in_place, sync_files
 
 T = TypeVar("T")
 MANIFEST = "manifest.json"
@@ -68,9 +68,9 @@ class SealedKind:
 
     def replaceable(self, path: str | os.PathLike[str]) -> Path:
         """The real path of a folder that may be written; never one that holds something else."""
-        target = Path(os.path.realpath(self.checked_path(path)))
+        target = Path(os.path.realpath(self.check_path(path)))
         try:
-            found = set(os.listdir(target)) - LEFT_BY_SYSTEMS
+            names = set(os.listdir(target)) - LEFT_BY_SYSTEMS
         except FileNotFoundError:
             return target
         except NotADirectoryError as error:
@@ -79,15 +79,15 @@ class SealedKind:
             raise DataError(
                 f"{target} is a file; a {self.noun} is a folder: choose another name"
             ) from error
-        strange = found - {MANIFEST, self.tensors, *self.texts}
+        strange = names - {MANIFEST, self.tensors, *self.texts}
         if strange:
             raise DataError(
                 f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
                 "be deleted: choose another folder"
             )
-        if found and not self._is_own(target):
+        if names and not self._is_own(target):
             raise DataError(
-                f"{target} holds {min(found)!r}, which is not of a {self.noun} that efemb wrote, "
+                f"{target} holds {min(names)!r}, which is not of a {self.noun} that efemb wrote, "
                 "and would be deleted: choose another folder, or delete it yourself"
             )
         return target
@@ -96,21 +96,21 @@ class SealedKind:
         """Whether a folder says that it is of this kind, or has just gone."""
         for _ in range(ATTEMPTS):
             try:
-                found = json.loads((folder / MANIFEST).read_bytes())
+                manifest = json.loads((folder / MANIFEST).read_bytes())
             except FileNotFoundError:
                 if not folder.exists():
                     return True
                 continue  # it may have been replaced meanwhile
             except (OSError, ValueError, RecursionError):
                 return False
-            return isinstance(found, dict) and found.get("format") == self.format
+            return isinstance(manifest, dict) and manifest.get("format") == self.format
         return False
 
-    def checked_path(self, path: Any) -> Path:
+    def check_path(self, path: Any) -> Path:
         """A path, or a typed error."""
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise InputTypeError(f"a {self.noun} is a folder: pass its path, not {path!r}")
-        return expanded(path)
+        return expand_home(path)
 
     def _write_files(
         self, folder: Path, body: dict[str, Any], arrays: dict[str, Any], texts: Mapping[str, Any]
@@ -129,11 +129,11 @@ class SealedKind:
 
     def exists(self, path: str | os.PathLike[str]) -> bool:
         """Whether there is anything to read at `path`."""
-        return self.checked_path(path).exists() or self._aside(path) is not None
+        return self.check_path(path).exists() or self._aside(path) is not None
 
     def _aside(self, path: str | os.PathLike[str]) -> Path | None:
         """What there is to read where a replacement was cut short between its two renamings."""
-        return stepped_aside(Path(os.path.realpath(self.checked_path(path))), MANIFEST)
+        return find_stepped_aside(Path(os.path.realpath(self.check_path(path))), MANIFEST)
 
     def read(self, path: str | os.PathLike[str]) -> Contents:
         """Read the folder; anything that changed since it was written is an error."""
@@ -166,15 +166,15 @@ class SealedKind:
     def _stamp(self, path: str | os.PathLike[str]) -> tuple[int, int] | None:
         """Another one for each folder that is put in place."""
         try:
-            found = (self.checked_path(path) / MANIFEST).stat()
+            status = (self.check_path(path) / MANIFEST).stat()
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns
+        return status.st_ino, status.st_mtime_ns
 
     def _read(self, path: str | os.PathLike[str]) -> Contents:
         from safetensors.numpy import load
 
-        folder = self.checked_path(path)
+        folder = self.check_path(path)
         if not folder.exists():
             folder = self._aside(path) or folder
         if not folder.is_dir():
@@ -188,10 +188,12 @@ class SealedKind:
                     files[name] = stack.enter_context((folder / name).open("rb"))
             body = self._manifest(folder, files)
             names = (self.tensors, *(name for name in self.texts if name in body["sha256"]))
-            found = {name: self._checked_content(folder / name, files, body) for name in names}
+            contents = {name: self._read_checked(folder / name, files, body) for name in names}
         try:
-            arrays = load(found.pop(self.tensors))
-            return Contents(folder, body, arrays, {name: json.loads(found[name]) for name in found})
+            arrays = load(contents.pop(self.tensors))
+            return Contents(
+                folder, body, arrays, {name: json.loads(contents[name]) for name in contents}
+            )
         except Exception as error:
             # The checksums hold, so the file was written like this: by other software.
             raise DataError(
@@ -205,27 +207,27 @@ class SealedKind:
         content = files[MANIFEST].read()
         _refuse_pickle(path, content)
         try:
-            found = json.loads(content)
+            manifest = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise _damaged(path) from error
-        if not isinstance(found, dict) or found.get("format") != self.format:
+            raise _damage_error(path) from error
+        if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             raise DataError(f"{folder} is not a {self.noun}: its {MANIFEST} is of another program")
-        version = found.get("version")
+        version = manifest.get("version")
         if type(version) is int and version > self.version:
             raise DataError(
                 f"{folder} was written by a newer efemb (format {version}; this one reads up to "
                 f"{self.version}): upgrade efemb"
             )
-        claimed = found.pop("checksum", None)
-        if not _is_sealed(found, claimed, content):
-            raise _damaged(path)
-        if type(version) is not int or version < 1 or not _lists_files(found):
+        claimed = manifest.pop("checksum", None)
+        if not _is_sealed(manifest, claimed, content):
+            raise _damage_error(path)
+        if type(version) is not int or version < 1 or not _lists_files(manifest):
             raise DataError(
                 f"{path} does not say which format and files it is of: it was not written by efemb"
             )
-        return found
+        return manifest
 
-    def _checked_content(
+    def _read_checked(
         self, path: Path, files: Mapping[str, IO[bytes]], body: dict[str, Any]
     ) -> bytes:
         if path.name not in files:
@@ -239,7 +241,7 @@ class SealedKind:
                 "from a copy"
             )
         if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):
-            raise _damaged(path)
+            raise _damage_error(path)
         return content
 
 
@@ -247,9 +249,9 @@ def format_of(path: Any) -> str | None:
     """What the folder at `path` says it holds; None where reading it will say what is wrong."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         return None
-    folder = expanded(path)
+    folder = expand_home(path)
     if not folder.exists():
-        folder = stepped_aside(Path(os.path.realpath(folder)), MANIFEST) or folder
+        folder = find_stepped_aside(Path(os.path.realpath(folder)), MANIFEST) or folder
     try:
         body = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -290,7 +292,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _damaged(path: Path) -> DataError:
+def _damage_error(path: Path) -> DataError:
     return DataError(f"{path} is damaged: its checksum does not match; restore it from a copy")
 
 

@@ -148,7 +148,7 @@ class PairSums:
             empty = np.empty(0, np.int32)
             self._parts = [(empty, empty, np.empty(0, np.float32))]
         pairs = np.concatenate([_key(rows, columns) for rows, columns, _ in self._parts])
-        counts = np.concatenate([part[2] for part in self._parts])
+        counts = np.concatenate([batch[2] for batch in self._parts])
         self._parts = []
         # Stable: equal pairs are added in the order of the lines.
         order = np.argsort(pairs, kind="stable")

@@ -55,20 +55,20 @@ COUNT = Role(_COUNTS, before=(*_NUMBER_OF, "of", *_ITEMS), after=_SOLD)
 
 def candidates(sample: Sample, role: Role, but: Sequence[str | None]) -> dict[Fit, list[str]]:
     """Columns that by their names play `role`, the best first, and those that perhaps do."""
-    found: dict[Fit, list[str]] = {"sure": [], "perhaps": []}
+    by_fit: dict[Fit, list[str]] = {"sure": [], "perhaps": []}
     for name, values in sample.items():
         fit = None if name in but else _fit(words(name), role)
         if fit is not None and (role is not COUNT or _counts(name, values)):
-            found[fit].append(name)
-    found["sure"].sort(key=lambda name: _rank(name, sample[name], role))
-    return found
+            by_fit[fit].append(name)
+    by_fit["sure"].sort(key=lambda name: _rank(name, sample[name], role))
+    return by_fit
 
 
 def not_counts(sample: Sample, but: Sequence[str | None]) -> tuple[str, Any] | None:
     """A column that by its name holds counts, and the first cell for which it is not taken."""
     for name, values in sample.items():
         if name not in but and _fit(words(name), COUNT) == "sure":
-            wrong = [one for one in known(values) if not is_number([one])]
+            wrong = [value for value in known(values) if not is_number([value])]
             if wrong:
                 return name, wrong[0]
     return None
@@ -90,18 +90,18 @@ def words(name: str) -> list[str]:
     >>> words("InvoiceNo"), words("orderid"), words("orderdate"), words("SKUs of 2")
     (['invoice', 'no'], ['order', 'id'], ['orderdate'], ['sku', 'of'])
     """
-    parts = [part.lower() for part in _WORDS.findall(_CAMEL.sub(" ", name))]
-    return [word for part in parts for word in _taken_apart(part)]
+    word_runs = [word_run.lower() for word_run in _WORDS.findall(_CAMEL.sub(" ", name))]
+    return [word for word_run in word_runs for word in _split_noun(word_run)]
 
 
-def _taken_apart(part: str) -> list[str]:
+def _split_noun(word_run: str) -> list[str]:
     for noun in (*_BASKETS, *_ITEMS, *_COUNTS, *_USERS):
-        tail = part.removeprefix(noun)
+        tail = word_run.removeprefix(noun)
         if tail in ("", "s"):
             return [noun]
-        if tail != part and tail in _IDENTIFIERS + _NAMES:
+        if tail != word_run and tail in _IDENTIFIERS + _NAMES:
             return [noun, tail]
-    return [part]
+    return [word_run]
 
 
 def _fit(parts: list[str], role: Role) -> Fit | None:
@@ -128,28 +128,30 @@ def _rank(name: str, values: list[Any], role: Role) -> tuple[int, int, int]:
     noun = next((i for i, noun in enumerate(role.nouns) if noun in parts), len(role.nouns))
     if role is ITEM:
         # A name of what? Of the item only if nothing else is.
-        named = [i for i, one in enumerate(_NAMES) if parts[-1] == one and parts != ["name"]]
+        named = [i for i, word in enumerate(_NAMES) if parts[-1] == word and parts != ["name"]]
         return int(is_number(values)), min(named, default=len(_NAMES)), noun
     doubtful = "basket" not in parts if role is BASKET else parts[-1] in (*_WHOLE, "rating")
     return int(len(set(values)) < 2), int(doubtful), noun
 
 
-def _one_to_one(one: list[Any], two: list[Any]) -> bool:
-    pairs = set(zip(one, two, strict=True))
-    return len(pairs) == len(set(one)) == len(set(two))
+def _one_to_one(left: list[Any], right: list[Any]) -> bool:
+    pairs = set(zip(left, right, strict=True))
+    return len(pairs) == len(set(left)) == len(set(right))
 
 
 def _counts(name: str, values: list[Any]) -> bool:
     """Whether nearly all values that are there are numbers: real files have some dirt."""
     there = known(values)
-    numbers = [float(one) for one in there if is_number([one])]
+    numbers = [float(value) for value in there if is_number([value])]
     whole = words(name)[-1] not in _WHOLE or all(number.is_integer() for number in numbers)
     return bool(there) and len(numbers) > CLEAN * len(there) and whole
 
 
 def known(values: Sequence[Any]) -> list[Any]:
     """The values that are there."""
-    return [one for one in values if one is not None and str(one).strip().lower() not in MISSING]
+    return [
+        value for value in values if value is not None and str(value).strip().lower() not in MISSING
+    ]
 
 
 def is_number(values: Sequence[Any]) -> bool:
@@ -162,13 +164,15 @@ def is_number(values: Sequence[Any]) -> bool:
 
 def index_names(header: Sequence[Any], aside: Sequence[str]) -> list[str]:
     """Columns that by their names are an index; an empty name only in the first place."""
-    found = [
+    written = [
         name
         for place, name in enumerate(header)
         if isinstance(name, str) and _WRITTEN.fullmatch(name) and (name or place == 0)
     ]
     # A table of nothing else is no table with an index.
-    return [name for name in dict.fromkeys(found) if name not in aside and len(header) > len(found)]
+    return [
+        name for name in dict.fromkeys(written) if name not in aside and len(header) > len(written)
+    ]
 
 
 def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str]) -> list[str]:

@@ -19,14 +19,20 @@ from efemb.data.readers.accumulators import Column
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.dialect import (
     SEPARATORS,
-    checked_separator,
+    check_separator,
+    excel_separator,
+    guess_separator,
     has_decimal_commas,
     huge_fields,
-    likely_separator,
-    told_separator,
-    with_decimal_points,
+    use_decimal_points,
 )
-from efemb.data.readers.input_file import checked_encoding, compressed, line_ends, open_bytes, told
+from efemb.data.readers.input_file import (
+    check_encoding,
+    explain_errors,
+    is_compressed,
+    line_ends,
+    open_bytes,
+)
 from efemb.data.readers.source import Batch, column_places
 from efemb.errors import DataError
 
@@ -50,10 +56,10 @@ class CsvSource:
     def __init__(self, path: Path, separator: str | None, encoding: str) -> None:
         self.path = path
         self.name = str(path)
-        self.size = 0 if compressed(path) else path.stat().st_size
-        self.encoding = checked_encoding(encoding)
+        self.size = 0 if is_compressed(path) else path.stat().st_size
+        self.encoding = check_encoding(encoding)
         self.header: list[str] = []
-        with told(path, self.encoding):
+        with explain_errors(path, self.encoding):
             self.separator, above = self._separator(separator)
             sentence = r"(?=\S)" if self.separator in ",;" else ""
             self._parting = re.compile(re.escape(self.separator) + sentence)
@@ -65,7 +71,7 @@ class CsvSource:
         if self.header == [END]:
             raise DataError(f"{path} holds no text, not even a header")
         if self.header[-1].endswith(END):
-            raise self._unclosed(self.header_line)
+            raise self._quote_error(self.header_line)
         if separator is not None:
             self._check_separator()
         # `order ; item` is a header for people, who leave the spaces out when they name a column.
@@ -77,18 +83,18 @@ class CsvSource:
             text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
             lines = (line for line in text if line.strip("\r\n"))
             first = next(lines, "")
-            named = told_separator(first)
+            named = excel_separator(first)
             if asked is not None:
-                return checked_separator(asked), int(named is not None)
+                return check_separator(asked), int(named is not None)
             if named is not None:
                 return named, 1
-            return likely_separator(self.path, chain([first], lines)), 0
+            return guess_separator(self.path, chain([first], lines)), 0
 
     def change(self, places: Sequence[int]) -> Change:
         """What to do with the numbers of columns at `places`: decimal commas become points."""
         cells = (row[place] for row in self.sample for place in places)
         commas = self.separator != "," and has_decimal_commas(cells)
-        return with_decimal_points if commas else list
+        return use_decimal_points if commas else list
 
     def changes(self, places: Sequence[int], numeric: Sequence[bool]) -> list[Change]:
         """What to do with the cells of each column."""
@@ -113,7 +119,7 @@ class CsvSource:
     ) -> Iterator[tuple[list[int], list[list[str]]]]:
         """Yield (line numbers, records), some thousand at a time, without the header."""
         width, told_bytes, last = len(self.header), 0, (0, self.header)
-        with told(self.path, self.encoding), self._chunks() as (chunks, raw):
+        with explain_errors(self.path, self.encoding), self._chunks() as (chunks, raw):
             for all_lines, all_rows in chunks:
                 last = (all_lines[-1], all_rows[-1])
                 below = bisect_right(all_lines, self.header_line)
@@ -125,9 +131,9 @@ class CsvSource:
                 advance(raw.tell() - told_bytes)
                 told_bytes = raw.tell()
         if last[1] != [END]:
-            raise self._unclosed(last[0])
+            raise self._quote_error(last[0])
 
-    def _unclosed(self, line: int) -> DataError:
+    def _quote_error(self, line: int) -> DataError:
         return DataError(f"{self.path}: a quote opened in line {line} or below is never closed")
 
     @contextmanager
@@ -135,9 +141,9 @@ class CsvSource:
         """Numbered records in chunks, and the stream of bytes below them."""
         with open_bytes(self.path) as raw:
             text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
-            yield self._numbered(chain(text, [END]), size), raw
+            yield self._number_records(chain(text, [END]), size), raw
 
-    def _numbered(self, text: Iterable[str], size: int) -> Iterator[_Chunk]:
+    def _number_records(self, text: Iterable[str], size: int) -> Iterator[_Chunk]:
         """Yield records with the lines on which they start."""
         reader = csv.reader(text, delimiter=self.separator)
         while True:
@@ -171,7 +177,7 @@ class CsvSource:
             return True
         for place, cell in enumerate(row):
             # A comma before a space or at the end of a line is one of a sentence.
-            sizes = [len(self._parting.findall(part)) + 1 for part in _LINE_END.split(cell)]
+            sizes = [len(self._parting.findall(line)) + 1 for line in _LINE_END.split(cell)]
             sizes[0] += place
             sizes[-1] += width - place - 1
             if len(sizes) > 1 and set(sizes) == {width}:

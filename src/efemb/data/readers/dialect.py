@@ -25,7 +25,7 @@ _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", re.ASCII)
 
 
-def checked_separator(separator: str) -> str:
+def check_separator(separator: str) -> str:
     """A separator that was asked for."""
     usable = isinstance(separator, str) and len(separator) == 1 and separator != '"'
     if not usable or (separator < " " and separator != "\t"):
@@ -33,13 +33,13 @@ def checked_separator(separator: str) -> str:
     return separator
 
 
-def told_separator(first: str) -> str | None:
+def excel_separator(first: str) -> str | None:
     """The separator that Excel's line `sep=;` tells."""
-    found = _TOLD.fullmatch(first)
-    return found[1] if found else None
+    match = _TOLD.fullmatch(first)
+    return match[1] if match else None
 
 
-def likely_separator(path: Path, lines: Iterable[str]) -> str:
+def guess_separator(path: Path, lines: Iterable[str]) -> str:
     """The separator that cuts the first lines into the same number of fields, the most of them.
 
     >>> likely_separator(Path("a.csv"), ["trip;item;weight", "1;milk;1,5"])
@@ -49,7 +49,11 @@ def likely_separator(path: Path, lines: Iterable[str]) -> str:
     looked_at = list(islice(lines, _LOOKED_AT))
     choices = [usual, *(other for other in SEPARATORS if other != usual)]
     widths = {choice: _widths(looked_at, choice) for choice in choices}
-    even = {choice: found[0] for choice, found in widths.items() if len(set(found)) == 1}
+    even = {
+        choice: field_counts[0]
+        for choice, field_counts in widths.items()
+        if len(set(field_counts)) == 1
+    }
     best = max(even, key=even.__getitem__, default=usual)  # of equals the usual one
     if even.get(best, 0) > 1:
         return best
@@ -85,16 +89,16 @@ def has_decimal_commas(cells: Iterable[str]) -> bool:
     >>> has_decimal_commas(["1,5", "1,234"]), has_decimal_commas(["1,234"])
     (True, False)
     """
-    found = False
+    only_commas = False
     for cell in map(str.strip, cells):
         if "." in cell and _POINT.fullmatch(cell):
             return False
-        if "," in cell and not found:
-            found = bool(_COMMA.fullmatch(cell)) and not _EITHER.fullmatch(cell)
-    return found
+        if "," in cell and not only_commas:
+            only_commas = bool(_COMMA.fullmatch(cell)) and not _EITHER.fullmatch(cell)
+    return only_commas
 
 
-def with_decimal_points(cells: Sequence[str]) -> list[str]:
+def use_decimal_points(cells: Sequence[str]) -> list[str]:
     """Numbers with decimal commas as Python writes them; a point that is left is no number.
 
     >>> with_decimal_points(["1,5", "1.234,5", "7", "1.5"])

@@ -31,7 +31,7 @@ from efemb.data.readers.column_roles import (
 from efemb.data.readers.csv import SAMPLE, CsvSource
 from efemb.data.readers.input_file import (
     UNREADABLE,
-    checked_encoding,
+    check_encoding,
     existing_file,
     inner_suffix,
     open_bytes,
@@ -83,23 +83,23 @@ def guess_contents(
     suffix = inner_suffix(file)
     if suffix in ARRAYS:
         return Guess("matrix", f"{suffix} files hold arrays")
-    told = {"basket": basket, "item": item, "count": count}
-    if suffix not in TABLES and not any(told.values()):
+    named = {"basket": basket, "item": item, "count": count}
+    if suffix not in TABLES and not any(named.values()):
         return _table_in_text(file, encoding) or Guess("text", "each line is a document")
     sample = _sample(file, encoding)
-    for index in index_names(list(sample), [name for name in told.values() if name is not None]):
+    for index in index_names(list(sample), [name for name in named.values() if name is not None]):
         del sample[index]
-    for name in told.values():
+    for name in named.values():
         if name is not None and name not in (*sample, "none"):
             raise DataError(f"{file} has no column {name!r}; {suggest(name, sample)}")
-    found = _transactions(sample, told, file)
-    if found is not None:
-        passed_over = None if count == "none" else not_counts(sample, found[:2])
-        return _described(*found, passed_over)
+    columns = _transactions(sample, named, file)
+    if columns is not None:
+        passed_over = None if count == "none" else not_counts(sample, columns[:2])
+        return _describe(*columns, passed_over)
     numbers = _all_numbers(sample)
-    if not any(told.values()) and numbers and not _counts_rows(sample):
+    if not any(named.values()) and numbers and not _counts_rows(sample):
         return Guess("matrix", "every column holds numbers")
-    if not any(told.values()) and (numbers or _names_rows(sample)):
+    if not any(named.values()) and (numbers or _names_rows(sample)):
         first = next(iter(sample))
         why = f"rows named by {first!r}, all other columns hold numbers"
         return Guess("matrix", why, row_labels=first)
@@ -112,7 +112,7 @@ def guess_contents(
 def _table_in_text(file: Path, encoding: str) -> Guess | None:
     """Transactions that Excel saved as .txt, with tabs; numbers that NumPy saved are refused."""
     with open_bytes(file) as stream, suppress(*UNREADABLE):
-        first = stream.readline(_FIRST_LINE).decode(checked_encoding(encoding), errors="replace")
+        first = stream.readline(_FIRST_LINE).decode(check_encoding(encoding), errors="replace")
         if len(first.split()) > 1 and is_number(first.split()) and "." in first:
             raise DataError(
                 f"{file} holds numbers, not words: save them with numpy.save, or as a .csv file"
@@ -124,8 +124,12 @@ def _table_in_text(file: Path, encoding: str) -> Guess | None:
                 return None
             sure = {role: candidates(sample, role, ())["sure"] for role in (BASKET, USER, ITEM)}
             if any(sample.values()) and sure[ITEM] and (sure[BASKET] or sure[USER]):
-                found = _transactions(sample, dict.fromkeys(("basket", "item", "count")), file)
-                return None if found is None else _described(*found, not_counts(sample, found[:2]))
+                columns = _transactions(sample, dict.fromkeys(("basket", "item", "count")), file)
+                return (
+                    None
+                    if columns is None
+                    else _describe(*columns, not_counts(sample, columns[:2]))
+                )
     return None
 
 
@@ -137,7 +141,7 @@ def _headless(sample: Sample) -> str:
     return ". The first line must name the columns; each other line is one item of one basket"
 
 
-def _described(
+def _describe(
     basket: str, item: str, count: str | None, passed_over: tuple[str, Any] | None
 ) -> Guess:
     why = f"baskets in {basket!r}, items in {item!r}, "
@@ -183,14 +187,14 @@ def _cell(value: Any) -> Any:
 
 
 def _transactions(
-    sample: Sample, told: Mapping[str, str | None], file: Path
+    sample: Sample, named: Mapping[str, str | None], file: Path
 ) -> tuple[str, str, str | None] | None:
     """Columns of baskets, items and counts; None where there are none for baskets and items.
 
     A table of numbers may be a matrix: there only names that leave no doubt are a question.
     """
-    basket, item, count = (told[role] for role in ("basket", "item", "count"))
-    in_doubt = any(told.values()) or not _all_numbers(sample)
+    basket, item, count = (named[role] for role in ("basket", "item", "count"))
+    in_doubt = any(named.values()) or not _all_numbers(sample)
     baskets = _choices(sample, BASKET, basket, (item, count), in_doubt)
     items = _choices(sample, ITEM, item, (basket, count, *baskets[:1]), in_doubt)
     if not baskets and items:
@@ -198,34 +202,34 @@ def _transactions(
     if not baskets or not items:
         return None
     if len(baskets) > 1 or len(items) > 1:
-        raise _unclear(file, sample, {"basket": baskets, "item": items})
+        raise _question(file, sample, {"basket": baskets, "item": items})
     if count is None:
         counts = _choices(sample, COUNT, None, (*baskets, *items), in_doubt)
         if len(counts) > 1:
-            raise _unclear(file, sample, {"count": counts})
+            raise _question(file, sample, {"count": counts})
         return baskets[0], items[0], counts[0] if counts else None
     return baskets[0], items[0], None if count == "none" else count
 
 
 def _choices(
-    sample: Sample, role: Role, told: str | None, but: Sequence[str | None], in_doubt: bool
+    sample: Sample, role: Role, named: str | None, but: Sequence[str | None], in_doubt: bool
 ) -> list[str]:
     """The column for a role; several, or one twice, where it takes a person to choose."""
-    if told is not None:
-        return [told]
-    found = candidates(sample, role, but)
-    if found["sure"]:
-        return [found["sure"][0], *rivals(found["sure"], sample, role)]
-    return found["perhaps"] * 2 if in_doubt else []
+    if named is not None:
+        return [named]
+    by_fit = candidates(sample, role, but)
+    if by_fit["sure"]:
+        return [by_fit["sure"][0], *rivals(by_fit["sure"], sample, role)]
+    return by_fit["perhaps"] * 2 if in_doubt else []
 
 
-def _unclear(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
+def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
     asked = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
-    told = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
+    questions = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
     options = " and ".join(f"{role}= (--{role})" for role in asked)
     none = '; "none" counts each line as 1' if "count" in asked else ""
     return DataError(
-        f"{file}: {' '.join(told)} Name it with {options}{none}; there are {', '.join(sample)}"
+        f"{file}: {' '.join(questions)} Name it with {options}{none}; there are {', '.join(sample)}"
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, ParameterError
 
@@ -45,7 +45,7 @@ _BYTES = {
 
 def existing_file(source: str | os.PathLike[str]) -> Path:
     """`source` as the path of a file that is there and not empty."""
-    path = expanded(source)
+    path = expand_home(source)
     try:
         there = path.exists()
     except OSError as error:  # a name that is too long: text, perhaps
@@ -55,7 +55,7 @@ def existing_file(source: str | os.PathLike[str]) -> Path:
     if not there:
         if not path.parent.is_dir():
             raise DataError(f"there is no file {path}; its folder does not exist")
-        names = sorted(one.name for one in path.parent.iterdir() if one.is_file())
+        names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
         near = difflib.get_close_matches(path.name, names, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise DataError(f"there is no file {path}{hint}")
@@ -68,7 +68,7 @@ def existing_file(source: str | os.PathLike[str]) -> Path:
     return path
 
 
-def checked_encoding(encoding: str) -> str:
+def check_encoding(encoding: str) -> str:
     """The codec's own name; UTF-8 also swallows a byte order mark."""
     try:
         name = codecs.lookup(encoding).name
@@ -81,7 +81,7 @@ def checked_encoding(encoding: str) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def compressed(path: Path) -> bool:
+def is_compressed(path: Path) -> bool:
     """Whether `path` is unpacked while it is read."""
     return path.suffix.lower() in _COMPRESSED
 
@@ -98,7 +98,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 @contextmanager
-def told(path: Path, encoding: str) -> Iterator[None]:
+def explain_errors(path: Path, encoding: str) -> Iterator[None]:
     """Turn errors of decoding and unpacking into a `DataError`."""
     try:
         yield
@@ -124,7 +124,7 @@ def _encoding_error(path: Path, encoding: str) -> DataError:
                 # Without the bad bytes, the rest of the chunk before them still counts lines.
                 good = error.object[: error.start].decode(encoding, errors="ignore")
                 line += line_ends(good) - (was_return and good.startswith("\n"))
-                return _told_error(path, encoding, line, seen - pending + error.start, error)
+                return _describe_byte(path, encoding, line, seen - pending + error.start, error)
             line += line_ends(text) - (was_return and text.startswith("\n"))
             was_return = text.endswith("\r") if text else was_return
             seen += len(chunk)
@@ -139,7 +139,7 @@ def line_ends(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-def _told_error(
+def _describe_byte(
     path: Path, encoding: str, line: int, byte: int, error: UnicodeDecodeError
 ) -> DataError:
     with open_bytes(path) as stream:
@@ -147,7 +147,7 @@ def _told_error(
     for magic, suffix in PACKED.items():
         if start.startswith(magic):
             return DataError(f"{path} is packed; to be unpacked its name must end in {suffix}")
-    other = known_by_bytes(start)
+    other = recognize_bytes(start)
     if other is not None:
         return DataError(f"{path} is not text: it begins like {other}")
     likely = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "cp1252"
@@ -173,11 +173,11 @@ def inner_suffix(path: Path) -> str:
 
 def refuse_foreign(path: Path) -> None:
     """Say what to do with a file that only other programs can read."""
-    found = _FOREIGN.get(inner_suffix(path))
-    if found is not None:
-        raise DataError(f"{path} is {found[0]}: {found[1]}")
+    foreign = _FOREIGN.get(inner_suffix(path))
+    if foreign is not None:
+        raise DataError(f"{path} is {foreign[0]}: {foreign[1]}")
 
 
-def known_by_bytes(start: bytes) -> str | None:
+def recognize_bytes(start: bytes) -> str | None:
     """What a file is that begins so, if it is no text."""
     return next((what for magic, what in _BYTES.items() if start.startswith(magic)), None)

@@ -71,7 +71,7 @@ def read_matrix(
         positions, named = _positions(existing_file(positions), separator, encoding)
     aside = {"row_labels": row_labels, "recordings": recordings}
     if _is_array(source):
-        values, found = _array(source, key), aside
+        values, row_columns = _array(source, key), aside
         _check_aside(aside)
     else:
         if key is not None:
@@ -81,10 +81,10 @@ def read_matrix(
         values, entities = table.values, table.header if entities is None else entities
         if table.index_name is not None and row_labels is None:
             names["row_labels"] = table.index_name
-        found = aside | {role: _aside_column(table, name) for role, name in names.items()}
+        row_columns = aside | {role: _aside_column(table, name) for role, name in names.items()}
     if named is not None and entities is not None:
-        positions = _in_order(positions, named, entities)
-    return Dataset(values, entities=entities, positions=positions, **found)
+        positions = _sort_positions(positions, named, entities)
+    return Dataset(values, entities=entities, positions=positions, **row_columns)
 
 
 def _is_array(source: Any) -> bool:
@@ -112,7 +112,7 @@ def load_array(path: Path, key: str | None = None) -> Any:
                 from scipy.sparse import load_npz
 
                 return load_npz(path)
-            return loaded[_chosen(path, key, names)]
+            return loaded[_choose(path, key, names)]
     except (DataError, ParameterError):
         raise
     except Exception as error:  # numpy and zipfile raise a dozen kinds
@@ -125,7 +125,7 @@ def _only_array(path: Path, key: str | None, array: NDArray[Any]) -> NDArray[Any
     return array
 
 
-def _chosen(path: Path, key: str | None, names: list[str]) -> str:
+def _choose(path: Path, key: str | None, names: list[str]) -> str:
     if key is not None and key in names:
         return key
     if key is not None:
@@ -146,13 +146,13 @@ def _positions(path: Path, separator: str | None, encoding: str) -> tuple[Any, l
     return table.values, next(iter(table.aside.values()), None)
 
 
-def _in_order(positions: Any, names: list[Any], entities: Any) -> Any:
+def _sort_positions(positions: Any, names: list[Any], entities: Any) -> Any:
     """Positions in the order of the entities, if they are named alike; else as they come."""
-    place = {str(name).strip(): i for i, name in enumerate(names)}
+    number_of = {str(name).strip(): i for i, name in enumerate(names)}
     wanted = [str(label) for label in entities]
-    if len(place) != len(names) or set(place) != set(wanted):
+    if len(number_of) != len(names) or set(number_of) != set(wanted):
         return positions
-    return positions[[place[label] for label in wanted]]
+    return positions[[number_of[label] for label in wanted]]
 
 
 def _aside_column(table: NumericTable, name: str) -> NDArray[Any]:

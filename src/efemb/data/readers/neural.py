@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb._progress import progress_bar
-from efemb.data.array_checks import float_array, generator, unmasked
+from efemb.data.array_checks import float_array, generator, unmask
 from efemb.data.dataset import Dataset
 from efemb.data.readers.input_file import existing_file
 from efemb.data.readers.matrix import load_array
@@ -70,16 +70,16 @@ def read_traces(
         fits = len(places) == by_neuron.shape[1]
         hint = f"; pass neurons_first={not neurons_first}" if fits else ""
         raise DataError(f"there are {len(by_neuron)} traces, but {len(places)} positions{hint}")
-    kept = drawn(len(by_neuron), neurons, seed)
+    chosen = draw_neurons(len(by_neuron), neurons, seed)
     return Dataset(
-        frames_of(by_neuron, kept),
-        entities=kept.tolist(),
-        positions=places[kept],
-        report={"neurons": len(by_neuron), "neurons_dropped": len(by_neuron) - len(kept)},
+        frames_of(by_neuron, chosen),
+        entities=chosen.tolist(),
+        positions=places[chosen],
+        report={"neurons": len(by_neuron), "neurons_dropped": len(by_neuron) - len(chosen)},
     )
 
 
-def drawn(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
+def draw_neurons(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
     """Sorted numbers of `size` of `total` neurons; all if `size` is None."""
     if size is None:
         return np.arange(total)
@@ -90,9 +90,9 @@ def drawn(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
     return np.sort(generator(seed).choice(total, int(size), replace=False))
 
 
-def frames_of(by_neuron: NDArray[Any], kept: NDArray[np.int64]) -> NDArray[Any]:
+def frames_of(by_neuron: NDArray[Any], chosen: NDArray[np.int64]) -> NDArray[Any]:
     """Frames x neurons in memory, of the kept rows of neurons x frames, which may be on disk."""
-    return np.ascontiguousarray(float_array(by_neuron[kept], "traces").T)
+    return np.ascontiguousarray(float_array(by_neuron[chosen], "traces").T)
 
 
 def open_array(path: Path) -> NDArray[Any]:
@@ -111,7 +111,7 @@ def open_array(path: Path) -> NDArray[Any]:
 def _array(source: Any, name: str) -> NDArray[Any]:
     if not isinstance(source, str | os.PathLike):
         try:
-            return unmasked(source)
+            return unmask(source)
         except ValueError as error:  # rows of different lengths
             raise DataError(f"{name} must be an array of numbers: {error}") from error
     path = existing_file(source)
@@ -185,10 +185,10 @@ def read_suite2p(
             advance(1)
     if not any(len(plane.kept) for plane in planes):
         raise DataError(f"{folder}: iscell.npy names no cell; pass cells_only=False")
-    return _joined(planes, str(folder), plane_distance, neurons, seed)
+    return _join_planes(planes, str(folder), plane_distance, neurons, seed)
 
 
-def _joined(
+def _join_planes(
     planes: list[_Plane], source: str, distance: float, neurons: int | None, seed: int
 ) -> Dataset:
     """The kept cells of all planes, without those in the same place, or some of them."""
@@ -197,13 +197,13 @@ def _joined(
     owner = np.repeat(np.arange(len(planes)), [len(plane.kept) for plane in planes])
     rows = np.concatenate([plane.kept for plane in planes])
     apart = np.sort(np.unique(positions, axis=0, return_index=True)[1])
-    chosen = apart[drawn(len(apart), neurons, seed)]
+    chosen = apart[draw_neurons(len(apart), neurons, seed)]
     n_frames = min(plane.n_frames for plane in planes)
-    parts = [plane.traces(rows[chosen[owner[chosen] == i]]) for i, plane in enumerate(planes)]
+    by_plane = [plane.traces(rows[chosen[owner[chosen] == i]]) for i, plane in enumerate(planes)]
     names = [f"{planes[i].name}:{n}" for i, n in zip(owner[chosen], rows[chosen], strict=True)]
     n_rois = sum(len(plane.stat) for plane in planes)
     return Dataset(
-        np.concatenate([part[:n_frames] for part in parts], axis=1),
+        np.concatenate([plane_traces[:n_frames] for plane_traces in by_plane], axis=1),
         entities=names if several else rows[chosen].tolist(),
         positions=positions[chosen],
         report={
@@ -240,8 +240,8 @@ class _Plane:
             is_cell = _matrix(folder / "iscell.npy")[:, 0] > 0
         sizes = {"F.npy": len(fluorescence), "stat.npy": len(stat), "iscell.npy": len(is_cell)}
         if len(set(sizes.values())) > 1:
-            told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-            raise DataError(f"{folder}: the files are not of one run; numbers of cells: {told}")
+            shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise DataError(f"{folder}: the files are not of one run; numbers of cells: {shown}")
         if surrounding is not None and surrounding.shape != fluorescence.shape:
             raise DataError(f"{folder}: Fneu.npy and F.npy differ in shape")
         number = _PLANE.fullmatch(folder.name)
@@ -280,7 +280,7 @@ class _Plane:
 
 def _folders(folder: Path) -> list[Path]:
     """The plane, or all planes of a recording in order."""
-    folder = expanded(folder)
+    folder = expand_home(folder)
     if (folder / "F.npy").is_file():
         return [folder]
     planes = [path for path in folder.glob("plane*") if _PLANE.fullmatch(path.name)]
@@ -315,7 +315,7 @@ def _centre(cell: Any, number: int, name: str) -> tuple[float, float]:
                 weight = np.ones(pixels.shape[1])
             y, x = pixels @ weight / weight.sum()
         else:
-            y, x = (float(one) for one in cell["med"])
+            y, x = (float(coordinate) for coordinate in cell["med"])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"stat.npy of {name}: cell {number} has neither pixels (ypix, xpix) nor a centre (med)"

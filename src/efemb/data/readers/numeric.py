@@ -58,17 +58,17 @@ def _from_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
     column_places(aside, list(columns), name)
     index = index_names(list(columns), aside) + noted_index(source, list(columns), aside)
     apart = {*aside, *index}
-    kept = {label: column for label, column in columns.items() if label not in apart}
-    wrong = [label for label, column in kept.items() if not _is_numeric(column.dtype)]
+    entities = {label: column for label, column in columns.items() if label not in apart}
+    wrong = [label for label, column in entities.items() if not _is_numeric(column.dtype)]
     if wrong:
         raise DataError(
-            f"{name}: column {wrong[0]!r} ({kept[wrong[0]].dtype}) holds no numbers; drop it, or "
-            f"name it as row_labels= or recordings= ({len(wrong)} such columns)"
+            f"{name}: column {wrong[0]!r} ({entities[wrong[0]].dtype}) does not hold numbers; drop "
+            f"it, or name it as row_labels= or recordings= ({len(wrong)} such columns)"
         )
-    numbers = [number_column(column) for column in kept.values()]
+    numbers = [number_column(column) for column in entities.values()]
     values = np.stack(numbers, axis=1) if numbers else np.empty((len(frame), 0))
     cells = {label: columns[label].to_list() for label in apart}
-    return _without_counter(NumericTable(values, list(kept), cells, next(iter(index), None)))
+    return _without_counter(NumericTable(values, list(entities), cells, next(iter(index), None)))
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -84,19 +84,19 @@ def _from_text(
     index = [] if headless else index_names(source.header, aside)
     apart = dict(zip(aside, column_places(aside, source.header, source.name), strict=True))
     apart |= {name: source.header.index(name) for name in index}
-    kept = [place for place in range(len(source.header)) if place not in apart.values()]
+    numeric = [place for place in range(len(source.header)) if place not in apart.values()]
     bad = BadLines(source.name, source.unit)
-    changed = source.change(kept)
+    changed = source.change(numeric)
     cells: dict[Any, list[Any]] = {name: [] for name in apart}
-    parts = [np.empty((0, len(kept)))]
+    parts = [np.empty((0, len(numeric)))]
     first = [([source.header_line], [source.header])] if headless else []
     for lines, rows in chain(first, source.records(bad, lambda _: None)):
-        parts.append(_numbers(lines, rows, kept, source, changed))
+        parts.append(_numbers(lines, rows, numeric, source, changed))
         for name, place in apart.items():
             cells[name] += [row[place] for row in rows]
     if bad:
         raise bad.error("Correct them: each line needs a value or an empty cell for every column")
-    header = None if headless else [source.header[place] for place in kept]
+    header = None if headless else [source.header[place] for place in numeric]
     table = NumericTable(np.concatenate(parts), header, cells, next(iter(index), None))
     return _without_counter(table)
 
@@ -140,19 +140,20 @@ def _is_index(cells: list[str]) -> bool:
 
 
 def _numbers(
-    lines: list[int], rows: list[list[str]], kept: list[int], source: CsvSource, changed: Change
+    lines: list[int], rows: list[list[str]], numeric: list[int], source: CsvSource, changed: Change
 ) -> NDArray[np.float64]:
     """Numbers of the kept fields; text that is none is an error with its line."""
     table = CountTable({"": np.nan})
-    values = np.empty((len(rows), len(kept)))
+    values = np.empty((len(rows), len(numeric)))
     for i, row in enumerate(rows):
-        values[i] = [table[cell] for cell in changed([row[place] for place in kept])]
+        values[i] = [table[cell] for cell in changed([row[place] for place in numeric])]
     for i, j in np.argwhere(np.isnan(values)):
-        cell = rows[i][kept[j]]
+        cell = rows[i][numeric[j]]
         if cell.strip().lower() not in MISSING:
             raise DataError(
-                f"{source.name}: column {source.header[kept[j]]!r} holds {cell[:40]!r}, no number, "
-                f"in line {lines[i]}; correct it, or name the column as row_labels= or recordings="
+                f"{source.name}: column {source.header[numeric[j]]!r} holds {cell[:40]!r}, "
+                f"which is not a number, in line {lines[i]}; correct it, or name the column as "
+                "row_labels= or recordings="
             )
     return values
 

@@ -190,14 +190,14 @@ class _Data:
 
     def _new(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {self.of(key): self.of(one) for key, one in value.items()}
+            return {self.of(key): self.of(item) for key, item in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            return type(value)(self.of(one) for one in value)
+            return type(value)(self.of(item) for item in value)
         if not isinstance(value, _Array | _Scalar) or value.array is None:
             raise _RefusedError(f"an object of {type(value).__name__.lstrip('_')}")
         array = value.array
         if isinstance(array, np.ndarray) and array.dtype.kind == "O":
             flat = np.empty(array.size, dtype=object)
-            flat[:] = [self.of(one) for one in array.ravel()]
+            flat[:] = [self.of(item) for item in array.ravel()]
             return flat.reshape(array.shape)
         return array

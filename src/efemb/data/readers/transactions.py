@@ -114,7 +114,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     _check_options(min_count, top_n, min_items_per_basket, on_bad)
     columns = _line_columns(basket, item, count, user, rows or {})
     collected = _collect(table_sources(source, separator, encoding), columns, on_bad, progress)
-    return _filtered(collected, min_count, top_n, min_items_per_basket)
+    return _filter(collected, min_count, top_n, min_items_per_basket)
 
 
 def table_sources(source: Any, separator: str | None, encoding: str) -> list[Source]:
@@ -146,20 +146,20 @@ def _collect(
                 )
             continue
         if collected.sums.lines == 0:
-            raise _nothing_left(source.name, collected)
+            raise _empty_error(source.name, collected)
         return collected
     raise AssertionError("the last source explains every error")  # pragma: no cover
 
 
-def _nothing_left(name: str, collected: Collected) -> DataError:
+def _empty_error(name: str, collected: Collected) -> DataError:
     lines = collected.report["lines"]
     if lines == 0:
         return DataError(f"{name} has a header but nothing below it")
-    told = "; ".join(f"{what} in {n:,}" for what, n in collected.report["bad"].items())
-    return DataError(f"{name}: none of the {lines:,} lines can be used: {told}")
+    reasons = "; ".join(f"{what} in {n:,}" for what, n in collected.report["bad"].items())
+    return DataError(f"{name}: none of the {lines:,} lines can be used: {reasons}")
 
 
-def _filtered(collected: Collected, min_count: int, top_n: int | None, min_items: int) -> Dataset:
+def _filter(collected: Collected, min_count: int, top_n: int | None, min_items: int) -> Dataset:
     """Drop rare items, then small baskets; order both by label."""
     rows, columns, counts = collected.sums.finish()
     _check_sums(counts, collected.report["source"])
@@ -206,10 +206,10 @@ def _matrix(
     rows, columns, counts = triples
     new_rows = _new_codes(kept_baskets, sizes[0])[rows]
     new_columns = _new_codes(kept_items, sizes[1])[columns]
-    kept = (new_rows >= 0) & (new_columns >= 0)
+    is_kept = (new_rows >= 0) & (new_columns >= 0)
     # scipy takes 64-bit indices where there are more than 2**31 entries.
-    places = (new_rows[kept], new_columns[kept])
-    values = csr_array((counts[kept], places), shape=(len(kept_baskets), len(kept_items)))
+    places = (new_rows[is_kept], new_columns[is_kept])
+    values = csr_array((counts[is_kept], places), shape=(len(kept_baskets), len(kept_items)))
     values.sort_indices()
     return values
 
@@ -226,17 +226,17 @@ def _popular(
     popularity: NDArray[np.int64], order: NDArray[np.int64], min_count: int, top_n: int | None
 ) -> NDArray[np.int64]:
     """Items to keep, in the order of their labels."""
-    kept = order[popularity[order] >= min_count]
-    if top_n is None or top_n >= len(kept):
-        return kept
-    first = np.argsort(-popularity[kept], kind="stable")[:top_n]
-    return kept[np.sort(first)]
+    frequent = order[popularity[order] >= min_count]
+    if top_n is None or top_n >= len(frequent):
+        return frequent
+    first = np.argsort(-popularity[frequent], kind="stable")[:top_n]
+    return frequent[np.sort(first)]
 
 
-def _new_codes(kept: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _new_codes(old_codes: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Place among the kept ones of each old code; -1 if it is not kept."""
     codes = np.full(size, -1, np.int64)
-    codes[kept] = np.arange(len(kept))
+    codes[old_codes] = np.arange(len(old_codes))
     return codes
 
 
@@ -413,6 +413,6 @@ def _check_counts(
             "is above 2**53, where counts stop being exact": np.isfinite(counts)
             & (counts > LARGEST_COUNT),
         }
-        for problem, found in problems.items():
-            bad.add(f"column {name!r} {problem}", batch.places[found])
+        for problem, is_bad in problems.items():
+            bad.add(f"column {name!r} {problem}", batch.places[is_bad])
     return usable

@@ -10,16 +10,16 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb._progress import Advance
 from efemb.data.dataset import Dataset
 from efemb.data.readers.input_file import (
     PACKED,
-    checked_encoding,
-    compressed,
+    check_encoding,
     existing_file,
+    explain_errors,
+    is_compressed,
     open_bytes,
-    told,
 )
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
@@ -78,7 +78,7 @@ class Documents:
         numbered = enumerate(self._documents)
         for is_text, group in groupby(numbered, lambda pair: isinstance(pair[1], str)):
             if is_text:
-                yield from whole_words(_joined(_lines(group, advance)), self.name)
+                yield from whole_words(_join(_lines(group, advance)), self.name)
             else:
                 yield from _token_lists(group, advance)
 
@@ -92,7 +92,7 @@ def _lines(numbered: Iterable[tuple[int, str]], advance: Advance) -> Iterator[st
         advance(1)
 
 
-def _joined(pieces: Iterable[str]) -> Iterator[str]:
+def _join(pieces: Iterable[str]) -> Iterator[str]:
     """The same text in blocks of about equal length."""
     waiting: list[str] = []
     size = 0
@@ -110,10 +110,10 @@ def _token_lists(numbered: Iterable[tuple[int, Any]], advance: Advance) -> Itera
     for number, document in numbered:
         tokens = _tokens(document, number)
         # A long document is not copied as a whole.
-        while len(part := list(islice(tokens, BLOCK))) == BLOCK:
-            yield batch + part
+        while len(piece := list(islice(tokens, BLOCK))) == BLOCK:
+            yield batch + piece
             batch = []
-        batch += part
+        batch += piece
         batch.append(MARK)
         advance(1)
         if len(batch) >= BLOCK:
@@ -170,13 +170,13 @@ class TextFile:
     def __init__(self, source: str | os.PathLike[str], encoding: str, errors: str) -> None:
         self.path = _existing(source)
         self.name = str(self.path)
-        self.size = 0 if compressed(self.path) else self.path.stat().st_size
+        self.size = 0 if is_compressed(self.path) else self.path.stat().st_size
         self._encoding = _text_encoding(encoding)
         self._errors = errors
 
     def batches(self, advance: Advance) -> Iterator[str]:
         """Yield the text in blocks of whole words, each line ended by a line feed."""
-        with told(self.path, self._encoding):
+        with explain_errors(self.path, self._encoding):
             try:
                 yield from whole_words(self._blocks(advance), self.name)
             except UnicodeDecodeError as error:
@@ -226,10 +226,10 @@ class TextFile:
         # A codec that swallows a byte order mark does not count its bytes.
         counting = "utf-8" if self._encoding == "utf-8-sig" else self._encoding
         try:
-            with told(self.path, counting):
+            with explain_errors(self.path, counting):
                 raise error
         except DataError as placed:
-            counted = " (counted after unpacking)" if compressed(self.path) else ""
+            counted = " (counted after unpacking)" if is_compressed(self.path) else ""
             return DataError(f'{placed}{counted}, or pass errors="replace" or errors="ignore"')
 
 
@@ -240,7 +240,7 @@ def _existing(source: str | os.PathLike[str]) -> Path:
     try:
         return existing_file(source)
     except DataError as error:
-        if isinstance(source, str) and not os.path.exists(expanded(source)):
+        if isinstance(source, str) and not os.path.exists(expand_home(source)):
             raise DataError(f"{error}; {_AS_TEXT}") from None
         raise
 
@@ -249,7 +249,7 @@ def _text_encoding(encoding: str) -> str:
     """The name of a codec from bytes to text."""
     if not isinstance(encoding, str):
         raise InputTypeError(f"encoding={encoding!r} must be a name such as 'utf-8'")
-    name = checked_encoding(encoding)
+    name = check_encoding(encoding)
     try:
         "a".encode(name)
         codecs.getincrementaldecoder(name)

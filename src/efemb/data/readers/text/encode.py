@@ -56,7 +56,9 @@ class LowerCaseTable(LabelTable):
         return code
 
 
-def interned(stream: DocumentStream, store: TokenStore, lower: bool, progress: bool) -> Interned:
+def intern_words(
+    stream: DocumentStream, store: TokenStore, lower: bool, progress: bool
+) -> Interned:
     """Read the whole stream into `store`."""
     table = LowerCaseTable() if lower else LabelTable()
     coder = TextCoder(table)
@@ -122,9 +124,9 @@ class TextCoder:
 
     def codes(self, text: str) -> tuple[Codes, NDArray[np.int64]]:
         """Code of each word, and the number of words before each line end."""
-        encoded = _encoded(text)
+        encoded = _encode(text)
         begin, end, line_ends = _words(np.frombuffer(encoded, np.uint8))
-        keys = _packed(encoded, begin, end - begin)
+        keys = _pack(encoded, begin, end - begin)
         mixed = (keys[0] * _MIX_FIRST) ^ (keys[1] + keys[2])
         places = (mixed * _MIX_ALL >> _SHIFT_PLACE).astype(np.int64)
         codes = self._codes[places]
@@ -133,7 +135,7 @@ class TextCoder:
             other |= known[places] != key
         missed = np.flatnonzero(other)
         if len(missed):
-            words = _decoded(encoded, begin[missed], end[missed])
+            words = _decode(encoded, begin[missed], end[missed])
             look_up = self._table.__getitem__
             codes[missed] = np.fromiter(map(look_up, words), np.int32, len(words))
             short = missed[(end - begin)[missed] <= _LONGEST]
@@ -153,7 +155,7 @@ class TextCoder:
         self._codes[new_places] = codes[free[first]]
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     """UTF-8 with spaces before and behind, and no spaces of more than one byte."""
     if not text.isascii():
         for space in WIDE_SPACES:
@@ -171,7 +173,7 @@ def _words(text: NDArray[np.uint8]) -> tuple[NDArray[np.int64], ...]:
     return edges[::2], edges[1::2], np.flatnonzero(text == 10)
 
 
-def _packed(
+def _pack(
     encoded: bytes, begin: NDArray[np.int64], length: NDArray[np.int64]
 ) -> list[NDArray[np.uint64]]:
     """Bytes 0 to 7 of each word; bytes 8 to 15; bytes 16 to 22 and, on top, its length."""
@@ -189,6 +191,6 @@ def _packed(
     return keys
 
 
-def _decoded(encoded: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> list[str]:
+def _decode(encoded: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> list[str]:
     pairs = zip(begin.tolist(), end.tolist(), strict=True)
     return [encoded[a:b].decode("utf-8", _KEEP) for a, b in pairs]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from efemb._progress import progress_bar
 from efemb.data.corpus import Corpus
 from efemb.data.readers.text.documents import Documents, DocumentStream, TextFile
-from efemb.data.readers.text.encode import Interned, interned
+from efemb.data.readers.text.encode import Interned, intern_words
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
@@ -95,18 +95,18 @@ def read_text(
         if isinstance(source, Corpus):
             text = _of_corpus(source, store)
         else:
-            text = interned(_stream(source, encoding, errors), store, lower, progress)
+            text = intern_words(_stream(source, encoding, errors), store, lower, progress)
         _check_text(text, keep_short)
         if vocabulary is None:
             vocabulary, new_codes = _frequent(text, min_count, max_vocab)
             lost = f"no document has two words that occur at least min_count={min_count} times"
         else:
-            new_codes = _known(text, vocabulary)
+            new_codes = _code_known(text, vocabulary)
             lost = "no document has two words of the vocabulary"
-        return _coded(text, vocabulary, new_codes, "" if keep_short else lost, progress)
+        return _encode(text, vocabulary, new_codes, "" if keep_short else lost, progress)
 
 
-def recoded(X: Any, known: Vocabulary) -> Corpus:
+def recode(X: Any, known: Vocabulary) -> Corpus:
     """X in the words of a model; every document stays, so that rows are those of X."""
     if isinstance(X, Corpus) and (X.vocabulary is known or X.vocabulary == known):
         return Corpus(X.tokens, X.starts, known, report=X.report)
@@ -152,7 +152,7 @@ def _check_text(text: Interned, keep_short: bool) -> None:
         )
 
 
-def _known(text: Interned, vocabulary: Vocabulary) -> Codes:
+def _code_known(text: Interned, vocabulary: Vocabulary) -> Codes:
     """Code of each word that was read; -1 if it is not in the vocabulary."""
     codes = (vocabulary.index_of(word) if word in vocabulary else -1 for word in text.labels)
     return np.fromiter(codes, np.int32, len(text.labels))
@@ -163,29 +163,29 @@ def _frequent(text: Interned, min_count: int, max_vocab: int | None) -> tuple[Vo
     counts = text.store.counts(len(text.labels))
     # Stable: old codes are in the order of appearance, which decides ties.
     order = np.argsort(-counts, kind="stable")
-    kept = order[: np.count_nonzero(counts >= min_count)][:max_vocab]
-    if len(kept) < 2:
+    frequent = order[: np.count_nonzero(counts >= min_count)][:max_vocab]
+    if len(frequent) < 2:
         raise _too_few(text, counts, order, min_count)
     new_codes = np.full(len(counts), -1, np.int32)
-    new_codes[kept] = np.arange(len(kept))
-    return Vocabulary([text.labels[i] for i in kept], counts=counts[kept]), new_codes
+    new_codes[frequent] = np.arange(len(frequent))
+    return Vocabulary([text.labels[i] for i in frequent], counts=counts[frequent]), new_codes
 
 
 def _too_few(
     text: Interned, counts: NDArray[np.int64], order: NDArray[np.int64], min_count: int
 ) -> DataError:
     """Why fewer than two words are left."""
-    told = [f"{shorten(text.labels[i])} ({counts[i]:,} times)" for i in order[:2]]
-    if len(told) == 1:
-        return DataError(f"{text.name}: there is one word only, {told[0]}; two are needed")
+    first = [f"{shorten(text.labels[i])} ({counts[i]:,} times)" for i in order[:2]]
+    if len(first) == 1:
+        return DataError(f"{text.name}: there is one word only, {first[0]}; two are needed")
     left = "none" if counts[order[0]] < min_count else "only one"
     return DataError(
         f"{text.name}: min_count={min_count} leaves {left} of {len(counts):,} words; the most "
-        f"frequent are {told[0]} and {told[1]}: pass min_count={counts[order[1]]} or less"
+        f"frequent are {first[0]} and {first[1]}: pass min_count={counts[order[1]]} or less"
     )
 
 
-def _coded(
+def _encode(
     text: Interned, words: Vocabulary, new_codes: Codes, lost: str, progress: bool
 ) -> Corpus:
     """The corpus of the kept words, coded anew in place.
@@ -197,13 +197,13 @@ def _coded(
 
         def renew(chunk: Codes) -> Codes:
             codes = new_codes[chunk]
-            kept = codes >= 0
-            kept_starts.add(kept)
+            is_known = codes >= 0
+            kept_starts.add(is_known)
             advance(len(chunk))
-            return codes[kept]
+            return codes[is_known]
 
         text.store.rewrite(renew)
-    starts = _without_short(text.store, kept_starts.starts) if lost else kept_starts.starts
+    starts = _drop_short(text.store, kept_starts.starts) if lost else kept_starts.starts
     if len(starts) == 1 or starts[-1] == 0:
         why = lost or "no document has a word of the vocabulary"
         raise DataError(f"{text.name}: {why}; nothing is left")
@@ -218,7 +218,7 @@ def _coded(
     return Corpus(text.store.finish(), starts, words, report=report)
 
 
-def _without_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _drop_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Starts of the documents of two tokens or more; the tokens of others leave the store."""
     lengths = np.diff(starts)
     alone = starts[:-1][lengths == 1]
@@ -232,5 +232,5 @@ def _without_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.i
             return np.delete(chunk, here)
 
         store.rewrite(leave_out)
-    kept = lengths[lengths >= 2]
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+    long_enough = lengths[lengths >= 2]
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(long_enough)])
