@@ -93,6 +93,6 @@ def test_replacements_without_end_are_told(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "model"
     killing.model(0).save(path)
     opened = at_opening(monkeypatch, path, lambda number: killing.model(number + 1).save(path))
-    with pytest.raises(efemb.DataError, match="is being replaced again and again"):
+    with pytest.raises(efemb.DataError, match="keeps being replaced"):
         efemb.load(path)
     assert len(opened) > 2  # it was tried again

@@ -1,4 +1,4 @@
-"""Checks of the arrays that make up a `Dataset`; each error names the rows."""
+"""Checks of the arrays of a `Dataset`; each error names the offending rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _SHOWN = 5
-# What sparse matrices are lists of, and what the numbers in them stand for.
+# What the index arrays of each sparse format list, and what the indices refer to.
 _LINES = {
     "csr": ("row", "column"),
     "csc": ("column", "row"),
@@ -23,7 +23,7 @@ _LINES = {
 
 
 def list_first(places: NDArray[Any], total: int | None = None) -> str:
-    """The first few of `places` as text, and how many there are.
+    """The first few of `places` as text, and how many more there are.
 
     >>> listed(np.arange(7))
     '0, 1, 2, 3, 4 and 2 more'
@@ -62,7 +62,7 @@ def _with_gaps(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def generator(seed: object) -> np.random.Generator:
-    """The random numbers of a seed."""
+    """A random generator for a seed."""
     try:
         return np.random.default_rng(seed)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
@@ -71,12 +71,12 @@ def generator(seed: object) -> np.random.Generator:
 
 def is_masked(values: object) -> bool:
     """Whether `values` is a masked array; does not import numpy.ma."""
-    kind = type(values)  # a frame gives its columns as attributes
+    kind = type(values)  # columns of a frame are attributes of the instance
     return hasattr(kind, "filled") and hasattr(kind, "mask")
 
 
 def unmask(values: Any) -> NDArray[Any]:
-    """`values` as an array, with NaN for what a masked array hides."""
+    """`values` as an array; masked values become NaN."""
     if not is_masked(values) or not np.any(values.mask):
         return np.asarray(values)
     dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
@@ -109,7 +109,7 @@ def check_sparse(values: Any) -> csr_array:
         raise DataError(f"sparse values must be 2-dimensional, not {values.ndim}-dimensional")
     _check_size(values.shape)
     check_indices(values)
-    if values.dtype.kind in "biu":  # scipy would sum duplicates in so many bits
+    if values.dtype.kind in "biu":  # scipy would sum duplicates with overflow
         values = values.astype(np.float64)
     matrix = csr_array(values)
     if matrix.dtype not in (np.float32, np.float64):
@@ -119,14 +119,14 @@ def check_sparse(values: Any) -> csr_array:
     _check_finite(matrix)
     tidy = matrix.has_canonical_format and bool(np.all(matrix.data != 0))
     if not tidy:
-        matrix = matrix.copy()  # the caller's arrays stay as they are
+        matrix = matrix.copy()  # leave the caller's arrays unchanged
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
     return matrix
 
 
 def check_indices(values: Any) -> None:
-    """Refuse indices that lead outside: scipy and kernels follow them without a look."""
+    """Reject out-of-range indices, which scipy and kernels would follow unchecked."""
     if values.format not in _LINES:  # scipy has checked them
         return
     line, place = _LINES[values.format]
@@ -200,11 +200,11 @@ def check_row_values(values: object, name: str, n_rows: int) -> NDArray[Any] | N
 
 
 def check_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
-    """Recording code of every row; the rows of a recording must follow each other."""
+    """Recording code of every row; the rows of a recording must be contiguous."""
     array = check_row_values(values, "recordings", n_rows)
     if array is None:
         return None
-    if array.dtype == object:  # pandas' NA cannot be compared: it is looked for before
+    if array.dtype == object:  # pandas' NA cannot be compared, so check for it first
         for label in dict.fromkeys(array):
             if is_missing_label(label):
                 row = next(t for t, cell in enumerate(array) if cell is label)
@@ -217,7 +217,7 @@ def check_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
             raise _recording_error(label, int(start))
         if label in first_seen:
             raise DataError(
-                f"the rows of recording {label!r} are not next to each other: it starts in row "
+                f"the rows of recording {label!r} are not contiguous: it starts in row "
                 f"{first_seen[label]} and again in row {start}; sort the rows by recording"
             )
         first_seen[label] = int(start)
@@ -241,7 +241,7 @@ def _recording_error(label: object, row: int) -> DataError:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view through which nothing can be written."""
+    """A read-only view of an array."""
     view = array.view()
     view.setflags(write=False)
     return view

@@ -26,18 +26,18 @@ _LONGEST_NUMBER = 300
 
 
 class Vocabulary:
-    """Immutable, ordered set of labels; the code of a label is its place.
+    """Immutable, ordered set of labels; the code of a label is its position.
 
     Labels are text or numbers. Whole floats become integers, dates become ISO text.
-    A number and its text are one label: `17` finds the text `"17"` that a CSV file holds, and no
-    vocabulary has both.
+    A number and its text are the same label: `17` finds the text `"17"` of a CSV file, and a
+    vocabulary never has both.
 
     Parameters
     ----------
     labels : iterable of str, int, float or date
-        All different, as text too.
+        All distinct, also as text.
     counts : array of shape (n,), optional
-        How often each label occurs (for baskets: in how many baskets).
+        Number of occurrences of each label (for baskets: the number of baskets).
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Vocabulary:
 
     @property
     def counts(self) -> NDArray[np.float64] | None:
-        """How often each label occurs, if known."""
+        """Number of occurrences of each label, if known."""
         return self._counts
 
     def index_of(self, label: object) -> int:
@@ -106,7 +106,9 @@ class Vocabulary:
         places = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
         close = difflib.get_close_matches(wanted[:200], places, n=n) if size <= 200 else []
         ranked = dict.fromkeys(inside[:n] + [places[text] for text in close])
-        if len(ranked) < n and size <= 200:  # one misspelt word of a long label is not like it
+        if (
+            len(ranked) < n and size <= 200
+        ):  # a misspelled word of a long label is not close to the whole
             ranked |= dict.fromkeys(_with_words_like(wanted.split(), folded)[:n])
         return [self._labels[i] for i in list(ranked)[:n]]
 
@@ -116,7 +118,7 @@ class Vocabulary:
         return Vocabulary(self._labels[index], counts=counts)
 
     def with_counts(self, counts: object) -> Vocabulary:
-        """The same labels, counted in other data."""
+        """The same labels with other counts."""
         vocabulary = object.__new__(Vocabulary)
         object.__setattr__(vocabulary, "_labels", self._labels)
         object.__setattr__(vocabulary, "_codes", self._codes)
@@ -158,8 +160,8 @@ class Vocabulary:
 
 
 def _with_words_like(wanted: list[str], labels: list[str]) -> list[int]:
-    """Places of labels with words that look like the wanted ones, those with most of them first."""
-    # A label of one word has been compared as a whole.
+    """Indices of labels that contain words similar to the wanted ones, the most similar first."""
+    # Labels of a single word have already been compared as a whole.
     of_label = [label.split() if " " in label.strip() else [] for label in labels]
     known = list(
         islice(dict.fromkeys(word for words in of_label for word in words), _MOST_COMPARED)
@@ -171,7 +173,7 @@ def _with_words_like(wanted: list[str], labels: list[str]) -> list[int]:
 
 
 def shorten(label: object, width: int = 60) -> str:
-    """`repr` of a label, cut in the middle so that a huge one does not fill the screen."""
+    """`repr` of a label; a long one is cut in the middle."""
     text = label if isinstance(label, str) else str(label)
     if len(text) > width:
         half = width // 2
@@ -180,7 +182,7 @@ def shorten(label: object, width: int = 60) -> str:
 
 
 def _canonical(labels: list[Any]) -> list[Label]:
-    """Labels as they are kept; text, unless empty, is one as it is, and there may be millions."""
+    """Labels in canonical form; non-empty text needs no conversion, and there may be millions."""
     if set(map(type, labels)) <= {str} and "" not in labels:
         return labels
     return [_require_label(label, number) for number, label in enumerate(labels)]
@@ -194,14 +196,14 @@ def _require_label(label: object, number: int) -> Label:
 
 
 def _twice(labels: list[Label], codes: dict[str, int]) -> DataError:
-    """The first label that another one repeats, if only as text."""
+    """The first label that occurs twice, possibly once as a number and once as text."""
     first = next(label for number, label in enumerate(labels) if codes[str(label)] != number)
     again = labels[codes[str(first)]]
     if again == first:
-        return DataError(f"label {shorten(first)} occurs more than once; labels must differ")
+        return DataError(f"label {shorten(first)} occurs more than once; labels must be distinct")
     return DataError(
-        f"labels {shorten(first)} and {shorten(again)}: a number and its text are one label; "
-        "rename one of them, or add up what belongs to both"
+        f"labels {shorten(first)} and {shorten(again)}: a number and its text are the same label; "
+        "rename one of them, or merge the two columns"
     )
 
 
@@ -239,7 +241,7 @@ def canonical_label(value: object) -> Label | None:
 
 
 def _python_value(value: np.generic) -> object:
-    """A value as Python has it; of times in nanoseconds NumPy would give a number."""
+    """A NumPy value as a Python object; NumPy turns times in nanoseconds into integers."""
     plain: object = value.item()
     if isinstance(value, np.datetime64) and isinstance(plain, int):
         return value.astype("M8[us]").item()
@@ -249,7 +251,7 @@ def _python_value(value: np.generic) -> object:
 def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | None:
     """Names of the columns of a data frame; None where it has none, or only 0, 1, ...
 
-    Such numbers are names where a model knows any of them: it then refuses the others.
+    Such numbers count as names if a model knows any of them; it then rejects the others.
 
     >>> column_labels([[1, 2]]) is None
     True
@@ -283,7 +285,7 @@ def _float_label(value: float) -> Label | None:
 
 
 def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
-    """Places of `labels` in sorted order: by value if all are numbers, else by text.
+    """Indices that sort `labels`: by value if all are numbers, otherwise by text.
 
     Text that reads as a number is a number here, because a CSV file has no types. In a mixture
     of types the numbers come first.
@@ -304,7 +306,7 @@ def _order_of_numbers(labels: Sequence[Label]) -> NDArray[np.int64]:
         array = np.array(values, dtype=np.int64)
         if len(np.unique(array)) == len(array):
             return np.argsort(array)
-    # "1", "01" and 1 are three labels of one value: their text decides, then their type.
+    # "1", "01" and 1 are three labels with one value: order them by text, then by type.
     pairs = zip(values, labels, strict=True)
     return _order_by([(value, str(label), isinstance(label, str)) for value, label in pairs])
 

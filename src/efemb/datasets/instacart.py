@@ -49,32 +49,32 @@ def fetch_instacart(
 ) -> Dataset:
     """Orders x products, 1 where a product was ordered: 123,136 x 14,127.
 
-    Left out are products in fewer than 10 orders (the paper's rule for its shopping data), and
-    then orders of fewer than two products. Rows are sorted by order, products by their numbers.
+    Products in fewer than 10 orders are dropped (the paper's rule for its shopping data), then
+    orders with fewer than two products. Rows are sorted by order, products by their numbers.
 
     Parameters
     ----------
     data_home : path, optional
         Folder that holds `instacart-train/order_products__train.parquet`, `products.parquet`,
         `aisles.parquet` and `departments.parquet`; by default the folder in the environment
-        variable EFEMB_DATA. Otherwise the files are taken from the cache or from GitHub.
+        variable EFEMB_DATA. Otherwise the files come from the cache or from GitHub.
     raw : bool
-        All orders and products: 131,209 x 39,123.
+        Return all orders and products: 131,209 x 39,123.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Sparse. Entities are labelled by the names of the products; ``report["aisles"]`` and
+        Sparse. Entities are labeled by the names of the products; ``report["aisles"]`` and
         ``report["departments"]`` give the aisle and the department of each label.
 
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     MissingExtraError
         If pyarrow is missing: ``pip install "efemb[io]"``.
     """

@@ -1,4 +1,4 @@
-"""Online Retail: invoices of a British shop for gifts, with returns and other dirt (UCI 352)."""
+"""Online Retail: invoices of a British gift shop, with returns and other noise (UCI 352)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabel
 from efemb.datasets.sources import Copy, DataSet, Found, github
 
 _PACKED = "by-day.tar.xz"
-# One file a day, each with its checksum.
+# One file per day, each with its checksum.
 _DAYS = dict(
     line.split()
     for line in (files("efemb.datasets") / "online_retail.sha256").read_text("utf-8").splitlines()
@@ -44,7 +44,7 @@ DATA = DataSet(
         Copy({_PACKED: "320b78aa81284d1d05e63ae8473f73625470f3dc4af52e8b2165b3eff47b469c"}),
     ),
 )
-# Postage, fees, samples, corrections by hand; vouchers begin with GIFT_.
+# Postage, fees, samples, manual corrections; vouchers start with GIFT_.
 NO_GOODS = {"AMAZONFEE", "B", "BANK CHARGES", "C2", "CRUK", "D", "DOT", "M", "POST", "S"}
 LEAST_INVOICES = 10
 LEAST_ITEMS = 2
@@ -56,42 +56,42 @@ def fetch_online_retail(
 ) -> Dataset:
     """Invoices x products with quantities: 18,252 x 3,133, 513,040 non-zeros.
 
-    The source is dirty. A line is dropped, and counted in ``report["dropped"]`` under the first
-    name that fits, if it is
+    The source is not clean. A line is dropped, and counted in ``report["dropped"]`` under the
+    first reason that applies, if it is
 
-    - ``cancelled``: of an invoice whose number begins with C (a return),
-    - ``quantity_not_positive``: breakage, corrections of the stock,
-    - ``price_not_positive``: corrections, gifts, bad debts; all lines without a name are among
-      these and the lines before,
-    - ``no_goods``: postage, fees, samples, vouchers, corrections by hand.
+    - ``cancelled``: part of an invoice whose number starts with C (a return),
+    - ``quantity_not_positive``: breakage, corrections of the inventory,
+    - ``price_not_positive``: corrections, gifts, bad debts; all lines without a product name are
+      dropped for this or an earlier reason,
+    - ``no_goods``: postage, fees, samples, vouchers, manual corrections.
 
-    Then products in fewer than 10 invoices are left out, and then invoices of fewer than two
-    products. Stock codes that differ only in case are one product; its name is the most frequent
-    one. Lines of one product in one invoice are summed.
+    Products in fewer than 10 invoices are then dropped, and after them invoices with fewer than two
+    products. Stock codes that differ only in case are the same product, labeled by its most
+    frequent name. Lines of the same product and invoice are summed.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds `online-retail/` with the 305 files of a day each (2010-12-01.csv to
-        2011-12-09.csv), or with by-day.tar.xz that holds them; by default the folder in the
-        environment variable EFEMB_DATA. Otherwise the files are taken from the cache or GitHub.
+        Folder that holds `online-retail/` with one file for each of 305 days (2010-12-01.csv to
+        2011-12-09.csv), or with by-day.tar.xz that contains them; by default the folder in the
+        environment variable EFEMB_DATA. Otherwise the files come from the cache or GitHub.
     raw : bool
         Keep rare products and small invoices.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Sparse. Entities are labelled by name, with the stock code where several share it.
+        Sparse. Entities are labeled by name, with the stock code if several share it.
         ``report["lines_read"]`` and ``report["names_missing"]`` count lines of the source.
 
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     """
     data_files = find_files(DATA, data_home, download=download, progress=progress)
     sales = _Sales()
@@ -120,7 +120,7 @@ def fetch_online_retail(
 
 
 def _texts(data_files: Found) -> Iterator[io.TextIOBase]:
-    """The files of the days, in order."""
+    """The daily files, in order."""
     if _PACKED in data_files:
         with tarfile.open(data_files[_PACKED]) as packed:
             for member in packed:
@@ -135,7 +135,7 @@ def _texts(data_files: Found) -> Iterator[io.TextIOBase]:
 
 @dataclass
 class _Sales:
-    """The lines that are kept, and how many were dropped for what reason."""
+    """The lines of sales, and how many others were dropped for which reason."""
 
     invoice: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
@@ -146,7 +146,7 @@ class _Sales:
     _names: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def read(self, rows: Iterator[list[str]]) -> int:
-        """Take the lines of a file; gives their number."""
+        """Read the lines of a file and return their number."""
         header = next(rows)
         columns = dict(zip(header, zip(*rows, strict=True), strict=True))
         invoice, name = columns["InvoiceNo"], columns["Description"]

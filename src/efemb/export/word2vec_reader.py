@@ -22,7 +22,7 @@ Duplicates = Literal["error", "first"]
 
 _LONGEST_HEADER = 100
 _PEEK = 1 << 16
-# Bytes that no text holds; almost every float32 array has some.
+# Bytes that do not occur in text; almost every float32 array has some.
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\v"))
 
 
@@ -41,16 +41,16 @@ def read_word2vec(
     Parameters
     ----------
     path : path
-        Unpacked if it ends in .gz, .bz2 or .xz.
+        Decompressed if it ends in .gz, .bz2 or .xz.
     binary : bool, optional
-        None: look at the first vector.
+        By default, inferred from the first vector.
     limit : int, optional
-        Read only the first `limit` words (usually the most frequent).
+        Read only the first `limit` words, which are usually the most frequent.
     dtype : "float32" or "float64"
     errors : "strict", "replace" or "ignore"
-        What to do where a word is not UTF-8 (word2vec cuts long words anywhere).
+        How to handle words that are not valid UTF-8 (word2vec may cut a long word anywhere).
     duplicates : "error" or "first"
-        What to do where a word comes twice; "first" keeps the first.
+        How to handle a word that occurs twice; "first" keeps the first occurrence.
     progress : bool
         Show a progress bar.
 
@@ -92,10 +92,10 @@ def read_glove(
     duplicates: Duplicates = "error",
     progress: bool = False,
 ) -> LabeledVectors:
-    """Read a GloVe file: a word and its K numbers a line, no header.
+    """Read a GloVe file: a word and its K numbers per line, without a header.
 
-    K is that of the first line. Words may hold spaces, as some of the published files do. The
-    options are those of `read_word2vec`.
+    The first line determines K. Words may contain spaces, as in some of the published files. See
+    `read_word2vec` for the options.
     """
     file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)
@@ -157,7 +157,7 @@ def _header(file: Path, first: bytes) -> tuple[int, int]:
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         raise DataError(
             f"{file}: the first line must hold the number of words and of components, not "
-            f"{first.strip()[:40]!r}; a file without such a line is read by read_glove"
+            f"{first.strip()[:40]!r}; a file without such a line can be read by read_glove"
         )
     n_words, size = int(fields[0]), int(fields[1])
     if n_words < 1 or size < 1:
@@ -166,8 +166,8 @@ def _header(file: Path, first: bytes) -> tuple[int, int]:
 
 
 def _check_length(file: Path, wanted: int, size: int, header: int) -> None:
-    """Refuse a truncated binary file before memory is taken for what it promises."""
-    least = header + wanted * (2 + 4 * size)  # a word has at least a byte and a space
+    """Reject a truncated binary file before allocating memory for it."""
+    least = header + wanted * (2 + 4 * size)  # a word takes at least one byte and a space
     if not is_compressed(file) and file.stat().st_size < least:
         raise DataError(
             f"{file} is truncated: {wanted:,} words of {size:,} components need at least "
@@ -176,7 +176,7 @@ def _check_length(file: Path, wanted: int, size: int, header: int) -> None:
 
 
 def _looks_binary(file: Path, start: bytes, size: int) -> bool:
-    """Text if the first line is a word and K numbers; else binary if no text has such bytes."""
+    """Text if the first line is a word and K numbers, binary if bytes do not occur in text."""
     first = start.partition(b"\n")[0]
     if numbers_of(first.split()[-size:], size) is not None:
         return False

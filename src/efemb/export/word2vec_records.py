@@ -18,7 +18,7 @@ _LONGEST_WORD = 1 << 16
 
 
 class TextRecords:
-    """Lines of a word and `size` numbers; `spaces`: words may hold spaces."""
+    """Lines of a word and `size` numbers; with `spaces`, words may contain spaces."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class TextRecords:
             lines = self._left or next(self._blocks, [])
             if not lines:
                 break
-            # Blank lines hold no word, so that a block may have to be visited again.
+            # Blank lines hold no word, so a block may have to be visited again.
             wanted = len(lines) if n is None else n - len(words)
             block_words, values = self._parse(lines[:wanted])
             self._left = lines[wanted:]
@@ -59,7 +59,7 @@ class TextRecords:
         return words, blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def check_end(self, n_words: int) -> None:
-        """Refuse lines beyond the promised number of words."""
+        """Reject lines beyond the number of words in the header."""
         for lines in (self._left, *self._blocks):
             for offset, line in enumerate(lines):
                 if line.strip():
@@ -82,14 +82,14 @@ class TextRecords:
         return words, values
 
     def _line_by_line(self, lines: list[bytes]) -> tuple[list[str], Floats]:
-        """The slow way, which knows what is wrong, and where."""
+        """Parse slowly, to report what is wrong and where."""
         words: list[str] = []
         values = np.empty((len(lines), self.size), self.dtype)
         for offset, line in enumerate(lines):
             fields = line.split()
             if fields:
                 number = self._line + offset
-                with np.errstate(over="ignore"):  # refused later, as infinite
+                with np.errstate(over="ignore"):  # rejected later, as infinite
                     values[len(words)] = self._numbers(fields, number)
                 words.append(self._word(fields[: -self.size], number))
         return words, values[: len(words)]
@@ -111,7 +111,7 @@ class TextRecords:
         return numbers
 
     def _word(self, fields: list[bytes], line: int) -> str:
-        # Two lines that ran into one look like a word with spaces, but for the numbers in it.
+        # Two joined lines look like a word with spaces, except for the numbers in it.
         if any(numbers_of([field], 1) is not None for field in fields[1:]):
             raise DataError(
                 f"{self.file}, line {line:,}: more than {self.size:,} numbers follow the word "
@@ -126,7 +126,7 @@ class TextRecords:
                 f'({error.reason}); pass errors="replace" or errors="ignore"'
             ) from None
         if not text:
-            raise DataError(f"{self.file}, line {line:,}: nothing is left of {word!r}")
+            raise DataError(f"{self.file}, line {line:,}: no characters of {word!r} are valid")
         return text
 
 
@@ -140,7 +140,7 @@ def numbers_of(fields: list[bytes], size: int) -> list[float] | None:
 
 
 def _blocks(stream: IO[bytes], start: bytes) -> Iterator[list[bytes]]:
-    """Whole lines, some megabytes at a time."""
+    """Complete lines, a few megabytes at a time."""
     pending = start
     while chunk := stream.read(_TEXT_CHUNK):
         *lines, pending = (pending + chunk).split(b"\n")
@@ -180,7 +180,7 @@ class BinaryRecords:
         except (MemoryError, ValueError) as error:
             raise DataError(
                 f"{self.file} promises {n:,} words of {self.size:,} components, too many for the "
-                "memory; pass limit="
+                "available memory; pass limit="
             ) from error
         while len(words) < n:
             block_words, values = self._complete(n - len(words))
@@ -194,18 +194,18 @@ class BinaryRecords:
         return words, vectors[: len(words)]
 
     def check_end(self, n_words: int) -> None:
-        """Refuse bytes beyond the promised number of words."""
+        """Reject bytes beyond the number of words in the header."""
         self._more()
         rest = self._pending.lstrip(b"\r\n")
         if rest:
             byte = self._byte + len(self._pending) - len(rest)
             raise DataError(
-                f"{self.file}: the first line promises {n_words:,} words, but the file goes on at "
-                f"byte {byte:,}; the numbers of words or components are wrong"
+                f"{self.file}: the first line promises {n_words:,} words, but the file continues "
+                f"at byte {byte:,}; the numbers of words or components are wrong"
             )
 
     def _complete(self, n: int) -> tuple[list[str], Floats]:
-        """Up to `n` records that are whole in the bytes at hand."""
+        """Up to `n` records that are complete in the pending bytes."""
         data, length, offset = self._pending, 4 * self.size, 0
         words: list[str] = []
         rows: list[bytes] = []
@@ -222,7 +222,7 @@ class BinaryRecords:
         return words, values
 
     def _more(self) -> bool:
-        """Read on; whether there was anything."""
+        """Read the next chunk; False at the end of the file."""
         if len(self._pending) > _LONGEST_WORD and b" " not in self._pending[:_LONGEST_WORD]:
             raise DataError(
                 f"{self.file}: no word ends within {_LONGEST_WORD:,} bytes from byte "
@@ -233,7 +233,7 @@ class BinaryRecords:
         return bool(chunk)
 
     def _word(self, word: bytes, offset: int) -> str:
-        # word2vec ends each vector with a line end, gensim does not.
+        # word2vec ends each vector with a newline, gensim does not.
         trimmed = word.lstrip(b"\n")
         try:
             text = trimmed.decode("utf-8", self.errors)
@@ -244,7 +244,7 @@ class BinaryRecords:
                 'pass errors="replace" or errors="ignore" (or the file is malformed)'
             ) from None
         if not text:
-            raise DataError(f"{self.file}, byte {self._byte + offset:,}: there is no word")
+            raise DataError(f"{self.file}, byte {self._byte + offset:,}: the word is empty")
         return text
 
     def _truncation_error(self, words: list[str]) -> DataError:

@@ -1,4 +1,4 @@
-"""Objects as JSON and arrays: ingredients by class name and options, arrays apart; no pickle."""
+"""Objects as JSON and arrays: ingredients by class name and options, without pickles."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _registered: dict[str, type[Ingredient]] = {}
 
 
 def register(ingredient: C) -> C:
-    """Let files hold an ingredient class of your own; usable as a decorator.
+    """Allow files to hold your own ingredient class; usable as a decorator.
 
-    A file names the class and its options, never its code: register the class again before
+    A file names the class and its options but not its code: register the class again before
     loading such a file in another program.
     """
     if not (isinstance(ingredient, type) and issubclass(ingredient, KINDS)):
-        raise InputTypeError(f"register takes a class of ingredients, got {ingredient!r}")
+        raise InputTypeError(f"register takes an ingredient class, got {ingredient!r}")
     _registered[_own_name(ingredient)] = ingredient
     return ingredient
 
@@ -55,7 +55,7 @@ def _own_name(cls: type) -> str:
 
 def _known() -> dict[str, type[Ingredient]]:
     shipped = {c.__name__: c for kind in KINDS for c in kind.choices().values()}
-    # A sum is written with a plus sign and lists are kept by a fit: none of the named choices.
+    # Sums are written with a plus sign and fits freeze lists: neither is a named choice.
     return {**shipped, "ContextSum": ContextSum, "Kept": Kept, **_registered}
 
 
@@ -75,7 +75,7 @@ def encode(value: Any, arrays: dict[str, Any], name: str) -> Any:
     if is_sparse(value):
         return _encode_sparse(value, arrays, name)
     raise ParameterError(
-        f"{name} holds {value!r:.80}, which a file cannot hold: use numbers, text, lists, arrays "
+        f"{name} holds {value!r:.80}, which cannot be saved: use numbers, text, lists, arrays "
         "or ingredients"
     )
 
@@ -107,7 +107,7 @@ def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], prefix: str) -
     name = cls.__name__ if known.get(cls.__name__) is cls else _own_name(cls)
     if known.get(name) is not cls:
         raise ParameterError(
-            f"{prefix} is {cls.__name__}, a class of your own that a file cannot describe: call "
+            f"{prefix} is {cls.__name__}, a class that efemb does not know: call "
             f"efemb.storage.register({cls.__name__}) before saving and before loading"
         )
     options = value.get_params(deep=False)
@@ -117,7 +117,7 @@ def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], prefix: str) -
 
 def _encode_array(value: Any, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     if value.dtype.kind not in "biuf":
-        raise ParameterError(f"{name} is an array of {value.dtype}; a file holds numbers only")
+        raise ParameterError(f"{name} is an array of {value.dtype}; only numbers can be saved")
     native = value.dtype.newbyteorder("=")
     arrays[name] = np.ascontiguousarray(value, dtype=native).reshape(value.shape)
     return {"$array": name}
@@ -143,7 +143,7 @@ _ENCODERS: dict[type, Callable[[Any, dict[str, Any], str], Any]] = {
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     """Undo `encode`."""
     if isinstance(value, list):
-        plain = {list, dict}.isdisjoint(map(type, value))  # such as a million labels
+        plain = {list, dict}.isdisjoint(map(type, value))  # for instance, a million labels
         return value if plain else [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
@@ -175,12 +175,12 @@ def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingr
     if name not in known:
         short = str(name).rpartition(".")[2]
         raise DataError(
-            f"the model uses {name}, which is not known here: import it and call "
+            f"the model uses {name}, which is unknown: import it and call "
             f"efemb.storage.register({short}) before loading"
         )
     options = decode(value["options"], arrays)
     if not set(options) <= set(known[name].option_names()):
-        raise DataError(f"the model has options of {name} that are not known here: {options!r:.80}")
+        raise DataError(f"the model has unknown options of {name}: {options!r:.80}")
     return known[name](**options)
 
 

@@ -132,7 +132,7 @@ def _arrow_batches(
 def encode_dictionary(array: Any) -> Coded:
     """A pyarrow array as distinct cells and places."""
     encoded = array.dictionary_encode()
-    # Others may have written indices without a sign.
+    # Other writers may use unsigned indices.
     places = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Coded(encoded.dictionary.to_pylist(), places)
 
@@ -144,7 +144,7 @@ def _labels(array: Any, name: str) -> Column:
     if pa.types.is_null(array.type):
         return [None] * len(array)
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        # Old writers store text without saying that it is text.
+        # Old writers store text without marking it as text.
         try:
             array = array.cast(pa.large_string())
         except pa.ArrowInvalid as error:
@@ -165,7 +165,9 @@ def _numbers(array: Any, name: str) -> Column:
 
 def _damage_error(name: str, error: Exception) -> DataError:
     text = " ".join(str(error).split())
-    return DataError(f"{name} is not a whole Parquet file ({text:.200}); copy or export it again")
+    return DataError(
+        f"{name} is not a complete Parquet file ({text:.200}); copy or export it again"
+    )
 
 
 class ArrowCsvSource:
@@ -188,7 +190,7 @@ class ArrowCsvSource:
         if self._plain.header_line != 1:
             raise NeedsTextReaderError("lines before the header")
         if not self._plain.separator.isascii():
-            raise NeedsTextReaderError("pyarrow's separators are of one byte")
+            raise NeedsTextReaderError("pyarrow needs a separator of one byte")
         try:
             yield from self._batches(places, self._plain.changes(places, numeric), advance)
         except (self._pyarrow.ArrowException, UnicodeError, *UNREADABLE) as error:
@@ -218,7 +220,7 @@ class ArrowCsvSource:
         if not ended:
             raise NeedsTextReaderError("a quote is not closed")
         if n_records != stream.lines.n_filled:
-            raise NeedsTextReaderError("a record of several lines: is its quote meant?")
+            raise NeedsTextReaderError("a record spans several lines: is its quote intended?")
 
     def _open(self, stream: Any, names: list[str], include: list[str]) -> Any:
         csv = self._pyarrow.csv
@@ -234,13 +236,13 @@ class ArrowCsvSource:
                 include_columns=include,
                 column_types=dict.fromkeys(include, self._pyarrow.string()),
                 strings_can_be_null=False,
-                check_utf8=False,  # the stream below has done so
+                check_utf8=False,  # the stream below has checked it
             ),
         )
 
 
 class _Utf8(io.RawIOBase):
-    """The file as UTF-8 whatever its encoding, checked to the last byte, with an end record."""
+    """The file as valid UTF-8, whatever its encoding, followed by an end record."""
 
     def __init__(self, raw: Any, plain: CsvSource, advance: Advance) -> None:
         self._raw = raw
@@ -269,7 +271,7 @@ class _Utf8(io.RawIOBase):
 
 
 class _FilledLines:
-    """The number of lines of a text that are not blank."""
+    """Counts the lines of a text that are not blank."""
 
     def __init__(self) -> None:
         self._ended = 0
@@ -280,10 +282,10 @@ class _FilledLines:
         return self._ended + self._begun
 
     def add(self, text: str) -> None:
-        """Read on."""
+        """Process the next piece of text."""
         if not text:
             return
-        if "\r" in text:  # the other half of a cut line end is a blank line, which is not counted
+        if "\r" in text:  # half of a split line end is a blank line, which is not counted
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         blank = int(text[0] == "\n" and not self._begun)
         blank += len(_BLANK.findall(text)) if "\n\n" in text else 0

@@ -22,7 +22,7 @@ from efemb.data.readers.input_file import existing_file, refuse_foreign
 from efemb.data.readers.source import column_places
 from efemb.errors import DataError
 
-# What a column is called that says which entity a line is about.
+# Names of columns that identify the entity of a line.
 ENTITY = ("id", "cell", "neuron", "unit", "roi", "voxel", "entity", "index", "label", "name")
 
 
@@ -38,9 +38,9 @@ class NumericTable(NamedTuple):
 def read_numeric_table(
     source: Any, aside: Sequence[str], separator: str | None, encoding: str
 ) -> NumericTable:
-    """All columns but those set aside as float64; an empty or null cell is NaN.
+    """All columns except those set aside, as float64; an empty or null cell is NaN.
 
-    What pandas wrote of its index is no entity: it is set aside, and named as the index.
+    An index that pandas wrote is not an entity: it is set aside and reported as the index.
     """
     if not isinstance(source, str | os.PathLike):
         return _from_frame(source, "the table", aside)
@@ -53,7 +53,7 @@ def read_numeric_table(
 
 def _from_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
     frame = eager_frame(source)
-    # By place: the names of pandas' columns may be numbers.
+    # By position: the names of pandas' columns may be numbers.
     columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))
     column_places(aside, list(columns), name)
     index = index_names(list(columns), aside) + noted_index(source, list(columns), aside)
@@ -95,14 +95,14 @@ def _from_text(
         for name, place in apart.items():
             cells[name] += [row[place] for row in rows]
     if bad:
-        raise bad.error("Correct them: each line needs a value or an empty cell for every column")
+        raise bad.error("Correct them: each line needs a value or an empty cell in every column")
     header = None if headless else [source.header[place] for place in numeric]
     table = NumericTable(np.concatenate(parts), header, cells, next(iter(index), None))
     return _without_counter(table)
 
 
 def _without_counter(table: NumericTable) -> NumericTable:
-    """A first column that reset_index() named and that counts the rows is an index."""
+    """Set aside a first column that reset_index() named and that numbers the rows."""
     first = table.values[:, :1].ravel()
     counts = len(first) > 1 and first[0] in (0, 1) and bool((np.diff(first) == 1).all())
     header = table.header or []
@@ -113,7 +113,7 @@ def _without_counter(table: NumericTable) -> NumericTable:
 
 
 def _is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
-    """Whether the first line is no header: it holds numbers, or nothing, where labels should be."""
+    """Whether the first line is data: it holds numbers, or empty cells, instead of labels."""
     above_index = source.header[0] == ""
     cells = [cell.strip() for cell in source.header[above_index:]]
     numbers = np.array([CountTable()[cell] for cell in source.change(range(len(cells)))(cells)])
@@ -126,7 +126,7 @@ def _is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
 
 
 def _are_labels(numbers: NDArray[np.float64]) -> bool:
-    """Different whole numbers are labels as often as data, rising ones (frequencies) more often."""
+    """Whether numbers may be labels: distinct whole numbers, or increasing ones (frequencies)."""
     whole = (numbers >= 0) & (numbers == np.round(numbers))
     if whole.all():
         return len(np.unique(numbers)) == len(numbers)
@@ -142,7 +142,7 @@ def _is_index(cells: list[str]) -> bool:
 def _numbers(
     lines: list[int], rows: list[list[str]], numeric: list[int], source: CsvSource, changed: Change
 ) -> NDArray[np.float64]:
-    """Numbers of the kept fields; text that is none is an error with its line."""
+    """Numbers of the numeric fields; other text is an error that names its line."""
     table = CountTable({"": np.nan})
     values = np.empty((len(rows), len(numeric)))
     for i, row in enumerate(rows):
@@ -159,9 +159,9 @@ def _numbers(
 
 
 def read_positions(path: Path, separator: str | None, encoding: str) -> NumericTable:
-    """Coordinates in a file, one entity a line; of text a first line of numbers is data.
+    """Coordinates in a file, one entity per line; a first line of numbers is data, not a header.
 
-    A first column that by its name says which entity it is, `cell,x,y`, is set aside.
+    A first column whose name says that it identifies entities, as in `cell,x,y`, is set aside.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         table = read_parquet(existing_file(path))
@@ -172,6 +172,6 @@ def read_positions(path: Path, separator: str | None, encoding: str) -> NumericT
 
 
 def _naming(header: Sequence[Any]) -> list[Any]:
-    """The first column, where it names entities and two coordinates or more follow."""
+    """The first column, if it names entities and is followed by two or more coordinates."""
     last = words(str(header[0]))[-1:] if len(header) > 2 else []
     return [header[0]] if last and last[0] in ENTITY else []
