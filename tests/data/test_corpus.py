@@ -158,9 +158,7 @@ def test_take_of_neighbours_copies_nothing() -> None:
 @pytest.mark.parametrize(
     ("index", "error", "message"),
     [
-        pytest.param(
-            [3], DataError, "index 3 is out of range", id="outside"
-        ),
+        pytest.param([3], DataError, "index 3 is out of range", id="outside"),
         pytest.param([], DataError, "the selection has no documents", id="empty"),
         pytest.param(slice(0, 0), DataError, "the selection has no documents", id="empty slice"),
         pytest.param([False, False], DataError, "the selection has no documents", id="empty mask"),
