@@ -1,4 +1,4 @@
-"""Files written whole or not at all: complete under a temporary name, then renamed."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from typing import IO, Any
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 
-def expanded(path: str | os.PathLike[str]) -> Path:
-    """A path with ~ as a home folder; as it is where nobody has such a name."""
-    return Path(os.path.expanduser(path))  # where Path.expanduser would raise
+def expand_home(path: str | os.PathLike[str]) -> Path:
+    """A path with ~ expanded; unchanged if there is no such user."""
+    return Path(os.path.expanduser(path))  # Path.expanduser would raise an error
 
 
 def file_target(path: Any) -> Path:
-    """The file that a path names, links followed; a folder is refused."""
+    """The file that a path names, with links resolved; a folder is an error."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise InputTypeError(f"pass the path of a file, not {path!r}")
-    target = Path(os.path.realpath(expanded(path)))
+    target = Path(os.path.realpath(expand_home(path)))
     if target.is_dir():
-        raise DataError(f"{target} is a directory; give the name of a file in it")
+        raise DataError(f"{target} is a directory; pass the name of a file in it")
     return target
 
 
 def check_writable(folder: Path) -> None:
-    """Make a folder and see that files can be: hours of work should not end at one that cannot."""
+    """Create a folder and check that it is writable, before hours of work depend on it."""
     probe = folder / f".writable-{secrets.token_hex(6)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,12 +42,12 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
-    """A stream; the file gets its name when everything is on disk, and is removed otherwise."""
+    """A stream to a temporary file, which is renamed if complete and removed otherwise."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
     try:
         with partial.open("xb") as file:
-            with _packing(file, target.suffix.lower()) as stream:
+            with _pack(file, target.suffix.lower()) as stream:
                 yield stream
             file.flush()
             os.fsync(file.fileno())
@@ -58,15 +58,15 @@ def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def table_writer(stream: IO[bytes], separator: str) -> Iterator[Any]:
-    r"""A csv.writer of UTF-8 whose lines end in \n; a cell that holds \n or \r is quoted."""
+    r"""A csv.writer of UTF-8 lines that end in \n; cells that contain \n or \r are quoted."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    # Before Python 3.13 a writer only quotes what ends its own lines.
+    # Before Python 3.13, a writer only quotes its own line terminator.
     yield csv.writer(_PlainLines(text), delimiter=separator, lineterminator="\r\n")
     text.detach()
 
 
 class _PlainLines:
-    r"""A text whose lines come with \r\n at their ends and are written with \n."""
+    r"""Replaces \r\n at the end of each line by \n."""
 
     def __init__(self, text: IO[str]) -> None:
         self._text = text
@@ -76,12 +76,12 @@ class _PlainLines:
         self._text.write(line[:-2] + "\n")
 
 
-def _packing(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
-    """`file`, or a stream that packs into it; leaving it does not close `file`."""
+def _pack(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
+    """`file`, or a stream that compresses into it; leaving it does not close `file`."""
     if suffix == ".gz":
         from gzip import GzipFile
 
-        # Neither name nor time inside: the same vectors give the same file.
+        # Without name and time, so that the same contents give the same file.
         return GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
     if suffix == ".bz2":
         from bz2 import BZ2File

@@ -1,4 +1,4 @@
-"""A progress bar for what takes long."""
+"""A progress bar for long operations."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-# Moves a progress bar by so many units.
+# Advances a progress bar by a number of units.
 Advance: TypeAlias = Callable[[int], None]
 
 
 @contextmanager
 def progress_bar(text: str, total: int, shown: bool) -> Iterator[Advance]:
-    """Give a function that moves the bar on; does nothing unless `shown`; 0 is unknown."""
+    """Yield a function that advances the bar; inactive unless `shown`, a total of 0 is unknown."""
     if not shown:
         yield lambda _: None
         return
@@ -20,7 +20,7 @@ def progress_bar(text: str, total: int, shown: bool) -> Iterator[Advance]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    # A bar that is not shown would still leave an empty line in a log file.
+    # A transient bar would still leave an empty line in a log file.
     hidden = not (console.is_terminal or console.is_jupyter)
     with Progress(console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(text, total=total or None)

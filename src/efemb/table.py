@@ -1,4 +1,4 @@
-"""Table: the small result of a query, columns by name."""
+"""Table: the result of a query, as named columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDEST = 60
 
 
 class Table:
-    """Immutable columns of equal length; prints aligned, iterates as dicts.
+    """Immutable columns of equal length; prints aligned and iterates over rows as dicts.
 
     Parameters
     ----------
@@ -39,19 +39,19 @@ class Table:
     """
 
     __slots__ = ("_columns",)
-    # Equal tables would need equal hashes; arrays have none.
+    # Equal tables would need equal hashes, but arrays are not hashable.
     __hash__ = None  # type: ignore[assignment]
 
     _columns: dict[str, Any]
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         if not isinstance(columns, Mapping) or not columns:
-            raise InputTypeError("a Table is made of a mapping of names to columns, at least one")
-        kept = {_name(name): _column(name, values) for name, values in columns.items()}
-        lengths = {name: len(values) for name, values in kept.items()}
+            raise InputTypeError("a Table needs a mapping of names to at least one column")
+        arrays = {_name(name): _column(name, values) for name, values in columns.items()}
+        lengths = {name: len(values) for name, values in arrays.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"columns must have the same length, not {lengths}")
-        object.__setattr__(self, "_columns", kept)
+        object.__setattr__(self, "_columns", arrays)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Table is immutable")
@@ -78,7 +78,7 @@ class Table:
     @overload
     def __getitem__(self, key: slice) -> Table: ...
     def __getitem__(self, key: str | int | slice) -> Any:
-        """A column by name, a row (dict) by number, some rows (Table) by a slice."""
+        """A column by name, a row (dict) by index, or rows (Table) by a slice."""
         if isinstance(key, slice):
             return Table({name: values[key] for name, values in self._columns.items()})
         if isinstance(key, int | np.integer):
@@ -108,7 +108,7 @@ class Table:
         return polars.DataFrame({name: _one_type(values) for name, values in self._columns.items()})
 
     def to_text(self, rows: int | None = None) -> str:
-        """The table as aligned lines; with `rows`, only the first ones and how many more there are.
+        """The table as aligned lines; `rows` limits it to the first ones and the number of others.
 
         >>> print(Table({"n": [1, 2, 3]}).to_text(1))
         n
@@ -169,7 +169,7 @@ def _name(name: object) -> str:
 
 
 def _column(name: str, values: Any) -> Any:
-    """`values` as a read-only array: of numbers or booleans where all are, of objects otherwise."""
+    """`values` as a read-only array of numbers or booleans if all are, otherwise of objects."""
     if isinstance(values, str) or not hasattr(values, "__len__"):
         raise InputTypeError(f"column {name!r} must be a sequence, not {type(values).__name__}")
     array = values if isinstance(values, np.ndarray) else _array(list(values))
@@ -213,7 +213,7 @@ def _one_type(values: Any) -> Any:
     return cells if len(kinds) <= 1 else [None if cell is None else str(cell) for cell in cells]
 
 
-# -- how cells look -----------------------------------------------------------------------------
+# -- formatting of cells ------------------------------------------------------------------------
 
 
 def _texts(values: Any) -> list[str]:
@@ -225,9 +225,9 @@ def _texts(values: Any) -> list[str]:
 
 
 def _float_texts(values: Floats) -> list[str]:
-    """Four digits of the largest; whole numbers as such; powers of ten where sizes differ much.
+    """Four digits of the largest, whole numbers without decimals, exponents for a wide range.
 
-    What is not known (NaN) is left blank.
+    Unknown values (NaN) are blank.
     """
     form = _float_form(values)
     return ["" if value != value else format(value, form) for value in values.tolist()]
@@ -245,12 +245,12 @@ def _float_form(values: Floats) -> str:
 
 
 def _printable(text: str) -> str:
-    """Line ends and other control characters would break the alignment."""
+    """Escape line ends and other control characters, which would break the alignment."""
     return text if text.isprintable() else repr(text)[1:-1]
 
 
 def _columns_of(text: str) -> int:
-    """How many columns of a terminal a text takes: two for a wide sign, none for an accent."""
+    """Width of a text in a terminal: two columns for a wide character, none for an accent."""
     if text.isascii():
         return len(text)
     wide = sum(east_asian_width(sign) in "WF" for sign in text)

@@ -63,10 +63,10 @@ CSV_ERRORS = {
     "1e30": ("trip,what,n\n1,b,1e30\n", r"'n' is above 2\*\*53.* in line 2"),
     "1e400": ("trip,what,n\n1,b,1e400\n", "infinite in line 2"),
     "sum too large": (f"trip,what,n\n1,b,{2**53}\n1,b,{2**53}\n", "add up to 1.801e[+]16"),
-    "header only": ("trip,what,n\n", "a header but nothing below it"),
-    "header only, no line end": ("trip,what,n", "a header but nothing below it"),
+    "header only": ("trip,what,n\n", "a header but no lines below it"),
+    "header only, no line end": ("trip,what,n", "a header but no lines below it"),
     "empty": ("", "is empty"),
-    "blank": ("\n\n\n", "not even a header"),
+    "blank": ("\n\n\n", "not even have a header"),
     "open quote": ('trip,what,n\n1,a,1\n1,b,"2\n1,c,1\n', "quote opened in line 3 or below"),
     "open quote early": ('trip,what,n\n1,"a,1\n1,b,2\n', "quote opened in line 2 or below"),
     "open quote in the header": ('trip,"what,n\n1,b,2\n', "quote opened in line 1 or below"),
@@ -76,7 +76,7 @@ CSV_ERRORS = {
         "line 3 .* byte 0xe9",
     ),
     "utf-16": ("trip,what,n\n1,a,1\n".encode("utf-16"), 'encoding="utf-16"'),
-    "packed": (gzip.compress(b"trip,what,n\n1,a,1\n"), r"is packed; .* must end in \.gz"),
+    "packed": (gzip.compress(b"trip,what,n\n1,a,1\n"), r"is compressed; .* must end in \.gz"),
     "cut character": ("trip,what,n\n1,a,1\n1,Kä".encode()[:-1], "line 3 .* byte 0xc3"),
 }
 
@@ -109,7 +109,7 @@ STRAY_QUOTES = {
 def test_a_stray_quote_merges_no_lines(name: str, on_bad: Any, way: str, tmp_path: Path) -> None:
     path = file(tmp_path, "trip,what,n\n" + STRAY_QUOTES[name])
     line = 3 if "behind" in name else 2
-    with pytest.raises(DataError, match=f"a quote opened in line {line} takes in .* written twice"):
+    with pytest.raises(DataError, match=f"a quote opened in line {line} spans .* is doubled"):
         read_baskets(path, **COLUMNS, on_bad=on_bad)
 
 
@@ -152,7 +152,7 @@ def test_dropping_bad_lines(way: str, tmp_path: Path) -> None:
 def test_columns_that_pandas_has_in_its_index() -> None:
     lines = pd.DataFrame({"trip": [1, 1, 2], "what": ["a", "b", "a"], "n": [1, 1, 1]})
     for index in (["trip"], ["trip", "what"]):
-        with pytest.raises(DataError, match=r"'trip' as an index.*reset_index\(\)"):
+        with pytest.raises(DataError, match=r"'trip' in its index.*reset_index\(\)"):
             read_baskets(lines.set_index(index), **COLUMNS)
     assert read_baskets(lines.groupby(["trip", "what"]).sum().reset_index(), **COLUMNS).n_rows == 2
 
@@ -248,7 +248,7 @@ def test_labels_and_columns_of_tables(kind: str) -> None:
         read_baskets(table, basket="trips", item="what")
     with pytest.raises(InputTypeError, match="by its name"):
         read_baskets(table, basket=0, item="what")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="nothing below it"):
+    with pytest.raises(DataError, match="no lines below it"):
         read_baskets(make({"trip": [], "what": []}), basket="trip", item="what")
     with pytest.raises(InputTypeError):
         read_baskets(make({"trip": [[1]], "what": ["a"]}), basket="trip", item="what")
@@ -304,7 +304,7 @@ def test_damaged_parquet(tmp_path: Path) -> None:
         "text": b"trip,what\n1,a\n",
         "scrambled": content[:4] + b"\xff" * 20_000 + content[20_004:],
     }.items():
-        with pytest.raises(DataError, match="not a whole Parquet file"):
+        with pytest.raises(DataError, match="not a complete Parquet file"):
             read_baskets(file(tmp_path, damaged, f"{name}.parquet"), basket="trip", item="what")
     with pytest.raises(DataError, match="is empty"):
         read_baskets(file(tmp_path, b"", "none.parquet"), basket="trip", item="what")

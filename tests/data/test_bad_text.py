@@ -27,7 +27,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "empty": ("t.txt", b"", "is empty"),
     "blank": ("t.txt", b" \n\t\n\n", r"no words \(3 documents, all empty"),
     "empty packed": ("t.gz", gzip.compress(b""), r"no words \(0 documents"),
-    "one word": ("t.txt", b"a a a\na a a\n", r"one word only, 'a' \(6 times\)"),
+    "one word": ("t.txt", b"a a a\na a a\n", r"only one distinct word, 'a' \(6 times\)"),
     "single words": ("t.txt", b"a\nb\na\nb\n", "every document is a single word"),
     "rare words": ("t.txt", b"a b c\na b\na", r"min_count=5 leaves none of 3 .* 'a' \(3 times\)"),
     "one frequent word": ("t.txt", b"a b " * 3 + b"a " * 9, "leaves only one of 2 .*min_count=3"),
@@ -84,7 +84,7 @@ def test_wrong_encoding(suffix: str, block: int, tmp_path: Path, monkeypatch: An
     with pytest.raises(DataError, match=re.escape(message)) as caught:
         read_text(path)
     assert 'errors="replace" or errors="ignore"' in str(caught.value)
-    assert ("unpacking" in str(caught.value)) == (suffix != "txt")
+    assert ("decompression" in str(caught.value)) == (suffix != "txt")
 
 
 def test_cut_character(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_paths_that_name_no_file(tmp_path: Path) -> None:
     assert "splitlines" not in str(caught.value)
     with pytest.raises(DataError, match=r"did you mean 'reviews\.txt'.*\[text\].*splitlines"):
         read_text(str(tmp_path / "review.txt"))
-    with pytest.raises(DataError, match="is a directory; give one file"):
+    with pytest.raises(DataError, match="is a directory; pass a single file"):
         read_text(str(tmp_path))
     with pytest.raises(DataError, match="folder does not exist"):
         read_text(tmp_path / "nowhere" / "text")
@@ -150,7 +150,7 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_is_no_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match=r"no file.* pass \[text\], or text\.splitlines\(\)"):
+    with pytest.raises(DataError, match=r"no file.* use \[text\] or text\.splitlines\(\)"):
         read_text(TEXTS[name])
 
 
@@ -165,14 +165,14 @@ def numbers() -> Iterator[Any]:
 
 
 SOURCES: dict[str, tuple[Any, type[Exception], str]] = {
-    "None": (None, InputTypeError, "from NoneType: give a path, an iterable"),
-    "a number": (3, InputTypeError, "from int: give a path"),
-    "no dimensions": (np.array(3), InputTypeError, "from ndarray: give a path"),
+    "None": (None, InputTypeError, "from NoneType: pass a path, an iterable"),
+    "a number": (3, InputTypeError, "from int: pass a path"),
+    "no dimensions": (np.array(3), InputTypeError, "from ndarray: pass a path"),
     "bytes": (b"a b", InputTypeError, r"from bytes: decode them.*\[text\]"),
     "dict": ({"x": "a b"}, InputTypeError, r"pass source\.values\(\)"),
     "set": ({"a b", "b a"}, InputTypeError, "no order"),
     "frame": (pd.DataFrame({"text": ["a b"]}), InputTypeError, r'source\["text"\]'),
-    "dataset": (Dataset(np.eye(2)), InputTypeError, "words in their order"),
+    "dataset": (Dataset(np.eye(2)), InputTypeError, "need ordered words"),
     "function of nothing": (lambda: None, InputTypeError, "from NoneType"),
     "function of a path": (lambda: "text.txt", InputTypeError, "from str: the function must"),
     "no documents": ([], DataError, r"no words \(0 documents"),
@@ -180,14 +180,14 @@ SOURCES: dict[str, tuple[Any, type[Exception], str]] = {
     "empty generator": (iter(()), DataError, "no words"),
     "words": (["a", "rose", "is"], DataError, r"single word.*pass \[source\]"),
     "lists of one": ([["a"], ["rose"]], DataError, "every document is a single word"),
-    "one word": ([["a", "a"], "a a"], DataError, "one word only, 'a'"),
+    "one word": ([["a", "a"], "a a"], DataError, "only one distinct word, 'a'"),
     "rare": ([[3, 4], [3, 4], [3]], DataError, r"none of 2 .* 3 \(3 times\) and 4 \(2 times\)"),
     "flat numbers": ([1, 2, 3], InputTypeError, r"document 0 .* not int \(1\).*\[source\]"),
     "generator of numbers": (numbers(), InputTypeError, "document 1 must be a text or a list"),
     "missing document": (["a b", None], InputTypeError, r"document 1 .* NoneType \(None\)"),
     "NaN document": (["a b", np.nan], InputTypeError, "document 1 .* not float"),
     "bytes document": (["a b", b"a b"], InputTypeError, "document 1 .* not bytes .*decode it"),
-    "dict document": ([{"a": 1}], InputTypeError, "document 0 .* not dict .*in their order"),
+    "dict document": ([{"a": 1}], InputTypeError, "document 0 .* not dict .*in order"),
     "set document": ([["a"], {"a", "b"}], InputTypeError, "document 1 .* not set"),
     "path document": ([Path("t.txt")], InputTypeError, r"document 0 .* not \w*Path"),
     "nested": ([[["a", "b"], ["c"]]], InputTypeError, "document 0 .* list .*one list too many"),

@@ -213,7 +213,7 @@ def test_users_row_labels_and_recordings_are_row_columns() -> None:
     assert data.recordings.tolist() == [0, 0]
     same_columns = Dataset(np.eye(2), rows={"user": ["a", "b"], "recording": [1, 1]})
     assert same_columns.users.tolist() == ["a", "b"]
-    with pytest.raises(DataError, match="not next to each other"):
+    with pytest.raises(DataError, match="not contiguous"):
         Dataset(np.eye(3), rows={"recording": [1, 2, 1]})
     with pytest.raises(ParameterError, match=r"users= and rows\['user'\] are the same column"):
         Dataset(np.eye(2), users=["a", "b"], rows={"user": ["a", "b"]})

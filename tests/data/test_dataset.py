@@ -139,9 +139,9 @@ def test_side_arrays_of_the_wrong_length() -> None:
     for name in ("row_labels", "users", "recordings"):
         with pytest.raises(DataError, match=f"{name} has shape"):
             Dataset(np.ones((2, 3)), **{name: [1, 2, 3]})
-    with pytest.raises(DataError, match="2 labels, but 3 entities"):
+    with pytest.raises(DataError, match="2 labels for 3 entities"):
         Dataset(np.ones((2, 3)), entities=["a", "b"])
-    with pytest.raises(InputTypeError, match="not one text"):
+    with pytest.raises(InputTypeError, match="not a single string"):
         Dataset(np.ones((2, 3)), entities="abc")
 
 

@@ -86,7 +86,7 @@ def test_points_between_thousands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["a;b\n1,234;2\n", "a;b\n1,5;1.234\n", "a;b\n1,5;1.5\n"])
 def test_what_may_be_decimals_or_thousands_is_refused(text: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no number, in line 2"):
+    with pytest.raises(DataError, match="not a number, in line 2"):
         read_matrix(file(tmp_path, text))
 
 

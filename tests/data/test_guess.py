@@ -105,10 +105,10 @@ def test_dirt_in_the_counts(tmp_path: Path) -> None:
     words = [f"{i},a,few" for i in range(30)]
     guess = guess_contents(table(tmp_path, "trip,item,units", *words))
     assert guess.count is None
-    assert guess.why.endswith("each line counts 1 (column 'units' holds 'few', no number)")
+    assert guess.why.endswith("each line counts 1 (column 'units' holds 'few', not a number)")
     thousands = [f'{i},a,"1,00{i % 10}"' for i in range(30)]
     guess = guess_contents(table(tmp_path, "trip,item,units", *thousands))
-    assert guess.why.endswith("each line counts 1 (column 'units' holds '1,000', no number)")
+    assert guess.why.endswith("each line counts 1 (column 'units' holds '1,000', not a number)")
     told = guess_contents(table(tmp_path, "trip,item,units", *words), count="none")
     assert told.why.endswith("each line counts 1")
 
@@ -284,7 +284,7 @@ def test_parquet_that_is_damaged_before_its_end_or_empty(tmp_path: Path) -> None
     pq.write_table(pa.table({"trip": rng.integers(0, 9999, 5000), "item": ["a"] * 5000}), file)
     content = file.read_bytes()
     file.write_bytes(content[:4] + b"\xff" * (len(content) // 2) + content[len(content) // 2 + 4 :])
-    with pytest.raises(DataError, match="not a whole Parquet file"):
+    with pytest.raises(DataError, match="not a complete Parquet file"):
         guess_contents(file)
     pq.write_table(pa.table({}), file)
     with pytest.raises(DataError, match=r"a\.parquet has no columns"):

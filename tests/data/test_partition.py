@@ -87,8 +87,8 @@ def test_parts_keep_the_other_properties() -> None:
         ({"test": 0.0}, DataError, "0 for test"),
         ({"test": 0.001}, DataError, "0 for test"),
         ({"test": 0.5, "validation": 0.001}, DataError, "0 for validation"),
-        ({"test": 0.6, "validation": 0.6}, DataError, "every part needs one"),
-        ({"test": 41}, DataError, "every part needs one"),
+        ({"test": 0.6, "validation": 0.6}, DataError, "every part needs at least one"),
+        ({"test": 41}, DataError, "every part needs at least one"),
     ],
 )
 def test_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:

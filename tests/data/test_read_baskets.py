@@ -299,9 +299,9 @@ def test_streaming_in_small_batches_changes_nothing(
     lines = transactions()
     whole = read_baskets(written(lines, "csv", tmp_path), **COLUMNS)
     plain_only(monkeypatch)
-    original = text_module.CsvSource._numbered
+    original = text_module.CsvSource._number_records
     monkeypatch.setattr(
-        text_module.CsvSource, "_numbered", lambda self, text, size: original(self, text, 7)
+        text_module.CsvSource, "_number_records", lambda self, text, size: original(self, text, 7)
     )
     compactions = []
     compact = sums_module.PairSums._compact

@@ -30,13 +30,13 @@ def test_arrays(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_matrix(str(tmp_path / "one.npz")).values, X)
     np.savez(tmp_path / "two.npz", counts=X, other=X + 1)
     np.testing.assert_array_equal(read_matrix(tmp_path / "two.npz", key="other").values, X + 1)
-    with pytest.raises(DataError, match=r"choose one by key=.*: counts, other"):
+    with pytest.raises(DataError, match=r"select one with key=.*: counts, other"):
         read_matrix(tmp_path / "two.npz")
     with pytest.raises(DataError, match="did you mean 'counts'"):
         read_matrix(tmp_path / "two.npz", key="count")
     with pytest.raises(ParameterError, match="key="):
         read_matrix(tmp_path / "x.npy", key="count")
-    with pytest.raises(InputTypeError, match="an array has none"):
+    with pytest.raises(InputTypeError, match="arrays have none"):
         read_matrix(X, row_labels="name")
 
 
@@ -165,7 +165,7 @@ def test_numbers_that_are_labels(header: str, tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("a,b\n1,2\n3\n", "not 2 fields in line 3. Correct"),
-        ("a,b\n1,2\n3,x\n", "column 'b' holds 'x', no number, in line 3"),
+        ("a,b\n1,2\n3,x\n", "column 'b' holds .x., which is not a number, in line 3"),
         ("a,b\n", "no rows"),
         ("a,a\n1,2\n", "'a' occurs more than once"),
         ("a,b\n1,inf\n", "infinite entries, the first in row 0, entity 1"),
@@ -194,7 +194,7 @@ def test_bad_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file"):
         read_matrix(tmp_path / "nothing.npy")
     (tmp_path / "x.parquet").write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(DataError, match="not a whole Parquet"):
+    with pytest.raises(DataError, match="not a complete Parquet"):
         read_matrix(tmp_path / "x.parquet")
     with pytest.raises(InputTypeError):
         read_matrix(5)

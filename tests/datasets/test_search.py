@@ -105,7 +105,7 @@ def test_nowhere_offline() -> None:
     message = str(caught.value)
     assert "\n" not in message
     for part in (
-        "Letters of nobody is not here",
+        "Letters of nobody is not available",
         "download=True",
         "PyPI (carrier==1.0)",
         "http://127.0.0.1/x/",

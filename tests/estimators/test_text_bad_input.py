@@ -42,7 +42,7 @@ def refused(model: Any, X: Any, match: str, **arguments: Any) -> None:
 BAD_TEXT: dict[str, tuple[Any, str]] = {
     "no documents": ([], "no words"),
     "empty documents": ([[], []], "no words"),
-    "one distinct word": (["a a a a"] * 5, "one word only, 'a'"),
+    "one distinct word": (["a a a a"] * 5, "only one distinct word, 'a'"),
     "documents of one word": (["a", "b"] * 9, r"single word.*pass \[source\]"),
     "rare words": (["a b c"] * 4, r"min_count=5 leaves none.*min_count=4"),
     "nothing": (None, "cannot be read from NoneType"),

@@ -68,5 +68,5 @@ def test_a_home_that_nobody_has_is_a_name(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     odd = "~no-such-user-here/x"
     assert file_target(odd) == Path(os.path.realpath(tmp_path)) / odd
-    assert MODEL.checked_path(odd) == Path(odd)
-    assert MODEL.checked_path("~/x") == tmp_path / "home" / "x"
+    assert MODEL.check_path(odd) == Path(odd)
+    assert MODEL.check_path("~/x") == tmp_path / "home" / "x"

@@ -141,9 +141,9 @@ def test_whitespace_is_refused_or_replaced(label: str, name: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("labels", "options", "error", "words"),
     [
-        (["a b", "a_b"], {"replace": "_"}, DataError, "written alike"),
-        ([1, "1"], {}, DataError, "are one label"),
-        ([" ", "b"], {"replace": ""}, DataError, "as nothing"),
+        (["a b", "a_b"], {"replace": "_"}, DataError, "written identically"),
+        ([1, "1"], {}, DataError, "are the same label"),
+        ([" ", "b"], {"replace": ""}, DataError, "empty word"),
         (["a", "b"], {"replace": " "}, InputTypeError, "without whitespace"),
         (["a", "\ud800"], {}, DataError, "UTF-8"),
     ],

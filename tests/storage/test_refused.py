@@ -52,7 +52,7 @@ def test_a_number_and_its_text_never_get_as_far_as_a_model(labels: Any, tmp_path
         lambda: efemb.Dataset(counts, entities=[*labels, "x"]),
         lambda: efemb.Dataset(pd.DataFrame(counts, columns=[*labels, "x"])),
     ):
-        with pytest.raises(efemb.DataError, match="a number and its text are one label"):
+        with pytest.raises(efemb.DataError, match="a number and its text are the same label"):
             read()
     mixed = pd.DataFrame({"basket": [1, 1, 2, 2, 2], "item": [labels[0], "x", "x", "y", labels[1]]})
     data = efemb.read_baskets(mixed, basket="basket", item="item")

@@ -75,7 +75,7 @@ def test_the_folder_appears_after_it_was_looked_for(
     path = tmp_path / "model"
     killing.model(0).save(path)
     path.rename(tmp_path / "new")
-    look, looked = sealed.stepped_aside, []
+    look, looked = sealed.find_stepped_aside, []
 
     def late(target: Path, file: str) -> Path | None:
         there = look(target, file)
@@ -84,7 +84,7 @@ def test_the_folder_appears_after_it_was_looked_for(
             (tmp_path / "new").rename(path)
         return there
 
-    monkeypatch.setattr(sealed, "stepped_aside", late)
+    monkeypatch.setattr(sealed, "find_stepped_aside", late)
     assert killing.whole(efemb.load(path)) == 0
     assert looked
 
@@ -93,6 +93,6 @@ def test_replacements_without_end_are_told(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "model"
     killing.model(0).save(path)
     opened = at_opening(monkeypatch, path, lambda number: killing.model(number + 1).save(path))
-    with pytest.raises(efemb.DataError, match="is being replaced again and again"):
+    with pytest.raises(efemb.DataError, match="keeps being replaced"):
         efemb.load(path)
     assert len(opened) > 2  # it was tried again

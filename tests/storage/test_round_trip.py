@@ -129,7 +129,7 @@ def test_own_classes_need_to_be_registered(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("efemb.storage.encoding._registered", {})
     with pytest.raises(efemb.DataError, match=r"Halved.*register"):
         efemb.load(tmp_path / "m")
-    with pytest.raises(efemb.InputTypeError, match="class of ingredients"):
+    with pytest.raises(efemb.InputTypeError, match="an ingredient class"):
         storage.register(dict)  # type: ignore[type-var]
 
 

@@ -51,10 +51,10 @@ def command(
     gensim reads the second:
       KeyedVectors.load_word2vec_format("vectors.txt")
     """
-    from efemb._files import check_writable, expanded, file_target
+    from efemb._files import check_writable, expand_home, file_target
 
     kind = _choose_format(form, out)
-    check_writable(expanded(out) if kind == "projector" else file_target(out).parent)
+    check_writable(expand_home(out) if kind == "projector" else file_target(out).parent)
     vectors = open_model(model).vectors(which)  # type: ignore[arg-type]  # checked there
     _choose_writer(kind, space, not quiet)(vectors, out)
     n_items, n_components = vectors.vectors.shape

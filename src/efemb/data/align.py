@@ -1,4 +1,4 @@
-"""Data in the order of a model's entities."""
+"""Data rearranged to the entities of a model."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _WAY = (
 def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     """The data over exactly the entities of `vocabulary`, in its order.
 
-    Entities that it does not know are left out and counted in `report["unknown_entities"]`. What
-    the data lack is zero in sparse data, which then have no positions, and an error in dense ones.
+    Unknown entities are dropped and counted in ``report["unknown_entities"]``. Entities that the
+    data lack become zeros in sparse data, which then lose their positions; in dense data they are
+    an error.
 
     Examples
     --------
@@ -32,8 +33,8 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     """
     labels = data.entities
     if labels is None:
-        raise DataError("data without labels cannot be brought into the order of others")
-    code = np.array([vocabulary.index_of(one) if one in vocabulary else -1 for one in labels])
+        raise DataError("data without labels cannot be aligned with a vocabulary")
+    code = np.array([vocabulary.index_of(label) if label in vocabulary else -1 for label in labels])
     known = np.flatnonzero(code >= 0)
     if not len(known):
         raise DataError(
@@ -48,26 +49,26 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     return moved._replace(moved.values, report=report)
 
 
-def _move(data: Dataset, place: Ints, size: int, absent: float = 0.0) -> Any:
-    """The values with column n at place[n], or gone where it is -1 (sparse data only)."""
+def _move(data: Dataset, index: Ints, size: int, absent: float = 0.0) -> Any:
+    """The values with column n moved to index[n], or dropped if that is -1 (sparse data only)."""
     if not data.is_sparse:
         shape = (data.n_rows, size, *data.shape[2:])
         values: Floats = np.full(shape, absent, dtype=data.values.dtype)
-        values[:, place] = data.values
+        values[:, index] = data.values
         return values
     from scipy.sparse import csr_array
 
-    column = place[data.values.indices]
+    column = index[data.values.indices]
     row = np.repeat(np.arange(data.n_rows), np.diff(data.values.indptr))
-    kept = column >= 0
-    cells = (row[kept], column[kept])
-    matrix = csr_array((data.values.data[kept], cells), shape=(data.n_rows, size))
+    known = column >= 0
+    cells = (row[known], column[known])
+    matrix = csr_array((data.values.data[known], cells), shape=(data.n_rows, size))
     matrix.sort_indices()
     return matrix
 
 
 def check_entities(data: Dataset, known: Vocabulary | None, n_known: int) -> None:
-    """Refuse data whose entities are not the known ones in the same order."""
+    """Raise an error unless the data have the known entities in the same order."""
     if data.n_entities != n_known:
         way = "" if known is None or data.entities is None else f"; {_WAY}"
         raise DataError(
@@ -77,15 +78,15 @@ def check_entities(data: Dataset, known: Vocabulary | None, n_known: int) -> Non
 
 
 def check_order(data: Dataset, known: Vocabulary | None) -> None:
-    """Refuse labelled data whose entities are not the known ones in the same order."""
+    """Raise an error if labeled data have other entities, or the same in another order."""
     labels = data.entities
     if known is None or labels is None or labels == known:
         return
-    for place, (own, label) in enumerate(zip(labels, known, strict=True)):
-        if own not in known or known.index_of(own) != place:
+    for column, (own, label) in enumerate(zip(labels, known, strict=True)):
+        if own not in known or known.index_of(own) != column:
             raise DataError(
-                f"the entities of the data are not those of the model in the same order: column "
-                f"{place} is {shorten(own)}, the model has {shorten(label)} there; {_WAY}"
+                f"the entities of the data are not in the order of the model: column "
+                f"{column} is {shorten(own)}, the model has {shorten(label)} there; {_WAY}"
             )
 
 
@@ -132,7 +133,7 @@ def with_new(data: Dataset, known: Vocabulary | None, n_known: int, *, absent: f
             )
         return data
     if data.entities is None:
-        raise DataError("the model has labels: data with new entities need them too")
+        raise DataError("the model has labels, so data with new entities need labels")
     index, labels = _places(data.entities, known)
     if labels == data.entities:
         return data
@@ -150,22 +151,20 @@ def places(data: Dataset, known: Vocabulary | None) -> Ints:
 def positions_with_new(data: Dataset, moved: Dataset, known: Vocabulary | None, at: Any) -> Floats:
     """Positions of all entities: the known ones stay where they are.
 
-    data : as given;  moved : the same with known entities first;  at : of the known entities
+    data : the original;  moved : with known entities first;  at : positions of known entities
     """
     if data.positions is None and moved.n_entities > len(at):
-        raise DataError(
-            "the model has positions of its entities: data with new entities need them too"
-        )
+        raise DataError("the model has positions, so data with new entities need positions")
     if data.positions is not None and data.positions.shape[1] != at.shape[1]:
         raise DataError(
             f"the data have positions of {data.positions.shape[1]} numbers, the model of "
             f"{at.shape[1]}"
         )
-    found = np.empty((moved.n_entities, at.shape[1]))
+    positions = np.empty((moved.n_entities, at.shape[1]))
     if data.positions is not None:
-        found[places(data, known)] = data.positions
-    found[: len(at)] = at
-    return found
+        positions[places(data, known)] = data.positions
+    positions[: len(at)] = at
+    return positions
 
 
 def _places(labels_read: Vocabulary, known: Vocabulary) -> tuple[NDArray[np.int64], Vocabulary]:

@@ -1,4 +1,4 @@
-"""Checks of the arrays that make up a `Dataset`; each error names the rows."""
+"""Checks of the arrays of a `Dataset`; each error names the offending rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _SHOWN = 5
-# What sparse matrices are lists of, and what the numbers in them stand for.
+# What the index arrays of each sparse format list, and what the indices refer to.
 _LINES = {
     "csr": ("row", "column"),
     "csc": ("column", "row"),
@@ -22,8 +22,8 @@ _LINES = {
 }
 
 
-def listed(places: NDArray[Any], total: int | None = None) -> str:
-    """The first few of `places` as text, and how many there are.
+def list_first(places: NDArray[Any], total: int | None = None) -> str:
+    """The first few of `places` as text, and how many more there are.
 
     >>> listed(np.arange(7))
     '0, 1, 2, 3, 4 and 2 more'
@@ -41,7 +41,7 @@ def is_sparse(values: object) -> bool:
 def float_array(values: object, name: str) -> NDArray[Any]:
     """`values` as float32 or float64, NaN where masked; copied only if the type must change."""
     try:
-        array = unmasked(values)
+        array = unmask(values)
     except ValueError as error:  # rows of different lengths
         raise DataError(f"{name} must be an array of numbers: {error}") from error
     if array.dtype in (np.float32, np.float64):
@@ -62,7 +62,7 @@ def _with_gaps(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def generator(seed: object) -> np.random.Generator:
-    """The random numbers of a seed."""
+    """A random generator for a seed."""
     try:
         return np.random.default_rng(seed)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
@@ -71,19 +71,19 @@ def generator(seed: object) -> np.random.Generator:
 
 def is_masked(values: object) -> bool:
     """Whether `values` is a masked array; does not import numpy.ma."""
-    kind = type(values)  # a frame gives its columns as attributes
+    kind = type(values)  # columns of a frame are attributes of the instance
     return hasattr(kind, "filled") and hasattr(kind, "mask")
 
 
-def unmasked(values: Any) -> NDArray[Any]:
-    """`values` as an array, with NaN for what a masked array hides."""
+def unmask(values: Any) -> NDArray[Any]:
+    """`values` as an array; masked values become NaN."""
     if not is_masked(values) or not np.any(values.mask):
         return np.asarray(values)
-    kept = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
-    return np.where(np.asarray(values.mask), np.nan, np.asarray(values)).astype(kept)
+    dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
+    return np.where(np.asarray(values.mask), np.nan, np.asarray(values)).astype(dtype)
 
 
-def checked_dense(values: object) -> NDArray[Any]:
+def check_dense(values: object) -> NDArray[Any]:
     """Rows x entities (x D) of finite numbers or NaN (missing)."""
     array = float_array(values, "values")
     if array.ndim not in (2, 3):
@@ -101,7 +101,7 @@ def checked_dense(values: object) -> NDArray[Any]:
     return array
 
 
-def checked_sparse(values: Any) -> csr_array:
+def check_sparse(values: Any) -> csr_array:
     """Rows x entities as csr_array: sorted, duplicates summed, no stored zeros, all finite."""
     from scipy.sparse import csr_array
 
@@ -109,7 +109,7 @@ def checked_sparse(values: Any) -> csr_array:
         raise DataError(f"sparse values must be 2-dimensional, not {values.ndim}-dimensional")
     _check_size(values.shape)
     check_indices(values)
-    if values.dtype.kind in "biu":  # scipy would sum duplicates in so many bits
+    if values.dtype.kind in "biu":  # scipy would sum duplicates with overflow
         values = values.astype(np.float64)
     matrix = csr_array(values)
     if matrix.dtype not in (np.float32, np.float64):
@@ -119,14 +119,14 @@ def checked_sparse(values: Any) -> csr_array:
     _check_finite(matrix)
     tidy = matrix.has_canonical_format and bool(np.all(matrix.data != 0))
     if not tidy:
-        matrix = matrix.copy()  # the caller's arrays stay as they are
+        matrix = matrix.copy()  # leave the caller's arrays unchanged
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
     return matrix
 
 
 def check_indices(values: Any) -> None:
-    """Refuse indices that lead outside: scipy and kernels follow them without a look."""
+    """Reject out-of-range indices, which scipy and kernels would follow unchecked."""
     if values.format not in _LINES:  # scipy has checked them
         return
     line, place = _LINES[values.format]
@@ -165,7 +165,7 @@ def _check_size(shape: tuple[int, ...]) -> None:
             raise DataError(f"the data have no {name} (shape {shape}); at least one is needed")
 
 
-def checked_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[np.float64] | None:
+def check_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[np.float64] | None:
     """Positions (N, p): finite and all different."""
     if positions is None:
         return None
@@ -178,18 +178,18 @@ def checked_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[n
         raise DataError(f"positions has {len(array)} rows, but there are {n_entities} entities")
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if len(bad):
-        raise DataError(f"positions of entities {listed(bad)} are NaN or infinite")
+        raise DataError(f"positions of entities {list_first(bad)} are NaN or infinite")
     _, inverse, counts = np.unique(array, axis=0, return_inverse=True, return_counts=True)
     shared = np.flatnonzero(counts[inverse.ravel()] > 1)
     if len(shared):
         raise DataError(
-            f"entities {listed(shared)} share a position with another; neighbours need different "
-            "positions: drop one of each (take_entities) or move them apart"
+            f"entities {list_first(shared)} share a position with another; neighbors need "
+            "different positions: drop one of each (take_entities) or move them apart"
         )
     return array
 
 
-def checked_rows(values: object, name: str, n_rows: int) -> NDArray[Any] | None:
+def check_row_values(values: object, name: str, n_rows: int) -> NDArray[Any] | None:
     """A 1-d array with one value per row, or None."""
     if values is None:
         return None
@@ -199,25 +199,25 @@ def checked_rows(values: object, name: str, n_rows: int) -> NDArray[Any] | None:
     return array
 
 
-def checked_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
-    """Recording code of every row; the rows of a recording must follow each other."""
-    array = checked_rows(values, "recordings", n_rows)
+def check_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
+    """Recording code of every row; the rows of a recording must be contiguous."""
+    array = check_row_values(values, "recordings", n_rows)
     if array is None:
         return None
-    if array.dtype == object:  # pandas' NA cannot be compared: it is looked for before
+    if array.dtype == object:  # pandas' NA cannot be compared, so check for it first
         for label in dict.fromkeys(array):
             if is_missing_label(label):
-                row = next(t for t, one in enumerate(array) if one is label)
-                raise _missing_recording(label, row)
+                row = next(t for t, cell in enumerate(array) if cell is label)
+                raise _recording_error(label, row)
     starts = np.flatnonzero(np.r_[True, array[1:] != array[:-1]])
     first_seen: dict[Any, int] = {}
     for start in starts:
         label = array[start].item() if isinstance(array[start], np.generic) else array[start]
         if is_missing_label(label):
-            raise _missing_recording(label, int(start))
+            raise _recording_error(label, int(start))
         if label in first_seen:
             raise DataError(
-                f"the rows of recording {label!r} are not next to each other: it starts in row "
+                f"the rows of recording {label!r} are not contiguous: it starts in row "
                 f"{first_seen[label]} and again in row {start}; sort the rows by recording"
             )
         first_seen[label] = int(start)
@@ -235,13 +235,13 @@ def is_missing_label(label: object) -> bool:
         return False
 
 
-def _missing_recording(label: object, row: int) -> DataError:
+def _recording_error(label: object, row: int) -> DataError:
     shown = "NaN" if isinstance(label, float) else repr(label)
     return DataError(f"recordings is missing ({shown}) in row {row}")
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view through which nothing can be written."""
+    """A read-only view of an array."""
     view = array.view()
     view.setflags(write=False)
     return view

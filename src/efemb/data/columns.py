@@ -23,8 +23,8 @@ from efemb.errors import DataError, InputTypeError, suggest
 class NamedColumns(Mapping[str, NDArray[Any]]):
     """Immutable columns with one value per row (or per entity), by name.
 
-    A missing value (None, NaN, NaT, pandas' NA, empty text) is kept as it is; whoever uses a column
-    decides what a missing value means.
+    A missing value (None, NaN, NaT, pandas' NA, empty text) is kept as it is; its meaning depends
+    on the use of the column.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ class NamedColumns(Mapping[str, NDArray[Any]]):
         return NamedColumns(arrays, len(index), self._unit)
 
     def place(self, index: NDArray[np.int64], size: int) -> NamedColumns:
-        """Columns of `size` values: value j goes to `index[j]`, or nowhere if that is -1.
+        """Columns of `size` values: value j goes to `index[j]`, or is dropped if that is -1.
 
-        What no value goes to is missing: NaN in a column of numbers (which become float64 where
-        they were integers or booleans), NaT in one of times, None in others.
+        Positions that receive no value are missing: NaN in a column of numbers (integers and
+        booleans become float64), NaT in a column of times, None in any other.
         """
         arrays = {name: _place(array, index, size) for name, array in self._arrays.items()}
         return NamedColumns(arrays, size, self._unit)
@@ -202,9 +202,9 @@ class CellTable:
         return CellTable(self.values[:, index], by=self.by, groups=self.groups)
 
     def place_entities(self, index: NDArray[np.int64], size: int) -> CellTable:
-        """A table of `size` entities: column j goes to `index[j]`, or nowhere if that is -1.
+        """A table of `size` entities: column j goes to `index[j]`, or is dropped if that is -1.
 
-        What no column goes to is missing (NaN) in a dense table and zero in a sparse one.
+        Columns that receive no value are missing (NaN) in a dense table, zero in a sparse one.
         """
         known = np.flatnonzero(index >= 0)
         if is_sparse(self.values):

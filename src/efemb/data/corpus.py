@@ -1,4 +1,4 @@
-"""Documents of words as integers, one after the other: what text models are fitted to."""
+"""Documents as integer codes of words: the data of text models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, coun
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 
-# With fewer documents than this a share of them is too coarse: stretches of text are held out.
+# With fewer documents, fractions of documents are too coarse: stretches of text are held out.
 FEW_DOCUMENTS = 20
 
 
@@ -29,14 +29,13 @@ class Corpus:
     Parameters
     ----------
     tokens : array of shape (n_tokens,)
-        Codes of the words of all documents. int32 is not copied: treat it as read-only. It may be
-        memory-mapped.
+        Codes of the words of all documents. An int32 array is not copied (do not modify it) and
+        may be memory-mapped.
     starts : array of shape (n_documents + 1,)
-        Where each document starts, and the end of the last: document i is
+        Start of each document, and the end of the last one: document i is
         ``tokens[starts[i] : starts[i + 1]]``.
     vocabulary : Vocabulary or sequence of labels
-        The words. Those of `read_text` have the counts of the text they were made from, the most
-        frequent word first.
+        The words. `read_text` stores their counts and puts the most frequent word first.
     report : mapping, optional
         What a reader dropped.
 
@@ -62,11 +61,11 @@ class Corpus:
         *,
         report: Mapping[str, Any] | None = None,
     ) -> None:
-        words = checked_words(vocabulary)
-        codes = checked_tokens(tokens, len(words))
+        words = check_words(vocabulary)
+        codes = check_tokens(tokens, len(words))
         checked = {
             "tokens": read_only(codes),
-            "starts": read_only(checked_starts(starts, len(codes))),
+            "starts": read_only(check_starts(starts, len(codes))),
             "vocabulary": words,
             "report": dict(report or {}),
         }
@@ -74,12 +73,12 @@ class Corpus:
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Not field by field: arrays forget that they are read-only.
+        # Pickling field by field would lose the read-only flag of the arrays.
         return _restore, (np.asarray(self.tokens), self.starts, self.vocabulary, self.report)
 
     @property
     def entities(self) -> Vocabulary:
-        """The words, by the name that a `Dataset` gives them."""
+        """The vocabulary, under the name that `Dataset` uses."""
         return self.vocabulary
 
     @property
@@ -89,7 +88,7 @@ class Corpus:
 
     @property
     def n_tokens(self) -> int:
-        """Number of words of all documents together."""
+        """Total number of words in all documents."""
         return len(self.tokens)
 
     @property
@@ -109,23 +108,23 @@ class Corpus:
 
     @property
     def shape(self) -> tuple[int]:
-        """(documents,): by this scikit-learn's splitters know that `corpus[index]` takes many."""
+        """(documents,); tells scikit-learn's splitters that `corpus[index]` accepts an array."""
         return (self.n_documents,)
 
     def __len__(self) -> int:
         return self.n_documents
 
     def __getitem__(self, index: Any) -> Corpus:
-        """Documents by integers, booleans or a slice; the words of one are `document(i)`."""
-        return self.take(only_rows(index, "corpus[...] takes documents only"))
+        """Select documents by integers, booleans or a slice."""
+        return self.take(only_rows(index, "corpus[...] selects documents only"))
 
     def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
-        raise InputTypeError("a Corpus is text, no array of numbers")
+        raise InputTypeError("a Corpus is text, not an array of numbers")
 
-    __iter__ = None  # else anything with __getitem__ passes for a list of documents
+    __iter__ = None  # anything with __getitem__ would pass for a list of documents
 
     def counts(self) -> NDArray[np.float64]:
-        """How often each word occurs in this corpus, shape (N,)."""
+        """Number of occurrences of each word in this corpus, shape (N,)."""
         return self._counts.copy()
 
     @cached_property
@@ -134,17 +133,17 @@ class Corpus:
 
     def document(self, i: int) -> list[Any]:
         """The words of document `i`."""
-        (place,) = _places([i], self.n_documents, "documents")
-        codes = self.tokens[self.starts[place] : self.starts[place + 1]]
+        (number,) = _places([i], self.n_documents, "documents")
+        codes = self.tokens[self.starts[number] : self.starts[number + 1]]
         words: list[Any] = self.vocabulary.labels[codes].tolist()
         return words
 
     def take(self, index: ArrayLike | slice) -> Corpus:
-        """Corpus of the given documents (integers, booleans or a slice), in that order."""
+        """Select documents by integers, booleans or a slice, in that order."""
         documents = _places(index, self.n_documents, "documents")
         if len(documents) == 0:
-            raise DataError("no documents are left; at least one is needed")
-        return self._of_stretches(self.starts[documents], self.starts[documents + 1])._recounted()
+            raise DataError("the selection has no documents; at least one is needed")
+        return self._of_stretches(self.starts[documents], self.starts[documents + 1])._recount()
 
     def _content(self) -> dict[str, Any]:
         """Everything that a fit may look at, as numbers: for checksums."""
@@ -156,15 +155,15 @@ class Corpus:
     ) -> tuple[Corpus, ...]:
         """(train, test) or, if `validation` > 0, (train, validation, test), by documents.
 
-        Which documents are held out is drawn as in `split` of a `Dataset`. Shares of fewer than
-        20 documents are too coarse: then the documents are cut into stretches of about 1,000
-        tokens (fewer where there is little text), and these are shared out; what stays together
-        is one document, so that no window reaches across a cut.
+        Documents are drawn as rows are in `Dataset.split`. With fewer than 20 documents, fractions
+        would be too coarse: the documents are then cut into stretches of about 1,000 tokens (fewer
+        in short texts), and the stretches are divided instead. Adjacent stretches of one part form
+        one document, so that no window reaches across a cut.
 
         Parameters
         ----------
         test, validation : float or int
-            Fractions in [0, 1); a whole number of 1 or more is a number of documents.
+            Fractions in [0, 1), or whole numbers of documents (1 or more).
         seed : int
 
         Examples
@@ -175,27 +174,27 @@ class Corpus:
         """
         numbers = any(isinstance(n, int | np.integer) and n >= 1 for n in (test, validation))
         if self.n_documents >= FEW_DOCUMENTS or numbers:
-            parts = _drawn(self.n_documents, "documents", test, validation, seed)
-            return tuple(self.take(part) for part in parts)
-        cuts = _cuts(self.starts)
-        parts = _drawn(len(cuts) - 1, "stretches of text", test, validation, seed)
-        stretches = (_joined(part, cuts, self.starts) for part in parts)
-        return tuple(self._of_stretches(*some)._recounted() for some in stretches)
+            pieces = _draw(self.n_documents, "documents", test, validation, seed)
+            return tuple(self.take(piece) for piece in pieces)
+        cuts = _cut(self.starts)
+        pieces = _draw(len(cuts) - 1, "stretches of text", test, validation, seed)
+        stretches = (_join_neighbors(piece, cuts, self.starts) for piece in pieces)
+        return tuple(self._of_stretches(*begin_and_end)._recount() for begin_and_end in stretches)
 
     def subsampled(self, threshold: float, seed: int = 0) -> Corpus:
-        """Corpus without many of the frequent words (word2vec's rule).
+        """Randomly drop occurrences of frequent words (word2vec's subsampling).
 
         A token whose word makes up a share f of all tokens is kept with probability
-        min(1, sqrt(threshold / f) + threshold / f). All documents stay, if with fewer words.
+        min(1, sqrt(threshold / f) + threshold / f). No document is dropped.
 
         Parameters
         ----------
         threshold : float
-            Above 0; word2vec's is 1e-3, for large corpora 1e-5.
+            A positive number; word2vec uses 1e-3, and 1e-5 for large corpora.
         seed : int
         """
         if not (isinstance(threshold, numbers.Real) and 0 < threshold < np.inf):
-            raise ParameterError(f"threshold={threshold!r} must be a number above 0, such as 1e-3")
+            raise ParameterError(f"threshold={threshold!r} must be a positive number, such as 1e-3")
         rng = generator(seed)
         with np.errstate(divide="ignore"):
             ratio = threshold * self.n_tokens / self.counts()
@@ -203,18 +202,18 @@ class Corpus:
         starts = KeptStarts(self.starts)
         with TokenStore() as store:
             for chunk in chunks_of(self.tokens):
-                kept = rng.random(len(chunk)) < chance[chunk]
-                starts.add(kept)
-                store.append(chunk[kept])
+                is_drawn = rng.random(len(chunk)) < chance[chunk]
+                starts.add(is_drawn)
+                store.append(chunk[is_drawn])
             if store.n_tokens == 0:
-                raise DataError(f"threshold={threshold} leaves no token; choose a larger one")
+                raise DataError(f"threshold={threshold} drops every token; choose a larger one")
             return self._replace(store.finish(), starts.starts)
 
     def _of_stretches(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Corpus:
         """Corpus whose documents are the stretches of tokens from `begin` to `end`."""
         starts = np.zeros(len(begin) + 1, np.int64)
         np.cumsum(end - begin, out=starts[1:])
-        # Stretches that follow each other are copied in one go; if all do, nothing is.
+        # Adjacent stretches are copied at once; if all are adjacent, nothing is copied.
         first = np.flatnonzero(np.r_[True, begin[1:] != end[:-1]])
         last = np.r_[first[1:], len(end)] - 1
         if len(first) == 1:
@@ -224,15 +223,15 @@ class Corpus:
                 store.append(self.tokens[a:b])
             return self._replace(store.finish(), starts)
 
-    def _recounted(self) -> Corpus:
-        """A part with counts of its own: with those of the whole, training would know of tests."""
+    def _recount(self) -> Corpus:
+        """Recompute the counts of a part: those of the whole would leak test data into training."""
         if self.vocabulary.counts is None:
             return self
         words = self.vocabulary.with_counts(self.counts())
         return Corpus(self.tokens, self.starts, words, report=self.report)
 
     def _replace(self, tokens: Codes, starts: NDArray[np.int64]) -> Corpus:
-        """Other documents of the same words."""
+        """Other documents with the same vocabulary."""
         return Corpus(tokens, starts, self.vocabulary, report=self.report)
 
     def __repr__(self) -> str:
@@ -247,24 +246,24 @@ def _restore(
     return Corpus(tokens, starts, vocabulary, report=report)
 
 
-def _drawn(
+def _draw(
     total: int, unit: str, test: float, validation: float, seed: int
 ) -> list[NDArray[np.int64]]:
-    """Which of `total` things belong to each part, by the rule for the rows of a `Dataset`."""
-    places = Dataset(np.arange(total, dtype=np.float64)[:, None])
+    """Divide `total` items as `Dataset.split` divides rows."""
+    numbered = Dataset(np.arange(total, dtype=np.float64)[:, None])
     try:
-        parts = split(places, test=test, validation=validation, seed=seed)
+        pieces = split(numbered, test=test, validation=validation, seed=seed)
     except DataError as error:
         raise DataError(str(error).replace(" rows ", f" {unit} ")) from None
-    return [part.values[:, 0].astype(np.int64) for part in parts]
+    return [piece.values[:, 0].astype(np.int64) for piece in pieces]
 
 
-def _cuts(starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ends of stretches of about equal length, none of which crosses the start of a document."""
+def _cut(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Boundaries of stretches of about equal length, none across the start of a document."""
     n_tokens = int(starts[-1])
-    # 200 stretches make any share exact enough, but short ones lack context: of little text rather
-    # have 40 (20 at worst, where documents end badly: the default share of 5% is one of them), and
-    # never one of a single token.
+    # 200 stretches make any fraction accurate enough, but short ones lack context: short texts get
+    # 40 (at least 20, depending on where documents end, so that the default of 5% is one of them),
+    # and none is a single token.
     length = min(1000, max(n_tokens // 200, min(20, n_tokens // 40), 2))
     pieces = [
         np.linspace(start, end, max(1, (end - start) // length), endpoint=False).astype(np.int64)
@@ -274,16 +273,16 @@ def _cuts(starts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([*pieces, starts[-1:]])
 
 
-def _joined(
+def _join_neighbors(
     chosen: NDArray[np.int64], cuts: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Begin and end of the chosen stretches; neighbours in one document are one stretch."""
+    """Begin and end of the chosen stretches; adjacent ones in a document are merged."""
     begin, end = cuts[chosen], cuts[chosen + 1]
     apart = (begin[1:] != end[:-1]) | np.isin(begin[1:], starts)
     return begin[np.r_[True, apart]], end[np.r_[apart, True]]
 
 
-def checked_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:
+def check_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:
     """`vocabulary` as a Vocabulary of at least one word."""
     if isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
         kind = type(vocabulary).__name__
@@ -294,33 +293,35 @@ def checked_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:
     return known
 
 
-def checked_tokens(tokens: object, n_words: int) -> NDArray[np.int32]:
+def check_tokens(tokens: object, n_words: int) -> NDArray[np.int32]:
     """Codes below `n_words`, as int32; copied only if the type must change."""
     codes = _integers(tokens, "tokens")
     if len(codes) == 0:
         raise DataError("the corpus has no tokens; at least one is needed")
     if codes.min() < 0 or codes.max() >= n_words:
-        place = int(np.flatnonzero((codes < 0) | (codes >= n_words))[0])
+        first = int(np.flatnonzero((codes < 0) | (codes >= n_words))[0])
         raise DataError(
-            f"token {place} has the code {codes[place]}, but there are {n_words:,} words, whose "
+            f"token {first} has the code {codes[first]}, but there are {n_words:,} words, whose "
             f"codes are 0 to {n_words - 1}"
         )
     return np.ascontiguousarray(codes, np.int32)
 
 
-def checked_starts(starts: object, n_tokens: int) -> NDArray[np.int64]:
-    """0, ..., n_tokens without a step back, as int64."""
+def check_starts(starts: object, n_tokens: int) -> NDArray[np.int64]:
+    """Non-decreasing starts from 0 to n_tokens, as int64."""
     array = _integers(starts, "starts")
     if len(array) < 2:
-        raise DataError("starts needs the start of a document and the end: at least [0, n_tokens]")
+        raise DataError(
+            "starts needs at least the start and the end of one document: [0, n_tokens]"
+        )
     if array[0] != 0 or array[-1] != n_tokens:
         raise DataError(
             f"starts must go from 0 to the number of tokens, {n_tokens}, "
             f"not from {array[0]} to {array[-1]}"
         )
     if array.max() > n_tokens or array.min() < 0:
-        place = int(np.flatnonzero((array < 0) | (array > n_tokens))[0])
-        raise DataError(f"document {place} starts at {array[place]}, outside the {n_tokens} tokens")
+        first = int(np.flatnonzero((array < 0) | (array > n_tokens))[0])
+        raise DataError(f"document {first} starts at {array[first]}, outside the {n_tokens} tokens")
     checked = array.astype(np.int64)
     back = np.flatnonzero(np.diff(checked) < 0)
     if len(back):

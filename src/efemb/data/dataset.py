@@ -1,4 +1,4 @@
-"""Rows x entities of numbers with their labels: what every estimator is fitted to."""
+"""Rows x entities of numbers with their labels: the data of every estimator."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efemb.data.array_checks import (
-    checked_dense,
-    checked_positions,
-    checked_recordings,
-    checked_rows,
-    checked_sparse,
+    check_dense,
+    check_positions,
+    check_recordings,
+    check_row_values,
+    check_sparse,
     is_sparse,
 )
 from efemb.data.columns import CellTable, NamedColumns, check_cells
@@ -32,10 +32,10 @@ class Dataset:
     Parameters
     ----------
     values : array of shape (T, N) or (T, N, D), scipy sparse of shape (T, N), or data frame
-        Dense: NaN is a missing value. Sparse: what is not stored is zero; kept as csr_array,
-        sorted, duplicates summed, without stored zeros, with 64-bit indices where 32 are too few.
-        float32 and float64 are kept, other numbers become float64. Not copied if already right:
-        treat it as read-only.
+        Dense: NaN is a missing value. Sparse: what is not stored is zero. Sparse values become a
+        csr_array with sorted indices, without duplicates (they are summed) or stored zeros, and
+        with 64-bit indices where 32 bits do not suffice. float32 and float64 are kept; other
+        numbers become float64. Values that need no conversion are not copied: do not modify them.
     entities : Vocabulary or sequence of labels, optional
         One label per entity; by default the names of a frame's columns.
     positions : array of shape (N, p), optional
@@ -91,16 +91,16 @@ class Dataset:
         report: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(values, Dataset):
-            raise InputTypeError("values is a Dataset already; use its take_rows, take_entities")
+            raise InputTypeError("values is already a Dataset; use its take_rows and take_entities")
         entities = column_labels(values) if entities is None else entities
-        matrix = checked_sparse(values) if is_sparse(values) else checked_dense(values)
+        matrix = check_sparse(values) if is_sparse(values) else check_dense(values)
         n_rows, n_entities = matrix.shape[:2]
         own = {"row_labels": row_labels, "users": users, "recordings": recordings}
         columns = _row_columns(rows or {}, own, n_rows)
         checked = {
             "values": matrix,
             "entities": _vocabulary(entities, n_entities),
-            "positions": checked_positions(positions, n_entities),
+            "positions": check_positions(positions, n_entities),
             "rows": columns,
             "features": NamedColumns(features or {}, n_entities, "features"),
             "cells": check_cells(cells or {}, columns, n_entities),
@@ -156,27 +156,27 @@ class Dataset:
         return self.n_rows
 
     def __getitem__(self, index: Any) -> Dataset:
-        """Rows by integers, booleans or a slice, as scikit-learn's splitters ask for them."""
-        rows = only_rows(index, "data[...] takes rows; columns are chosen by take_entities")
+        """Select rows by integers, booleans or a slice, as scikit-learn's splitters do."""
+        rows = only_rows(index, "data[...] selects rows; use take_entities to select columns")
         return self.take_rows(rows)
 
     def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
-        raise InputTypeError("a Dataset is no array: take its values")
+        raise InputTypeError("a Dataset is not an array: use its `values`")
 
-    __iter__ = None  # else anything with __getitem__ passes for a list of numbers
+    __iter__ = None  # anything with __getitem__ would pass for a list of numbers
 
     def take_rows(self, index: ArrayLike | slice) -> Dataset:
-        """Dataset of the given rows (integers, booleans or a slice), in that order.
+        """Select rows by integers, booleans or a slice, in that order.
 
-        Where the labels have counts, these are counted anew: how many of the rows hold each.
+        Counts of the labels, if any, are recomputed: the number of selected rows that hold each.
         """
         rows = _places(index, self.n_rows, "rows")
         values = self.values[rows]
-        entities = counted(self.entities, values)
+        entities = recount(self.entities, values)
         return self._replace(values, entities=entities, rows=self.rows.take(rows))
 
     def take_entities(self, index: ArrayLike | slice) -> Dataset:
-        """Dataset of the given entities (integers, booleans or a slice), in that order."""
+        """Select entities by integers, booleans or a slice, in that order."""
         columns = _places(index, self.n_entities, "entities")
         return self._replace(
             self.values[:, columns],
@@ -199,7 +199,9 @@ class Dataset:
             follows[1:] = self.recordings[1:] == self.recordings[:-1]
         later = np.flatnonzero(follows)
         if len(later) == 0:
-            raise DataError("difference needs a recording of at least two rows; there is none")
+            raise DataError(
+                "difference needs a recording with at least two rows, and there is none"
+            )
         return self._replace(
             self.values[later] - self.values[later - 1], rows=self.rows.take(later)
         )
@@ -217,7 +219,7 @@ class Dataset:
         return split(self, test=test, validation=validation, seed=seed, by=by)
 
     def filled_rows(self) -> NDArray[np.bool_]:
-        """Which rows hold anything but zeros and gaps."""
+        """Whether each row holds any value that is neither zero nor missing."""
         if self.is_sparse:
             return np.asarray(np.diff(self.values.indptr) > 0)
         return np.asarray(np.nan_to_num(self.values.reshape(self.n_rows, -1)).any(axis=1))
@@ -308,11 +310,12 @@ def _row_columns(
             f"{twice[0]}= and rows[{_ROW_COLUMNS[twice[0]]!r}] are the same column: pass one"
         )
     columns: dict[str, Any] = {
-        _ROW_COLUMNS[name]: checked_rows(values, name, n_rows) for name, values in passed.items()
+        _ROW_COLUMNS[name]: check_row_values(values, name, n_rows)
+        for name, values in passed.items()
     }
     columns |= others
     if "recording" in columns:
-        columns["recording"] = checked_recordings(columns["recording"], n_rows)
+        columns["recording"] = check_recordings(columns["recording"], n_rows)
     return NamedColumns(columns, n_rows, "rows")
 
 
@@ -322,17 +325,17 @@ def _vocabulary(
     if entities is None:
         return None
     if isinstance(entities, str):
-        raise InputTypeError("entities must be a sequence of labels, not one text")
+        raise InputTypeError("entities must be a sequence of labels, not a single string")
     if not isinstance(entities, Iterable | Vocabulary):
         raise InputTypeError(f"entities must be a sequence of labels, not {entities!r:.60}")
     known = entities if isinstance(entities, Vocabulary) else Vocabulary(entities)
     if len(known) != n_entities:
-        raise DataError(f"there are {len(known)} labels, but {n_entities} entities")
+        raise DataError(f"there are {len(known)} labels for {n_entities} entities")
     return known
 
 
-def counted(entities: Vocabulary | None, values: Any) -> Vocabulary | None:
-    """The labels; those that have counts get the numbers of rows that hold them in `values`."""
+def recount(entities: Vocabulary | None, values: Any) -> Vocabulary | None:
+    """The labels; their counts, if any, become the number of rows of `values` that hold each."""
     if entities is None or entities.counts is None or values.ndim != 2:
         return entities
     held = values.indices if is_sparse(values) else np.nonzero(np.nan_to_num(values))[1]
@@ -340,7 +343,7 @@ def counted(entities: Vocabulary | None, values: Any) -> Vocabulary | None:
 
 
 def only_rows(index: Any, otherwise: str) -> Any:
-    """The index of the rows; scikit-learn writes `[rows, ...]`, anything else is an error."""
+    """The index of the rows; scikit-learn writes `[rows, ...]`, any other tuple is an error."""
     if not isinstance(index, tuple):
         return index
     if len(index) == 1 or (len(index) == 2 and index[1] is Ellipsis):
@@ -358,10 +361,10 @@ def _places(index: ArrayLike | slice, size: int, name: str) -> NDArray[np.int64]
             raise DataError(f"the mask has shape {array.shape}, but there are {size} {name}")
         return np.flatnonzero(array)
     if array.size == 0:
-        raise DataError(f"no {name} are left; at least one is needed")
+        raise DataError(f"the selection has no {name}; at least one is needed")
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputTypeError(f"{name} are chosen by integers, booleans or a slice")
+        raise InputTypeError(f"{name} are selected by integers, booleans or a slice")
     outside = array[(array < -size) | (array >= size)]
     if len(outside):
-        raise DataError(f"there is no number {outside[0]} among {size} {name}")
+        raise DataError(f"index {outside[0]} is out of range: there are {size} {name}")
     return np.where(array < 0, array + size, array).astype(np.int64)

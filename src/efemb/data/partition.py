@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb.data.array_checks import generator
-from efemb.data.dataset import Dataset, counted
+from efemb.data.dataset import Dataset, recount
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 
@@ -21,20 +21,20 @@ def split(
 ) -> tuple[Dataset, ...]:
     """Split `data` at random: (train, test) or, if `validation` > 0, (train, validation, test).
 
-    `default_rng(seed).permutation(n)` orders the n rows (or entries, row by row); the first
-    int(test * n) are test, the next int(validation * n) validation, the rest training. Each part
-    keeps the original order; counts of the labels are those of the part.
+    `default_rng(seed).permutation(n)` shuffles the n rows (or entries, row by row); the first
+    int(test * n) are the test part, the next int(validation * n) the validation part, the rest the
+    training part. Each part keeps the original order, and counts of labels are those of the part.
 
     Parameters
     ----------
     data : Dataset
     test, validation : float or int
-        Fractions in [0, 1); a whole number of 1 or more is a number of rows (or entries).
+        Fractions in [0, 1), or whole numbers of rows (or entries), 1 or more.
     seed : int
     by : {"rows", "entries"}
-        "entries": every part has all rows. Sparse: the non-zero entries are shared out, so an
-        entry held out is absent (zero) from the training part. Dense: the observed entries are
-        shared out (a whole vector for D > 1), and what belongs to another part is NaN.
+        "entries": every part has all rows. Sparse: the non-zero entries are divided, so a held-out
+        entry is absent (zero) from the training part. Dense: the observed entries are divided (as
+        whole vectors if D > 1), and entries of the other parts are NaN.
 
     Returns
     -------
@@ -54,12 +54,12 @@ def split(
         raise DataError(
             f"test={test} and validation={validation} of {total:,} {by} give "
             f"{total - n_test - n_validation:,} for training, {n_validation:,} for validation and "
-            f"{n_test:,} for test; every part needs one"
+            f"{n_test:,} for test; every part needs at least one"
         )
     order = generator(seed).permutation(total)
     bounds = np.cumsum([n_test, n_validation]) if validation else np.array([n_test])
     pieces = [np.sort(piece) for piece in np.split(order, bounds)]
-    # np.split gives test (, validation), training; callers read training first, test last.
+    # np.split gives test (, validation), training; callers expect training first, test last.
     if by == "rows":
         return tuple(data.take_rows(piece) for piece in reversed(pieces))
     return tuple(_only_entries(data, piece) for piece in reversed(pieces))
@@ -76,7 +76,7 @@ def _size(share: float, total: int, name: str) -> int:
 
 
 def _observed(data: Dataset) -> NDArray[Any]:
-    """Flat places, row by row, of the entries that can be held out."""
+    """Flat indices, row by row, of the entries that can be held out."""
     if data.is_sparse:
         return np.arange(data.values.nnz)
     present = ~np.isnan(data.values)
@@ -84,16 +84,16 @@ def _observed(data: Dataset) -> NDArray[Any]:
 
 
 def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
-    """`data` with nothing but the chosen ones of its observed entries."""
+    """`data` with only the chosen ones of its observed entries."""
     if data.is_sparse:
         from scipy.sparse import csr_array
 
         matrix = data.values
         before = np.searchsorted(chosen, matrix.indptr)
         parts = (matrix.data[chosen], matrix.indices[chosen], before)
-        kept: Any = csr_array(parts, shape=matrix.shape)
-        return data._replace(kept, entities=counted(data.entities, kept))
+        entries: Any = csr_array(parts, shape=matrix.shape)
+        return data._replace(entries, entities=recount(data.entities, entries))
     values = np.full_like(data.values, np.nan)
     rows, columns = np.divmod(_observed(data)[chosen], data.n_entities)
     values[rows, columns] = data.values[rows, columns]
-    return data._replace(values, entities=counted(data.entities, values))
+    return data._replace(values, entities=recount(data.entities, values))

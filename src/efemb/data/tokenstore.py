@@ -1,4 +1,4 @@
-"""Codes of a text: an array that grows, and moves to a temporary file when it is large."""
+"""Codes of a text: a growing array that moves to a temporary file when it gets large."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Above so many tokens (256 MB) the codes live in a memory-mapped temporary file.
+# Beyond this many tokens (256 MB), codes are kept in a memory-mapped temporary file.
 LARGE = 64_000_000
-# Tokens that are worked on at a time; whatever is computed about them is gone afterwards.
+# Tokens that are processed at a time, which bounds the memory of intermediate arrays.
 CHUNK = 1 << 18
 
 Codes = NDArray[np.int32]
@@ -20,9 +20,9 @@ Codes = NDArray[np.int32]
 class TokenStore:
     """Grows by `append`, is shortened in place by `rewrite`, and becomes an array by `finish`.
 
-    Use it in a `with` statement: the temporary file is closed in any case. It has no name (or, on
-    Windows, is deleted on closing), so it is gone with the last array that maps it, even if the
-    process is killed.
+    Use it in a `with` statement, which closes the temporary file in any case. The file has no name
+    (or, on Windows, is deleted on closing), so it disappears with the last array that maps it,
+    even if the process is killed.
     """
 
     def __init__(self) -> None:
@@ -72,12 +72,12 @@ class TokenStore:
             return self._codes
         self._file.flush()
         self._file.truncate(4 * self.n_tokens)
-        return self._mapped("r") if self.n_tokens else self._codes
+        return self._map_file("r") if self.n_tokens else self._codes
 
     def _array(self) -> Codes:
-        return self._codes if self._file is None else self._mapped("r+")
+        return self._codes if self._file is None else self._map_file("r+")
 
-    def _mapped(self, mode: Any) -> Codes:
+    def _map_file(self, mode: Any) -> Codes:
         assert self._file is not None
         self._file.flush()
         mapped: Any = np.memmap(self._file, np.int32, mode, shape=(self.n_tokens,))
@@ -105,19 +105,19 @@ def chunks_of(codes: Codes, length: int = 0) -> Iterator[Codes]:
 def count_codes(codes: Codes, size: int) -> NDArray[np.int64]:
     """How often each of the codes 0, ..., size - 1 occurs."""
     counts = np.zeros(size, np.int64)
-    # Of chunks shorter than the list of words, adding up would cost more than counting.
+    # With chunks shorter than the vocabulary, adding up would cost more than counting.
     for chunk in chunks_of(codes, max(CHUNK, size)):
         counts += np.bincount(chunk, minlength=size)
     return counts
 
 
 class KeptStarts:
-    """Where documents start once tokens are left out, chunk by chunk.
+    """Starts of documents after tokens are dropped, chunk by chunk.
 
     Parameters
     ----------
     starts : array of shape (n_documents + 1,)
-        Where they start now.
+        Starts before any token is dropped.
     """
 
     def __init__(self, starts: NDArray[np.int64]) -> None:
@@ -127,12 +127,12 @@ class KeptStarts:
         self._kept = 0
         self.starts = np.zeros_like(starts)
 
-    def add(self, kept: NDArray[np.bool_]) -> None:
-        """Take note of which tokens of the next chunk are kept."""
-        end = self._seen + len(kept)
+    def add(self, is_kept: NDArray[np.bool_]) -> None:
+        """Record which tokens of the next chunk are kept."""
+        end = self._seen + len(is_kept)
         last = int(np.searchsorted(self._old, end, side="right"))
-        gone = np.flatnonzero(~kept)
+        gone = np.flatnonzero(~is_kept)
         here = self._old[self._documents : last] - self._seen
         self.starts[self._documents : last] = self._kept + here - np.searchsorted(gone, here)
         self._documents, self._seen = last, end
-        self._kept += len(kept) - len(gone)
+        self._kept += len(is_kept) - len(gone)

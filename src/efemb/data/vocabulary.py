@@ -26,18 +26,18 @@ _LONGEST_NUMBER = 300
 
 
 class Vocabulary:
-    """Immutable, ordered set of labels; the code of a label is its place.
+    """Immutable, ordered set of labels; the code of a label is its position.
 
     Labels are text or numbers. Whole floats become integers, dates become ISO text.
-    A number and its text are one label: `17` finds the text `"17"` that a CSV file holds, and no
-    vocabulary has both.
+    A number and its text are the same label: `17` finds the text `"17"` of a CSV file, and a
+    vocabulary never has both.
 
     Parameters
     ----------
     labels : iterable of str, int, float or date
-        All different, as text too.
+        All distinct, also as text.
     counts : array of shape (n,), optional
-        How often each label occurs (for baskets: in how many baskets).
+        Number of occurrences of each label (for baskets: the number of baskets).
 
     Examples
     --------
@@ -53,16 +53,16 @@ class Vocabulary:
     _codes: dict[str, int]  # by text: a number and its text are one label
 
     def __init__(self, labels: Iterable[object], *, counts: object = None) -> None:
-        kept = _canonical(list(labels))
-        codes = dict(zip(map(str, kept), range(len(kept)), strict=True))
-        if len(codes) != len(kept):
-            raise _twice(kept, codes)
-        array = np.empty(len(kept), dtype=object)
-        array[:] = kept
+        canonical = _canonical(list(labels))
+        codes = dict(zip(map(str, canonical), range(len(canonical)), strict=True))
+        if len(codes) != len(canonical):
+            raise _twice(canonical, codes)
+        array = np.empty(len(canonical), dtype=object)
+        array[:] = canonical
         array.setflags(write=False)
         object.__setattr__(self, "_labels", array)
         object.__setattr__(self, "_codes", codes)
-        object.__setattr__(self, "_counts", _checked_counts(counts, len(kept)))
+        object.__setattr__(self, "_counts", _check_counts(counts, len(canonical)))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Vocabulary is immutable")
@@ -77,7 +77,7 @@ class Vocabulary:
 
     @property
     def counts(self) -> NDArray[np.float64] | None:
-        """How often each label occurs, if known."""
+        """Number of occurrences of each label, if known."""
         return self._counts
 
     def index_of(self, label: object) -> int:
@@ -90,7 +90,7 @@ class Vocabulary:
         """
         code = self._find(label)
         if code is None:
-            near = ", ".join(shorten(one) for one in self.nearest(label))
+            near = ", ".join(shorten(near_label) for near_label in self.nearest(label))
             hint = f"; did you mean {near}?" if near else ""
             raise DataError(f"unknown label {shorten(label)} ({len(self):,} are known){hint}")
         return code
@@ -98,15 +98,17 @@ class Vocabulary:
     def nearest(self, label: object, n: int = 3) -> list[Label]:
         """Up to `n` known labels that look like `label`, the nearest first."""
         wanted = str(label).casefold()
-        folded = [str(one).casefold() for one in self._labels]
-        inside = [i for i, one in enumerate(folded) if wanted and wanted in one]
+        folded = [str(text).casefold() for text in self._labels]
+        inside = [i for i, text in enumerate(folded) if wanted and wanted in text]
         inside.sort(key=lambda i: len(folded[i]))
         size = len(wanted)
-        similar = [i for i, one in enumerate(folded) if size <= 2 * len(one) <= 4 * size]
+        similar = [i for i, text in enumerate(folded) if size <= 2 * len(text) <= 4 * size]
         places = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
         close = difflib.get_close_matches(wanted[:200], places, n=n) if size <= 200 else []
-        ranked = dict.fromkeys(inside[:n] + [places[one] for one in close])
-        if len(ranked) < n and size <= 200:  # one misspelt word of a long label is not like it
+        ranked = dict.fromkeys(inside[:n] + [places[text] for text in close])
+        if (
+            len(ranked) < n and size <= 200
+        ):  # a misspelled word of a long label is not close to the whole
             ranked |= dict.fromkeys(_with_words_like(wanted.split(), folded)[:n])
         return [self._labels[i] for i in list(ranked)[:n]]
 
@@ -116,12 +118,12 @@ class Vocabulary:
         return Vocabulary(self._labels[index], counts=counts)
 
     def with_counts(self, counts: object) -> Vocabulary:
-        """The same labels, counted in other data."""
-        found = object.__new__(Vocabulary)
-        object.__setattr__(found, "_labels", self._labels)
-        object.__setattr__(found, "_codes", self._codes)
-        object.__setattr__(found, "_counts", _checked_counts(counts, len(self)))
-        return found
+        """The same labels with other counts."""
+        vocabulary = object.__new__(Vocabulary)
+        object.__setattr__(vocabulary, "_labels", self._labels)
+        object.__setattr__(vocabulary, "_codes", self._codes)
+        object.__setattr__(vocabulary, "_counts", _check_counts(counts, len(self)))
+        return vocabulary
 
     def _find(self, label: object) -> int | None:
         try:
@@ -153,25 +155,25 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         shown = [shorten(label) for label in self._labels[:3]]
-        more = ", ..." if len(self) > len(shown) else ""
-        return f"Vocabulary({len(self):,} labels: {', '.join(shown)}{more})"
+        dots = ", ..." if len(self) > len(shown) else ""
+        return f"Vocabulary({len(self):,} labels: {', '.join(shown)}{dots})"
 
 
 def _with_words_like(wanted: list[str], labels: list[str]) -> list[int]:
-    """Places of labels with words that look like the wanted ones, those with most of them first."""
-    # A label of one word has been compared as a whole.
-    of_label = [one.split() if " " in one.strip() else [] for one in labels]
+    """Indices of labels that contain words similar to the wanted ones, the most similar first."""
+    # Labels of a single word have already been compared as a whole.
+    of_label = [label.split() if " " in label.strip() else [] for label in labels]
     known = list(
         islice(dict.fromkeys(word for words in of_label for word in words), _MOST_COMPARED)
     )
     alike = [set(difflib.get_close_matches(word, known, n=3, cutoff=0.75)) for word in wanted]
-    found = [sum(not near.isdisjoint(words) for near in alike) for words in of_label]
-    places = [i for i, number in enumerate(found) if number]
-    return sorted(places, key=lambda i: (-found[i], len(labels[i])))
+    n_alike = [sum(not near.isdisjoint(words) for near in alike) for words in of_label]
+    places = [i for i, number in enumerate(n_alike) if number]
+    return sorted(places, key=lambda i: (-n_alike[i], len(labels[i])))
 
 
 def shorten(label: object, width: int = 60) -> str:
-    """`repr` of a label, cut in the middle so that a huge one does not fill the screen."""
+    """`repr` of a label; a long one is cut in the middle."""
     text = label if isinstance(label, str) else str(label)
     if len(text) > width:
         half = width // 2
@@ -180,32 +182,32 @@ def shorten(label: object, width: int = 60) -> str:
 
 
 def _canonical(labels: list[Any]) -> list[Label]:
-    """Labels as they are kept; text, unless empty, is one as it is, and there may be millions."""
+    """Labels in canonical form; non-empty text needs no conversion, and there may be millions."""
     if set(map(type, labels)) <= {str} and "" not in labels:
         return labels
-    return [_required(label, place) for place, label in enumerate(labels)]
+    return [_require_label(label, number) for number, label in enumerate(labels)]
 
 
-def _required(label: object, place: int) -> Label:
+def _require_label(label: object, number: int) -> Label:
     known = canonical_label(label)
     if known is None:
-        raise DataError(f"label {place} is missing ({label!r}); every entity needs a label")
+        raise DataError(f"label {number} is missing ({label!r}); every entity needs a label")
     return known
 
 
 def _twice(labels: list[Label], codes: dict[str, int]) -> DataError:
-    """The first label that another one repeats, if only as text."""
-    first = next(label for place, label in enumerate(labels) if codes[str(label)] != place)
+    """The first label that occurs twice, possibly once as a number and once as text."""
+    first = next(label for number, label in enumerate(labels) if codes[str(label)] != number)
     again = labels[codes[str(first)]]
     if again == first:
-        return DataError(f"label {shorten(first)} occurs more than once; labels must differ")
+        return DataError(f"label {shorten(first)} occurs more than once; labels must be distinct")
     return DataError(
-        f"labels {shorten(first)} and {shorten(again)}: a number and its text are one label; "
-        "rename one of them, or add up what belongs to both"
+        f"labels {shorten(first)} and {shorten(again)}: a number and its text are the same label; "
+        "rename one of them, or merge the two columns"
     )
 
 
-def _checked_counts(counts: object, size: int) -> NDArray[np.float64] | None:
+def _check_counts(counts: object, size: int) -> NDArray[np.float64] | None:
     if counts is None:
         return None
     array = np.array(counts, dtype=np.float64)
@@ -239,17 +241,17 @@ def canonical_label(value: object) -> Label | None:
 
 
 def _python_value(value: np.generic) -> object:
-    """A value as Python has it; of times in nanoseconds NumPy would give a number."""
-    found: object = value.item()
-    if isinstance(value, np.datetime64) and isinstance(found, int):
+    """A NumPy value as a Python object; NumPy turns times in nanoseconds into integers."""
+    plain: object = value.item()
+    if isinstance(value, np.datetime64) and isinstance(plain, int):
         return value.astype("M8[us]").item()
-    return found
+    return plain
 
 
 def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | None:
     """Names of the columns of a data frame; None where it has none, or only 0, 1, ...
 
-    Such numbers are names where a model knows any of them: it then refuses the others.
+    Such numbers count as names if a model knows any of them; it then rejects the others.
 
     >>> column_labels([[1, 2]]) is None
     True
@@ -283,7 +285,7 @@ def _float_label(value: float) -> Label | None:
 
 
 def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
-    """Places of `labels` in sorted order: by value if all are numbers, else by text.
+    """Indices that sort `labels`: by value if all are numbers, otherwise by text.
 
     Text that reads as a number is a number here, because a CSV file has no types. In a mixture
     of types the numbers come first.
@@ -304,7 +306,7 @@ def _order_of_numbers(labels: Sequence[Label]) -> NDArray[np.int64]:
         array = np.array(values, dtype=np.int64)
         if len(np.unique(array)) == len(array):
             return np.argsort(array)
-    # "1", "01" and 1 are three labels of one value: their text decides, then their type.
+    # "1", "01" and 1 are three labels with one value: order them by text, then by type.
     pairs = zip(values, labels, strict=True)
     return _order_by([(value, str(label), isinstance(label, str)) for value, label in pairs])
 

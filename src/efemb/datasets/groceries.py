@@ -51,43 +51,43 @@ def fetch_groceries(
 ) -> Dataset:
     """Trips x categories of goods with counts: 9,835 x 169, 43,367 non-zeros that sum to 48,332.
 
-    Nothing is left out: trips of one category are there, too.
+    Nothing is dropped, not even trips with a single category.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds `groceries/Groceries.data` (or .data.gz) and the three files `.labels`
-        beside it; by default the folder in the environment variable EFEMB_DATA. Otherwise the
-        files are taken from the cache or from GitHub.
+        Folder that holds `groceries/Groceries.data` (or .data.gz) and the three `.labels` files
+        next to it; by default the folder in the environment variable EFEMB_DATA. Otherwise the
+        files come from the cache or from GitHub.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Sparse. Entities are labelled in English; ``report["departments"]`` and
+        Sparse. Entities are labeled in English; ``report["departments"]`` and
         ``report["sections"]`` give the department (10) and the section (55) of each label.
 
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     """
     from scipy.sparse import csr_array
 
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    name = "Groceries.data" if "Groceries.data" in found else "Groceries.data.gz"
-    with open_bytes(found[name]) as stream:
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    name = "Groceries.data" if "Groceries.data" in files else "Groceries.data.gz"
+    with open_bytes(files[name]) as stream:
         counts = np.loadtxt(stream, dtype=np.float32, delimiter="\t")
     values = csr_array(counts)
-    names = _names(found, "Groceries.labels")
+    names = _names(files, "Groceries.labels")
     groups = {
-        "departments": _names(found, "Groceries.cat1.labels"),
-        "sections": _names(found, "Groceries.cat2.labels"),
+        "departments": _names(files, "Groceries.cat1.labels"),
+        "sections": _names(files, "Groceries.cat2.labels"),
     }
-    # A longer code begins with the code of the group.
+    # The code of an item starts with the code of its group.
     report = {
         kind: {label: group[code[: len(next(iter(group)))]] for code, label in names.items()}
         for kind, group in groups.items()
@@ -95,13 +95,13 @@ def fetch_groceries(
     return Dataset(
         values,
         entities=Vocabulary(names.values(), counts=(counts > 0).sum(axis=0)),
-        report=provenance(DATA, found) | report,
+        report=provenance(DATA, files) | report,
     )
 
 
-def _names(found: Found, name: str) -> dict[str, str]:
-    """English name of each code; the German one is left out."""
-    lines = found[name].read_text("latin-1").splitlines()
+def _names(files: Found, name: str) -> dict[str, str]:
+    """English name of each code; the German name is ignored."""
+    lines = files[name].read_text("latin-1").splitlines()
     return {code: english for code, english, *_ in (line.split("\t") for line in lines if line)}
 
 

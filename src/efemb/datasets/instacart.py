@@ -8,7 +8,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.readers.arrow import read_parquet
 from efemb.data.readers.transactions import read_baskets
 from efemb.datasets.download import Home, find_files
-from efemb.datasets.lines import provenance, relabelled
+from efemb.datasets.lines import provenance, relabel
 from efemb.datasets.sources import Copy, DataSet, github
 
 _ORDERS = "order_products__train.parquet"
@@ -49,43 +49,43 @@ def fetch_instacart(
 ) -> Dataset:
     """Orders x products, 1 where a product was ordered: 123,136 x 14,127.
 
-    Left out are products in fewer than 10 orders (the paper's rule for its shopping data), and
-    then orders of fewer than two products. Rows are sorted by order, products by their numbers.
+    Products in fewer than 10 orders are dropped (the paper's rule for its shopping data), then
+    orders with fewer than two products. Rows are sorted by order, products by their numbers.
 
     Parameters
     ----------
     data_home : path, optional
         Folder that holds `instacart-train/order_products__train.parquet`, `products.parquet`,
         `aisles.parquet` and `departments.parquet`; by default the folder in the environment
-        variable EFEMB_DATA. Otherwise the files are taken from the cache or from GitHub.
+        variable EFEMB_DATA. Otherwise the files come from the cache or from GitHub.
     raw : bool
-        All orders and products: 131,209 x 39,123.
+        Return all orders and products: 131,209 x 39,123.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Sparse. Entities are labelled by the names of the products; ``report["aisles"]`` and
+        Sparse. Entities are labeled by the names of the products; ``report["aisles"]`` and
         ``report["departments"]`` give the aisle and the department of each label.
 
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     MissingExtraError
         If pyarrow is missing: ``pip install "efemb[io]"``.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
+    files = find_files(DATA, data_home, download=download, progress=progress)
     tables = {
-        name: read_parquet(found[f"{name}.parquet"]).to_pydict()
+        name: read_parquet(files[f"{name}.parquet"]).to_pydict()
         for name in ("products", "aisles", "departments")
     }
     filters: dict[str, Any] = {"min_count": LEAST_ORDERS, "min_items_per_basket": LEAST_PRODUCTS}
     data = read_baskets(
-        found[_ORDERS],
+        files[_ORDERS],
         basket="order_id",
         item="product_id",
         progress=progress,
@@ -93,16 +93,16 @@ def fetch_instacart(
     )
     assert data.entities is not None
     products = tables["products"]
-    place = {number: i for i, number in enumerate(products["product_id"])}
-    kept = [place[number] for number in data.entities]
-    labels = [products["product_name"][i] for i in kept]
+    line_of = {number: i for i, number in enumerate(products["product_id"])}
+    lines = [line_of[number] for number in data.entities]
+    labels = [products["product_name"][i] for i in lines]
     groups = {}
     for kind in ("aisle", "department"):
         table = tables[f"{kind}s"]
         names = dict(zip(table[f"{kind}_id"], table[kind], strict=True))
-        column = [names[products[f"{kind}_id"][i]] for i in kept]
+        column = [names[products[f"{kind}_id"][i]] for i in lines]
         groups[f"{kind}s"] = dict(zip(labels, column, strict=True))
-    return relabelled(data, labels, data.report | provenance(DATA, found) | groups)
+    return relabel(data, labels, data.report | provenance(DATA, files) | groups)
 
 
 ENTRIES = ((DATA, fetch_instacart),)

@@ -1,4 +1,4 @@
-"""The Lee corpus: 300 news items in English, and 50 more to judge similarity by."""
+"""The Lee corpus: 300 news items in English, and 50 others to evaluate similarity."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ def fetch_lee(
 ) -> Corpus:
     """Short news items of the Australian Broadcasting Corporation, one document each.
 
-    Words are runs of letters (with an apostrophe inside), in lower case; numbers and punctuation
-    vanish.
+    Words are runs of letters (possibly with an apostrophe inside) in lower case; numbers and
+    punctuation are removed.
 
     Parameters
     ----------
     data_home : path, optional
         Folder that holds `lee-gensim/lee_background.cor` and `lee.cor`; by default the folder in
-        the environment variable EFEMB_DATA. Otherwise the files are taken from the cache, from
+        the environment variable EFEMB_DATA. Otherwise the files come from the cache, from
         the package gensim (installed, or its wheel, which is read and not installed) or GitHub.
     part : {"background", "test"}
-        300 documents to learn from, or 50 others.
+        300 documents for training, or 50 others.
     min_count : int
-        Keep words that occur at least so often.
+        Drop words that occur fewer times.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
@@ -72,13 +72,13 @@ def fetch_lee(
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     """
     if part not in _PARTS:
         raise ParameterError(f"part={part!r} is unknown; {suggest(part, _PARTS)}")
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    corpus = read_text(_documents(found[_PARTS[part]]), min_count=min_count, progress=progress)
-    report = provenance(DATA, found) | corpus.report
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    corpus = read_text(_documents(files[_PARTS[part]]), min_count=min_count, progress=progress)
+    report = provenance(DATA, files) | corpus.report
     return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, report=report)
 
 

@@ -1,4 +1,4 @@
-"""What loaders share: lines of purchases in memory, readable labels, and where data came from."""
+"""Helpers of the loaders: lines of purchases in memory, readable labels, provenance."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.datasets.sources import DataSet, Found
 
 
-def provenance(data: DataSet, found: Found) -> dict[str, Any]:
-    """The part of a report that every data set has."""
-    return {"data_set": data.name, "source": found.where, "terms": data.terms}
+def provenance(data: DataSet, files: Found) -> dict[str, Any]:
+    """The entries that the report of every data set has."""
+    return {"data_set": data.name, "source": files.where, "terms": data.terms}
 
 
 def distinct(labels: Sequence[str], numbers: Sequence[object]) -> list[str]:
-    """The labels, with the number of the thing where several things share one.
+    """Labels made distinct: those that occur more than once get the number of the item.
 
     >>> distinct(["ham", "yogurt", "yogurt"], [4, 1, 2])
     ['ham', 'yogurt #1', 'yogurt #2']
@@ -31,10 +31,10 @@ def distinct(labels: Sequence[str], numbers: Sequence[object]) -> list[str]:
     return [label if times[label] == 1 else f"{label} #{number}" for label, number in pairs]
 
 
-def relabelled(
+def relabel(
     data: Dataset, labels: Sequence[str], report: Mapping[str, Any], row_labels: Any = None
 ) -> Dataset:
-    """The same baskets with readable labels, and another report."""
+    """The same baskets with readable labels and another report."""
     assert data.entities is not None
     changes = {} if row_labels is None else {"row_labels": row_labels}
     entities = Vocabulary(labels, counts=data.entities.counts)
@@ -42,10 +42,10 @@ def relabelled(
 
 
 def baskets_of_lines(columns: Mapping[str, Sequence[Any] | Any], **options: Any) -> Dataset:
-    """Lines in memory through `read_baskets`, whose options these are; labels become text.
+    """Read lines in memory with `read_baskets` and its options; labels become text.
 
-    They go through a temporary file, because a data frame would need a package that efemb does
-    not require.
+    The lines pass through a temporary file, because a data frame would need a package that efemb
+    does not require.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lines.csv"

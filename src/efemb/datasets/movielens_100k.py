@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb.data.dataset import Dataset
 from efemb.datasets.download import Home, find_files
-from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabelled
+from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabel
 from efemb.datasets.sources import Archive, Copy, DataSet, Found, Wheel
 
 _NAMES = ("u.data", "u.item", "u.genre")
@@ -58,7 +58,7 @@ def fetch_movielens_100k(
 ) -> Dataset:
     """Users x movies of the paper: 777 x 516, 65,504 non-zeros that sum to 129,664.
 
-    A value is the rating less 2; ratings of 1 and 2 are dropped first, then movies with fewer
+    A value is the rating minus 2. Ratings of 1 and 2 are dropped first, then movies with fewer
     than 50 remaining ratings, then users with fewer than 20. Users and movies are sorted by their
     numbers.
 
@@ -66,29 +66,29 @@ def fetch_movielens_100k(
     ----------
     data_home : path, optional
         Folder that holds `movielens-100k/u.data`, `u.item` and `u.genre`; by default the folder
-        in the environment variable EFEMB_DATA. Otherwise the files are taken from the cache, from
+        in the environment variable EFEMB_DATA. Otherwise the files come from the cache, from
         the package `recbole` (its wheel is read, not installed) or from files.grouplens.org.
     raw : bool
-        All ratings from 1 to 5, of all users and movies: 943 x 1,682, 100,000 non-zeros.
+        Return all ratings from 1 to 5 of all users and movies: 943 x 1,682, 100,000 non-zeros.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Sparse. Entities are labelled "Title (Year)", rows by the number of the user.
+        Sparse. Entities are labeled "Title (Year)", rows by the number of the user.
         ``report["genres"]`` gives the genres of each label, ``report["terms"]`` the terms of use.
 
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    user, movie, rating = _ratings(found)
-    titles, genres = _movies(found)
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    user, movie, rating = _ratings(files)
+    titles, genres = _movies(files)
     lines = {"user": user, "movie": movie, "value": rating if raw else rating - 2}
     filters = {} if raw else {"min_count": LEAST_USERS, "min_items_per_basket": LEAST_MOVIES}
     data = baskets_of_lines(
@@ -103,30 +103,30 @@ def fetch_movielens_100k(
     assert data.row_labels is not None
     numbers = [int(number) for number in data.entities]
     labels = [titles[number] for number in numbers]
-    report = provenance(DATA, found) | {
+    report = provenance(DATA, files) | {
         "ratings": len(rating),
         "ratings_dropped": int((lines["value"] <= 0).sum()),
         "users_dropped": len(np.unique(user)) - data.n_rows,
         "movies_dropped": len(np.unique(movie)) - data.n_entities,
         "genres": {titles[number]: genres[number] for number in numbers},
     }
-    return relabelled(data, labels, report, data.row_labels.astype(np.int64))
+    return relabel(data, labels, report, data.row_labels.astype(np.int64))
 
 
-def _ratings(found: Found) -> Any:
-    """User, movie and rating of every line; the times are not needed."""
-    grouplens = "u.data" in found
-    path = found["u.data" if grouplens else "ml-100k.inter"]
+def _ratings(files: Found) -> Any:
+    """User, movie and rating of every line; the timestamps are ignored."""
+    grouplens = "u.data" in files
+    path = files["u.data" if grouplens else "ml-100k.inter"]
     columns = np.loadtxt(path, dtype=np.int64, skiprows=0 if grouplens else 1, usecols=(0, 1, 2))
     return columns.T
 
 
-def _movies(found: Found) -> tuple[dict[int, str], dict[int, list[str]]]:
+def _movies(files: Found) -> tuple[dict[int, str], dict[int, list[str]]]:
     """Label and genres of every movie by its number."""
-    if "u.item" in found:
-        titles, genres = _grouplens_movies(found["u.item"], found["u.genre"])
+    if "u.item" in files:
+        titles, genres = _grouplens_movies(files["u.item"], files["u.genre"])
     else:
-        titles, genres = _recbole_movies(found["ml-100k.item"])
+        titles, genres = _recbole_movies(files["ml-100k.item"])
     # Eighteen movies are listed twice, under two numbers.
     labels = distinct(list(titles.values()), list(titles))
     return dict(zip(titles, labels, strict=True)), genres
@@ -146,7 +146,7 @@ def _recbole_movies(items: Path) -> tuple[dict[int, str], dict[int, list[str]]]:
     titles, genres = {}, {}
     for line in items.read_text("utf-8").splitlines()[1:]:
         number, title, year, kinds = line.split("\t")
-        # The one movie without a name has the same (misspelt) word for a year.
+        # The only movie without a name has the same (misspelled) word as its year.
         titles[int(number)] = "unknown" if title == year else f"{title} ({year})"
         genres[int(number)] = kinds.split()
     return titles, genres

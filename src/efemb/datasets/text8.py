@@ -37,11 +37,11 @@ def fetch_text8(
     ----------
     data_home : path, optional
         Folder that holds `text8/text8`; by default the folder in the environment variable
-        EFEMB_DATA. Otherwise it is taken from the cache or from mattmahoney.net.
+        EFEMB_DATA. Otherwise it comes from the cache or from mattmahoney.net.
     min_count : int
-        Keep words that occur at least so often.
+        Drop words that occur fewer times.
     download : bool
-        Whether the file may be fetched where it is not on this machine (31 MB).
+        Whether the file (31 MB) may be downloaded if it is not on this machine.
     progress : bool
         Show progress bars.
 
@@ -52,11 +52,11 @@ def fetch_text8(
     Raises
     ------
     DataError
-        If the file is nowhere to be had, or is not the published one.
+        If the file is not available, or is not the published one.
     """
-    found = find_files(DATA, data_home, download=download, progress=progress)
-    corpus = read_text(found["text8"], min_count=min_count, progress=progress)
-    report = provenance(DATA, found) | corpus.report
+    files = find_files(DATA, data_home, download=download, progress=progress)
+    corpus = read_text(files["text8"], min_count=min_count, progress=progress)
+    report = provenance(DATA, files) | corpus.report
     return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, report=report)
 
 

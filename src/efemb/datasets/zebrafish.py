@@ -102,9 +102,9 @@ def fetch_zebrafish(
 ) -> Dataset:
     """Frames x neurons (voxels, regions) of a zebrafish brain, with positions.
 
-    Values are as published: `difference` of the result gives the change from frame to frame that
-    the paper models. The paper's own recording is not public; `simulate_zebrafish` makes one of
-    its size.
+    Values are as published; the method `difference` of the result gives the change from frame to
+    frame that the paper models. The paper's own recording is not public; `simulate_zebrafish`
+    simulates one of its size.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def fetch_zebrafish(
     data_home : path, optional
         Folder that holds `zebrafish-thunder`, `zebrafish-tectum-triplett2018` or
         `zebrafish-regions-legare2025`; by default the folder in the environment variable
-        EFEMB_DATA. Otherwise the files are taken from the cache or from GitHub.
+        EFEMB_DATA. Otherwise the files come from the cache or from GitHub.
     download : bool
-        Whether the files may be fetched where they are not on this machine.
+        Whether the files may be downloaded if they are not on this machine.
     progress : bool
         Show progress bars.
 
@@ -132,40 +132,41 @@ def fetch_zebrafish(
     Raises
     ------
     DataError
-        If the files are nowhere to be had, or one is not the published file.
+        If the files are not available, or one is not the published file.
     """
     if which not in _READERS:
         raise ParameterError(f"which={which!r} is unknown; {suggest(which, _READERS)}")
     data, read = _READERS[which]
-    found = find_files(data, data_home, download=download, progress=progress)
-    values, described = read(found)
-    report = provenance(data, found) | described.pop("report")
+    files = find_files(data, data_home, download=download, progress=progress)
+    values, described = read(files)
+    report = provenance(data, files) | described.pop("report")
     return Dataset(values, report=report, **described)
 
 
-def _thunder(found: Found) -> tuple[Any, dict[str, Any]]:
+def _thunder(files: Found) -> tuple[Any, dict[str, Any]]:
     """Records of three 16-bit coordinates and one byte for each frame."""
-    (path,) = found.paths.values()
+    (path,) = files.paths.values()
     record = np.dtype([("xyz", "<i2", 3), ("frames", "u1", _THUNDER_FRAMES)])
     with open_bytes(path) as stream:
         records = np.frombuffer(stream.read(), dtype=record)
     varying = records["frames"].min(axis=1) < records["frames"].max(axis=1)
-    kept = records[varying]
-    values = np.ascontiguousarray(kept["frames"].T, dtype=np.float32)
+    varying_voxels = records[varying]
+    values = np.ascontiguousarray(varying_voxels["frames"].T, dtype=np.float32)
     report = {"voxels": len(records), "constant_dropped": int((~varying).sum())}
-    return values, {"positions": kept["xyz"].astype(np.float64), "report": report}
+    return values, {"positions": varying_voxels["xyz"].astype(np.float64), "report": report}
 
 
 def _tectum(name: str) -> Callable[[Found], tuple[Any, dict[str, Any]]]:
     """Reader of one of the two fish."""
 
-    def read(found: Found) -> tuple[Any, dict[str, Any]]:
+    def read(files: Found) -> tuple[Any, dict[str, Any]]:
         from scipy.io import loadmat
 
-        file = loadmat(found[name])
-        # Numbers of neurons count from 1 in MATLAB.
+        file = loadmat(files[name])
+        # MATLAB numbers neurons from 1.
         assemblies = [
-            np.ravel(one).astype(np.int64) - 1 for one in file["detected_assemblies"][:, 0]
+            np.ravel(assembly).astype(np.int64) - 1
+            for assembly in file["detected_assemblies"][:, 0]
         ]
         values = np.ascontiguousarray(file["activity_matrix"].T, dtype=np.float64)
         return values, {
@@ -176,11 +177,11 @@ def _tectum(name: str) -> Callable[[Found], tuple[Any, dict[str, Any]]]:
     return read
 
 
-def _regions(found: Found) -> tuple[Any, dict[str, Any]]:
-    arrays = {name: load_array(found[name]) for name in _REGION_FILES}
+def _regions(files: Found) -> tuple[Any, dict[str, Any]]:
+    arrays = {name: load_array(files[name]) for name in _REGION_FILES}
     acronyms = arrays["region_acronyms.npy"].tolist()
     names = [name.replace("_", " ") for name in arrays["region_names.npy"].tolist()]
-    # Left halves first, then their mirror images; activity is the mean of both.
+    # Left halves come first, then right halves; activity is the mean of both.
     positions = arrays["region_centroids.npy"][: len(acronyms)]
     values = np.ascontiguousarray(arrays["timeseries_regions_fish6.npy"].T)
     return values, {

@@ -173,7 +173,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 1, resume: bool = True) -> None:
-        self.path = CHECKPOINT.checked_path(path)
+        self.path = CHECKPOINT.check_path(path)
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise ParameterError(f"Checkpoint(every=) must be an integer >= 1, got {every!r}")
         self.every = every

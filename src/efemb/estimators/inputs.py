@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_array, validate_data
 
 from efemb._typing import Floats
 from efemb.data.align import check_entities
-from efemb.data.array_checks import check_indices, is_masked, is_sparse, unmasked
+from efemb.data.array_checks import check_indices, is_masked, is_sparse, unmask
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.readers.text.read import read_text, recoded
+from efemb.data.readers.text.read import read_text, recode
 from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError
 from efemb.estimators import checks
@@ -48,7 +48,7 @@ def prepare(
     spec = estimator._spec()
     if spec.context.reads_text:
         refuse_weights(sample_weight, positions)
-        words = None if validation is None else recoded(validation, data.vocabulary)
+        words = None if validation is None else recode(validation, data.vocabulary)
         return Prepared(data, None, words, dict(data.report))
     held = None if validation is None else read_data(estimator, validation, reset=False)
     weight = check_sample_weight(sample_weight, data.n_rows)
@@ -135,7 +135,7 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "ensure_all_finite": False,
         "allow_nd": getattr(X, "ndim", 2) == 3,
     }
-    X = unmasked(X) if is_masked(X) else X
+    X = unmask(X) if is_masked(X) else X
     if is_sparse(X):
         check_indices(X)  # before the conversion to rows
     _refuse_dates(X)
@@ -194,7 +194,7 @@ def read_words(estimator: Any, X: Any, *, reset: bool) -> Corpus:
     _refuse_numbers(X)
     known = getattr(estimator, "vocabulary_", None)
     if known is not None and (not reset or estimator.warm_start):
-        return recoded(X, known)
+        return recode(X, known)
     if isinstance(X, Corpus):
         corpus = X
     else:

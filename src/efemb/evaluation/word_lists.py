@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from efemb._typing import Ints
-from efemb.data.readers.input_file import checked_encoding, existing_file, open_bytes, told
+from efemb.data.readers.input_file import check_encoding, existing_file, explain_errors, open_bytes
 from efemb.data.readers.source import column_places
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError
@@ -46,8 +46,8 @@ def read_pairs(source: Any, column: str | int | None) -> list[Pair]:
 
 def read_lines(path: Path, encoding: str = "utf-8") -> list[tuple[int, str]]:
     """Numbered lines that are neither blank nor comments (#)."""
-    codec = checked_encoding(encoding)
-    with told(path, codec), open_bytes(path) as stream:
+    codec = check_encoding(encoding)
+    with explain_errors(path, codec), open_bytes(path) as stream:
         text = io.TextIOWrapper(stream, encoding=codec)
         lines = [(number, line.strip("\r\n")) for number, line in enumerate(text, 1)]
     return [(n, line) for n, line in lines if line.strip() and not line.lstrip().startswith("#")]

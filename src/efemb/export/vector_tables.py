@@ -1,4 +1,4 @@
-"""Vectors as tables that other programs read: CSV, TSV, Parquet, NumPy, TensorBoard's projector."""
+"""Vectors as tables for other programs: CSV, TSV, Parquet, NumPy, TensorBoard's projector."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import check_writable, complete_or_absent, expanded, file_target, table_writer
+from efemb._files import check_writable, complete_or_absent, expand_home, file_target, table_writer
 from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
 from efemb.fitted import LabeledVectors, check_labeled
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
-PACKED = ENDINGS[:2]  # may be
+PACKED = ENDINGS[:2]  # may be compressed
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _ROWS = 1 << 12
 
@@ -25,7 +25,7 @@ def write_vectors(
     """Write labels and vectors to a .csv, .tsv (also .gz, .bz2, .xz), .parquet or .npz file.
 
     Columns are `label`, then `0`, `1`, ...; an .npz file holds arrays `labels` and `vectors`. The
-    file is replaced as a whole.
+    file is replaced atomically.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def write_vectors(
         For instance ``model.vectors("alpha")``.
     path : path
     formulas : {"quote", "keep", "error"}
-        What to do with labels in CSV and TSV files that a spreadsheet would take for a formula
-        (they begin with = + - @): put an apostrophe before them, keep them, or refuse.
+        How to handle labels in CSV and TSV files that a spreadsheet would interpret as a formula
+        (they begin with = + - @): prefix them with an apostrophe, keep them, or raise an error.
     """
     check_labeled(vectors)
     target = file_target(path)
@@ -53,9 +53,9 @@ def write_vectors(
 def write_projector(vectors: LabeledVectors, folder: str | os.PathLike[str]) -> None:
     """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector."""
     check_labeled(vectors)
-    target = expanded(folder)
+    target = expand_home(folder)
     check_writable(target)
-    # The metadata of a single column have no header, and a label is one line.
+    # Metadata with a single column have no header, and a label must be on one line.
     lines = [" ".join(str(label).split()) for label in vectors.vocabulary.labels]
     _check_characters(lines)
     with complete_or_absent(target / "metadata.tsv") as stream:
@@ -72,7 +72,7 @@ def _ending(path: Path) -> str:
         raise ParameterError(f"{path.name}: {suggest(path.suffix, ENDINGS)}")
     if endings[-1] not in PACKED and path.suffix.lower() != endings[-1]:
         raise ParameterError(
-            f"{path.name}: {endings[-1]} files are packed as they are; leave it off"
+            f"{path.name}: {endings[-1]} files are already compressed; omit the last extension"
         )
     return endings[-1]
 
@@ -86,7 +86,7 @@ def _safe(labels: Sequence[str], formulas: str) -> list[str]:
     if risky and formulas == "error":
         raise DataError(
             f"{len(risky):,} labels look like formulas to a spreadsheet, the first is "
-            f'{risky[0]!r}: formulas="quote" puts an apostrophe before them'
+            f'{risky[0]!r}: formulas="quote" prefixes them with an apostrophe'
         )
     if formulas == "quote" and risky:
         return [f"'{label}" if label.startswith(_FORMULA) else label for label in labels]
@@ -97,14 +97,14 @@ def _check_characters(labels: Sequence[str]) -> None:
     bad = next((label for label in labels if "\x00" in label), None)
     if bad is not None:
         raise DataError(
-            f"the label {bad!r} holds a NUL character, which text files cannot: rename it, or "
-            "write .parquet or .npz"
+            f"the label {bad!r} contains a NUL character, which text files cannot hold: rename it, "
+            "or write .parquet or .npz"
         )
     _check_encodable(labels)
 
 
 def _check_encodable(labels: Sequence[str]) -> None:
-    """Half a character, as broken text may hold, is none that UTF-8 knows."""
+    """Reject labels that UTF-8 cannot encode, such as half a surrogate pair."""
     for label in labels:
         try:
             label.encode()

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from efemb._progress import progress_bar
-from efemb.data.readers.input_file import compressed, existing_file, open_bytes, told
+from efemb.data.readers.input_file import existing_file, explain_errors, is_compressed, open_bytes
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.export.word2vec_records import BinaryRecords, TextRecords, numbers_of
-from efemb.export.word2vec_writer import named_binary
+from efemb.export.word2vec_writer import is_binary_name
 from efemb.fitted import LabeledVectors
 from efemb.fitted.nearest import checked_number
 
@@ -22,7 +22,7 @@ Duplicates = Literal["error", "first"]
 
 _LONGEST_HEADER = 100
 _PEEK = 1 << 16
-# Bytes that no text holds; almost every float32 array has some.
+# Bytes that do not occur in text; almost every float32 array has some.
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\v"))
 
 
@@ -41,16 +41,16 @@ def read_word2vec(
     Parameters
     ----------
     path : path
-        Unpacked if it ends in .gz, .bz2 or .xz.
+        Decompressed if it ends in .gz, .bz2 or .xz.
     binary : bool, optional
-        None: look at the first vector.
+        By default, inferred from the first vector.
     limit : int, optional
-        Read only the first `limit` words (usually the most frequent).
+        Read only the first `limit` words, which are usually the most frequent.
     dtype : "float32" or "float64"
     errors : "strict", "replace" or "ignore"
-        What to do where a word is not UTF-8 (word2vec cuts long words anywhere).
+        How to handle words that are not valid UTF-8 (word2vec may cut a long word anywhere).
     duplicates : "error" or "first"
-        What to do where a word comes twice; "first" keeps the first.
+        How to handle a word that occurs twice; "first" keeps the first occurrence.
     progress : bool
         Show a progress bar.
 
@@ -61,7 +61,7 @@ def read_word2vec(
     """
     file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)
-    with told(file, "utf-8"), open_bytes(file) as stream:
+    with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         first = stream.readline(_LONGEST_HEADER)
         n_words, size = _header(file, first)
         start = stream.read(_PEEK)
@@ -80,7 +80,7 @@ def read_word2vec(
             )
         if wanted == n_words:
             records.check_end(n_words)
-    return _labeled(file, words, vectors, duplicates)
+    return _label(file, words, vectors, duplicates)
 
 
 def read_glove(
@@ -92,43 +92,43 @@ def read_glove(
     duplicates: Duplicates = "error",
     progress: bool = False,
 ) -> LabeledVectors:
-    """Read a GloVe file: a word and its K numbers a line, no header.
+    """Read a GloVe file: a word and its K numbers per line, without a header.
 
-    K is that of the first line. Words may hold spaces, as some of the published files do. The
-    options are those of `read_word2vec`.
+    The first line determines K. Words may contain spaces, as in some of the published files. See
+    `read_word2vec` for the options.
     """
     file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)
-    with told(file, "utf-8"), open_bytes(file) as stream:
+    with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         start = stream.readline()
         size = _size_of_first(file, start)
         records = TextRecords(file, stream, start, size, np.dtype(dtype), errors, 0, spaces=True)
         total = 0 if most is None else most
         with progress_bar(f"reading {file.name}", total, progress) as advance:
             words, vectors = records.take(most, advance)
-    return _labeled(file, words, vectors, duplicates)
+    return _label(file, words, vectors, duplicates)
 
 
-def _labeled(file: Path, words: list[str], vectors: Any, duplicates: Duplicates) -> LabeledVectors:
+def _label(file: Path, words: list[str], vectors: Any, duplicates: Duplicates) -> LabeledVectors:
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         raise DataError(
             f"{file}: the vector of {shorten(words[bad[0]])} (word {bad[0] + 1:,}) holds NaN, "
             f"infinite or too large numbers for {vectors.dtype}"
         )
-    places: dict[str, int] = {}
-    for place, word in enumerate(words):
-        places.setdefault(word, place)
-    if len(places) < len(words):
+    number_of: dict[str, int] = {}
+    for number, word in enumerate(words):
+        number_of.setdefault(word, number)
+    if len(number_of) < len(words):
         if duplicates == "error":
-            again = next(place for place, word in enumerate(words) if places[word] != place)
+            again = next(number for number, word in enumerate(words) if number_of[word] != number)
             raise DataError(
-                f"{file}: {shorten(words[again])} is both word {places[words[again]] + 1:,} and "
+                f"{file}: {shorten(words[again])} is both word {number_of[words[again]] + 1:,} and "
                 f'word {again + 1:,}; pass duplicates="first" to keep the first of them'
             )
-        vectors = vectors[list(places.values())]
+        vectors = vectors[list(number_of.values())]
     vectors.setflags(write=False)
-    return LabeledVectors(Vocabulary(places), vectors)
+    return LabeledVectors(Vocabulary(number_of), vectors)
 
 
 # -- checks -------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _header(file: Path, first: bytes) -> tuple[int, int]:
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         raise DataError(
             f"{file}: the first line must hold the number of words and of components, not "
-            f"{first.strip()[:40]!r}; a file without such a line is read by read_glove"
+            f"{first.strip()[:40]!r}; a file without such a line can be read by read_glove"
         )
     n_words, size = int(fields[0]), int(fields[1])
     if n_words < 1 or size < 1:
@@ -166,9 +166,9 @@ def _header(file: Path, first: bytes) -> tuple[int, int]:
 
 
 def _check_length(file: Path, wanted: int, size: int, header: int) -> None:
-    """Refuse a truncated binary file before memory is taken for what it promises."""
-    least = header + wanted * (2 + 4 * size)  # a word has at least a byte and a space
-    if not compressed(file) and file.stat().st_size < least:
+    """Reject a truncated binary file before allocating memory for it."""
+    least = header + wanted * (2 + 4 * size)  # a word takes at least one byte and a space
+    if not is_compressed(file) and file.stat().st_size < least:
         raise DataError(
             f"{file} is truncated: {wanted:,} words of {size:,} components need at least "
             f"{least:,} bytes; it has {file.stat().st_size:,}"
@@ -176,11 +176,11 @@ def _check_length(file: Path, wanted: int, size: int, header: int) -> None:
 
 
 def _looks_binary(file: Path, start: bytes, size: int) -> bool:
-    """Text if the first line is a word and K numbers; else binary if no text has such bytes."""
+    """Text if the first line is a word and K numbers, binary if bytes do not occur in text."""
     first = start.partition(b"\n")[0]
     if numbers_of(first.split()[-size:], size) is not None:
         return False
-    return len(start.translate(None, _CONTROL)) < len(start) or named_binary(file)
+    return len(start.translate(None, _CONTROL)) < len(start) or is_binary_name(file)
 
 
 def _size_of_first(file: Path, line: bytes) -> int:

@@ -18,7 +18,7 @@ _LONGEST_WORD = 1 << 16
 
 
 class TextRecords:
-    """Lines of a word and `size` numbers; `spaces`: words may hold spaces."""
+    """Lines of a word and `size` numbers; with `spaces`, words may contain spaces."""
 
     def __init__(
         self,
@@ -41,35 +41,35 @@ class TextRecords:
     def take(self, n: int | None, advance: Callable[[int], None]) -> tuple[list[str], Floats]:
         """The next `n` words (None: all) and their vectors; fewer if the file ends."""
         words: list[str] = []
-        parts: list[Floats] = []
+        blocks: list[Floats] = []
         while n is None or len(words) < n:
             lines = self._left or next(self._blocks, [])
             if not lines:
                 break
-            # Blank lines hold no word, so that a block may have to be visited again.
+            # Blank lines hold no word, so a block may have to be visited again.
             wanted = len(lines) if n is None else n - len(words)
-            more, values = self._parsed(lines[:wanted])
+            block_words, values = self._parse(lines[:wanted])
             self._left = lines[wanted:]
             self._line += len(lines) - len(self._left)
-            words += more
-            parts.append(values)
-            advance(len(more))
-        if not parts:
+            words += block_words
+            blocks.append(values)
+            advance(len(block_words))
+        if not blocks:
             return [], np.empty((0, self.size), self.dtype)
-        return words, parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return words, blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def check_end(self, n_words: int) -> None:
-        """Refuse lines beyond the promised number of words."""
+        """Reject lines beyond the number of words in the header."""
         for lines in (self._left, *self._blocks):
-            for place, line in enumerate(lines):
+            for offset, line in enumerate(lines):
                 if line.strip():
                     raise DataError(
                         f"{self.file}: the first line promises {n_words:,} words, but line "
-                        f"{self._line + place:,} holds another one, {line[:40]!r}"
+                        f"{self._line + offset:,} holds another one, {line[:40]!r}"
                     )
             self._line += len(lines)
 
-    def _parsed(self, lines: list[bytes]) -> tuple[list[str], Floats]:
+    def _parse(self, lines: list[bytes]) -> tuple[list[str], Floats]:
         pairs = [line.split(None, 1) for line in lines]
         try:
             words = [word.decode() for word, _ in pairs]
@@ -82,14 +82,14 @@ class TextRecords:
         return words, values
 
     def _line_by_line(self, lines: list[bytes]) -> tuple[list[str], Floats]:
-        """The slow way, which knows what is wrong, and where."""
+        """Parse slowly, to report what is wrong and where."""
         words: list[str] = []
         values = np.empty((len(lines), self.size), self.dtype)
-        for place, line in enumerate(lines):
+        for offset, line in enumerate(lines):
             fields = line.split()
             if fields:
-                number = self._line + place
-                with np.errstate(over="ignore"):  # refused later, as infinite
+                number = self._line + offset
+                with np.errstate(over="ignore"):  # rejected later, as infinite
                     values[len(words)] = self._numbers(fields, number)
                 words.append(self._word(fields[: -self.size], number))
         return words, values[: len(words)]
@@ -99,48 +99,48 @@ class TextRecords:
         if len(fields) <= self.size or (len(fields) > self.size + 1 and not self.spaces):
             raise DataError(
                 f"{where}: a word and {self.size:,} numbers are needed, but there are "
-                f"{len(fields):,} fields (first: {_shown(fields[0])}); the file is truncated, "
+                f"{len(fields):,} fields (first: {_show(fields[0])}); the file is truncated, "
                 "malformed, or binary (then pass binary=True to read_word2vec)"
             )
-        found = numbers_of(fields[-self.size :], self.size)
-        if found is None:
-            bad = next(one for one in fields[-self.size :] if numbers_of([one], 1) is None)
+        numbers = numbers_of(fields[-self.size :], self.size)
+        if numbers is None:
+            bad = next(field for field in fields[-self.size :] if numbers_of([field], 1) is None)
             raise DataError(
-                f"{where}: {_shown(bad)} in the vector of {_shown(fields[0])} is not a number"
+                f"{where}: {_show(bad)} in the vector of {_show(fields[0])} is not a number"
             )
-        return found
+        return numbers
 
     def _word(self, fields: list[bytes], line: int) -> str:
-        # Two lines that ran into one look like a word with spaces, but for the numbers in it.
+        # Two joined lines look like a word with spaces, except for the numbers in it.
         if any(numbers_of([field], 1) is not None for field in fields[1:]):
             raise DataError(
                 f"{self.file}, line {line:,}: more than {self.size:,} numbers follow the word "
-                f"{_shown(fields[0])}"
+                f"{_show(fields[0])}"
             )
         word = b" ".join(fields)
         try:
-            found = word.decode("utf-8", self.errors)
+            text = word.decode("utf-8", self.errors)
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{self.file}, line {line:,}: the word {_shown(word)} is not UTF-8 "
+                f"{self.file}, line {line:,}: the word {_show(word)} is not UTF-8 "
                 f'({error.reason}); pass errors="replace" or errors="ignore"'
             ) from None
-        if not found:
-            raise DataError(f"{self.file}, line {line:,}: nothing is left of {word!r}")
-        return found
+        if not text:
+            raise DataError(f"{self.file}, line {line:,}: no characters of {word!r} are valid")
+        return text
 
 
 def numbers_of(fields: list[bytes], size: int) -> list[float] | None:
     """The fields as `size` numbers, or None if they are not."""
     try:
-        found = [float(field) for field in fields if b"_" not in field]
+        numbers = [float(field) for field in fields if b"_" not in field]
     except ValueError:
         return None
-    return found if len(found) == size else None
+    return numbers if len(numbers) == size else None
 
 
 def _blocks(stream: IO[bytes], start: bytes) -> Iterator[list[bytes]]:
-    """Whole lines, some megabytes at a time."""
+    """Complete lines, a few megabytes at a time."""
     pending = start
     while chunk := stream.read(_TEXT_CHUNK):
         *lines, pending = (pending + chunk).split(b"\n")
@@ -150,7 +150,7 @@ def _blocks(stream: IO[bytes], start: bytes) -> Iterator[list[bytes]]:
         yield pending.split(b"\n")
 
 
-def _shown(field: bytes) -> str:
+def _show(field: bytes) -> str:
     return shorten(field.decode("utf-8", "replace"))
 
 
@@ -180,49 +180,49 @@ class BinaryRecords:
         except (MemoryError, ValueError) as error:
             raise DataError(
                 f"{self.file} promises {n:,} words of {self.size:,} components, too many for the "
-                "memory; pass limit="
+                "available memory; pass limit="
             ) from error
         while len(words) < n:
-            more, values = self._complete(n - len(words))
-            vectors[len(words) : len(words) + len(more)] = values
-            words += more
-            advance(len(more))
+            block_words, values = self._complete(n - len(words))
+            vectors[len(words) : len(words) + len(block_words)] = values
+            words += block_words
+            advance(len(block_words))
             if len(words) < n and not self._more():
                 break
         if len(words) < n and self._pending.strip(b"\n"):
-            raise self._truncated(words)
+            raise self._truncation_error(words)
         return words, vectors[: len(words)]
 
     def check_end(self, n_words: int) -> None:
-        """Refuse bytes beyond the promised number of words."""
+        """Reject bytes beyond the number of words in the header."""
         self._more()
         rest = self._pending.lstrip(b"\r\n")
         if rest:
             byte = self._byte + len(self._pending) - len(rest)
             raise DataError(
-                f"{self.file}: the first line promises {n_words:,} words, but the file goes on at "
-                f"byte {byte:,}; the numbers of words or components are wrong"
+                f"{self.file}: the first line promises {n_words:,} words, but the file continues "
+                f"at byte {byte:,}; the numbers of words or components are wrong"
             )
 
     def _complete(self, n: int) -> tuple[list[str], Floats]:
-        """Up to `n` records that are whole in the bytes at hand."""
-        data, length, place = self._pending, 4 * self.size, 0
+        """Up to `n` records that are complete in the pending bytes."""
+        data, length, offset = self._pending, 4 * self.size, 0
         words: list[str] = []
         rows: list[bytes] = []
         while len(words) < n:
-            space = data.find(b" ", place, place + _LONGEST_WORD)
+            space = data.find(b" ", offset, offset + _LONGEST_WORD)
             if space < 0 or space + 1 + length > len(data):
                 break
-            words.append(self._word(data[place:space], place))
-            place = space + 1 + length
-            rows.append(data[space + 1 : place])
-        self._pending = data[place:]
-        self._byte += place
+            words.append(self._word(data[offset:space], offset))
+            offset = space + 1 + length
+            rows.append(data[space + 1 : offset])
+        self._pending = data[offset:]
+        self._byte += offset
         values = np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(words), self.size)
         return words, values
 
     def _more(self) -> bool:
-        """Read on; whether there was anything."""
+        """Read the next chunk; False at the end of the file."""
         if len(self._pending) > _LONGEST_WORD and b" " not in self._pending[:_LONGEST_WORD]:
             raise DataError(
                 f"{self.file}: no word ends within {_LONGEST_WORD:,} bytes from byte "
@@ -232,22 +232,22 @@ class BinaryRecords:
         self._pending += chunk
         return bool(chunk)
 
-    def _word(self, word: bytes, place: int) -> str:
-        # word2vec ends each vector with a line end, gensim does not.
+    def _word(self, word: bytes, offset: int) -> str:
+        # word2vec ends each vector with a newline, gensim does not.
         trimmed = word.lstrip(b"\n")
         try:
-            found = trimmed.decode("utf-8", self.errors)
+            text = trimmed.decode("utf-8", self.errors)
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{self.file}, byte {self._byte + place:,}: the word "
+                f"{self.file}, byte {self._byte + offset:,}: the word "
                 f"{shorten(trimmed.decode('utf-8', 'replace'))} is not UTF-8 ({error.reason}); "
                 'pass errors="replace" or errors="ignore" (or the file is malformed)'
             ) from None
-        if not found:
-            raise DataError(f"{self.file}, byte {self._byte + place:,}: there is no word")
-        return found
+        if not text:
+            raise DataError(f"{self.file}, byte {self._byte + offset:,}: the word is empty")
+        return text
 
-    def _truncated(self, words: list[str]) -> DataError:
+    def _truncation_error(self, words: list[str]) -> DataError:
         after = f"after {shorten(words[-1])} (word {len(words):,})" if words else "in word 1"
         return DataError(
             f"{self.file} is truncated: it ends inside the record that starts at byte "

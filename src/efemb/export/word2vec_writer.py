@@ -31,40 +31,40 @@ def write_word2vec(
 ) -> None:
     """Write vectors in the format of word2vec, which gensim, spaCy and others read.
 
-    The first line holds N and K; text follows with one word and K numbers a line (as many digits
-    as the precision needs: reading gives the same bits), or binary with K float32 a word. Counts
-    are not part of the format; write the most frequent words first (as a Vocabulary of words is),
-    since programs that read only some take the first.
+    The first line holds N and K. In text files, each further line holds a word and K numbers, with
+    enough digits to restore the same bits; in binary files, each word is followed by K float32.
+    Counts are not part of the format. Words are usually sorted by frequency (as a Vocabulary of
+    words is), since programs that read only some of them take the first.
 
     Parameters
     ----------
     vectors : LabeledVectors
     path : path
-        Replaced as a whole. Packed if it ends in .gz, .bz2 or .xz.
+        Replaced atomically. Compressed if it ends in .gz, .bz2 or .xz.
     binary : bool, optional
-        None: binary if the name ends in .bin (or .bin.gz, ...).
+        By default, binary if the name ends in .bin (or .bin.gz, ...).
     replace : str, optional
-        Text to write for each whitespace character in a label, for instance "_". Without it, a
-        label with whitespace is an error: the file could not be read again.
+        Replacement for each whitespace character in a label, such as "_". By default, a label with
+        whitespace is an error, because the file could not be read back.
     progress : bool
         Show a progress bar.
     """
     check_labeled(vectors)
     target = file_target(path)
     words = _words(vectors, replace)
-    as_binary = named_binary(target) if binary is None else bool(binary)
+    as_binary = is_binary_name(target) if binary is None else bool(binary)
     numbers = _single(vectors) if as_binary else vectors.vectors
     join = _binary_block if as_binary else _text_block
     with complete_or_absent(target) as stream, _bar(progress, len(words), target) as advance:
         stream.write(b"%d %d\n" % numbers.shape)
         for start in range(0, len(words), _ROWS):
-            part = words[start : start + _ROWS]
-            stream.write(join(part, numbers[start : start + _ROWS]))
-            advance(len(part))
+            block = words[start : start + _ROWS]
+            stream.write(join(block, numbers[start : start + _ROWS]))
+            advance(len(block))
 
 
-def named_binary(path: Path) -> bool:
-    """Whether the name says binary: `x.bin`, `x.bin.gz`."""
+def is_binary_name(path: Path) -> bool:
+    """Whether a file name denotes a binary file: `x.bin`, `x.bin.gz`."""
     return ".bin" in {suffix.lower() for suffix in path.suffixes[-2:]}
 
 
@@ -73,45 +73,45 @@ def _bar(shown: bool, total: int, path: Path) -> Any:
 
 
 def _text_block(words: list[bytes], numbers: Floats) -> bytes:
-    # 9 and 17 digits are the fewest that always give the same float32 and float64 back.
-    one = b"%.9g" if numbers.dtype == np.float32 else b"%.17g"
-    line = b" ".join([b"%b", *[one] * numbers.shape[1]]) + b"\n"
+    # 9 and 17 digits are the fewest that always restore the same float32 and float64.
+    number_form = b"%.9g" if numbers.dtype == np.float32 else b"%.17g"
+    line = b" ".join([b"%b", *[number_form] * numbers.shape[1]]) + b"\n"
     rows = numbers.tolist()
     return b"".join([line % (word, *row) for word, row in zip(words, rows, strict=True)])
 
 
 def _binary_block(words: list[bytes], numbers: Floats) -> bytes:
     rows, size = numbers.tobytes(), 4 * numbers.shape[1]
-    parts = (rows[i * size : (i + 1) * size] for i in range(len(words)))
-    return b"".join([b"%b %b\n" % pair for pair in zip(words, parts, strict=True)])
+    vectors = (rows[i * size : (i + 1) * size] for i in range(len(words)))
+    return b"".join([b"%b %b\n" % pair for pair in zip(words, vectors, strict=True)])
 
 
 def _single(vectors: LabeledVectors) -> Floats:
-    """The vectors as little-endian float32, the only numbers of the binary format."""
+    """The vectors as little-endian float32, the only type of the binary format."""
     most = np.finfo(np.float32).max
     bad = np.flatnonzero((np.abs(vectors.vectors) > most).any(axis=1))
     if len(bad):
         raise DataError(
             f"the vector of {shorten(vectors.vocabulary[int(bad[0])])} exceeds {most:.3g}, the "
-            "largest number of the binary format; write text (binary=False)"
+            "largest number of the binary format; write a text file (binary=False)"
         )
     return np.ascontiguousarray(vectors.vectors, dtype="<f4")
 
 
 def _words(vectors: LabeledVectors, replace: str | None) -> list[bytes]:
-    """Labels as UTF-8, without whitespace, all different."""
+    """Labels as UTF-8, without whitespace and all distinct."""
     if replace is not None and (not isinstance(replace, str) or _SPACE.search(replace)):
         raise InputTypeError(f'replace={replace!r} must be text without whitespace, such as "_"')
     words = [str(label) for label in vectors.vocabulary]
-    # One search over everything: almost no vocabulary has any.
+    # A single search, because whitespace is rare.
     if _SPACE.search("".join(words)):
         words = [_without_space(word, replace) for word in words]
     try:
-        found = [word.encode() for word in words]
+        encoded = [word.encode() for word in words]
     except UnicodeEncodeError as error:
         raise DataError(f"label {shorten(error.object)} cannot be written as UTF-8") from None
-    _check_different(found, vectors)
-    return found
+    _check_different(encoded, vectors)
+    return encoded
 
 
 def _without_space(word: str, replace: str | None) -> str:
@@ -119,27 +119,26 @@ def _without_space(word: str, replace: str | None) -> str:
         return word
     if replace is None:
         raise DataError(
-            f"label {shorten(word)} holds whitespace, which ends a word in this format; pass "
+            f"label {shorten(word)} contains whitespace, which ends a word in this format; pass "
             'replace="_" to write another character instead'
         )
     return _SPACE.sub(lambda _: replace, word)
 
 
 def _check_different(words: list[bytes], vectors: LabeledVectors) -> None:
-    places = {word: place for place, word in enumerate(words)}
-    empty = places.get(b"")
+    number_of = {word: number for number, word in enumerate(words)}
+    empty = number_of.get(b"")
     if empty is not None:
-        raise DataError(f"label {shorten(vectors.vocabulary[empty])} would be written as nothing")
-    if len(places) < len(words):
-        second = next(place for place, word in enumerate(words) if places[word] != place)
-        first = vectors.vocabulary[second], vectors.vocabulary[places[words[second]]]
         raise DataError(
-            f"labels {shorten(first[0])} and {shorten(first[1])} would be written alike; "
+            f"label {shorten(vectors.vocabulary[empty])} would be written as an empty word"
+        )
+    if len(number_of) < len(words):
+        second = next(number for number, word in enumerate(words) if number_of[word] != number)
+        first = vectors.vocabulary[second], vectors.vocabulary[number_of[words[second]]]
+        raise DataError(
+            f"labels {shorten(first[0])} and {shorten(first[1])} would be written identically; "
             "rename one, or choose another replace="
         )
-
-
-# -- files --------------------------------------------------------------------------------------
 
 
 def to_keyedvectors(vectors: LabeledVectors) -> Any:
@@ -148,17 +147,17 @@ def to_keyedvectors(vectors: LabeledVectors) -> Any:
     Raises
     ------
     MissingExtraError
-        If gensim is not installed; nothing else here needs it.
+        If gensim is not installed; nothing else needs it.
     """
     check_labeled(vectors)
     try:
         models = import_module("gensim.models")
     except ImportError as error:
         raise MissingExtraError("to_keyedvectors needs gensim: pip install gensim") from error
-    found = models.KeyedVectors(vectors.n_components, dtype=vectors.vectors.dtype)
+    keyed = models.KeyedVectors(vectors.n_components, dtype=vectors.vectors.dtype)
     labels, counts = vectors.vocabulary.labels.tolist(), vectors.vocabulary.counts
-    found.add_vectors(labels, vectors.vectors)
-    # One by one: `extras` of add_vectors fails in gensim 4.4 whatever it holds.
+    keyed.add_vectors(labels, vectors.vectors)
+    # One by one, because `extras` of add_vectors always fails in gensim 4.4.
     for label, count in zip(labels, [] if counts is None else counts.tolist(), strict=False):
-        found.set_vecattr(label, "count", int(count))
-    return found
+        keyed.set_vecattr(label, "count", int(count))
+    return keyed

@@ -255,12 +255,12 @@ class FittedEmbedding(DataMethods):
 
     def _read(self, X: Any, as_context: bool = False) -> Any:
         """X as the estimator read it: words, or numbers that the model can have produced."""
-        from efemb.data.readers.text.read import recoded
+        from efemb.data.readers.text.read import recode
         from efemb.model.support import binarized, check_not_negative, check_support
 
         if self.spec.context.reads_text:
             assert self.vocabulary is not None  # text always has its words
-            return recoded(X, self.vocabulary)
+            return recode(X, self.vocabulary)
         data = self._labeled_rows(X)
         if self.binarize:
             check_not_negative(data)

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.data.array_checks import float_array, listed
+from efemb.data.array_checks import float_array, list_first
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError
 from efemb.fitted.nearest import (
@@ -259,7 +259,7 @@ def _check_finite(array: Floats, labels: Vocabulary) -> None:
     if len(bad):
         raise DataError(
             f"the vector of {shorten(labels[int(bad[0])])} holds NaN or infinite numbers "
-            f"(rows {listed(bad)})"
+            f"(rows {list_first(bad)})"
         )
 
 

@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from efemb._files import check_writable, complete_or_absent, expanded
+from efemb._files import check_writable, complete_or_absent, expand_home
 from efemb.engine.threads import n_threads
 from efemb.errors import ParameterError, suggest
 from efemb.plots.page import Page
@@ -138,7 +138,7 @@ def reproduce(
     studies = [find_study(name) for name in names]
     if not studies:
         raise ParameterError(f"specify at least one study: {', '.join(STUDIES)}")
-    folder = expanded(out)
+    folder = expand_home(out)
     check_writable(folder)
     page = Page("Exponential family embeddings: the study", lead=_write_lead(studies, options))
     with _show_progress(progress) as announce, warnings.catch_warnings():

@@ -13,7 +13,7 @@ import numpy as np
 
 from efemb import datasets
 from efemb.data.corpus import Corpus
-from efemb.data.readers.text.read import recoded
+from efemb.data.readers.text.read import recode
 from efemb.datasets.download import find_files
 from efemb.datasets.sources import Copy, DataSet, Wheel
 from efemb.errors import DataError
@@ -287,7 +287,7 @@ def make_estimator(model: TextModel, plan: TextPlan, seed: int, n_jobs: int) -> 
 def score_unigram(data: Texts) -> dict[str, Any]:
     """Held-out log-likelihood of the word frequencies of the training text, plus one each."""
     counts = data.train.counts() + 1.0
-    tokens = recoded(data.test, data.train.vocabulary).tokens
+    tokens = recode(data.test, data.train.vocabulary).tokens
     each = np.log(counts / counts.sum())[tokens]
     error = float(each.std() / np.sqrt(len(each)))
     return {"log_likelihood": float(each.mean()), "standard_error": error, "n": len(each)}

@@ -1,4 +1,4 @@
-"""Folders on disk that appear at once, are checked when read, and hold no pickle."""
+"""Folders that are written atomically, verified when read, and free of pickles."""
 
 from __future__ import annotations
 

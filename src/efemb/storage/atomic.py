@@ -1,4 +1,4 @@
-"""Folders put in place whole, whoever else puts one there: the old one steps aside, then goes."""
+"""Atomic replacement of folders, safe against concurrent writers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 
 from efemb.errors import DataError
 
-ATTEMPTS = 100  # to get a name that others take again and again
-STALE_SECONDS = 3600.0  # a save that is still going on is younger than this
+ATTEMPTS = 100  # to rename a folder while others keep taking its name
+STALE_SECONDS = 3600.0  # older partial folders belong to killed processes
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 
 
 def partial_folder(target: Path) -> Path:
-    """A new folder beside `target` to write files in; what kills have left there is removed."""
+    """A new folder next to `target` for writing; remains of killed processes are removed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     for left in _beside(target, "partial"):
         with suppress(OSError):  # its owner has just renamed it
@@ -30,8 +30,8 @@ def partial_folder(target: Path) -> Path:
     return partial
 
 
-def stepped_aside(target: Path, file: str) -> Path | None:
-    """The folder that stepped aside for one that never came, the one with the newest `file`."""
+def find_stepped_aside(target: Path, file: str) -> Path | None:
+    """The set-aside folder with the newest `file`, if its replacement was never completed."""
     dated = []
     for folder in _beside(target, "previous"):
         with suppress(OSError):  # it has just gone
@@ -40,34 +40,34 @@ def stepped_aside(target: Path, file: str) -> Path | None:
 
 
 def put_in_place(partial: Path, target: Path) -> None:
-    """Rename; a folder that is already there steps aside and goes when the new one is in.
+    """Rename `partial` to `target`; an existing folder is set aside, then deleted.
 
-    There is no lock that a killed process could leave. Whoever finds another one's folder in its
-    way moves it too, so the last one stays. All that has stepped aside before the renaming is
-    older than what is put in place; names are new each time, so nothing else can be removed.
+    There is no lock that a killed process could leave behind. A writer that finds another folder
+    in its way sets it aside as well, so the last writer wins. Whatever was set aside before the
+    renaming is older than the new folder; names are never reused, so nothing else can be deleted.
     """
     older, moved = _beside(target, "previous"), list[Path]()
     try:
         for _ in range(ATTEMPTS):
-            if _renamed(partial, target):
+            if _try_rename(partial, target):
                 break
             name = _new_name(target, "previous")
-            with suppress(FileNotFoundError):  # another one has moved it
-                if _renamed(target, name):
+            with suppress(FileNotFoundError):  # another writer has moved it
+                if _try_rename(target, name):
                     moved.append(name)
         else:
             raise DataError(
-                f"{target} is written by others again and again: save one at a time, or choose "
+                f"{target} is constantly being written by others: save one at a time, or choose "
                 "another folder"
             )
     except BaseException:
         if moved:
-            with suppress(OSError):  # another one is in place by now
+            with suppress(OSError):  # another folder is in place by now
                 moved[-1].rename(target)
         raise
     _sync(target.parent)
     for folder in (*older, *moved):
-        # Under this name nobody reads it while it goes file by file.
+        # Renamed first, so that nobody reads it while its files are being deleted.
         rubbish = _new_name(target, "partial")
         with suppress(OSError):
             folder.rename(rubbish)
@@ -82,14 +82,14 @@ def sync_files(folder: Path) -> None:
     _sync(folder)
 
 
-def _renamed(old: Path, new: Path) -> bool:
-    """Whether the folder got its new name; not if that is taken."""
+def _try_rename(old: Path, new: Path) -> bool:
+    """Rename a folder; False if the name is taken."""
     try:
         old.rename(new)
     except PermissionError:
         if os.name != "nt":
             raise
-        time.sleep(0.02)  # there, a folder stays while one of its files is read
+        time.sleep(0.02)  # Windows does not rename a folder while one of its files is open
         return False
     except OSError as error:
         if error.errno not in _TAKEN:
@@ -103,15 +103,17 @@ def _new_name(target: Path, kind: str) -> Path:
 
 
 def _beside(target: Path, kind: str) -> list[Path]:
-    """What lies beside a folder under the names that we give."""
+    """Folders next to `target` with the names that we give."""
     wanted = re.compile(rf"\.{re.escape(target.name)}\.{kind}(-[0-9a-f]+)?")
     with suppress(FileNotFoundError, NotADirectoryError):
-        return [target.with_name(one) for one in os.listdir(target.parent) if wanted.fullmatch(one)]
+        return [
+            target.with_name(name) for name in os.listdir(target.parent) if wanted.fullmatch(name)
+        ]
     return []
 
 
 def _sync(folder: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened
+    if os.name == "posix":  # other systems cannot open a folder
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

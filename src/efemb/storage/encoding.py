@@ -1,4 +1,4 @@
-"""Objects as JSON and arrays: ingredients by class name and options, arrays apart; no pickle."""
+"""Objects as JSON and arrays: ingredients by class name and options, without pickles."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _registered: dict[str, type[Ingredient]] = {}
 
 
 def register(ingredient: C) -> C:
-    """Let files hold an ingredient class of your own; usable as a decorator.
+    """Allow files to hold your own ingredient class; usable as a decorator.
 
-    A file names the class and its options, never its code: register the class again before
+    A file names the class and its options but not its code: register the class again before
     loading such a file in another program.
     """
     if not (isinstance(ingredient, type) and issubclass(ingredient, KINDS)):
-        raise InputTypeError(f"register takes a class of ingredients, got {ingredient!r}")
+        raise InputTypeError(f"register takes an ingredient class, got {ingredient!r}")
     _registered[_own_name(ingredient)] = ingredient
     return ingredient
 
@@ -55,12 +55,12 @@ def _own_name(cls: type) -> str:
 
 def _known() -> dict[str, type[Ingredient]]:
     shipped = {c.__name__: c for kind in KINDS for c in kind.choices().values()}
-    # A sum is written with a plus sign and lists are kept by a fit: none of the named choices.
+    # Sums are written with a plus sign and fits freeze lists: neither is a named choice.
     return {**shipped, "ContextSum": ContextSum, "Kept": Kept, **_registered}
 
 
-def encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
-    """`value` as JSON; arrays go to `arrays` under the name `place` and what follows it."""
+def encode(value: Any, arrays: dict[str, Any], name: str) -> Any:
+    """`value` as JSON; arrays go to `arrays` under names that start with `name`."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.generic):
@@ -71,62 +71,62 @@ def encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
         return value if math.isfinite(value) else {"$float": repr(value)}
     for kind, encode_kind in _ENCODERS.items():
         if isinstance(value, kind):
-            return encode_kind(value, arrays, place)
+            return encode_kind(value, arrays, name)
     if is_sparse(value):
-        return _encode_sparse(value, arrays, place)
+        return _encode_sparse(value, arrays, name)
     raise ParameterError(
-        f"{place} holds {value!r:.80}, which a file cannot hold: use numbers, text, lists, arrays "
+        f"{name} holds {value!r:.80}, which cannot be saved: use numbers, text, lists, arrays "
         "or ingredients"
     )
 
 
-def _encode_list(value: list[Any], arrays: dict[str, Any], place: str) -> list[Any]:
-    return [encode(one, arrays, f"{place}.{i}") for i, one in enumerate(value)]
+def _encode_list(value: list[Any], arrays: dict[str, Any], name: str) -> list[Any]:
+    return [encode(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]
 
 
-def _encode_tuple(value: tuple[Any, ...], arrays: dict[str, Any], place: str) -> dict[str, Any]:
-    return {"$tuple": _encode_list(list(value), arrays, place)}
+def _encode_tuple(value: tuple[Any, ...], arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"$tuple": _encode_list(list(value), arrays, name)}
 
 
-def _encode_vocabulary(value: Vocabulary, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_vocabulary(value: Vocabulary, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     return {
-        "$labels": encode(list(value.labels), arrays, f"{place}.labels"),
-        "counts": encode(value.counts, arrays, f"{place}.counts"),
+        "$labels": encode(list(value.labels), arrays, f"{name}.labels"),
+        "counts": encode(value.counts, arrays, f"{name}.counts"),
     }
 
 
-def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, Any], name: str) -> dict[str, Any]:
     if all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {key: encode(one, arrays, f"{place}.{key}") for key, one in value.items()}
-    return {"$pairs": _encode_list([list(pair) for pair in value.items()], arrays, place)}
+        return {key: encode(item, arrays, f"{name}.{key}") for key, item in value.items()}
+    return {"$pairs": _encode_list([list(pair) for pair in value.items()], arrays, name)}
 
 
-def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
     cls = type(value)
     known = _known()
     name = cls.__name__ if known.get(cls.__name__) is cls else _own_name(cls)
     if known.get(name) is not cls:
         raise ParameterError(
-            f"{place} is {cls.__name__}, a class of your own that a file cannot describe: call "
+            f"{prefix} is {cls.__name__}, a class that efemb does not know: call "
             f"efemb.storage.register({cls.__name__}) before saving and before loading"
         )
     options = value.get_params(deep=False)
-    coded = {key: encode(one, arrays, f"{place}.{key}") for key, one in options.items()}
+    coded = {key: encode(option, arrays, f"{prefix}.{key}") for key, option in options.items()}
     return {"$ingredient": name, "options": coded}
 
 
-def _encode_array(value: Any, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_array(value: Any, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     if value.dtype.kind not in "biuf":
-        raise ParameterError(f"{place} is an array of {value.dtype}; a file holds numbers only")
+        raise ParameterError(f"{name} is an array of {value.dtype}; only numbers can be saved")
     native = value.dtype.newbyteorder("=")
-    arrays[place] = np.ascontiguousarray(value, dtype=native).reshape(value.shape)
-    return {"$array": place}
+    arrays[name] = np.ascontiguousarray(value, dtype=native).reshape(value.shape)
+    return {"$array": name}
 
 
-def _encode_sparse(value: Any, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+def _encode_sparse(value: Any, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     rows = value.tocsr()
     parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
-    coded = {key: _encode_array(one, arrays, f"{place}.{key}") for key, one in parts.items()}
+    coded = {key: _encode_array(array, arrays, f"{name}.{key}") for key, array in parts.items()}
     return {"$sparse": [int(size) for size in rows.shape], **coded}
 
 
@@ -143,14 +143,14 @@ _ENCODERS: dict[type, Callable[[Any, dict[str, Any], str], Any]] = {
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     """Undo `encode`."""
     if isinstance(value, list):
-        plain = {list, dict}.isdisjoint(map(type, value))  # such as a million labels
-        return value if plain else [decode(one, arrays) for one in value]
+        plain = {list, dict}.isdisjoint(map(type, value))  # for instance, a million labels
+        return value if plain else [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
     for mark, decode_marked in _DECODERS.items():
         if mark in value:
             return decode_marked(value, arrays)
-    return {key: decode(one, arrays) for key, one in value.items()}
+    return {key: decode(item, arrays) for key, item in value.items()}
 
 
 def _decode_array(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
@@ -175,12 +175,12 @@ def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingr
     if name not in known:
         short = str(name).rpartition(".")[2]
         raise DataError(
-            f"the model uses {name}, which is not known here: import it and call "
+            f"the model uses {name}, which is unknown: import it and call "
             f"efemb.storage.register({short}) before loading"
         )
     options = decode(value["options"], arrays)
     if not set(options) <= set(known[name].option_names()):
-        raise DataError(f"the model has options of {name} that are not known here: {options!r:.80}")
+        raise DataError(f"the model has unknown options of {name}: {options!r:.80}")
     return known[name](**options)
 
 

@@ -1,4 +1,4 @@
-"""Sealed folders: tensors and JSON that appear on disk at once and are checked when read."""
+"""Sealed folders: tensors and JSON, written atomically and verified when read."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb.errors import DataError, EfembError, InputTypeError
-from efemb.storage.atomic import partial_folder, put_in_place, stepped_aside, sync_files
+from efemb.storage.atomic import find_stepped_aside, partial_folder, put_in_place, sync_files
 
 T = TypeVar("T")
 MANIFEST = "manifest.json"
-LEFT_BY_SYSTEMS = {".DS_Store", "desktop.ini", "Thumbs.db"}  # of a look at a folder
-ATTEMPTS = 5  # to read a folder that is replaced again and again
+LEFT_BY_SYSTEMS = {".DS_Store", "desktop.ini", "Thumbs.db"}  # left by file browsers
+ATTEMPTS = 5  # to read a folder that keeps being replaced
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a sealed folder holds: the manifest without its checksums, arrays, and JSON files."""
+    """Contents of a sealed folder: the manifest without its checksums, arrays and JSON files."""
 
     folder: Path
     body: dict[str, Any]
@@ -34,9 +34,9 @@ class Contents:
 
 @dataclass(frozen=True)
 class SealedKind:
-    """A kind of folder: a manifest, one file of tensors, and JSON files that may be missing.
+    """A kind of folder: a manifest, one file of tensors, and optional JSON files.
 
-    format : what the manifest calls it;  noun : what messages call it;  version : of the format
+    format : its name in the manifest;  noun : its name in messages;  version : of the format
     tensors, texts : names of its files
     """
 
@@ -53,9 +53,9 @@ class SealedKind:
         arrays: dict[str, Any],
         texts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write the folder `path`; an older one of this kind is replaced as a whole.
+        """Write the folder `path`; an existing one of this kind is replaced atomically.
 
-        All files are complete on disk under a temporary name before the folder gets its name.
+        All files are written under a temporary name before the folder is renamed.
         """
         target = self.replaceable(path)
         partial = partial_folder(target)
@@ -67,55 +67,55 @@ class SealedKind:
             shutil.rmtree(partial, ignore_errors=True)
 
     def replaceable(self, path: str | os.PathLike[str]) -> Path:
-        """The real path of a folder that may be written; never one that holds something else."""
-        target = Path(os.path.realpath(self.checked_path(path)))
+        """The real path of a folder that may be written; an error if it holds anything else."""
+        target = Path(os.path.realpath(self.check_path(path)))
         try:
-            found = set(os.listdir(target)) - LEFT_BY_SYSTEMS
+            names = set(os.listdir(target)) - LEFT_BY_SYSTEMS
         except FileNotFoundError:
             return target
         except NotADirectoryError as error:
-            if not target.exists():  # a folder above it is a file
+            if not target.exists():  # one of its parents is a file
                 return target
             raise DataError(
                 f"{target} is a file; a {self.noun} is a folder: choose another name"
             ) from error
-        strange = found - {MANIFEST, self.tensors, *self.texts}
+        strange = names - {MANIFEST, self.tensors, *self.texts}
         if strange:
             raise DataError(
                 f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
                 "be deleted: choose another folder"
             )
-        if found and not self._is_own(target):
+        if names and not self._is_own(target):
             raise DataError(
-                f"{target} holds {min(found)!r}, which is not of a {self.noun} that efemb wrote, "
+                f"{target} holds {min(names)!r}, which is not from a {self.noun} that efemb wrote, "
                 "and would be deleted: choose another folder, or delete it yourself"
             )
         return target
 
     def _is_own(self, folder: Path) -> bool:
-        """Whether a folder says that it is of this kind, or has just gone."""
+        """Whether a folder is of this kind, or has just been removed."""
         for _ in range(ATTEMPTS):
             try:
-                found = json.loads((folder / MANIFEST).read_bytes())
+                manifest = json.loads((folder / MANIFEST).read_bytes())
             except FileNotFoundError:
                 if not folder.exists():
                     return True
                 continue  # it may have been replaced meanwhile
             except (OSError, ValueError, RecursionError):
                 return False
-            return isinstance(found, dict) and found.get("format") == self.format
+            return isinstance(manifest, dict) and manifest.get("format") == self.format
         return False
 
-    def checked_path(self, path: Any) -> Path:
+    def check_path(self, path: Any) -> Path:
         """A path, or a typed error."""
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise InputTypeError(f"a {self.noun} is a folder: pass its path, not {path!r}")
-        return expanded(path)
+        return expand_home(path)
 
     def _write_files(
         self, folder: Path, body: dict[str, Any], arrays: dict[str, Any], texts: Mapping[str, Any]
     ) -> None:
-        """All files; the manifest, which holds the checksums of the others, last."""
+        """Write all files; the manifest with the checksums of the others comes last."""
         from safetensors.numpy import save_file
 
         save_file(arrays, folder / self.tensors)
@@ -129,14 +129,14 @@ class SealedKind:
 
     def exists(self, path: str | os.PathLike[str]) -> bool:
         """Whether there is anything to read at `path`."""
-        return self.checked_path(path).exists() or self._aside(path) is not None
+        return self.check_path(path).exists() or self._aside(path) is not None
 
     def _aside(self, path: str | os.PathLike[str]) -> Path | None:
-        """What there is to read where a replacement was cut short between its two renamings."""
-        return stepped_aside(Path(os.path.realpath(self.checked_path(path))), MANIFEST)
+        """The folder to read if a replacement was interrupted between its two renamings."""
+        return find_stepped_aside(Path(os.path.realpath(self.check_path(path))), MANIFEST)
 
     def read(self, path: str | os.PathLike[str]) -> Contents:
-        """Read the folder; anything that changed since it was written is an error."""
+        """Read the folder; any change since it was written is an error."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._read(path)
@@ -147,53 +147,55 @@ class SealedKind:
             return self._read(path)
         except DataError as error:
             if self._stamp(path) != before:
-                raise DataError(f"{path} is being replaced again and again: {error}") from error
+                raise DataError(f"{path} keeps being replaced: {error}") from error
             raise
 
     def load(self, path: str | os.PathLike[str], build: Callable[[Contents], T]) -> T:
-        """Read the folder and make an object of it; errors name the folder."""
+        """Read the folder and build an object from it; errors name the folder."""
         contents = self.read(path)
         try:
             return build(contents)
         except EfembError as error:
             raise type(error)(f"{contents.folder}: {error}") from error
         except Exception as error:
-            # The checksums hold, so the file was written like this: by other software.
+            # The checksums match, so other software wrote the file like this.
             raise DataError(
                 f"{contents.folder} does not hold a {self.noun} that can be read: {error}"
             ) from error
 
     def _stamp(self, path: str | os.PathLike[str]) -> tuple[int, int] | None:
-        """Another one for each folder that is put in place."""
+        """An identifier that changes when the folder is replaced."""
         try:
-            found = (self.checked_path(path) / MANIFEST).stat()
+            status = (self.check_path(path) / MANIFEST).stat()
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns
+        return status.st_ino, status.st_mtime_ns
 
     def _read(self, path: str | os.PathLike[str]) -> Contents:
         from safetensors.numpy import load
 
-        folder = self.checked_path(path)
+        folder = self.check_path(path)
         if not folder.exists():
             folder = self._aside(path) or folder
         if not folder.is_dir():
             what = f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
             raise DataError(f"{folder} {what}; a {self.noun} is written as a folder")
         with ExitStack() as stack:
-            # All are opened at once, then read: a folder that is replaced meanwhile is read whole.
+            # Open all files before reading any, so that a replaced folder is still read whole.
             files: dict[str, IO[bytes]] = {}
             for name in (MANIFEST, self.tensors, *self.texts):
                 with suppress(FileNotFoundError, NotADirectoryError):
                     files[name] = stack.enter_context((folder / name).open("rb"))
             body = self._manifest(folder, files)
             names = (self.tensors, *(name for name in self.texts if name in body["sha256"]))
-            found = {name: self._checked_content(folder / name, files, body) for name in names}
+            contents = {name: self._read_checked(folder / name, files, body) for name in names}
         try:
-            arrays = load(found.pop(self.tensors))
-            return Contents(folder, body, arrays, {name: json.loads(found[name]) for name in found})
+            arrays = load(contents.pop(self.tensors))
+            return Contents(
+                folder, body, arrays, {name: json.loads(contents[name]) for name in contents}
+            )
         except Exception as error:
-            # The checksums hold, so the file was written like this: by other software.
+            # The checksums match, so other software wrote the file like this.
             raise DataError(
                 f"{folder} does not hold a {self.noun} that can be read: {error}"
             ) from error
@@ -205,27 +207,29 @@ class SealedKind:
         content = files[MANIFEST].read()
         _refuse_pickle(path, content)
         try:
-            found = json.loads(content)
+            manifest = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise _damaged(path) from error
-        if not isinstance(found, dict) or found.get("format") != self.format:
-            raise DataError(f"{folder} is not a {self.noun}: its {MANIFEST} is of another program")
-        version = found.get("version")
+            raise _damage_error(path) from error
+        if not isinstance(manifest, dict) or manifest.get("format") != self.format:
+            raise DataError(
+                f"{folder} is not a {self.noun}: its {MANIFEST} was written by another program"
+            )
+        version = manifest.get("version")
         if type(version) is int and version > self.version:
             raise DataError(
                 f"{folder} was written by a newer efemb (format {version}; this one reads up to "
                 f"{self.version}): upgrade efemb"
             )
-        claimed = found.pop("checksum", None)
-        if not _is_sealed(found, claimed, content):
-            raise _damaged(path)
-        if type(version) is not int or version < 1 or not _lists_files(found):
+        claimed = manifest.pop("checksum", None)
+        if not _is_sealed(manifest, claimed, content):
+            raise _damage_error(path)
+        if type(version) is not int or version < 1 or not _lists_files(manifest):
             raise DataError(
-                f"{path} does not say which format and files it is of: it was not written by efemb"
+                f"{path} does not state its format and files: it was not written by efemb"
             )
-        return found
+        return manifest
 
-    def _checked_content(
+    def _read_checked(
         self, path: Path, files: Mapping[str, IO[bytes]], body: dict[str, Any]
     ) -> bytes:
         if path.name not in files:
@@ -235,21 +239,21 @@ class SealedKind:
         wanted = body.get("bytes", {}).get(path.name, 0)
         if len(content) < wanted:
             raise DataError(
-                f"{path} is cut short: it has {len(content):,} of {wanted:,} bytes; restore it "
+                f"{path} is truncated: it has {len(content):,} of {wanted:,} bytes; restore it "
                 "from a copy"
             )
         if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):
-            raise _damaged(path)
+            raise _damage_error(path)
         return content
 
 
 def format_of(path: Any) -> str | None:
-    """What the folder at `path` says it holds; None where reading it will say what is wrong."""
+    """The format of the folder at `path`; None if reading it will explain what is wrong."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         return None
-    folder = expanded(path)
+    folder = expand_home(path)
     if not folder.exists():
-        folder = stepped_aside(Path(os.path.realpath(folder)), MANIFEST) or folder
+        folder = find_stepped_aside(Path(os.path.realpath(folder)), MANIFEST) or folder
     try:
         body = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -258,10 +262,10 @@ def format_of(path: Any) -> str | None:
 
 
 def _is_sealed(body: dict[str, Any], claimed: Any, content: bytes) -> bool:
-    """Whether a manifest has its own checksum and is written as we write it."""
+    """Whether a manifest has the right checksum and is formatted as we write it."""
     try:
         return bool(claimed == checksum(body) and content == render({**body, "checksum": claimed}))
-    except (ValueError, RecursionError):  # NaN, which is no JSON; or too deep
+    except (ValueError, RecursionError):  # NaN, which is not JSON; or too deeply nested
         return False
 
 
@@ -280,7 +284,7 @@ def render(value: Any) -> bytes:
 
 
 def checksum(body: dict[str, Any]) -> str:
-    """Checksum of a manifest, which holds those of the files."""
+    """Checksum of a manifest, which contains those of the files."""
     return hashlib.sha256(render(body)).hexdigest()
 
 
@@ -290,16 +294,16 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _damaged(path: Path) -> DataError:
+def _damage_error(path: Path) -> DataError:
     return DataError(f"{path} is damaged: its checksum does not match; restore it from a copy")
 
 
 def _refuse_pickle(path: Path, content: bytes) -> None:
-    """Pickles (of protocol 2 and later, or in a zip file as PyTorch writes them) run code."""
-    if content[8:9] == b"{":  # tensors: the bytes before are a length, which may be any
+    """Reject pickles (protocol 2 and later, or in a zip file as PyTorch writes them)."""
+    if content[8:9] == b"{":  # tensors: the bytes before are an arbitrary length
         return
     head = content[:4]
     if (head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05") or head == b"PK\x03\x04":
         raise DataError(
-            f"{path} is a pickle in disguise, which could run any program when read: refused"
+            f"{path} is a disguised pickle, which could execute any code when read: rejected"
         )

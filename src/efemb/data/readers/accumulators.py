@@ -13,12 +13,12 @@ from efemb.data.vocabulary import Label, canonical_label
 from efemb.errors import InputTypeError
 
 MISSING = -1
-# Below this many pending lines sorting is not worth its while.
+# With fewer pending lines, sorting is not worthwhile.
 _PENDING = 1 << 22
 
 
 class Coded(NamedTuple):
-    """A column as places in a list of distinct cells; place -1 is a missing cell."""
+    """A column as indices into a list of distinct cells; -1 is a missing cell."""
 
     cells: Sequence[Any]
     places: NDArray[np.integer[Any]]
@@ -31,10 +31,10 @@ Column = list[Any] | Coded | NDArray[np.float64]
 class LabelTable(dict[Any, int]):
     """Code of every label seen so far; a missing cell, or one of the `absent` texts, has code -1.
 
-    Where there are absent texts, those of spaces are, too: columns of fixed width are filled up.
+    If there are absent texts, cells of spaces are absent as well: fixed-width columns are padded.
 
-    A dictionary that fills itself, so that `map(table.__getitem__, cells)` runs in C. A number and
-    its text are one label, as in `Vocabulary`: the one that comes first.
+    The dictionary fills itself, so that `map(table.__getitem__, cells)` runs in C. A number and its
+    text are the same label, as in `Vocabulary`: the one that comes first.
     """
 
     def __init__(self, absent: Sequence[str] = ()) -> None:
@@ -70,11 +70,11 @@ class LabelTable(dict[Any, int]):
 
 
 class CountTable(dict[Any, float]):
-    """Number that each cell stands for; NaN if it is missing or no number."""
+    """Number of each cell; NaN if it is missing or not a number."""
 
     def __missing__(self, cell: Any) -> float:
         number = _number(cell)
-        # NaN never equals itself and would be stored again and again.
+        # NaN never equals itself and would be stored repeatedly.
         if not math.isnan(number):
             self[cell] = number
         return number
@@ -91,7 +91,7 @@ class CountTable(dict[Any, float]):
 
 
 def _number(cell: Any) -> float:
-    if isinstance(cell, str) and "_" in cell:  # Python's own notation, nobody's data
+    if isinstance(cell, str) and "_" in cell:  # Python's notation, not one of data files
         return math.nan
     try:
         return float(cell)
@@ -115,10 +115,10 @@ def narrow(counts: NDArray[np.float64]) -> NDArray[Any]:
 
 
 class PairSums:
-    """Grows by batches of (row, column, count); equal pairs are summed from time to time.
+    """Accumulates batches of (row, column, count); equal pairs are summed periodically.
 
-    Lines wait in lists until there are as many of them as summed pairs, so that all the sorting
-    together costs O(lines log lines), and memory stays a few times that of the different pairs.
+    Lines are kept pending until there are as many of them as summed pairs, so that all sorting
+    together costs O(lines log lines) and memory stays proportional to the number of distinct pairs.
     """
 
     def __init__(self, pending: int = _PENDING) -> None:
@@ -139,7 +139,7 @@ class PairSums:
             self._compact()
 
     def finish(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any]]:
-        """Rows, columns and sums of the different pairs, ordered by row, then column."""
+        """Rows, columns and sums of the distinct pairs, sorted by row, then column."""
         self._compact()
         return self._parts[0]
 
@@ -148,9 +148,9 @@ class PairSums:
             empty = np.empty(0, np.int32)
             self._parts = [(empty, empty, np.empty(0, np.float32))]
         pairs = np.concatenate([_key(rows, columns) for rows, columns, _ in self._parts])
-        counts = np.concatenate([part[2] for part in self._parts])
+        counts = np.concatenate([batch[2] for batch in self._parts])
         self._parts = []
-        # Stable: equal pairs are added in the order of the lines.
+        # Stable: equal pairs are summed in the order of the lines.
         order = np.argsort(pairs, kind="stable")
         pairs, counts = pairs[order], counts[order]
         del order

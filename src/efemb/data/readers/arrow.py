@@ -59,7 +59,7 @@ class ParquetSource:
         try:
             self._file = pyarrow.parquet.ParquetFile(path)
         except (pyarrow.ArrowException, OSError) as error:
-            raise _damaged(self.name, error) from error
+            raise _damage_error(self.name, error) from error
         self.size = self._file.metadata.num_rows
         self.header = list(self._file.schema_arrow.names)
 
@@ -69,7 +69,7 @@ class ParquetSource:
         try:
             batch = next(self._file.iter_batches(batch_size=n_rows), None)
         except (pyarrow.ArrowException, OSError) as error:
-            raise _damaged(self.name, error) from error
+            raise _damage_error(self.name, error) from error
         return {name: [] for name in self.header} if batch is None else dict(batch.to_pydict())
 
     def batches(
@@ -82,7 +82,7 @@ class ParquetSource:
             parts = self._file.iter_batches(batch_size=_ROWS, columns=list(dict.fromkeys(wanted)))
             yield from _arrow_batches(parts, wanted, numeric, advance)
         except (pyarrow.ArrowException, OSError) as error:
-            raise _damaged(self.name, error) from error
+            raise _damage_error(self.name, error) from error
 
 
 def read_parquet(path: Path) -> Any:
@@ -91,7 +91,7 @@ def read_parquet(path: Path) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(path).read()
     except (pyarrow.ArrowException, OSError) as error:
-        raise _damaged(str(path), error) from error
+        raise _damage_error(str(path), error) from error
 
 
 class ArrowTableSource:
@@ -116,23 +116,23 @@ class ArrowTableSource:
 
 
 def _arrow_batches(
-    parts: Iterable[Any], wanted: Sequence[str], numeric: Sequence[bool], advance: Advance
+    batches: Iterable[Any], wanted: Sequence[str], numeric: Sequence[bool], advance: Advance
 ) -> Iterator[Batch]:
     start = 0
-    for part in parts:
+    for batch in batches:
         columns = [
-            _numbers(part.column(name), name) if is_count else _labels(part.column(name), name)
+            _numbers(batch.column(name), name) if is_count else _labels(batch.column(name), name)
             for name, is_count in zip(wanted, numeric, strict=True)
         ]
-        yield Batch(columns, np.arange(start, start + len(part), dtype=np.int64))
-        start += len(part)
-        advance(len(part))
+        yield Batch(columns, np.arange(start, start + len(batch), dtype=np.int64))
+        start += len(batch)
+        advance(len(batch))
 
 
-def coded(array: Any) -> Coded:
+def encode_dictionary(array: Any) -> Coded:
     """A pyarrow array as distinct cells and places."""
     encoded = array.dictionary_encode()
-    # Others may have written indices without a sign.
+    # Other writers may use unsigned indices.
     places = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Coded(encoded.dictionary.to_pylist(), places)
 
@@ -144,12 +144,12 @@ def _labels(array: Any, name: str) -> Column:
     if pa.types.is_null(array.type):
         return [None] * len(array)
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        # Old writers store text without saying that it is text.
+        # Old writers store text without marking it as text.
         try:
             array = array.cast(pa.large_string())
         except pa.ArrowInvalid as error:
             raise InputTypeError(f"column {name!r} holds {array.type}, not text") from error
-    return coded(array)
+    return encode_dictionary(array)
 
 
 def _numbers(array: Any, name: str) -> Column:
@@ -163,9 +163,11 @@ def _numbers(array: Any, name: str) -> Column:
     return _labels(array, name)
 
 
-def _damaged(name: str, error: Exception) -> DataError:
+def _damage_error(name: str, error: Exception) -> DataError:
     text = " ".join(str(error).split())
-    return DataError(f"{name} is not a whole Parquet file ({text:.200}); copy or export it again")
+    return DataError(
+        f"{name} is not a complete Parquet file ({text:.200}); copy or export it again"
+    )
 
 
 class ArrowCsvSource:
@@ -188,7 +190,7 @@ class ArrowCsvSource:
         if self._plain.header_line != 1:
             raise NeedsTextReaderError("lines before the header")
         if not self._plain.separator.isascii():
-            raise NeedsTextReaderError("pyarrow's separators are of one byte")
+            raise NeedsTextReaderError("pyarrow needs a separator of one byte")
         try:
             yield from self._batches(places, self._plain.changes(places, numeric), advance)
         except (self._pyarrow.ArrowException, UnicodeError, *UNREADABLE) as error:
@@ -206,19 +208,19 @@ class ArrowCsvSource:
             for batch in self._open(stream, names, list(dict.fromkeys([*include, last]))):
                 end = batch.column(last)
                 ended = bool(len(end)) and end[-1].as_py() == END
-                kept = batch.slice(0, len(batch) - 1) if ended else batch
-                n_records += len(kept)
-                if len(kept):
-                    found = [coded(kept.column(name)) for name in include]
+                records = batch.slice(0, len(batch) - 1) if ended else batch
+                n_records += len(records)
+                if len(records):
+                    coded_columns = [encode_dictionary(records.column(name)) for name in include]
                     columns: list[Column] = [
                         Coded(change(list(cells)), codes)
-                        for (cells, codes), change in zip(found, changes, strict=True)
+                        for (cells, codes), change in zip(coded_columns, changes, strict=True)
                     ]
-                    yield Batch(columns, np.full(len(kept), -1, np.int64))
+                    yield Batch(columns, np.full(len(records), -1, np.int64))
         if not ended:
             raise NeedsTextReaderError("a quote is not closed")
         if n_records != stream.lines.n_filled:
-            raise NeedsTextReaderError("a record of several lines: is its quote meant?")
+            raise NeedsTextReaderError("a record spans several lines: is its quote intended?")
 
     def _open(self, stream: Any, names: list[str], include: list[str]) -> Any:
         csv = self._pyarrow.csv
@@ -234,13 +236,13 @@ class ArrowCsvSource:
                 include_columns=include,
                 column_types=dict.fromkeys(include, self._pyarrow.string()),
                 strings_can_be_null=False,
-                check_utf8=False,  # the stream below has done so
+                check_utf8=False,  # the stream below has checked it
             ),
         )
 
 
 class _Utf8(io.RawIOBase):
-    """The file as UTF-8 whatever its encoding, checked to the last byte, with an end record."""
+    """The file as valid UTF-8, whatever its encoding, followed by an end record."""
 
     def __init__(self, raw: Any, plain: CsvSource, advance: Advance) -> None:
         self._raw = raw
@@ -264,12 +266,12 @@ class _Utf8(io.RawIOBase):
             self._done = not chunk
             self._ready = (text + self._end if self._done else text).encode()
         size = len(self._ready) if size < 0 else size
-        given, self._ready = self._ready[:size], self._ready[size:]
-        return given
+        ready, self._ready = self._ready[:size], self._ready[size:]
+        return ready
 
 
 class _FilledLines:
-    """The number of lines of a text that are not blank."""
+    """Counts the lines of a text that are not blank."""
 
     def __init__(self) -> None:
         self._ended = 0
@@ -280,10 +282,10 @@ class _FilledLines:
         return self._ended + self._begun
 
     def add(self, text: str) -> None:
-        """Read on."""
+        """Process the next piece of text."""
         if not text:
             return
-        if "\r" in text:  # the other half of a cut line end is a blank line, which is not counted
+        if "\r" in text:  # half of a split line end is a blank line, which is not counted
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         blank = int(text[0] == "\n" and not self._begun)
         blank += len(_BLANK.findall(text)) if "\n\n" in text else 0

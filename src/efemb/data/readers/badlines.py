@@ -25,7 +25,7 @@ class BadLines:
     Parameters
     ----------
     source : str
-        What is read, for messages.
+        Name of the source, for messages.
     unit : {"line", "row"}
         Lines of a file count from 1 (the header is line 1), rows of a table from 0.
     """
@@ -37,14 +37,14 @@ class BadLines:
         self.left_out = 0
 
     def add(self, problem: str, places: NDArray[np.int64] | list[int], example: str = "") -> None:
-        """Note that there is `problem` at `places`; the first `example` of it is reported."""
+        """Record `problem` at `places`; its first `example` is reported."""
         if len(places):
             noted = self._problems.setdefault(problem, _Problem(example=example))
             noted.total += len(places)
             noted.first += [int(place) for place in places[: _SHOWN - len(noted.first)]]
 
     def leave_out(self, problem: str, place: int) -> None:
-        """Note a line that its source could not even cut into cells."""
+        """Record a line that could not be split into cells."""
         self.left_out += 1
         self.add(problem, [place])
 
@@ -54,7 +54,7 @@ class BadLines:
     @property
     def totals(self) -> dict[str, int]:
         """Number of lines with each problem."""
-        # Sorted: the order must not depend on how the source is cut into batches.
+        # Sorted: the order must not depend on how the source is split into batches.
         return {problem: noted.total for problem, noted in sorted(self._problems.items())}
 
     def error(self, way_out: str) -> DataError:

@@ -14,14 +14,14 @@ from efemb.data.readers.dialect import MISSING
 Sample: TypeAlias = Mapping[str, list[Any]]
 Fit: TypeAlias = Literal["sure", "perhaps"]
 
-CLEAN = 0.9  # part of a column that must be numbers for it to hold counts
-# The last word of a name says what the column is (an order date is a date), unless it only says
-# by what the thing goes (an order number is an order).
+CLEAN = 0.9  # fraction of a column that must be numbers for it to hold counts
+# The last word of a name says what the column is (an order date is a date), unless it is a word
+# for an identifier (an order number is an order).
 _IDENTIFIERS = ("id", "no", "nr", "num", "number", "code", "key", "ref", "identifier", "uuid")
 _NAMES = ("description", "title", "name")
 _NUMBER_OF = ("n", "num", "no", "number", "count", "total")
 _SOLD = ("sold", "bought", "ordered", "purchased")
-# What columns of transactions are called, the most telling first.
+# Names of columns of transactions, the most specific first.
 _BASKETS = (
     *("basket", "cart", "invoice", "order", "transaction", "trip", "receipt", "bill", "session"),
     "ticket",
@@ -29,18 +29,18 @@ _BASKETS = (
 _ITEMS = ("product", "item", "article", "movie", "sku", "stock")
 _COUNTS = ("quantity", "qty", "count", "units", "amount", "number", "rating")
 _USERS = ("customer", "user", "household", "client", "member")
-_WHOLE = ("amount", "number")  # with fractions these are money or measures
+_WHOLE = ("amount", "number")  # with fractions, these are money or measurements
 # At orderId and at SKUCode, but not within SKUs.
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])(?![A-Z]s(?![a-z]))")
 _WORDS = re.compile(r"[^\W\d_]+")
-# What pandas calls an index without a name: in CSV, read again from CSV, in Parquet.
+# How pandas names an unnamed index: in CSV, when read back from CSV, in Parquet.
 _WRITTEN = re.compile(r"|Unnamed: 0(\.\d+)?|__index_level_\d+__")
 COUNTERS = (["index"], ["level_0"])
 
 
 @dataclass(frozen=True)
 class Role:
-    """What a column is called (`nouns`), and the words that may stand `before` and `after`."""
+    """Names of a column (`nouns`), and the words that may come `before` and `after` them."""
 
     nouns: tuple[str, ...]
     before: tuple[str, ...] = ()
@@ -54,28 +54,28 @@ COUNT = Role(_COUNTS, before=(*_NUMBER_OF, "of", *_ITEMS), after=_SOLD)
 
 
 def candidates(sample: Sample, role: Role, but: Sequence[str | None]) -> dict[Fit, list[str]]:
-    """Columns that by their names play `role`, the best first, and those that perhaps do."""
-    found: dict[Fit, list[str]] = {"sure": [], "perhaps": []}
+    """Columns whose names fit `role`, the best first, and those that may fit."""
+    by_fit: dict[Fit, list[str]] = {"sure": [], "perhaps": []}
     for name, values in sample.items():
         fit = None if name in but else _fit(words(name), role)
         if fit is not None and (role is not COUNT or _counts(name, values)):
-            found[fit].append(name)
-    found["sure"].sort(key=lambda name: _rank(name, sample[name], role))
-    return found
+            by_fit[fit].append(name)
+    by_fit["sure"].sort(key=lambda name: _rank(name, sample[name], role))
+    return by_fit
 
 
 def not_counts(sample: Sample, but: Sequence[str | None]) -> tuple[str, Any] | None:
-    """A column that by its name holds counts, and the first cell for which it is not taken."""
+    """A column whose name fits counts, and its first cell that is not a number."""
     for name, values in sample.items():
         if name not in but and _fit(words(name), COUNT) == "sure":
-            wrong = [one for one in known(values) if not is_number([one])]
+            wrong = [value for value in known(values) if not is_number([value])]
             if wrong:
                 return name, wrong[0]
     return None
 
 
 def rivals(columns: Sequence[str], sample: Sample, role: Role) -> list[str]:
-    """Columns as good as the best one that say something else of the lines."""
+    """Columns that fit as well as the best one but hold different values."""
     if not columns:
         return []
     best = _rank(columns[0], sample[columns[0]], role)[:2]
@@ -90,22 +90,22 @@ def words(name: str) -> list[str]:
     >>> words("InvoiceNo"), words("orderid"), words("orderdate"), words("SKUs of 2")
     (['invoice', 'no'], ['order', 'id'], ['orderdate'], ['sku', 'of'])
     """
-    parts = [part.lower() for part in _WORDS.findall(_CAMEL.sub(" ", name))]
-    return [word for part in parts for word in _taken_apart(part)]
+    word_runs = [word_run.lower() for word_run in _WORDS.findall(_CAMEL.sub(" ", name))]
+    return [word for word_run in word_runs for word in _split_noun(word_run)]
 
 
-def _taken_apart(part: str) -> list[str]:
+def _split_noun(word_run: str) -> list[str]:
     for noun in (*_BASKETS, *_ITEMS, *_COUNTS, *_USERS):
-        tail = part.removeprefix(noun)
+        tail = word_run.removeprefix(noun)
         if tail in ("", "s"):
             return [noun]
-        if tail != part and tail in _IDENTIFIERS + _NAMES:
+        if tail != word_run and tail in _IDENTIFIERS + _NAMES:
             return [noun, tail]
-    return [part]
+    return [word_run]
 
 
 def _fit(parts: list[str], role: Role) -> Fit | None:
-    """Whether a column of such a name plays `role`."""
+    """Whether a column with such a name fits `role`."""
     if role is ITEM and len(parts) == 1 and parts[0] in _NAMES:
         return "sure"
     number_of = len(parts) > 1 and parts[0] in _NUMBER_OF
@@ -116,44 +116,46 @@ def _fit(parts: list[str], role: Role) -> Fit | None:
         rest.pop()
     if not rest or rest[-1] not in role.nouns or (number_of and role is not COUNT):
         return None
-    # Stock alone is what is left in the shop; an order number is not a number of orders.
+    # Stock alone is the inventory; an order number is not a number of orders.
     if parts == ["stock"] or (rest[-1] == "number" and len(parts) > 1):
         return None
     return "sure" if set(rest[:-1]) <= set(role.before) else "perhaps"
 
 
 def _rank(name: str, values: list[Any], role: Role) -> tuple[int, int, int]:
-    """The smaller, the better: columns with more than one value; of items names before codes."""
+    """Sort key, best first: columns with more than one value; for items, names before codes."""
     parts = words(name)
     noun = next((i for i, noun in enumerate(role.nouns) if noun in parts), len(role.nouns))
     if role is ITEM:
-        # A name of what? Of the item only if nothing else is.
-        named = [i for i, one in enumerate(_NAMES) if parts[-1] == one and parts != ["name"]]
+        # A column `name` is that of the item only if no other column is.
+        named = [i for i, word in enumerate(_NAMES) if parts[-1] == word and parts != ["name"]]
         return int(is_number(values)), min(named, default=len(_NAMES)), noun
     doubtful = "basket" not in parts if role is BASKET else parts[-1] in (*_WHOLE, "rating")
     return int(len(set(values)) < 2), int(doubtful), noun
 
 
-def _one_to_one(one: list[Any], two: list[Any]) -> bool:
-    pairs = set(zip(one, two, strict=True))
-    return len(pairs) == len(set(one)) == len(set(two))
+def _one_to_one(left: list[Any], right: list[Any]) -> bool:
+    pairs = set(zip(left, right, strict=True))
+    return len(pairs) == len(set(left)) == len(set(right))
 
 
 def _counts(name: str, values: list[Any]) -> bool:
-    """Whether nearly all values that are there are numbers: real files have some dirt."""
+    """Whether nearly all known values are numbers: real files are not clean."""
     there = known(values)
-    numbers = [float(one) for one in there if is_number([one])]
+    numbers = [float(value) for value in there if is_number([value])]
     whole = words(name)[-1] not in _WHOLE or all(number.is_integer() for number in numbers)
     return bool(there) and len(numbers) > CLEAN * len(there) and whole
 
 
 def known(values: Sequence[Any]) -> list[Any]:
-    """The values that are there."""
-    return [one for one in values if one is not None and str(one).strip().lower() not in MISSING]
+    """The values that are not missing."""
+    return [
+        value for value in values if value is not None and str(value).strip().lower() not in MISSING
+    ]
 
 
 def is_number(values: Sequence[Any]) -> bool:
-    """Whether the values that are there are numbers."""
+    """Whether the values that are not missing are numbers."""
     try:
         return bool(np.isfinite(np.array(known(values), dtype=np.float64)).any())
     except (TypeError, ValueError):
@@ -161,18 +163,20 @@ def is_number(values: Sequence[Any]) -> bool:
 
 
 def index_names(header: Sequence[Any], aside: Sequence[str]) -> list[str]:
-    """Columns that by their names are an index; an empty name only in the first place."""
-    found = [
+    """Columns whose names mark an index; an empty name counts only in the first column."""
+    written = [
         name
         for place, name in enumerate(header)
         if isinstance(name, str) and _WRITTEN.fullmatch(name) and (name or place == 0)
     ]
-    # A table of nothing else is no table with an index.
-    return [name for name in dict.fromkeys(found) if name not in aside and len(header) > len(found)]
+    # A table that has only such columns is not a table with an index.
+    return [
+        name for name in dict.fromkeys(written) if name not in aside and len(header) > len(written)
+    ]
 
 
 def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str]) -> list[str]:
-    """Columns of a pyarrow table that pandas, which wrote it, noted as the index."""
+    """Columns of a pyarrow table that pandas recorded as the index."""
     notes = getattr(getattr(source, "schema", None), "pandas_metadata", None)
     names = notes.get("index_columns", ()) if isinstance(notes, dict) else ()
     known = [name for name in names if isinstance(name, str) and name in header]

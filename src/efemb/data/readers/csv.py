@@ -1,4 +1,4 @@
-"""CSV and TSV with the standard library: the reader that knows every line number."""
+"""CSV and TSV with the standard library: the reader that knows all line numbers."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ from efemb.data.readers.accumulators import Column
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.dialect import (
     SEPARATORS,
-    checked_separator,
+    check_separator,
+    excel_separator,
+    guess_separator,
     has_decimal_commas,
     huge_fields,
-    likely_separator,
-    told_separator,
-    with_decimal_points,
+    use_decimal_points,
 )
-from efemb.data.readers.input_file import checked_encoding, compressed, line_ends, open_bytes, told
+from efemb.data.readers.input_file import (
+    check_encoding,
+    explain_errors,
+    is_compressed,
+    line_ends,
+    open_bytes,
+)
 from efemb.data.readers.source import Batch, column_places
 from efemb.errors import DataError
 
-# More records at a time would fall out of the processor's cache.
+# Records per batch; more would not fit into the processor's cache.
 ROWS = 1 << 12
-SAMPLE, _CELLS, _LEAST = 2000, 200_000, 20  # records to look at, their cells, but so many
-# A last record of our own: if it does not come back alone, a quote was never closed.
+SAMPLE, _CELLS, _LEAST = 2000, 200_000, 20  # records and cells to sample, at least 20 records
+# Appended as a last record: if it does not come back alone, a quote was never closed.
 END = "\x00\x01\x00"
 
 _LINE_END = re.compile("\r\n|\r|\n")
@@ -50,10 +56,10 @@ class CsvSource:
     def __init__(self, path: Path, separator: str | None, encoding: str) -> None:
         self.path = path
         self.name = str(path)
-        self.size = 0 if compressed(path) else path.stat().st_size
-        self.encoding = checked_encoding(encoding)
+        self.size = 0 if is_compressed(path) else path.stat().st_size
+        self.encoding = check_encoding(encoding)
         self.header: list[str] = []
-        with told(path, self.encoding):
+        with explain_errors(path, self.encoding):
             self.separator, above = self._separator(separator)
             sentence = r"(?=\S)" if self.separator in ",;" else ""
             self._parting = re.compile(re.escape(self.separator) + sentence)
@@ -63,42 +69,42 @@ class CsvSource:
                 rows = (row for _, row in islice(records, SAMPLE))
                 self.sample = _sample(rows, len(self.header))
         if self.header == [END]:
-            raise DataError(f"{path} holds no text, not even a header")
+            raise DataError(f"{path} is empty: it does not even have a header")
         if self.header[-1].endswith(END):
-            raise self._unclosed(self.header_line)
+            raise self._quote_error(self.header_line)
         if separator is not None:
             self._check_separator()
-        # `order ; item` is a header for people, who leave the spaces out when they name a column.
+        # A header such as `order ; item` has spaces that nobody types when naming a column.
         self.header = [name.strip() for name in self.header]
 
     def _separator(self, asked: str | None) -> tuple[str, int]:
-        """What separates fields, and the number of lines above the header."""
+        """The field separator, and the number of lines above the header."""
         with open_bytes(self.path) as raw:
             text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
             lines = (line for line in text if line.strip("\r\n"))
             first = next(lines, "")
-            named = told_separator(first)
+            named = excel_separator(first)
             if asked is not None:
-                return checked_separator(asked), int(named is not None)
+                return check_separator(asked), int(named is not None)
             if named is not None:
                 return named, 1
-            return likely_separator(self.path, chain([first], lines)), 0
+            return guess_separator(self.path, chain([first], lines)), 0
 
     def change(self, places: Sequence[int]) -> Change:
-        """What to do with the numbers of columns at `places`: decimal commas become points."""
+        """How to convert the numbers of columns at `places`: decimal commas become points."""
         cells = (row[place] for row in self.sample for place in places)
         commas = self.separator != "," and has_decimal_commas(cells)
-        return with_decimal_points if commas else list
+        return use_decimal_points if commas else list
 
     def changes(self, places: Sequence[int], numeric: Sequence[bool]) -> list[Change]:
-        """What to do with the cells of each column."""
+        """How to convert the cells of each column."""
         pairs = zip(places, numeric, strict=True)
         return [self.change([place]) if is_number else list for place, is_number in pairs]
 
     def batches(
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
-        """Yield the wanted columns; ragged lines are left out and noted."""
+        """Yield the wanted columns; ragged lines are skipped and recorded."""
         places = column_places(wanted, self.header, self.name)
         changes = self.changes(places, numeric)
         for lines, rows in self.records(bad, advance):
@@ -111,9 +117,9 @@ class CsvSource:
     def records(
         self, bad: BadLines, advance: Advance
     ) -> Iterator[tuple[list[int], list[list[str]]]]:
-        """Yield (line numbers, records), some thousand at a time, without the header."""
-        width, told_bytes, last = len(self.header), 0, (0, self.header)
-        with told(self.path, self.encoding), self._chunks() as (chunks, raw):
+        """Yield (line numbers, records) in batches of a few thousand, without the header."""
+        width, seen_bytes, last = len(self.header), 0, (0, self.header)
+        with explain_errors(self.path, self.encoding), self._chunks() as (chunks, raw):
             for all_lines, all_rows in chunks:
                 last = (all_lines[-1], all_rows[-1])
                 below = bisect_right(all_lines, self.header_line)
@@ -122,12 +128,12 @@ class CsvSource:
                     lines, rows = _regular(lines, rows, width, bad)
                 if rows:
                     yield lines, rows
-                advance(raw.tell() - told_bytes)
-                told_bytes = raw.tell()
+                advance(raw.tell() - seen_bytes)
+                seen_bytes = raw.tell()
         if last[1] != [END]:
-            raise self._unclosed(last[0])
+            raise self._quote_error(last[0])
 
-    def _unclosed(self, line: int) -> DataError:
+    def _quote_error(self, line: int) -> DataError:
         return DataError(f"{self.path}: a quote opened in line {line} or below is never closed")
 
     @contextmanager
@@ -135,9 +141,9 @@ class CsvSource:
         """Numbered records in chunks, and the stream of bytes below them."""
         with open_bytes(self.path) as raw:
             text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
-            yield self._numbered(chain(text, [END]), size), raw
+            yield self._number_records(chain(text, [END]), size), raw
 
-    def _numbered(self, text: Iterable[str], size: int) -> Iterator[_Chunk]:
+    def _number_records(self, text: Iterable[str], size: int) -> Iterator[_Chunk]:
         """Yield records with the lines on which they start."""
         reader = csv.reader(text, delimiter=self.separator)
         while True:
@@ -156,13 +162,13 @@ class CsvSource:
             yield lines, rows
 
     def _check_quotes(self, lines: list[int], rows: list[list[str]]) -> None:
-        """Refuse records that go over lines which look like records of their own."""
+        """Reject records that span lines which look like records themselves."""
         for line, row in zip(lines, rows, strict=True):
             n_lines = 1 + sum(map(line_ends, row))
             if n_lines > 1 and END not in row[-1] and self._swallows(row):
                 raise DataError(
-                    f"{self.path}: a quote opened in line {line} takes in {n_lines - 1:,} more "
-                    'line(s); a quote that belongs to a cell is written twice, as in "12"" pizza"'
+                    f"{self.path}: a quote opened in line {line} spans {n_lines - 1:,} further "
+                    'line(s); a quote within a cell is doubled, as in "12"" pizza"'
                 )
 
     def _swallows(self, row: list[str]) -> bool:
@@ -170,8 +176,8 @@ class CsvSource:
         if len(row) != width:
             return True
         for place, cell in enumerate(row):
-            # A comma before a space or at the end of a line is one of a sentence.
-            sizes = [len(self._parting.findall(part)) + 1 for part in _LINE_END.split(cell)]
+            # A comma before a space or at the end of a line is punctuation.
+            sizes = [len(self._parting.findall(line)) + 1 for line in _LINE_END.split(cell)]
             sizes[0] += place
             sizes[-1] += width - place - 1
             if len(sizes) > 1 and set(sizes) == {width}:
@@ -179,7 +185,7 @@ class CsvSource:
         return False
 
     def _check_separator(self) -> None:
-        """A header of one field that holds another separator was meant to be split there."""
+        """Reject a header of one field that contains another separator."""
         if len(self.header) == 1:
             for other in SEPARATORS:
                 if other != self.separator and other in self.header[0]:
@@ -200,7 +206,7 @@ def _starts(start: int, end: int, rows: list[list[str]]) -> list[int]:
 def _regular(
     lines: list[int], rows: list[list[str]], width: int, bad: BadLines
 ) -> tuple[list[int], list[list[str]]]:
-    """The records of the right width; ragged ones are noted, blank lines and our end skipped."""
+    """The records of the right width; ragged ones are recorded, blank lines and END skipped."""
     kept_lines, kept_rows = [], []
     for line, row in zip(lines, rows, strict=True):
         if len(row) == width and row != [END]:
@@ -212,6 +218,6 @@ def _regular(
 
 
 def _sample(rows: Iterable[list[str]], width: int) -> list[list[str]]:
-    """The first records of the right width, fewer of wide ones."""
+    """The first records of the right width; fewer if they are wide."""
     most = max(_LEAST, _CELLS // width)
     return [row for row in islice(rows, most) if len(row) == width and row != [END]]

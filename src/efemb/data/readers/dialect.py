@@ -1,4 +1,4 @@
-"""How a table is written: what separates its fields, and whether a comma marks decimals."""
+"""The dialect of a text table: its field separator, and whether numbers have decimal commas."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from efemb.errors import ParameterError
 
 SEPARATORS = ",;\t|"
-# Cells that mean: nothing is known.
+# Cells that stand for a missing value.
 MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "null", "none"})
 _TABS = {".tsv", ".tab"}
 _LOOKED_AT = 50
 _HUGE = 2**31 - 1
-# Excel writes the separator above the header where it is not the one of the reader's country.
+# Excel may write the separator above the header.
 _TOLD = re.compile(r"\"?sep=(.)\"?\r?\n?", re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
 # 1,234 is either 1.234 or 1234.
@@ -25,22 +25,24 @@ _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", re.ASCII)
 
 
-def checked_separator(separator: str) -> str:
-    """A separator that was asked for."""
+def check_separator(separator: str) -> str:
+    """Check the separator that the caller passed."""
     usable = isinstance(separator, str) and len(separator) == 1 and separator != '"'
     if not usable or (separator < " " and separator != "\t"):
-        raise ParameterError(f"separator={separator!r} must be one character, no quote or line end")
+        raise ParameterError(
+            f"separator={separator!r} must be one character other than a quote or newline"
+        )
     return separator
 
 
-def told_separator(first: str) -> str | None:
-    """The separator that Excel's line `sep=;` tells."""
-    found = _TOLD.fullmatch(first)
-    return found[1] if found else None
+def excel_separator(first: str) -> str | None:
+    """The separator in Excel's line `sep=;`, if the first line is one."""
+    match = _TOLD.fullmatch(first)
+    return match[1] if match else None
 
 
-def likely_separator(path: Path, lines: Iterable[str]) -> str:
-    """The separator that cuts the first lines into the same number of fields, the most of them.
+def guess_separator(path: Path, lines: Iterable[str]) -> str:
+    """The separator that splits the first lines into the same, largest number of fields.
 
     >>> likely_separator(Path("a.csv"), ["trip;item;weight", "1;milk;1,5"])
     ';'
@@ -49,8 +51,12 @@ def likely_separator(path: Path, lines: Iterable[str]) -> str:
     looked_at = list(islice(lines, _LOOKED_AT))
     choices = [usual, *(other for other in SEPARATORS if other != usual)]
     widths = {choice: _widths(looked_at, choice) for choice in choices}
-    even = {choice: found[0] for choice, found in widths.items() if len(set(found)) == 1}
-    best = max(even, key=even.__getitem__, default=usual)  # of equals the usual one
+    even = {
+        choice: field_counts[0]
+        for choice, field_counts in widths.items()
+        if len(set(field_counts)) == 1
+    }
+    best = max(even, key=even.__getitem__, default=usual)  # in a tie, the usual one
     if even.get(best, 0) > 1:
         return best
     if widths[usual][:1] > [1]:
@@ -59,19 +65,19 @@ def likely_separator(path: Path, lines: Iterable[str]) -> str:
 
 
 def _widths(lines: list[str], separator: str) -> list[int]:
-    """Numbers of fields of the records, blank lines left out."""
+    """Number of fields of each record, without blank lines."""
     with huge_fields():
         try:
             rows = [len(row) for row in csv.reader(lines, delimiter=separator) if row]
         except csv.Error:
             return [0]
-    # The last record may go on below.
+    # The last record may continue below.
     return rows[:-1] if len(lines) == _LOOKED_AT and len(rows) > 1 else rows
 
 
 @contextmanager
 def huge_fields() -> Iterator[None]:
-    """Lift the csv module's limit of 131,072 characters a field; it is global, so put it back."""
+    """Lift the csv module's global limit of 131,072 characters per field, and restore it."""
     limit = csv.field_size_limit(_HUGE)
     try:
         yield
@@ -80,22 +86,22 @@ def huge_fields() -> Iterator[None]:
 
 
 def has_decimal_commas(cells: Iterable[str]) -> bool:
-    """Whether a comma marks decimals: some cells can mean nothing else, and none has a point.
+    """Whether numbers have decimal commas: some cells are unambiguous, and none has a point.
 
     >>> has_decimal_commas(["1,5", "1,234"]), has_decimal_commas(["1,234"])
     (True, False)
     """
-    found = False
+    only_commas = False
     for cell in map(str.strip, cells):
         if "." in cell and _POINT.fullmatch(cell):
             return False
-        if "," in cell and not found:
-            found = bool(_COMMA.fullmatch(cell)) and not _EITHER.fullmatch(cell)
-    return found
+        if "," in cell and not only_commas:
+            only_commas = bool(_COMMA.fullmatch(cell)) and not _EITHER.fullmatch(cell)
+    return only_commas
 
 
-def with_decimal_points(cells: Sequence[str]) -> list[str]:
-    """Numbers with decimal commas as Python writes them; a point that is left is no number.
+def use_decimal_points(cells: Sequence[str]) -> list[str]:
+    """Replace decimal commas by points; a number that has a point already becomes invalid.
 
     >>> with_decimal_points(["1,5", "1.234,5", "7", "1.5"])
     ['1.5', '1234.5', '7', 'decimal point: 1.5']

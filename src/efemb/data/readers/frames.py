@@ -30,7 +30,7 @@ def eager_frame(source: Any) -> Any:
             f"not {type(source).__name__}"
         ) from error
     except Exception as error:
-        # Double column names, for instance.
+        # For instance, duplicate column names.
         raise DataError(f"the table cannot be used: {error}") from error
     if isinstance(frame, nw.LazyFrame):
         raise InputTypeError("the table is lazy; call .collect() first")
@@ -42,7 +42,7 @@ def frame_source(source: Any) -> Source:
     if type(source).__module__.startswith("pyarrow") and hasattr(source, "to_batches"):
         if not hasattr(source, "num_rows"):  # a dataset on disk, or a scanner
             raise InputTypeError(
-                f"{type(source).__name__} is no table yet: call .to_table(columns=[...]) first"
+                f"{type(source).__name__} is not a table: call .to_table(columns=[...]) first"
             )
         return ArrowTableSource(source)
     return FrameSource(eager_frame(source))
@@ -76,12 +76,12 @@ class FrameSource:
             advance(stop - start)
 
     def _check_index(self, wanted: Sequence[str]) -> None:
-        """What groupby and set_index leave in pandas' index is no column."""
+        """Reject columns that groupby or set_index moved into pandas' index."""
         names = list(getattr(getattr(self._frame.to_native(), "index", None), "names", ()))
         hidden = [name for name in wanted if name in names and name not in self.header]
         if hidden:
             raise DataError(
-                f"{self.name} has {hidden[0]!r} as an index, not as a column: pass "
+                f"{self.name} has {hidden[0]!r} in its index, not as a column: pass "
                 "table.reset_index()"
             )
 

@@ -1,4 +1,4 @@
-"""Guesses: what a file holds, which of its columns are which, and what kind of numbers they are."""
+"""Guesses: the contents of a file, the roles of its columns, and the family of its numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from efemb.data.readers.column_roles import (
 from efemb.data.readers.csv import SAMPLE, CsvSource
 from efemb.data.readers.input_file import (
     UNREADABLE,
-    checked_encoding,
+    check_encoding,
     existing_file,
     inner_suffix,
     open_bytes,
@@ -47,7 +47,7 @@ ARRAYS, TABLES = {".npy", ".npz"}, {".csv", ".tsv", ".tab", ".parquet", ".pq"}
 
 @dataclass(frozen=True)
 class Guess:
-    """What a file seems to hold, and in words why.
+    """What a file seems to hold, and why, in words.
 
     basket, item, count : names of columns, for transactions only
     row_labels : name of the first column of a matrix, if it names the rows
@@ -69,37 +69,37 @@ def guess_contents(
     count: str | None = None,
     encoding: str = "utf-8",
 ) -> Guess:
-    """Guess from the name of a file and its first lines what it holds.
+    """Infer the contents of a file from its name and its first lines.
 
-    Columns that are told are not guessed; `count="none"` counts each line as 1.
+    Columns that you specify are not inferred; `count="none"` counts each line as 1.
 
     Raises
     ------
     DataError
-        If a table is neither transactions nor all numbers, with the columns there are.
+        If a table is neither transactions nor numeric; the message lists its columns.
     """
     file = existing_file(path)
     refuse_foreign(file)
     suffix = inner_suffix(file)
     if suffix in ARRAYS:
         return Guess("matrix", f"{suffix} files hold arrays")
-    told = {"basket": basket, "item": item, "count": count}
-    if suffix not in TABLES and not any(told.values()):
+    named = {"basket": basket, "item": item, "count": count}
+    if suffix not in TABLES and not any(named.values()):
         return _table_in_text(file, encoding) or Guess("text", "each line is a document")
     sample = _sample(file, encoding)
-    for index in index_names(list(sample), [name for name in told.values() if name is not None]):
+    for index in index_names(list(sample), [name for name in named.values() if name is not None]):
         del sample[index]
-    for name in told.values():
+    for name in named.values():
         if name is not None and name not in (*sample, "none"):
             raise DataError(f"{file} has no column {name!r}; {suggest(name, sample)}")
-    found = _transactions(sample, told, file)
-    if found is not None:
-        passed_over = None if count == "none" else not_counts(sample, found[:2])
-        return _described(*found, passed_over)
+    columns = _transactions(sample, named, file)
+    if columns is not None:
+        passed_over = None if count == "none" else not_counts(sample, columns[:2])
+        return _describe(*columns, passed_over)
     numbers = _all_numbers(sample)
-    if not any(told.values()) and numbers and not _counts_rows(sample):
+    if not any(named.values()) and numbers and not _counts_rows(sample):
         return Guess("matrix", "every column holds numbers")
-    if not any(told.values()) and (numbers or _names_rows(sample)):
+    if not any(named.values()) and (numbers or _names_rows(sample)):
         first = next(iter(sample))
         why = f"rows named by {first!r}, all other columns hold numbers"
         return Guess("matrix", why, row_labels=first)
@@ -110,9 +110,9 @@ def guess_contents(
 
 
 def _table_in_text(file: Path, encoding: str) -> Guess | None:
-    """Transactions that Excel saved as .txt, with tabs; numbers that NumPy saved are refused."""
+    """Transactions that Excel saved as .txt, with tabs; numbers that NumPy saved are rejected."""
     with open_bytes(file) as stream, suppress(*UNREADABLE):
-        first = stream.readline(_FIRST_LINE).decode(checked_encoding(encoding), errors="replace")
+        first = stream.readline(_FIRST_LINE).decode(check_encoding(encoding), errors="replace")
         if len(first.split()) > 1 and is_number(first.split()) and "." in first:
             raise DataError(
                 f"{file} holds numbers, not words: save them with numpy.save, or as a .csv file"
@@ -120,43 +120,47 @@ def _table_in_text(file: Path, encoding: str) -> Guess | None:
         if "\t" in first:
             try:
                 sample = _sample(file, encoding)
-            except DataError:  # it is text after all
+            except DataError:  # it is plain text
                 return None
             sure = {role: candidates(sample, role, ())["sure"] for role in (BASKET, USER, ITEM)}
             if any(sample.values()) and sure[ITEM] and (sure[BASKET] or sure[USER]):
-                found = _transactions(sample, dict.fromkeys(("basket", "item", "count")), file)
-                return None if found is None else _described(*found, not_counts(sample, found[:2]))
+                columns = _transactions(sample, dict.fromkeys(("basket", "item", "count")), file)
+                return (
+                    None
+                    if columns is None
+                    else _describe(*columns, not_counts(sample, columns[:2]))
+                )
     return None
 
 
 def _headless(sample: Sample) -> str:
-    """What to say where the first line looks like all others."""
+    """A hint if the first line looks like all others."""
     like_others = [name for name, values in sample.items() if name in map(str, values)]
     if not like_others and not any(is_number([name]) for name in sample):
         return ""
     return ". The first line must name the columns; each other line is one item of one basket"
 
 
-def _described(
+def _describe(
     basket: str, item: str, count: str | None, passed_over: tuple[str, Any] | None
 ) -> Guess:
     why = f"baskets in {basket!r}, items in {item!r}, "
     why += "each line counts 1" if count is None else f"counts in {count!r}"
     if count is None and passed_over is not None:
         column, cell = passed_over
-        why += f" (column {column!r} holds {str(cell)[:40]!r}, no number)"
+        why += f" (column {column!r} holds {str(cell)[:40]!r}, not a number)"
     return Guess("baskets", why, basket, item, count)
 
 
 def guess_family(data: Dataset) -> tuple[str, str]:
-    """Name of the family that suits the numbers, and why."""
+    """Name of a family that suits the numbers, and why."""
     values = np.asarray(data.values.data if data.is_sparse else data.values)
     seen = values[np.isfinite(values)]
     if seen.size == 0 or (seen < 0).any():
         return "gaussian", "not every number is a count"
     if (seen != np.round(seen)).any():
-        if data.is_sparse:  # baskets: what is not in them is zero, and what is may be weighed
-            return "poisson", "quantities may lie between counts"
+        if data.is_sparse:  # baskets: absent items are zero, and quantities may be weights
+            return "poisson", "quantities need not be whole numbers"
         return "gaussian", "not every number is a count"
     if seen.max(initial=0) <= 1:
         return "bernoulli", "every number is 0 or 1"
@@ -178,19 +182,19 @@ def _sample(path: Path, encoding: str) -> dict[str, list[Any]]:
 
 
 def _cell(value: Any) -> Any:
-    """A cell as one value: lists are neither numbers nor labels."""
+    """A cell as a scalar: lists are neither numbers nor labels."""
     return str(value) if isinstance(value, list | dict) else value
 
 
 def _transactions(
-    sample: Sample, told: Mapping[str, str | None], file: Path
+    sample: Sample, named: Mapping[str, str | None], file: Path
 ) -> tuple[str, str, str | None] | None:
-    """Columns of baskets, items and counts; None where there are none for baskets and items.
+    """Columns of baskets, items and counts; None without one for baskets and one for items.
 
-    A table of numbers may be a matrix: there only names that leave no doubt are a question.
+    A table of numbers may be a matrix, where only unambiguous names count.
     """
-    basket, item, count = (told[role] for role in ("basket", "item", "count"))
-    in_doubt = any(told.values()) or not _all_numbers(sample)
+    basket, item, count = (named[role] for role in ("basket", "item", "count"))
+    in_doubt = any(named.values()) or not _all_numbers(sample)
     baskets = _choices(sample, BASKET, basket, (item, count), in_doubt)
     items = _choices(sample, ITEM, item, (basket, count, *baskets[:1]), in_doubt)
     if not baskets and items:
@@ -198,34 +202,34 @@ def _transactions(
     if not baskets or not items:
         return None
     if len(baskets) > 1 or len(items) > 1:
-        raise _unclear(file, sample, {"basket": baskets, "item": items})
+        raise _question(file, sample, {"basket": baskets, "item": items})
     if count is None:
         counts = _choices(sample, COUNT, None, (*baskets, *items), in_doubt)
         if len(counts) > 1:
-            raise _unclear(file, sample, {"count": counts})
+            raise _question(file, sample, {"count": counts})
         return baskets[0], items[0], counts[0] if counts else None
     return baskets[0], items[0], None if count == "none" else count
 
 
 def _choices(
-    sample: Sample, role: Role, told: str | None, but: Sequence[str | None], in_doubt: bool
+    sample: Sample, role: Role, named: str | None, but: Sequence[str | None], in_doubt: bool
 ) -> list[str]:
-    """The column for a role; several, or one twice, where it takes a person to choose."""
-    if told is not None:
-        return [told]
-    found = candidates(sample, role, but)
-    if found["sure"]:
-        return [found["sure"][0], *rivals(found["sure"], sample, role)]
-    return found["perhaps"] * 2 if in_doubt else []
+    """The column for a role; several (or one twice) if the user has to choose."""
+    if named is not None:
+        return [named]
+    by_fit = candidates(sample, role, but)
+    if by_fit["sure"]:
+        return [by_fit["sure"][0], *rivals(by_fit["sure"], sample, role)]
+    return by_fit["perhaps"] * 2 if in_doubt else []
 
 
-def _unclear(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
+def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
     asked = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
-    told = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
+    questions = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
     options = " and ".join(f"{role}= (--{role})" for role in asked)
     none = '; "none" counts each line as 1' if "count" in asked else ""
     return DataError(
-        f"{file}: {' '.join(told)} Name it with {options}{none}; there are {', '.join(sample)}"
+        f"{file}: {' '.join(questions)} Name it with {options}{none}; there are {', '.join(sample)}"
     )
 
 
@@ -235,7 +239,7 @@ def _all_numbers(sample: Sample) -> bool:
 
 
 def _counts_rows(sample: Sample) -> bool:
-    """Whether the first of several columns of numbers, by its name, only says which row it is."""
+    """Whether the name of the first of several numeric columns says that it numbers the rows."""
     first, *others = sample
     named = any(first in candidates(sample, role, ())["sure"] for role in (BASKET, USER))
     named = named or words(first)[-1:] in ROW_NAMES
@@ -244,13 +248,13 @@ def _counts_rows(sample: Sample) -> bool:
 
 
 def _names_rows(sample: Sample) -> bool:
-    """Whether the first column is text, each once, and numbers follow, as in a pivot table."""
+    """Whether a first column of distinct texts is followed by numbers, as in a pivot table."""
     first, *others = sample
     names = known(sample[first])
     numbers = {name: sample[name] for name in others}
     different = len(names) == len(sample[first]) == len(set(map(str, names)))
     if not different or len(others) < 2 or not _all_numbers(numbers):
         return False
-    # Numbers of orders or products are lines of baskets, and a first line like the others is one.
+    # Order or product numbers mean transactions, and so does a first line like the others.
     coded = any(candidates(numbers, role, ())["sure"] for role in (BASKET, ITEM))
     return not coded and not all(name in map(str, sample[name]) for name in others)

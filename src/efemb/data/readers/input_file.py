@@ -12,30 +12,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, ParameterError
 
-# What reading a damaged or forbidden file raises.
+# Exceptions from reading a damaged or inaccessible file.
 UNREADABLE = (EOFError, zlib.error, lzma.LZMAError, OSError)
 _CHUNK = 1 << 20
 PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\0": ".xz", b"BZh": ".bz2"}
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-_SHEET = "save the sheet as CSV, or pass what pandas.read_excel makes of it"
-_JSON = "pass what pandas.read_json makes of it, or write it as CSV"
+_SHEET = "save the sheet as CSV, or pass the result of pandas.read_excel"
+_JSON = "pass the result of pandas.read_json, or write it as CSV"
 _FRAME = "pass the data frame itself, or write it as Parquet or CSV"
 _ARRAY = "pass the array itself, or save it with numpy.save"
-# By the ending of a name: what such a file is, and what to do.
+# By file extension: what such a file is, and what to do.
 _FOREIGN = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"), ("a spreadsheet", _SHEET)),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), ("JSON", _JSON)),
     **dict.fromkeys((".feather", ".arrow", ".orc", ".dta", ".sav"), ("a table", _FRAME)),
-    **dict.fromkeys((".pkl", ".pickle"), ("a pickle, which may run anything", _FRAME)),
-    **dict.fromkeys((".mat", ".h5", ".hdf5", ".nwb", ".tif", ".tiff"), ("no plain array", _ARRAY)),
-    **dict.fromkeys((".zip", ".tar", ".7z", ".rar"), ("an archive", "unpack it first")),
+    **dict.fromkeys((".pkl", ".pickle"), ("a pickle, which could execute any code", _FRAME)),
+    **dict.fromkeys(
+        (".mat", ".h5", ".hdf5", ".nwb", ".tif", ".tiff"), ("not a plain array", _ARRAY)
+    ),
+    **dict.fromkeys((".zip", ".tar", ".7z", ".rar"), ("an archive", "extract it first")),
 }
 _PACKED = {".gz", ".bz2", ".xz"}
-# By the first bytes, where the name says otherwise.
+# By the first bytes, for files with a misleading name.
 _BYTES = {
     b"PK\x03\x04": "a spreadsheet or a zip archive",
     b"\xd0\xcf\x11\xe0": "a spreadsheet of an old Excel",
@@ -44,50 +46,50 @@ _BYTES = {
 
 
 def existing_file(source: str | os.PathLike[str]) -> Path:
-    """`source` as the path of a file that is there and not empty."""
-    path = expanded(source)
+    """`source` as the path of an existing file that is not empty."""
+    path = expand_home(source)
     try:
         there = path.exists()
-    except OSError as error:  # a name that is too long: text, perhaps
+    except OSError as error:  # the name is too long; perhaps it is a text
         raise DataError(f"there is no file {shorten(source)} ({error.strerror})") from error
     if path.is_dir():
-        raise DataError(f"{path} is a directory; give one file")
+        raise DataError(f"{path} is a directory; pass a single file")
     if not there:
         if not path.parent.is_dir():
             raise DataError(f"there is no file {path}; its folder does not exist")
-        names = sorted(one.name for one in path.parent.iterdir() if one.is_file())
+        names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
         near = difflib.get_close_matches(path.name, names, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise DataError(f"there is no file {path}{hint}")
     if not path.is_file():
         raise DataError(
-            f"{path} is a pipe or a device, which cannot be read twice: write it to a file first"
+            f"{path} is a pipe or a device, which cannot be read twice: save it to a file first"
         )
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty (0 bytes)")
     return path
 
 
-def checked_encoding(encoding: str) -> str:
-    """The codec's own name; UTF-8 also swallows a byte order mark."""
+def check_encoding(encoding: str) -> str:
+    """The codec's canonical name; for UTF-8, the variant that skips a byte order mark."""
     try:
         name = codecs.lookup(encoding).name
     except LookupError as error:
         raise ParameterError(f"encoding={encoding!r} is unknown; try 'utf-8'") from error
     try:
         "a".encode(encoding)
-    except (LookupError, UnicodeError) as error:  # base64 and others are not of text
+    except (LookupError, UnicodeError) as error:  # base64 and others do not encode text
         raise ParameterError(f"encoding={encoding!r} cannot be used: {error}") from error
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def compressed(path: Path) -> bool:
-    """Whether `path` is unpacked while it is read."""
+def is_compressed(path: Path) -> bool:
+    """Whether `path` is decompressed while it is read."""
     return path.suffix.lower() in _COMPRESSED
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of `path`, unpacked if it ends in .gz, .bz2 or .xz."""
+    """The bytes of `path`, decompressed if it ends in .gz, .bz2 or .xz."""
     module = _COMPRESSED.get(path.suffix.lower())
     if module is None:
         return path.open("rb")
@@ -98,20 +100,20 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 @contextmanager
-def told(path: Path, encoding: str) -> Iterator[None]:
-    """Turn errors of decoding and unpacking into a `DataError`."""
+def explain_errors(path: Path, encoding: str) -> Iterator[None]:
+    """Convert errors of decoding and decompression into a `DataError`."""
     try:
         yield
     except UnicodeDecodeError:
         raise _encoding_error(path, encoding) from None
-    except UnicodeError as error:  # no byte order mark, for instance
+    except UnicodeError as error:  # for instance, a missing byte order mark
         raise DataError(f"{path} is not {encoding}: {error}") from error
     except UNREADABLE as error:
         raise DataError(f"{path} cannot be read: {error}") from error
 
 
 def _encoding_error(path: Path, encoding: str) -> DataError:
-    """Find the first undecodable byte again, now counting lines and bytes."""
+    """Locate the first undecodable byte by counting lines and bytes."""
     decoder: Any = codecs.getincrementaldecoder(encoding)()
     line, seen, was_return = 1, 0, False
     with open_bytes(path) as stream:
@@ -121,10 +123,10 @@ def _encoding_error(path: Path, encoding: str) -> DataError:
             try:
                 text = decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
-                # Without the bad bytes, the rest of the chunk before them still counts lines.
+                # The part of the chunk before the bad bytes still counts lines.
                 good = error.object[: error.start].decode(encoding, errors="ignore")
                 line += line_ends(good) - (was_return and good.startswith("\n"))
-                return _told_error(path, encoding, line, seen - pending + error.start, error)
+                return _describe_byte(path, encoding, line, seen - pending + error.start, error)
             line += line_ends(text) - (was_return and text.startswith("\n"))
             was_return = text.endswith("\r") if text else was_return
             seen += len(chunk)
@@ -133,21 +135,23 @@ def _encoding_error(path: Path, encoding: str) -> DataError:
 
 
 def line_ends(text: str) -> int:
-    r"""Number of line ends, be they \n, \r or \r\n."""
+    r"""Number of line ends: \n, \r or \r\n."""
     if "\r" not in text:
         return text.count("\n")
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-def _told_error(
+def _describe_byte(
     path: Path, encoding: str, line: int, byte: int, error: UnicodeDecodeError
 ) -> DataError:
     with open_bytes(path) as stream:
         start = stream.read(8)
     for magic, suffix in PACKED.items():
         if start.startswith(magic):
-            return DataError(f"{path} is packed; to be unpacked its name must end in {suffix}")
-    other = known_by_bytes(start)
+            return DataError(
+                f"{path} is compressed; its name must end in {suffix} to be decompressed"
+            )
+    other = recognize_bytes(start)
     if other is not None:
         return DataError(f"{path} is not text: it begins like {other}")
     likely = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "cp1252"
@@ -155,12 +159,12 @@ def _told_error(
     asked = "utf-8" if encoding == "utf-8-sig" else encoding
     return DataError(
         f"{path} is not {asked}: line {line} has the byte 0x{bad} at byte {byte} of the file; "
-        f'give the right encoding, for instance encoding="{likely}" (--encoding {likely})'
+        f'pass the right encoding, for instance encoding="{likely}" (--encoding {likely})'
     )
 
 
 def inner_suffix(path: Path) -> str:
-    """The ending in lower case, without that of packing.
+    """The extension in lower case, without that of a compression.
 
     >>> inner_suffix(Path("Trips.CSV.gz"))
     '.csv'
@@ -172,12 +176,12 @@ def inner_suffix(path: Path) -> str:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Say what to do with a file that only other programs can read."""
-    found = _FOREIGN.get(inner_suffix(path))
-    if found is not None:
-        raise DataError(f"{path} is {found[0]}: {found[1]}")
+    """Reject a file that only other programs can read, and say what to do."""
+    foreign = _FOREIGN.get(inner_suffix(path))
+    if foreign is not None:
+        raise DataError(f"{path} is {foreign[0]}: {foreign[1]}")
 
 
-def known_by_bytes(start: bytes) -> str | None:
-    """What a file is that begins so, if it is no text."""
+def recognize_bytes(start: bytes) -> str | None:
+    """The kind of a file with these first bytes, if it is not text."""
     return next((what for magic, what in _BYTES.items() if start.startswith(magic)), None)

@@ -31,30 +31,31 @@ def read_matrix(
     separator: str | None = None,
     encoding: str = "utf-8",
 ) -> Dataset:
-    """Read a matrix: one row a time frame, user or document, one column an entity.
+    """Read a matrix: one row per time frame, user or document, one column per entity.
 
     Parameters
     ----------
     source : path, array, sparse matrix or table
         .npy; .npz (a scipy sparse matrix or a named array); CSV or TSV of numbers whose header
         holds the labels of the entities, where an empty cell is missing (a first line of numbers
-        is a header if they are whole and different, or rise); Parquet, or a pandas, polars or
+        is a header if they are whole and distinct, or increasing); Parquet, or a pandas, polars or
         pyarrow table of numbers; a NumPy array or a scipy sparse matrix.
     key : str, optional
-        Name of the array in an .npz file of several.
+        Name of the array, for an .npz file with several.
     row_labels, recordings : str or array, optional
-        Of tables the name of a column, which is then no entity; or one value per row. An index
-        that pandas wrote (``Unnamed: 0``, a column without name, ...) gives the row labels.
+        One value per row or, for tables, the name of a column, which is then not an entity. An
+        index that pandas wrote (``Unnamed: 0``, a column without a name, ...) provides the row
+        labels.
     entities : labels, optional
-        One label per entity, in place of the header.
+        One label per entity; replaces the header.
     positions : array or path, optional
-        Entities x coordinates: an array, .npy, .npz of one array, Parquet, CSV or TSV (with or
-        without header).
+        Entities x coordinates: an array, or a .npy, .npz (one array), Parquet, CSV or TSV file
+        (with or without a header).
     separator : str, optional
-        Of the fields; else the first lines tell: comma, semicolon, tab or vertical bar. Where it
-        is no comma, numbers may have decimal commas.
+        Field separator. By default it is inferred from the first lines: comma, semicolon, tab or
+        vertical bar. Unless it is a comma, numbers may have decimal commas.
     encoding : str
-        Of the text.
+        Text encoding.
 
     Returns
     -------
@@ -71,20 +72,20 @@ def read_matrix(
         positions, named = _positions(existing_file(positions), separator, encoding)
     aside = {"row_labels": row_labels, "recordings": recordings}
     if _is_array(source):
-        values, found = _array(source, key), aside
+        values, row_columns = _array(source, key), aside
         _check_aside(aside)
     else:
         if key is not None:
-            raise ParameterError("key= chooses an array of an .npz file; this source has none")
+            raise ParameterError("key= selects an array of an .npz file; this source is not one")
         names = {role: name for role, name in aside.items() if isinstance(name, str)}
         table = read_numeric_table(source, list(names.values()), separator, encoding)
         values, entities = table.values, table.header if entities is None else entities
         if table.index_name is not None and row_labels is None:
             names["row_labels"] = table.index_name
-        found = aside | {role: _aside_column(table, name) for role, name in names.items()}
+        row_columns = aside | {role: _aside_column(table, name) for role, name in names.items()}
     if named is not None and entities is not None:
-        positions = _in_order(positions, named, entities)
-    return Dataset(values, entities=entities, positions=positions, **found)
+        positions = _sort_positions(positions, named, entities)
+    return Dataset(values, entities=entities, positions=positions, **row_columns)
 
 
 def _is_array(source: Any) -> bool:
@@ -102,7 +103,7 @@ def _array(source: Any, key: str | None) -> Any:
 def load_array(path: Path, key: str | None = None) -> Any:
     """The array or sparse matrix in a .npy or .npz file; never unpickles."""
     try:
-        # Opened here, because numpy leaves a damaged archive open.
+        # Opened here because numpy leaves a damaged archive open.
         with path.open("rb") as stream:
             loaded = np.load(stream, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
@@ -112,47 +113,47 @@ def load_array(path: Path, key: str | None = None) -> Any:
                 from scipy.sparse import load_npz
 
                 return load_npz(path)
-            return loaded[_chosen(path, key, names)]
+            return loaded[_choose(path, key, names)]
     except (DataError, ParameterError):
         raise
-    except Exception as error:  # numpy and zipfile raise a dozen kinds
+    except Exception as error:  # numpy and zipfile raise a dozen types
         raise DataError(f"{path} cannot be read as {path.suffix}: {error}") from error
 
 
 def _only_array(path: Path, key: str | None, array: NDArray[Any]) -> NDArray[Any]:
     if key is not None:
-        raise ParameterError(f"key= chooses an array of an .npz file; {path} is one array")
+        raise ParameterError(f"key= selects an array of an .npz file; {path} holds a single array")
     return array
 
 
-def _chosen(path: Path, key: str | None, names: list[str]) -> str:
+def _choose(path: Path, key: str | None, names: list[str]) -> str:
     if key is not None and key in names:
         return key
     if key is not None:
         raise DataError(f"{path} has no array {key!r}; {suggest(key, names)}")
     if len(names) != 1:
         raise DataError(
-            f"{path} holds {len(names)} arrays; choose one by key=, or save it alone as .npy: "
+            f"{path} holds {len(names)} arrays; select one with key=, or save it alone as .npy: "
             f"{', '.join(names)}"
         )
     return names[0]
 
 
 def _positions(path: Path, separator: str | None, encoding: str) -> tuple[Any, list[Any] | None]:
-    """Coordinates, and the names of their entities where the file has a column of them."""
+    """Coordinates, and the names of their entities if the file has a column of them."""
     if path.suffix.lower() in _ARRAY_FILES:
         return load_array(path), None
     table = read_positions(path, separator, encoding)
     return table.values, next(iter(table.aside.values()), None)
 
 
-def _in_order(positions: Any, names: list[Any], entities: Any) -> Any:
-    """Positions in the order of the entities, if they are named alike; else as they come."""
-    place = {str(name).strip(): i for i, name in enumerate(names)}
+def _sort_positions(positions: Any, names: list[Any], entities: Any) -> Any:
+    """Positions in the order of the entities if the names match, otherwise unchanged."""
+    number_of = {str(name).strip(): i for i, name in enumerate(names)}
     wanted = [str(label) for label in entities]
-    if len(place) != len(names) or set(place) != set(wanted):
+    if len(number_of) != len(names) or set(number_of) != set(wanted):
         return positions
-    return positions[[place[label] for label in wanted]]
+    return positions[[number_of[label] for label in wanted]]
 
 
 def _aside_column(table: NumericTable, name: str) -> NDArray[Any]:
@@ -165,5 +166,5 @@ def _check_aside(aside: dict[str, Any]) -> None:
     for role, name in aside.items():
         if isinstance(name, str):
             raise InputTypeError(
-                f"{role}={name!r} names a column, but an array has none; give one value per row"
+                f"{role}={name!r} names a column, but arrays have none; pass one value per row"
             )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb._progress import progress_bar
-from efemb.data.array_checks import float_array, generator, unmasked
+from efemb.data.array_checks import float_array, generator, unmask
 from efemb.data.dataset import Dataset
 from efemb.data.readers.input_file import existing_file
 from efemb.data.readers.matrix import load_array
@@ -37,16 +37,16 @@ def read_traces(
     Parameters
     ----------
     traces : path or array of shape (neurons, frames)
-        .npy, .npz of one array, Parquet, or CSV or TSV with or without header. A .npy file may be
-        larger than memory if `neurons` keeps few of them. NaN is a missing value.
+        .npy, .npz (one array), Parquet, or CSV or TSV with or without a header. A .npy file may be
+        larger than memory if `neurons` selects few of them. NaN is a missing value.
     positions : path or array of shape (neurons, p)
-        Coordinates in one unit, all different; files as above.
+        Coordinates in the same unit, all distinct; files as above.
     neurons : int, optional
-        Keep so many neurons, drawn at random (the paper keeps 10,000 of 200,000).
+        Number of neurons to draw at random (the paper uses 10,000 of 200,000); default all.
     seed : int
-        Of the draw.
+        Random seed of the draw.
     neurons_first : bool
-        Whether a row of `traces` is a neuron (suite2p, CaImAn), not a frame (NWB).
+        Whether a row of `traces` is a neuron (suite2p, CaImAn) rather than a frame (NWB).
 
     Returns
     -------
@@ -70,16 +70,16 @@ def read_traces(
         fits = len(places) == by_neuron.shape[1]
         hint = f"; pass neurons_first={not neurons_first}" if fits else ""
         raise DataError(f"there are {len(by_neuron)} traces, but {len(places)} positions{hint}")
-    kept = drawn(len(by_neuron), neurons, seed)
+    chosen = draw_neurons(len(by_neuron), neurons, seed)
     return Dataset(
-        frames_of(by_neuron, kept),
-        entities=kept.tolist(),
-        positions=places[kept],
-        report={"neurons": len(by_neuron), "neurons_dropped": len(by_neuron) - len(kept)},
+        frames_of(by_neuron, chosen),
+        entities=chosen.tolist(),
+        positions=places[chosen],
+        report={"neurons": len(by_neuron), "neurons_dropped": len(by_neuron) - len(chosen)},
     )
 
 
-def drawn(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
+def draw_neurons(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
     """Sorted numbers of `size` of `total` neurons; all if `size` is None."""
     if size is None:
         return np.arange(total)
@@ -90,9 +90,9 @@ def drawn(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
     return np.sort(generator(seed).choice(total, int(size), replace=False))
 
 
-def frames_of(by_neuron: NDArray[Any], kept: NDArray[np.int64]) -> NDArray[Any]:
-    """Frames x neurons in memory, of the kept rows of neurons x frames, which may be on disk."""
-    return np.ascontiguousarray(float_array(by_neuron[kept], "traces").T)
+def frames_of(by_neuron: NDArray[Any], chosen: NDArray[np.int64]) -> NDArray[Any]:
+    """Frames x neurons in memory, from chosen rows of neurons x frames, which may be on disk."""
+    return np.ascontiguousarray(float_array(by_neuron[chosen], "traces").T)
 
 
 def open_array(path: Path) -> NDArray[Any]:
@@ -111,7 +111,7 @@ def open_array(path: Path) -> NDArray[Any]:
 def _array(source: Any, name: str) -> NDArray[Any]:
     if not isinstance(source, str | os.PathLike):
         try:
-            return unmasked(source)
+            return unmask(source)
         except ValueError as error:  # rows of different lengths
             raise DataError(f"{name} must be an array of numbers: {error}") from error
     path = existing_file(source)
@@ -133,27 +133,27 @@ def read_suite2p(
     plane_distance: float = 1.0,
     progress: bool = False,
 ) -> Dataset:
-    """Read the fluorescence of the cells that suite2p found, with their positions.
+    """Read the fluorescence and the positions of the cells that suite2p found.
 
-    A position is the centre of the cell's pixels, weighted as suite2p weighs them. stat.npy is a
-    pickle; it is read by a reader that knows numbers, text, lists, dicts and arrays and refuses
-    anything else, so that a folder from elsewhere cannot run code.
+    A position is the center of the cell's pixels, with suite2p's weights. stat.npy is a pickle; it
+    is read by a restricted reader that accepts numbers, text, lists, dicts and arrays and rejects
+    anything else, so that a folder from an untrusted source cannot run code.
 
     Parameters
     ----------
     folder : path
-        Of one plane (it holds F.npy), or the folder `suite2p` of a recording: all its planes.
+        Folder of one plane (with F.npy), or the folder `suite2p` of a recording with all planes.
     cells_only : bool
-        Leave out what suite2p (or the user, in its window) did not take for a cell; needs
+        Drop regions that suite2p (or the user, in its interface) did not classify as a cell; needs
         iscell.npy.
     neurons : int, optional
-        Keep so many of them, drawn at random, as in the paper.
+        Number of cells to draw at random, as in the paper; default all.
     seed : int
-        Of the draw.
+        Random seed of the draw.
     neuropil : float
-        Share of the surrounding fluorescence (Fneu.npy) to subtract; suite2p's own is 0.7.
+        Fraction of the surrounding fluorescence (Fneu.npy) to subtract; suite2p uses 0.7.
     plane_distance : float
-        Between planes, in pixels; used only where there are several.
+        Distance between planes, in pixels; used only if there are several.
     progress : bool
         Show a progress bar.
 
@@ -161,14 +161,14 @@ def read_suite2p(
     -------
     Dataset
         Frames x neurons. Positions are (y, x) in pixels, with several planes (y, x, z). Entities
-        are the numbers of the cells in stat.npy, with several planes "plane0:17". Of cells in
-        exactly the same place the first is kept; of planes of different length the frames that
-        all have. `report` counts what was dropped.
+        are the numbers of the cells in stat.npy, with several planes "plane0:17". If cells have
+        exactly the same position, only the first is kept; if planes differ in length, only the
+        frames that all of them have. `report` counts what was dropped.
 
     Raises
     ------
     DataError
-        Names the file that is missing or damaged, or does not fit the others.
+        If a file is missing, damaged or inconsistent with the others; the message names it.
     """
     if not isinstance(folder, str | os.PathLike):
         raise InputTypeError(f"folder must be a path, not {folder!r}")
@@ -184,26 +184,26 @@ def read_suite2p(
             planes.append(_Plane.open(path, cells_only, neuropil))
             advance(1)
     if not any(len(plane.kept) for plane in planes):
-        raise DataError(f"{folder}: iscell.npy names no cell; pass cells_only=False")
-    return _joined(planes, str(folder), plane_distance, neurons, seed)
+        raise DataError(f"{folder}: iscell.npy marks no cells; pass cells_only=False")
+    return _join_planes(planes, str(folder), plane_distance, neurons, seed)
 
 
-def _joined(
+def _join_planes(
     planes: list[_Plane], source: str, distance: float, neurons: int | None, seed: int
 ) -> Dataset:
-    """The kept cells of all planes, without those in the same place, or some of them."""
+    """The cells of all planes without duplicate positions, or a random subset of them."""
     several = len(planes) > 1
     positions = np.concatenate([plane.positions(distance if several else None) for plane in planes])
     owner = np.repeat(np.arange(len(planes)), [len(plane.kept) for plane in planes])
     rows = np.concatenate([plane.kept for plane in planes])
     apart = np.sort(np.unique(positions, axis=0, return_index=True)[1])
-    chosen = apart[drawn(len(apart), neurons, seed)]
+    chosen = apart[draw_neurons(len(apart), neurons, seed)]
     n_frames = min(plane.n_frames for plane in planes)
-    parts = [plane.traces(rows[chosen[owner[chosen] == i]]) for i, plane in enumerate(planes)]
+    by_plane = [plane.traces(rows[chosen[owner[chosen] == i]]) for i, plane in enumerate(planes)]
     names = [f"{planes[i].name}:{n}" for i, n in zip(owner[chosen], rows[chosen], strict=True)]
     n_rois = sum(len(plane.stat) for plane in planes)
     return Dataset(
-        np.concatenate([part[:n_frames] for part in parts], axis=1),
+        np.concatenate([plane_traces[:n_frames] for plane_traces in by_plane], axis=1),
         entities=names if several else rows[chosen].tolist(),
         positions=positions[chosen],
         report={
@@ -240,8 +240,10 @@ class _Plane:
             is_cell = _matrix(folder / "iscell.npy")[:, 0] > 0
         sizes = {"F.npy": len(fluorescence), "stat.npy": len(stat), "iscell.npy": len(is_cell)}
         if len(set(sizes.values())) > 1:
-            told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-            raise DataError(f"{folder}: the files are not of one run; numbers of cells: {told}")
+            shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise DataError(
+                f"{folder}: the files are not from the same run; numbers of cells: {shown}"
+            )
         if surrounding is not None and surrounding.shape != fluorescence.shape:
             raise DataError(f"{folder}: Fneu.npy and F.npy differ in shape")
         number = _PLANE.fullmatch(folder.name)
@@ -280,13 +282,13 @@ class _Plane:
 
 def _folders(folder: Path) -> list[Path]:
     """The plane, or all planes of a recording in order."""
-    folder = expanded(folder)
+    folder = expand_home(folder)
     if (folder / "F.npy").is_file():
         return [folder]
     planes = [path for path in folder.glob("plane*") if _PLANE.fullmatch(path.name)]
     if not planes:
         raise DataError(
-            f"{folder} holds neither F.npy nor folders plane0, plane1, ...; give the folder "
+            f"{folder} holds neither F.npy nor folders plane0, plane1, ...; pass the folder "
             "`suite2p`, or one of its planes"
         )
     return sorted(planes, key=lambda path: int(path.name.removeprefix("plane")))
@@ -294,7 +296,7 @@ def _folders(folder: Path) -> list[Path]:
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise DataError(f"there is no {path}; suite2p writes it beside F.npy")
+        raise DataError(f"{path} does not exist; suite2p writes it next to F.npy")
     return path
 
 
@@ -306,7 +308,7 @@ def _matrix(path: Path) -> NDArray[Any]:
 
 
 def _centre(cell: Any, number: int, name: str) -> tuple[float, float]:
-    """Mean place (y, x) of the pixels, by their weights; the median where there are no pixels."""
+    """Weighted mean (y, x) of the pixels; suite2p's median if there are no pixels."""
     try:
         if "ypix" in cell and "xpix" in cell and len(cell["ypix"]):
             pixels = np.array([cell["ypix"], cell["xpix"]], dtype=np.float64)
@@ -315,7 +317,7 @@ def _centre(cell: Any, number: int, name: str) -> tuple[float, float]:
                 weight = np.ones(pixels.shape[1])
             y, x = pixels @ weight / weight.sum()
         else:
-            y, x = (float(one) for one in cell["med"])
+            y, x = (float(coordinate) for coordinate in cell["med"])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"stat.npy of {name}: cell {number} has neither pixels (ypix, xpix) nor a centre (med)"

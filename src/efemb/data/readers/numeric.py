@@ -22,7 +22,7 @@ from efemb.data.readers.input_file import existing_file, refuse_foreign
 from efemb.data.readers.source import column_places
 from efemb.errors import DataError
 
-# What a column is called that says which entity a line is about.
+# Names of columns that identify the entity of a line.
 ENTITY = ("id", "cell", "neuron", "unit", "roi", "voxel", "entity", "index", "label", "name")
 
 
@@ -38,9 +38,9 @@ class NumericTable(NamedTuple):
 def read_numeric_table(
     source: Any, aside: Sequence[str], separator: str | None, encoding: str
 ) -> NumericTable:
-    """All columns but those set aside as float64; an empty or null cell is NaN.
+    """All columns except those set aside, as float64; an empty or null cell is NaN.
 
-    What pandas wrote of its index is no entity: it is set aside, and named as the index.
+    An index that pandas wrote is not an entity: it is set aside and reported as the index.
     """
     if not isinstance(source, str | os.PathLike):
         return _from_frame(source, "the table", aside)
@@ -53,22 +53,22 @@ def read_numeric_table(
 
 def _from_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
     frame = eager_frame(source)
-    # By place: the names of pandas' columns may be numbers.
+    # By position: the names of pandas' columns may be numbers.
     columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))
     column_places(aside, list(columns), name)
     index = index_names(list(columns), aside) + noted_index(source, list(columns), aside)
     apart = {*aside, *index}
-    kept = {label: column for label, column in columns.items() if label not in apart}
-    wrong = [label for label, column in kept.items() if not _is_numeric(column.dtype)]
+    entities = {label: column for label, column in columns.items() if label not in apart}
+    wrong = [label for label, column in entities.items() if not _is_numeric(column.dtype)]
     if wrong:
         raise DataError(
-            f"{name}: column {wrong[0]!r} ({kept[wrong[0]].dtype}) holds no numbers; drop it, or "
-            f"name it as row_labels= or recordings= ({len(wrong)} such columns)"
+            f"{name}: column {wrong[0]!r} ({entities[wrong[0]].dtype}) does not hold numbers; drop "
+            f"it, or name it as row_labels= or recordings= ({len(wrong)} such columns)"
         )
-    numbers = [number_column(column) for column in kept.values()]
+    numbers = [number_column(column) for column in entities.values()]
     values = np.stack(numbers, axis=1) if numbers else np.empty((len(frame), 0))
     cells = {label: columns[label].to_list() for label in apart}
-    return _without_counter(NumericTable(values, list(kept), cells, next(iter(index), None)))
+    return _without_counter(NumericTable(values, list(entities), cells, next(iter(index), None)))
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -84,25 +84,25 @@ def _from_text(
     index = [] if headless else index_names(source.header, aside)
     apart = dict(zip(aside, column_places(aside, source.header, source.name), strict=True))
     apart |= {name: source.header.index(name) for name in index}
-    kept = [place for place in range(len(source.header)) if place not in apart.values()]
+    numeric = [place for place in range(len(source.header)) if place not in apart.values()]
     bad = BadLines(source.name, source.unit)
-    changed = source.change(kept)
+    changed = source.change(numeric)
     cells: dict[Any, list[Any]] = {name: [] for name in apart}
-    parts = [np.empty((0, len(kept)))]
+    parts = [np.empty((0, len(numeric)))]
     first = [([source.header_line], [source.header])] if headless else []
     for lines, rows in chain(first, source.records(bad, lambda _: None)):
-        parts.append(_numbers(lines, rows, kept, source, changed))
+        parts.append(_numbers(lines, rows, numeric, source, changed))
         for name, place in apart.items():
             cells[name] += [row[place] for row in rows]
     if bad:
-        raise bad.error("Correct them: each line needs a value or an empty cell for every column")
-    header = None if headless else [source.header[place] for place in kept]
+        raise bad.error("Correct them: each line needs a value or an empty cell in every column")
+    header = None if headless else [source.header[place] for place in numeric]
     table = NumericTable(np.concatenate(parts), header, cells, next(iter(index), None))
     return _without_counter(table)
 
 
 def _without_counter(table: NumericTable) -> NumericTable:
-    """A first column that reset_index() named and that counts the rows is an index."""
+    """Set aside a first column that reset_index() named and that numbers the rows."""
     first = table.values[:, :1].ravel()
     counts = len(first) > 1 and first[0] in (0, 1) and bool((np.diff(first) == 1).all())
     header = table.header or []
@@ -113,7 +113,7 @@ def _without_counter(table: NumericTable) -> NumericTable:
 
 
 def _is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
-    """Whether the first line is no header: it holds numbers, or nothing, where labels should be."""
+    """Whether the first line is data: it holds numbers, or empty cells, instead of labels."""
     above_index = source.header[0] == ""
     cells = [cell.strip() for cell in source.header[above_index:]]
     numbers = np.array([CountTable()[cell] for cell in source.change(range(len(cells)))(cells)])
@@ -126,7 +126,7 @@ def _is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
 
 
 def _are_labels(numbers: NDArray[np.float64]) -> bool:
-    """Different whole numbers are labels as often as data, rising ones (frequencies) more often."""
+    """Whether numbers may be labels: distinct whole numbers, or increasing ones (frequencies)."""
     whole = (numbers >= 0) & (numbers == np.round(numbers))
     if whole.all():
         return len(np.unique(numbers)) == len(numbers)
@@ -140,27 +140,28 @@ def _is_index(cells: list[str]) -> bool:
 
 
 def _numbers(
-    lines: list[int], rows: list[list[str]], kept: list[int], source: CsvSource, changed: Change
+    lines: list[int], rows: list[list[str]], numeric: list[int], source: CsvSource, changed: Change
 ) -> NDArray[np.float64]:
-    """Numbers of the kept fields; text that is none is an error with its line."""
+    """Numbers of the numeric fields; other text is an error that names its line."""
     table = CountTable({"": np.nan})
-    values = np.empty((len(rows), len(kept)))
+    values = np.empty((len(rows), len(numeric)))
     for i, row in enumerate(rows):
-        values[i] = [table[cell] for cell in changed([row[place] for place in kept])]
+        values[i] = [table[cell] for cell in changed([row[place] for place in numeric])]
     for i, j in np.argwhere(np.isnan(values)):
-        cell = rows[i][kept[j]]
+        cell = rows[i][numeric[j]]
         if cell.strip().lower() not in MISSING:
             raise DataError(
-                f"{source.name}: column {source.header[kept[j]]!r} holds {cell[:40]!r}, no number, "
-                f"in line {lines[i]}; correct it, or name the column as row_labels= or recordings="
+                f"{source.name}: column {source.header[numeric[j]]!r} holds {cell[:40]!r}, "
+                f"which is not a number, in line {lines[i]}; correct it, or name the column as "
+                "row_labels= or recordings="
             )
     return values
 
 
 def read_positions(path: Path, separator: str | None, encoding: str) -> NumericTable:
-    """Coordinates in a file, one entity a line; of text a first line of numbers is data.
+    """Coordinates in a file, one entity per line; a first line of numbers is data, not a header.
 
-    A first column that by its name says which entity it is, `cell,x,y`, is set aside.
+    A first column whose name says that it identifies entities, as in `cell,x,y`, is set aside.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         table = read_parquet(existing_file(path))
@@ -171,6 +172,6 @@ def read_positions(path: Path, separator: str | None, encoding: str) -> NumericT
 
 
 def _naming(header: Sequence[Any]) -> list[Any]:
-    """The first column, where it names entities and two coordinates or more follow."""
+    """The first column, if it names entities and is followed by two or more coordinates."""
     last = words(str(header[0]))[-1:] if len(header) > 2 else []
     return [header[0]] if last and last[0] in ENTITY else []

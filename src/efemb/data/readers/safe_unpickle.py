@@ -1,9 +1,9 @@
-"""Object arrays in .npy files, read without running anything that a pickle asks for.
+"""Object arrays in .npy files, read without executing anything.
 
-NumPy stores an array of Python objects as a pickle, and a pickle may name any function to be
-called. Here only five names of NumPy are known, and each stands for a class below that checks its
-arguments and keeps them as data; NumPy's own unpickling is not used either, because it trusts the
-description of memory in the file.
+NumPy stores an array of Python objects as a pickle, and a pickle may name any function to call.
+Here only five names of NumPy are known. Each is mapped to a class below that checks its arguments
+and stores them as data. NumPy's own unpickling is not used either, because it trusts the memory
+layout that the file describes.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _KNOWN = {
 
 
 class _Reader(pickle.Unpickler):
-    """An unpickler that knows the names above and no other."""
+    """An unpickler that accepts only the names above."""
 
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for a name."""
@@ -140,7 +140,7 @@ def load_objects(path: Path) -> list[Any]:
     Raises
     ------
     DataError
-        If the file is damaged, or its pickle asks for anything else; nothing of it is run.
+        If the file is damaged or its pickle asks for anything else; nothing is executed.
     """
     try:
         with path.open("rb") as stream:
@@ -150,12 +150,12 @@ def load_objects(path: Path) -> list[Any]:
             loaded = _Data().of(_Reader(io.BytesIO(stream.read())).load())
     except _RefusedError as refused:
         raise DataError(
-            f"{path} is refused: its pickle asks for {refused}, not only for data; write it anew "
+            f"{path} is rejected: its pickle asks for {refused}, not only for data; recreate it "
             "from a source that you trust"
         ) from None
     except DataError:
         raise
-    except Exception as error:  # a damaged pickle raises a dozen kinds
+    except Exception as error:  # a damaged pickle raises a dozen types
         raise DataError(f"{path} cannot be read as .npy: {error}") from error
     if not isinstance(loaded, np.ndarray) or loaded.shape != shape or loaded.ndim != 1:
         raise DataError(f"{path} does not hold a list of objects")
@@ -175,7 +175,7 @@ def _header(stream: Any) -> tuple[tuple[int, ...], Any]:
 
 
 class _Data:
-    """Objects with arrays in place of the stand-ins; what is shared stays shared."""
+    """Replaces the stand-ins by arrays; shared objects stay shared."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
@@ -190,14 +190,14 @@ class _Data:
 
     def _new(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {self.of(key): self.of(one) for key, one in value.items()}
+            return {self.of(key): self.of(item) for key, item in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            return type(value)(self.of(one) for one in value)
+            return type(value)(self.of(item) for item in value)
         if not isinstance(value, _Array | _Scalar) or value.array is None:
             raise _RefusedError(f"an object of {type(value).__name__.lstrip('_')}")
         array = value.array
         if isinstance(array, np.ndarray) and array.dtype.kind == "O":
             flat = np.empty(array.size, dtype=object)
-            flat[:] = [self.of(one) for one in array.ravel()]
+            flat[:] = [self.of(item) for item in array.ravel()]
             return flat.reshape(array.shape)
         return array

@@ -16,37 +16,37 @@ from efemb.errors import DataError, InputTypeError, suggest
 
 
 class NeedsTextReaderError(Exception):
-    """The fast reader met something that only the plain one can explain; never leaves here."""
+    """The fast reader needs the plain one to explain an error; never reaches the caller."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some lines of the wanted columns, and where they stand."""
+    """A batch of lines of the wanted columns, and their line numbers."""
 
     columns: list[Column]
     places: NDArray[np.int64]
 
 
 class Source(Protocol):
-    """Something that gives the wanted columns batch by batch."""
+    """A source of the wanted columns in batches."""
 
     name: str
     unit: str  # "line" or "row"
-    knows_places: bool  # False: `places` are not to be shown
+    knows_places: bool  # if False, `places` are meaningless
     size: int  # bytes or rows, for the progress bar
 
     def batches(
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
-        """Yield batches; lines that cannot be read are left out and noted in `bad`."""
+        """Yield batches; lines that cannot be read are skipped and recorded in `bad`."""
         ...
 
 
 def column_places(wanted: Sequence[str], header: Sequence[str], source: str) -> list[int]:
-    """Place of each wanted column in the header; a missing or double name is an error."""
+    """Index of each wanted column in the header; a missing or duplicate name is an error."""
     for name in wanted:
         if not isinstance(name, str):
-            raise InputTypeError(f"a column is chosen by its name (text), not {name!r}")
+            raise InputTypeError(f"a column is selected by its name (text), not {name!r}")
         if name not in header:
             raise DataError(f"{source} has no column {name!r}; {suggest(name, header)}")
         if header.count(name) > 1:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 # float64 counts exactly up to here.
 LARGEST_COUNT = 2.0**53
-# What databases, NumPy, pandas and Excel write where there is no label; as one label, all of their
-# lines would be one basket. "None" and "NA" may be names.
+# What databases, NumPy, pandas and Excel write for a missing label; taken as a label, all of these
+# lines would form one basket. "None" and "NA" may be names.
 NO_LABEL = ("NULL", r"\N", "NaN", "nan", "<NA>", "#N/A")
 
 
@@ -48,11 +48,11 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     on_bad: Literal["error", "drop"] = "error",
     progress: bool = False,
 ) -> Dataset:
-    r"""Read transactions: one line for each item of a basket.
+    r"""Read transactions: one line per item of a basket.
 
     Rows are baskets and entities are items, both sorted by label (by value if all labels are
-    numbers). Lines of the same basket and item are summed. Only integer codes and counts are kept
-    while the source streams through, so it may be larger than memory.
+    numbers). Lines with the same basket and item are summed. The source is read in batches and
+    only integer codes and counts are kept, so it may be larger than memory.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     basket, item : str
         Names of the columns. Labels are text or numbers; those of a CSV file are text.
     count : str, optional
-        Column of counts: numbers above 0 and at most 2**53, where float64 stops counting exactly.
-        Without it each line counts 1.
+        Column of counts: positive numbers up to 2**53, the largest range that float64 represents
+        exactly. Without it, each line counts 1.
     user : str, optional
         Column of users; a basket has one user, and every line names it. Becomes ``rows["user"]``.
     rows : mapping of str to str, optional
@@ -72,36 +72,37 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         different values is an error (or loses the later lines, see `on_bad`); a missing value is
         kept as missing (None) unless another line of the basket has one.
     min_count : int
-        Keep items that are in at least so many baskets.
+        Drop items that occur in fewer baskets.
     top_n : int, optional
-        Of these keep the ones in most baskets (ties: the first by label).
+        Keep only the `top_n` remaining items that occur in most baskets (ties: the first by label).
     min_items_per_basket : int
-        Then drop baskets of fewer different items. Filters run once, in this order, so an item
-        may end up in fewer baskets than `min_count`, or in none.
+        Then drop baskets with fewer distinct items. The filters run once, in this order, so an
+        item may end up in fewer than `min_count` baskets, or in none.
     separator : str, optional
-        Of the fields; else the first lines tell: comma, semicolon, tab or vertical bar. Where it
-        is no comma, numbers may have decimal commas.
+        Field separator. By default it is inferred from the first lines: comma, semicolon, tab or
+        vertical bar. Unless it is a comma, numbers may have decimal commas.
     encoding : str
-        Of the text.
+        Text encoding.
     on_bad : {"error", "drop"}
         What to do with lines that have a missing label (empty, NULL, \N, NaN, <NA>, #N/A), a
         count that is missing, not a number, infinite, not positive or above 2**53, the wrong
-        number of fields, or a second user (or other value of `rows`) of their basket.
+        number of fields, or a user (or value of `rows`) that differs from the basket's first.
     progress : bool
         Show a progress bar.
 
     Returns
     -------
     Dataset
-        Sparse, float32 if that holds all counts exactly. `report` tells what was dropped and
-        summed; `entities.counts` in how many of the kept baskets each item is.
+        Sparse, in float32 if that represents all counts exactly. `report` says what was dropped
+        and summed; `entities.counts` is the number of remaining baskets that hold each item.
 
     Raises
     ------
     DataError
-        Names the column, the first lines, how many there are and the way out.
+        If there are bad lines. The message names the column, the first lines, their number and
+        the way out.
     MissingExtraError
-        If pyarrow is needed and not there.
+        If pyarrow is needed but not installed.
 
     Examples
     --------
@@ -114,11 +115,11 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     _check_options(min_count, top_n, min_items_per_basket, on_bad)
     columns = _line_columns(basket, item, count, user, rows or {})
     collected = _collect(table_sources(source, separator, encoding), columns, on_bad, progress)
-    return _filtered(collected, min_count, top_n, min_items_per_basket)
+    return _filter(collected, min_count, top_n, min_items_per_basket)
 
 
 def table_sources(source: Any, separator: str | None, encoding: str) -> list[Source]:
-    """Sources to try in turn for a path or a table; the last one explains every error."""
+    """Sources to try in turn for a path or a table; the last one can explain every error."""
     if not isinstance(source, str | os.PathLike):
         return [frame_source(source)]
     path = existing_file(source)
@@ -146,21 +147,21 @@ def _collect(
                 )
             continue
         if collected.sums.lines == 0:
-            raise _nothing_left(source.name, collected)
+            raise _empty_error(source.name, collected)
         return collected
     raise AssertionError("the last source explains every error")  # pragma: no cover
 
 
-def _nothing_left(name: str, collected: Collected) -> DataError:
+def _empty_error(name: str, collected: Collected) -> DataError:
     lines = collected.report["lines"]
     if lines == 0:
-        return DataError(f"{name} has a header but nothing below it")
-    told = "; ".join(f"{what} in {n:,}" for what, n in collected.report["bad"].items())
-    return DataError(f"{name}: none of the {lines:,} lines can be used: {told}")
+        return DataError(f"{name} has a header but no lines below it")
+    reasons = "; ".join(f"{what} in {n:,}" for what, n in collected.report["bad"].items())
+    return DataError(f"{name}: none of the {lines:,} lines can be used: {reasons}")
 
 
-def _filtered(collected: Collected, min_count: int, top_n: int | None, min_items: int) -> Dataset:
-    """Drop rare items, then small baskets; order both by label."""
+def _filter(collected: Collected, min_count: int, top_n: int | None, min_items: int) -> Dataset:
+    """Drop rare items, then small baskets; sort both by label."""
     rows, columns, counts = collected.sums.finish()
     _check_sums(counts, collected.report["source"])
     baskets, items = collected.baskets.labels, collected.items.labels
@@ -171,7 +172,7 @@ def _filtered(collected: Collected, min_count: int, top_n: int | None, min_items
     kept_baskets = order[sizes[order] >= min_items]
     if len(kept_baskets) == 0:
         raise DataError(
-            f"no basket is left: min_count={min_count}{'' if top_n is None else f', {top_n=}'} "
+            f"no baskets remain: min_count={min_count}{'' if top_n is None else f', {top_n=}'} "
             f"keeps {len(kept_items):,} of {len(items):,} items, and none of the "
             f"{len(baskets):,} baskets has {min_items} of them"
         )
@@ -206,10 +207,10 @@ def _matrix(
     rows, columns, counts = triples
     new_rows = _new_codes(kept_baskets, sizes[0])[rows]
     new_columns = _new_codes(kept_items, sizes[1])[columns]
-    kept = (new_rows >= 0) & (new_columns >= 0)
+    is_kept = (new_rows >= 0) & (new_columns >= 0)
     # scipy takes 64-bit indices where there are more than 2**31 entries.
-    places = (new_rows[kept], new_columns[kept])
-    values = csr_array((counts[kept], places), shape=(len(kept_baskets), len(kept_items)))
+    places = (new_rows[is_kept], new_columns[is_kept])
+    values = csr_array((counts[is_kept], places), shape=(len(kept_baskets), len(kept_items)))
     values.sort_indices()
     return values
 
@@ -218,7 +219,7 @@ def _check_sums(counts: NDArray[Any], name: str) -> None:
     if len(counts) and counts.max() > LARGEST_COUNT:
         raise DataError(
             f"{name}: the lines of one basket and item add up to {counts.max():.4g}, above 2**53, "
-            "where counts stop being exact; divide the counts by a common unit"
+            "where counts are no longer exact; divide the counts by a common unit"
         )
 
 
@@ -226,17 +227,17 @@ def _popular(
     popularity: NDArray[np.int64], order: NDArray[np.int64], min_count: int, top_n: int | None
 ) -> NDArray[np.int64]:
     """Items to keep, in the order of their labels."""
-    kept = order[popularity[order] >= min_count]
-    if top_n is None or top_n >= len(kept):
-        return kept
-    first = np.argsort(-popularity[kept], kind="stable")[:top_n]
-    return kept[np.sort(first)]
+    frequent = order[popularity[order] >= min_count]
+    if top_n is None or top_n >= len(frequent):
+        return frequent
+    first = np.argsort(-popularity[frequent], kind="stable")[:top_n]
+    return frequent[np.sort(first)]
 
 
-def _new_codes(kept: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Place among the kept ones of each old code; -1 if it is not kept."""
+def _new_codes(old_codes: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """New code of each old one: its position in `old_codes`, or -1."""
     codes = np.full(size, -1, np.int64)
-    codes[kept] = np.arange(len(kept))
+    codes[old_codes] = np.arange(len(old_codes))
     return codes
 
 
@@ -318,7 +319,7 @@ class BasketColumn:
 
 @dataclass
 class Collected:
-    """Everything that is kept of a source."""
+    """Everything that is retained from a source."""
 
     columns: dict[str, BasketColumn]
     baskets: LabelTable = field(default_factory=_label_table)
@@ -348,7 +349,7 @@ class Collected:
 
 
 def collect(source: Source, columns: LineColumns, bad: BadLines, progress: bool) -> Collected:
-    """Read the whole source; what cannot be used is left out and noted in `bad`."""
+    """Read the whole source; unusable lines are skipped and recorded in `bad`."""
     collected = Collected({name: BasketColumn() for name in columns.rows})
     numbers = CountTable()
     lines = 0
@@ -403,16 +404,16 @@ def _add(
 def _check_counts(
     counts: NDArray[np.float64], name: str, batch: Batch, bad: BadLines
 ) -> NDArray[np.bool_]:
-    """True where a count can be used."""
+    """Whether each count is usable."""
     usable = (counts > 0) & (counts <= LARGEST_COUNT)
     if not usable.all():
         problems = {
             "is missing or not a number": np.isnan(counts),
             "is infinite": np.isinf(counts),
             "is not positive": np.isfinite(counts) & (counts <= 0),
-            "is above 2**53, where counts stop being exact": np.isfinite(counts)
+            "is above 2**53, where counts are no longer exact": np.isfinite(counts)
             & (counts > LARGEST_COUNT),
         }
-        for problem, found in problems.items():
-            bad.add(f"column {name!r} {problem}", batch.places[found])
+        for problem, is_bad in problems.items():
+            bad.add(f"column {name!r} {problem}", batch.places[is_bad])
     return usable

@@ -58,9 +58,9 @@ class Neighbors(Context):
         elif positions is None:
             near = most_correlated(data, k, weight)
         else:
-            from efemb.data.array_checks import checked_positions
+            from efemb.data.array_checks import check_positions
 
-            near = nearest(np.asarray(checked_positions(positions, size)), k)
+            near = nearest(np.asarray(check_positions(positions, size)), k)
         ptr = np.arange(size + 1) * k
         return EntityLists.from_neighbors(
             data, ptr, near.ravel(), scale=self.scale, binary=self.binary

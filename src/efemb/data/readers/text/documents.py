@@ -10,34 +10,34 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from efemb._files import expanded
+from efemb._files import expand_home
 from efemb._progress import Advance
 from efemb.data.dataset import Dataset
 from efemb.data.readers.input_file import (
     PACKED,
-    checked_encoding,
-    compressed,
+    check_encoding,
     existing_file,
+    explain_errors,
+    is_compressed,
     open_bytes,
-    told,
 )
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 
-# Characters or tokens at a time: what is made of them should fit into the processor's cache.
+# Characters or tokens per batch: intermediate arrays should fit into the processor's cache.
 BLOCK = 1 << 16
-# A longer word is no word; it would also be put together from blocks again and again.
+# Longer words are rejected: joining them from blocks would take quadratic time.
 _LONGEST_WORD = 1 << 20
-# Stands behind each document in a list of tokens.
+# Marks the end of each document in a list of tokens.
 MARK = object()
 
-# Whole words of text, where a line end ends a document; or tokens, where a mark does.
+# Text of whole words, where a newline ends a document; or tokens, where a mark does.
 Batch: TypeAlias = str | list[Any]
-_AS_TEXT = "a str is a path: of a text itself pass [text], or text.splitlines()"
+_AS_TEXT = "a str is a path: to pass a text itself, use [text] or text.splitlines()"
 
 
 class DocumentStream(Protocol):
-    """Something that gives documents batch by batch; one may go on in the next batch."""
+    """A source of documents in batches; a document may continue in the next batch."""
 
     name: str
     size: int  # bytes or documents, for the progress bar; 0 is unknown
@@ -48,7 +48,7 @@ class DocumentStream(Protocol):
 
 
 def whole_words(blocks: Iterable[str], name: str) -> Iterator[str]:
-    """The same text in blocks that end where a word ends."""
+    """The same text in blocks that end at word boundaries."""
     begun = ""
     for block in blocks:
         text = begun + block
@@ -78,13 +78,13 @@ class Documents:
         numbered = enumerate(self._documents)
         for is_text, group in groupby(numbered, lambda pair: isinstance(pair[1], str)):
             if is_text:
-                yield from whole_words(_joined(_lines(group, advance)), self.name)
+                yield from whole_words(_join(_lines(group, advance)), self.name)
             else:
                 yield from _token_lists(group, advance)
 
 
 def _lines(numbered: Iterable[tuple[int, str]], advance: Advance) -> Iterator[str]:
-    """Each text on a line of its own, in pieces of bounded length."""
+    """Each text on its own line, in pieces of bounded length."""
     for _, text in numbered:
         for start in range(0, len(text), BLOCK):
             yield text[start : start + BLOCK].replace("\n", " ")
@@ -92,7 +92,7 @@ def _lines(numbered: Iterable[tuple[int, str]], advance: Advance) -> Iterator[st
         advance(1)
 
 
-def _joined(pieces: Iterable[str]) -> Iterator[str]:
+def _join(pieces: Iterable[str]) -> Iterator[str]:
     """The same text in blocks of about equal length."""
     waiting: list[str] = []
     size = 0
@@ -109,11 +109,11 @@ def _token_lists(numbered: Iterable[tuple[int, Any]], advance: Advance) -> Itera
     batch: list[Any] = []
     for number, document in numbered:
         tokens = _tokens(document, number)
-        # A long document is not copied as a whole.
-        while len(part := list(islice(tokens, BLOCK))) == BLOCK:
-            yield batch + part
+        # A long document is never copied as a whole.
+        while len(piece := list(islice(tokens, BLOCK))) == BLOCK:
+            yield batch + piece
             batch = []
-        batch += part
+        batch += piece
         batch.append(MARK)
         advance(1)
         if len(batch) >= BLOCK:
@@ -123,7 +123,7 @@ def _token_lists(numbered: Iterable[tuple[int, Any]], advance: Advance) -> Itera
 
 
 def _tokens(document: Any, number: int) -> Iterator[Any]:
-    """Iterate over a document that is no text."""
+    """Iterate over a document that is not text."""
     if not isinstance(document, bytes | bytearray | Mapping | Set):
         try:
             return iter(document)
@@ -132,9 +132,9 @@ def _tokens(document: Any, number: int) -> Iterator[Any]:
     if isinstance(document, bytes | bytearray):
         way_out = "decode it, or open the file as text"
     elif isinstance(document, Mapping | Set):
-        way_out = "give its words as a list, in their order"
+        way_out = "pass its words as a list, in order"
     else:
-        way_out = "leave it out; if the source is one document, pass [source]"
+        way_out = "drop it; if the source is one document, pass [source]"
     raise InputTypeError(
         f"document {number} must be a text or a list of tokens, not {type(document).__name__} "
         f"({shorten(document)}): {way_out}"
@@ -142,10 +142,10 @@ def _tokens(document: Any, number: int) -> Iterator[Any]:
 
 
 def _iterator(source: Any) -> Iterator[Any]:
-    """Iterate over the documents; what cannot be a source is told."""
-    way_out = "give a path, an iterable of documents (texts or lists of tokens) or a function of it"
+    """Iterate over the documents, or explain why the source cannot be used."""
+    way_out = "pass a path, an iterable of documents (texts or lists of tokens) or a function"
     if isinstance(source, str | os.PathLike):
-        way_out = "the function must return an iterable of documents; give a path as it is"
+        way_out = "the function must return an iterable of documents; pass a path directly"
     elif isinstance(source, bytes | bytearray):
         way_out = "decode them, and pass [text] or text.splitlines()"
     elif isinstance(source, Mapping):
@@ -153,7 +153,7 @@ def _iterator(source: Any) -> Iterator[Any]:
     elif isinstance(source, Set):
         way_out = "a set has no order; pass a list"
     elif isinstance(source, Dataset):
-        way_out = "text models need words in their order, which baskets do not have"
+        way_out = "text models need ordered words, which baskets do not have"
     elif hasattr(source, "columns"):
         way_out = 'pass one column of texts, for instance source["text"]'
     else:
@@ -165,18 +165,18 @@ def _iterator(source: Any) -> Iterator[Any]:
 
 
 class TextFile:
-    """The lines of a plain or packed file."""
+    """The lines of a plain or compressed file."""
 
     def __init__(self, source: str | os.PathLike[str], encoding: str, errors: str) -> None:
         self.path = _existing(source)
         self.name = str(self.path)
-        self.size = 0 if compressed(self.path) else self.path.stat().st_size
+        self.size = 0 if is_compressed(self.path) else self.path.stat().st_size
         self._encoding = _text_encoding(encoding)
         self._errors = errors
 
     def batches(self, advance: Advance) -> Iterator[str]:
         """Yield the text in blocks of whole words, each line ended by a line feed."""
-        with told(self.path, self._encoding):
+        with explain_errors(self.path, self._encoding):
             try:
                 yield from whole_words(self._blocks(advance), self.name)
             except UnicodeDecodeError as error:
@@ -205,11 +205,11 @@ class TextFile:
             yield "\n"
 
     def _check_kind(self, start: bytes) -> None:
-        """Refuse what is no text from the first bytes on, whatever the encoding makes of it."""
+        """Reject files whose first bytes show that they are not text."""
         for magic, suffix in PACKED.items():
             if start.startswith(magic):
                 raise DataError(
-                    f"{self.path} is packed; to be unpacked its name must end in {suffix}"
+                    f"{self.path} is compressed; its name must end in {suffix} to be decompressed"
                 )
         is_wide = b"\0" in "a".encode(self._encoding)
         if b"\0" in start and not is_wide:
@@ -218,29 +218,29 @@ class TextFile:
     def _binary(self, n_lines: int) -> DataError:
         return DataError(
             f"{self.path} is not text: line {n_lines + 1} has a NUL byte; is it a binary file? "
-            'If it is text of another encoding, give that, for instance encoding="utf-16"'
+            'If it is text in another encoding, pass it, for instance encoding="utf-16"'
         )
 
     def _undecodable(self, error: UnicodeDecodeError) -> DataError:
-        """The error of the other readers, with the way out that only this one has."""
-        # A codec that swallows a byte order mark does not count its bytes.
+        """The error of the other readers, with the additional way out of this one."""
+        # A codec that skips the byte order mark does not count its bytes.
         counting = "utf-8" if self._encoding == "utf-8-sig" else self._encoding
         try:
-            with told(self.path, counting):
+            with explain_errors(self.path, counting):
                 raise error
         except DataError as placed:
-            counted = " (counted after unpacking)" if compressed(self.path) else ""
+            counted = " (counted after decompression)" if is_compressed(self.path) else ""
             return DataError(f'{placed}{counted}, or pass errors="replace" or errors="ignore"')
 
 
 def _existing(source: str | os.PathLike[str]) -> Path:
-    """`source` as the path of a file; a text that is no path is told from one."""
+    """`source` as the path of a file; a text in place of a path gets its own error."""
     if isinstance(source, str) and "\n" in source:
         raise DataError(f"there is no file {shorten(source)}; {_AS_TEXT}")
     try:
         return existing_file(source)
     except DataError as error:
-        if isinstance(source, str) and not os.path.exists(expanded(source)):
+        if isinstance(source, str) and not os.path.exists(expand_home(source)):
             raise DataError(f"{error}; {_AS_TEXT}") from None
         raise
 
@@ -249,7 +249,7 @@ def _text_encoding(encoding: str) -> str:
     """The name of a codec from bytes to text."""
     if not isinstance(encoding, str):
         raise InputTypeError(f"encoding={encoding!r} must be a name such as 'utf-8'")
-    name = checked_encoding(encoding)
+    name = check_encoding(encoding)
     try:
         "a".encode(name)
         codecs.getincrementaldecoder(name)

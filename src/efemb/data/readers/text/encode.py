@@ -22,23 +22,23 @@ WIDE_SPACES = (
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-# Places of the cache: enough for the frequent words of any language, few enough for the
-# processor's own cache (7 MB).
+# Slots of the cache: enough for the frequent words of any language, few enough for the
+# processor's cache (7 MB).
 _BITS = 18
-# Three integers of eight bytes hold a word of so many bytes, and its length.
+# Three 8-byte integers hold a word of up to this many bytes, and its length.
 _LONGEST = 23
 _FIRST_BYTES = np.array([256**n - 1 for n in range(9)], np.uint64)
 _SHIFT_LENGTH, _BELOW_LENGTH = np.uint64(56), np.uint64(2**56 - 1)
 _SHIFT_PLACE = np.uint64(64 - _BITS)
 # Odd numbers without pattern: 2**64 over the golden ratio, and a prime of xxHash.
 _MIX_FIRST, _MIX_ALL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-# Surrogates, which some codecs let through, must survive the way to bytes and back.
+# Surrogates, which some codecs let through, must survive the round trip to bytes.
 _KEEP = "surrogatepass"
 
 
 @dataclass(frozen=True)
 class Interned:
-    """All that was read: the code of a token is the place of its word in `labels`."""
+    """The text as codes: the code of a token is the index of its word in `labels`."""
 
     name: str
     labels: list[Label]
@@ -56,7 +56,9 @@ class LowerCaseTable(LabelTable):
         return code
 
 
-def interned(stream: DocumentStream, store: TokenStore, lower: bool, progress: bool) -> Interned:
+def intern_words(
+    stream: DocumentStream, store: TokenStore, lower: bool, progress: bool
+) -> Interned:
     """Read the whole stream into `store`."""
     table = LowerCaseTable() if lower else LabelTable()
     coder = TextCoder(table)
@@ -89,7 +91,7 @@ def _token_codes(
 
 
 def _bad_token(tokens: list[Any], n_documents: int) -> DataError | InputTypeError:
-    """What is wrong with the first token that is no label; documents are counted on."""
+    """Explain what is wrong with the first token that is not a label."""
     for token in tokens:
         if token is MARK:
             n_documents += 1
@@ -97,7 +99,7 @@ def _bad_token(tokens: list[Any], n_documents: int) -> DataError | InputTypeErro
         try:
             if canonical_label(token) is None:
                 problem = f"document {n_documents} has an empty or missing token ({token!r})"
-                return DataError(f"{problem}; leave it out")
+                return DataError(f"{problem}; drop it")
         except InputTypeError:
             break
     hint = "; is there one list too many?" if isinstance(token, list | tuple) else ""
@@ -110,9 +112,9 @@ def _bad_token(tokens: list[Any], n_documents: int) -> DataError | InputTypeErro
 class TextCoder:
     """Codes of the words of a text: a cache in front of a `LabelTable`.
 
-    Each word of up to 23 bytes is three integers, and has one place in the cache, which the first
-    word that comes there keeps. Whatever is not found (new words, long ones, those whose place is
-    taken) goes through the table, in the order of the text.
+    A word of up to 23 bytes is three integers and has one slot in the cache, which belongs to the
+    first word that needs it. All other words (new ones, long ones, those whose slot is taken) are
+    looked up in the table, in the order of the text.
     """
 
     def __init__(self, table: LabelTable) -> None:
@@ -122,9 +124,9 @@ class TextCoder:
 
     def codes(self, text: str) -> tuple[Codes, NDArray[np.int64]]:
         """Code of each word, and the number of words before each line end."""
-        encoded = _encoded(text)
+        encoded = _encode(text)
         begin, end, line_ends = _words(np.frombuffer(encoded, np.uint8))
-        keys = _packed(encoded, begin, end - begin)
+        keys = _pack(encoded, begin, end - begin)
         mixed = (keys[0] * _MIX_FIRST) ^ (keys[1] + keys[2])
         places = (mixed * _MIX_ALL >> _SHIFT_PLACE).astype(np.int64)
         codes = self._codes[places]
@@ -133,7 +135,7 @@ class TextCoder:
             other |= known[places] != key
         missed = np.flatnonzero(other)
         if len(missed):
-            words = _decoded(encoded, begin[missed], end[missed])
+            words = _decode(encoded, begin[missed], end[missed])
             look_up = self._table.__getitem__
             codes[missed] = np.fromiter(map(look_up, words), np.int32, len(words))
             short = missed[(end - begin)[missed] <= _LONGEST]
@@ -153,7 +155,7 @@ class TextCoder:
         self._codes[new_places] = codes[free[first]]
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     """UTF-8 with spaces before and behind, and no spaces of more than one byte."""
     if not text.isascii():
         for space in WIDE_SPACES:
@@ -171,7 +173,7 @@ def _words(text: NDArray[np.uint8]) -> tuple[NDArray[np.int64], ...]:
     return edges[::2], edges[1::2], np.flatnonzero(text == 10)
 
 
-def _packed(
+def _pack(
     encoded: bytes, begin: NDArray[np.int64], length: NDArray[np.int64]
 ) -> list[NDArray[np.uint64]]:
     """Bytes 0 to 7 of each word; bytes 8 to 15; bytes 16 to 22 and, on top, its length."""
@@ -189,6 +191,6 @@ def _packed(
     return keys
 
 
-def _decoded(encoded: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> list[str]:
+def _decode(encoded: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> list[str]:
     pairs = zip(begin.tolist(), end.tolist(), strict=True)
     return [encoded[a:b].decode("utf-8", _KEEP) for a, b in pairs]

@@ -1,4 +1,4 @@
-"""Text (one document a line, or an iterable of documents) becomes a `Corpus`."""
+"""Text (one document per line, or an iterable of documents) becomes a `Corpus`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from efemb._progress import progress_bar
 from efemb.data.corpus import Corpus
 from efemb.data.readers.text.documents import Documents, DocumentStream, TextFile
-from efemb.data.readers.text.encode import Interned, interned
+from efemb.data.readers.text.encode import Interned, intern_words
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
@@ -31,54 +31,56 @@ def read_text(
     errors: Literal["strict", "replace", "ignore"] = "strict",
     progress: bool = False,
 ) -> Corpus:
-    """Read text: one document a line, words separated by whitespace.
+    """Read text: one document per line, words separated by whitespace.
 
-    The source is read once. Words become integers as they come; then rare words vanish from the
-    text (their neighbours move together, as in word2vec), and documents of fewer than two
-    remaining words, which have no context, are dropped. Memory: 4 bytes a token, and the words.
-    Above 64 million tokens these 4 bytes are in a temporary file, which is gone with the corpus.
+    The source is read once, and words become integers on the fly. Rare words are then removed from
+    the text (so their neighbors become adjacent, as in word2vec), and documents with fewer than two
+    remaining words, which have no context, are dropped. Memory: 4 bytes per token, plus the
+    vocabulary. Beyond 64 million tokens the codes are kept in a temporary file, which is deleted
+    with the corpus.
 
     Parameters
     ----------
     source : path, iterable of documents, function or Corpus
         A plain, .gz, .bz2 or .xz file; an iterable of documents, each a text that is split at
-        whitespace or a list of tokens (text or numbers); a function that returns such an
-        iterable. A str is always a path. A Corpus is returned as it is, or coded anew if
-        `vocabulary` is given.
+        whitespace or a list of tokens (text or numbers); or a function that returns such an
+        iterable. A str is always a path. A Corpus is returned unchanged, or re-encoded if
+        `vocabulary` is passed.
     min_count : int
-        Keep words that occur at least so often.
+        Drop words that occur fewer times.
     max_vocab : int, optional
-        Of these keep the most frequent (ties: the first to appear); at least 2.
+        Keep only this many of the most frequent words (ties: the first to appear); at least 2.
     vocabulary : Vocabulary, optional
-        Keep exactly these words, with their codes; `min_count` and `max_vocab` are ignored. So
-        held-out text is read: ``read_text("test.txt", vocabulary=train.vocabulary)``.
+        Keep exactly these words, with their codes; `min_count` and `max_vocab` are ignored. Use it
+        to read held-out text: ``read_text("test.txt", vocabulary=train.vocabulary)``.
     keep_short : bool
-        Keep documents of fewer than two words, empty ones too, so that the documents are those of
-        the source.
+        Keep documents with fewer than two words, including empty ones, so that documents
+        correspond to those of the source.
     lower : bool
-        Turn words into lower case.
+        Convert words to lower case.
     encoding : str
-        Of the file.
+        Encoding of the file.
     errors : {"strict", "replace", "ignore"}
-        What to do with bytes that are not of this encoding: refuse the file, put U+FFFD in their
-        place, or leave them out.
+        How to handle bytes that are invalid in this encoding: reject the file, replace them by
+        U+FFFD, or drop them.
     progress : bool
         Show a progress bar.
 
     Returns
     -------
     Corpus
-        Words in order of their counts, the most frequent first (ties: the first to appear).
-        `vocabulary.counts` are those of the whole text, before short documents were dropped.
-        `report` tells what was read and dropped: documents_read, documents_dropped, tokens_read,
+        Words are sorted by count, the most frequent first (ties: the first to appear).
+        `vocabulary.counts` refer to the whole text, before short documents were dropped.
+        `report` says what was read and dropped: documents_read, documents_dropped, tokens_read,
         tokens_dropped, words_dropped.
 
     Raises
     ------
     DataError
-        Names the file, the line or the document, and the way out.
+        If the text cannot be used; the message names the file, the line or document, and the way
+        out.
     InputTypeError
-        If the source, a document or a token is not of a kind named above.
+        If the source, a document or a token has an unsupported type.
 
     Examples
     --------
@@ -95,19 +97,19 @@ def read_text(
         if isinstance(source, Corpus):
             text = _of_corpus(source, store)
         else:
-            text = interned(_stream(source, encoding, errors), store, lower, progress)
+            text = intern_words(_stream(source, encoding, errors), store, lower, progress)
         _check_text(text, keep_short)
         if vocabulary is None:
             vocabulary, new_codes = _frequent(text, min_count, max_vocab)
             lost = f"no document has two words that occur at least min_count={min_count} times"
         else:
-            new_codes = _known(text, vocabulary)
+            new_codes = _code_known(text, vocabulary)
             lost = "no document has two words of the vocabulary"
-        return _coded(text, vocabulary, new_codes, "" if keep_short else lost, progress)
+        return _encode(text, vocabulary, new_codes, "" if keep_short else lost, progress)
 
 
-def recoded(X: Any, known: Vocabulary) -> Corpus:
-    """X in the words of a model; every document stays, so that rows are those of X."""
+def recode(X: Any, known: Vocabulary) -> Corpus:
+    """X in the vocabulary of a model; no document is dropped, so that rows match those of X."""
     if isinstance(X, Corpus) and (X.vocabulary is known or X.vocabulary == known):
         return Corpus(X.tokens, X.starts, known, report=X.report)
     return read_text(X, vocabulary=known, keep_short=True)
@@ -141,10 +143,10 @@ def _of_corpus(corpus: Corpus, store: TokenStore) -> Interned:
 
 
 def _check_text(text: Interned, keep_short: bool) -> None:
-    """Refuse what no model can learn from, whatever words are kept."""
+    """Reject text without any words, or without a document of two words."""
     if not text.labels:
         n_documents = len(text.starts) - 1
-        raise DataError(f"{text.name}: there are no words ({n_documents:,} documents, all empty)")
+        raise DataError(f"{text.name} contains no words ({n_documents:,} documents, all empty)")
     if np.diff(text.starts).max() < 2 and not keep_short:
         raise DataError(
             f"{text.name}: every document is a single word, which has no context; if the source "
@@ -152,61 +154,63 @@ def _check_text(text: Interned, keep_short: bool) -> None:
         )
 
 
-def _known(text: Interned, vocabulary: Vocabulary) -> Codes:
-    """Code of each word that was read; -1 if it is not in the vocabulary."""
+def _code_known(text: Interned, vocabulary: Vocabulary) -> Codes:
+    """New code of each word; -1 if it is not in the vocabulary."""
     codes = (vocabulary.index_of(word) if word in vocabulary else -1 for word in text.labels)
     return np.fromiter(codes, np.int32, len(text.labels))
 
 
 def _frequent(text: Interned, min_count: int, max_vocab: int | None) -> tuple[Vocabulary, Codes]:
-    """The most frequent words, and the code of each word that was read; -1 if it is not kept."""
+    """The most frequent words, and the new code of each word; -1 if it is dropped."""
     counts = text.store.counts(len(text.labels))
-    # Stable: old codes are in the order of appearance, which decides ties.
+    # Stable: old codes are in order of appearance, which breaks ties.
     order = np.argsort(-counts, kind="stable")
-    kept = order[: np.count_nonzero(counts >= min_count)][:max_vocab]
-    if len(kept) < 2:
+    frequent = order[: np.count_nonzero(counts >= min_count)][:max_vocab]
+    if len(frequent) < 2:
         raise _too_few(text, counts, order, min_count)
     new_codes = np.full(len(counts), -1, np.int32)
-    new_codes[kept] = np.arange(len(kept))
-    return Vocabulary([text.labels[i] for i in kept], counts=counts[kept]), new_codes
+    new_codes[frequent] = np.arange(len(frequent))
+    return Vocabulary([text.labels[i] for i in frequent], counts=counts[frequent]), new_codes
 
 
 def _too_few(
     text: Interned, counts: NDArray[np.int64], order: NDArray[np.int64], min_count: int
 ) -> DataError:
     """Why fewer than two words are left."""
-    told = [f"{shorten(text.labels[i])} ({counts[i]:,} times)" for i in order[:2]]
-    if len(told) == 1:
-        return DataError(f"{text.name}: there is one word only, {told[0]}; two are needed")
+    first = [f"{shorten(text.labels[i])} ({counts[i]:,} times)" for i in order[:2]]
+    if len(first) == 1:
+        return DataError(
+            f"{text.name}: there is only one distinct word, {first[0]}; two are needed"
+        )
     left = "none" if counts[order[0]] < min_count else "only one"
     return DataError(
         f"{text.name}: min_count={min_count} leaves {left} of {len(counts):,} words; the most "
-        f"frequent are {told[0]} and {told[1]}: pass min_count={counts[order[1]]} or less"
+        f"frequent are {first[0]} and {first[1]}: pass min_count={counts[order[1]]} or less"
     )
 
 
-def _coded(
+def _encode(
     text: Interned, words: Vocabulary, new_codes: Codes, lost: str, progress: bool
 ) -> Corpus:
-    """The corpus of the kept words, coded anew in place.
+    """The corpus of the known words, re-encoded in place.
 
-    `lost` says why nothing may be left of two words or more; without it short documents stay.
+    `lost` explains why no document of two words may remain; if empty, short documents are kept.
     """
     read, kept_starts = text.store.n_tokens, KeptStarts(text.starts)
     with progress_bar("coding words", read, progress) as advance:
 
         def renew(chunk: Codes) -> Codes:
             codes = new_codes[chunk]
-            kept = codes >= 0
-            kept_starts.add(kept)
+            is_known = codes >= 0
+            kept_starts.add(is_known)
             advance(len(chunk))
-            return codes[kept]
+            return codes[is_known]
 
         text.store.rewrite(renew)
-    starts = _without_short(text.store, kept_starts.starts) if lost else kept_starts.starts
+    starts = _drop_short(text.store, kept_starts.starts) if lost else kept_starts.starts
     if len(starts) == 1 or starts[-1] == 0:
         why = lost or "no document has a word of the vocabulary"
-        raise DataError(f"{text.name}: {why}; nothing is left")
+        raise DataError(f"{text.name}: {why}, so nothing remains")
     n_documents = len(text.starts) - 1
     report = {
         "documents_read": n_documents,
@@ -218,8 +222,8 @@ def _coded(
     return Corpus(text.store.finish(), starts, words, report=report)
 
 
-def _without_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Starts of the documents of two tokens or more; the tokens of others leave the store."""
+def _drop_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Starts of documents with at least two tokens; tokens of the others leave the store."""
     lengths = np.diff(starts)
     alone = starts[:-1][lengths == 1]
     if len(alone):
@@ -232,5 +236,5 @@ def _without_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.i
             return np.delete(chunk, here)
 
         store.rewrite(leave_out)
-    kept = lengths[lengths >= 2]
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+    long_enough = lengths[lengths >= 2]
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(long_enough)])
