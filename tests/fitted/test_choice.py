@@ -119,7 +119,7 @@ def test_wrong_filters(how: str) -> None:
 
 
 def test_min_count_needs_counts() -> None:
-    with pytest.raises(efemb.ParameterError, match="min_count needs to know how often"):
+    with pytest.raises(efemb.ParameterError, match="min_count needs entity counts"):
         Choice(efemb.Vocabulary("ab"), min_count=1)
 
 

@@ -109,7 +109,7 @@ def test_reverse_models_have_the_same_weights() -> None:
 
 
 def test_rows_have_no_fixed_neighbours() -> None:
-    with pytest.raises(efemb.ParameterError, match=r"no fixed lists.*complements\(\)"):
+    with pytest.raises(efemb.ParameterError, match=r"not fixed lists.*complements\(\)"):
         random_model(0).weights()
 
 

@@ -221,7 +221,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         spatial_weights(neurons(positions=None))
     with pytest.raises(DataError, match="at least 2 coordinates to be drawn, got 1"):
         spatial_weights(neurons(p=1))
-    with pytest.raises(ParameterError, match="no fixed lists"):
+    with pytest.raises(ParameterError, match="not fixed lists"):
         spatial_weights(baskets(positions=np.random.default_rng(0).uniform(size=(40, 2))))
     for view in ((0, 0), (0, 3), (0, 1, 2), (-1, 0)):
         with pytest.raises(ParameterError, match="two distinct integers from 0 to 2"):

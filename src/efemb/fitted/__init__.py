@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from efemb._deprecated import BRITISH, keep_old_names
 from efemb.fitted.embedding import FittedEmbedding, load
-from efemb.fitted.interval import ProductErrors
 from efemb.fitted.labeled_vectors import EPSILON, LabeledVectors, check_labeled
 from efemb.fitted.pairs import pairs
 from efemb.fitted.prediction import complete, explain, predict, what_if
 from efemb.fitted.queries import Queries
-from efemb.fitted.relation import complements, substitutes
+from efemb.fitted.relation import ProductErrors, complements, substitutes
 from efemb.fitted.selection import Choice, Options
 from efemb.fitted.similarity import analogy, similar
 from efemb.fitted.topics import topics

@@ -25,7 +25,7 @@ class Support:
     """
 
     def __init__(self, model: FittedEmbedding, data: Any) -> None:
-        values = _checked(model, data).values
+        values = _read_counts(model, data).values
         if is_sparse(values):
             self._ptr, self._ids = values.indptr, values.indices
         else:
@@ -45,11 +45,11 @@ class Support:
 
     def pairs_together(self, n: Ints, m: Ints) -> Floats:
         """Rows that hold both of each pair."""
-        found = np.empty(len(n))
+        together = np.empty(len(n))
         for entity in np.unique(m):
-            mine = m == entity
-            found[mine] = self.together(int(entity))[n[mine]]
-        return found
+            of_entity = m == entity
+            together[of_entity] = self.together(int(entity))[n[of_entity]]
+        return together
 
     def expected(self, n: Ints, m: Ints | int) -> Floats:
         """Rows that would hold both if they were independent."""
@@ -104,15 +104,15 @@ def checked_support(data: Any, min_support: Any) -> float | None:
     if not min_support >= 0:
         raise ParameterError(f"min_support must be at least 0, got {min_support}")
     if data is None:
-        raise ParameterError("min_support counts rows: give the data, data=... (--data FILE)")
+        raise ParameterError("min_support counts rows: pass them as data=... (--data FILE)")
     return float(min_support)
 
 
-def _checked(model: FittedEmbedding, data: Any) -> Dataset:
+def _read_counts(model: FittedEmbedding, data: Any) -> Dataset:
     if hasattr(data, "tokens"):
-        raise InputTypeError("rows are counted in a Dataset; a text has none")
-    found = model._labeled_rows(data)
-    if found.n_dims > 1 or model.spec.family.support.low != 0:
+        raise InputTypeError("co-occurrence is counted in the rows of a Dataset; a text has none")
+    rows = model._labeled_rows(data)
+    if rows.n_dims > 1 or model.spec.family.support.low != 0:
         raise ParameterError("co-occurrence is for counts and binary data: leave data out")
-    check_not_negative(found)
-    return found
+    check_not_negative(rows)
+    return rows

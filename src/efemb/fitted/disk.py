@@ -53,12 +53,16 @@ def pack(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[
     _check_shapes(fitted)
     _check_parameters(fitted.parameters)
     arrays: dict[str, Any] = {}
-    parts = {one.name: getattr(fitted.spec, one.name) for one in fields(Spec)}
+    parts = {field.name: getattr(fitted.spec, field.name) for field in fields(Spec)}
     body = {
         "model": fitted.model,
         "binarize": bool(fitted.binarize),
-        "ingredients": {name: encode(one, arrays, name) for name, one in parts.items()},
-        "lists": [_encode_lists(part, arrays, i) for i, part in enumerate(fitted.lists or ())],
+        "ingredients": {
+            name: encode(ingredient, arrays, name) for name, ingredient in parts.items()
+        },
+        "lists": [
+            _encode_lists(members, arrays, i) for i, members in enumerate(fitted.lists or ())
+        ],
         "fixed": fitted.lists is not None,
         "history": encode(list(fitted.history), arrays, "history"),
     }
@@ -76,10 +80,10 @@ def pack(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[
     return body, arrays, texts
 
 
-def _encode_lists(part: Lists, arrays: dict[str, Any], number: int) -> dict[str, Any]:
+def _encode_lists(members: Lists, arrays: dict[str, Any], number: int) -> dict[str, Any]:
     for name in _LISTS:
-        encode(np.asarray(getattr(part, name)), arrays, f"lists.{number}.{name}")
-    return {"scale": part.scale, "binary": part.binary}
+        encode(np.asarray(getattr(members, name)), arrays, f"lists.{number}.{name}")
+    return {"scale": members.scale, "binary": members.binary}
 
 
 def _check_parameters(parameters: Parameters) -> None:
@@ -88,10 +92,10 @@ def _check_parameters(parameters: Parameters) -> None:
             raise DataError(f"{name} holds NaN or infinite numbers: this is not a usable model")
 
 
-def unpack(found: Contents) -> FittedEmbedding:
+def unpack(contents: Contents) -> FittedEmbedding:
     """Undo `pack`."""
-    manifest, arrays = found.body, found.arrays
-    spec = _spec({key: decode(one, arrays) for key, one in manifest["ingredients"].items()})
+    manifest, arrays = contents.body, contents.arrays
+    spec = _spec({key: decode(options, arrays) for key, options in manifest["ingredients"].items()})
     core = {name: arrays[name] for name in CORE if name in arrays}
     of_terms = {
         name.removeprefix(TERMS): array for name, array in arrays.items() if name.startswith(TERMS)
@@ -99,14 +103,16 @@ def unpack(found: Contents) -> FittedEmbedding:
     parameters = Parameters(**core, terms=of_terms)
     _check_parameters(parameters)
     vocabulary = None
-    if LABELS in found.texts:
-        labels = decode(found.texts[LABELS], {})
+    if LABELS in contents.texts:
+        labels = decode(contents.texts[LABELS], {})
         if not isinstance(labels, list):
-            raise DataError(f"{LABELS} holds no list of labels")
+            raise DataError(f"{LABELS} does not hold a list of labels")
         vocabulary = Vocabulary(labels, counts=arrays.get("counts"))
     lists = None
     if manifest["fixed"]:
-        lists = tuple(_decode_lists(one, arrays, i) for i, one in enumerate(manifest["lists"]))
+        lists = tuple(
+            _decode_lists(options, arrays, i) for i, options in enumerate(manifest["lists"])
+        )
     model = FittedEmbedding(
         parameters=parameters,
         spec=spec,
@@ -123,7 +129,7 @@ def unpack(found: Contents) -> FittedEmbedding:
 
 def _spec(parts: dict[str, Any]) -> Spec:
     """The ingredients, each checked to be of its kind."""
-    names = {one.name: one.default is MISSING for one in fields(Spec)}
+    names = {field.name: field.default is MISSING for field in fields(Spec)}
     needed = {name for name, required in names.items() if required}
     if missing := needed - set(parts):
         raise DataError(f"{min(missing)!r} is missing among the ingredients")
@@ -141,43 +147,43 @@ def _decode_lists(options: dict[str, Any], arrays: dict[str, Any], number: int) 
     return Lists(ptr, members, offset, slot, **options)
 
 
-def _check_shapes(found: FittedEmbedding) -> None:
-    size = found.n_entities
+def _check_shapes(fitted: FittedEmbedding) -> None:
+    size = fitted.n_entities
     checks: dict[str, Callable[[], bool]] = {
-        "rho and alpha": lambda: _vectors_fit(found),
-        "positions": lambda: found.positions is None or _rows_fit(found.positions, size),
-        "labels": lambda: found.vocabulary is None or len(found.vocabulary) == size,
-        "lists": lambda: all(_lists_fit(part, size) for part in found.lists or ()),
+        "rho and alpha": lambda: _vectors_fit(fitted),
+        "positions": lambda: fitted.positions is None or _rows_fit(fitted.positions, size),
+        "labels": lambda: fitted.vocabulary is None or len(fitted.vocabulary) == size,
+        "lists": lambda: all(_lists_fit(members, size) for members in fitted.lists or ()),
     }
     for name, holds in checks.items():
         if not holds():
             raise DataError(f"{name} do not fit a model of {size} entities")
-    records = found.history if isinstance(found.history, list) else [found.history]
-    if not isinstance(found.model, str) or not all(isinstance(one, dict) for one in records):
+    records = fitted.history if isinstance(fitted.history, list) else [fitted.history]
+    if not isinstance(fitted.model, str) or not all(isinstance(record, dict) for record in records):
         raise DataError("the name or the history of the model is not what a fit leaves")
 
 
-def _vectors_fit(found: FittedEmbedding) -> bool:
+def _vectors_fit(fitted: FittedEmbedding) -> bool:
     """Whether all arrays are of numbers and have the shapes of a model of these ingredients."""
-    given = found.parameters
-    rho, alpha, intercept = given.rho, given.alpha, given.intercept
-    if any(array.dtype.kind != "f" for array in given.arrays()) or rho.ndim not in (2, 3):
+    parameters = fitted.parameters
+    rho, alpha, intercept = parameters.rho, parameters.alpha, parameters.intercept
+    if any(array.dtype.kind != "f" for array in parameters.arrays()) or rho.ndim not in (2, 3):
         return False
     n_dims = 1 if rho.ndim == 2 else rho.shape[2]
-    dims = (found.n_entities, found.n_slots, n_dims, found.n_components)
-    space = ParameterSpace(found.spec, *dims)
+    dims = (fitted.n_entities, fitted.n_slots, n_dims, fitted.n_components)
+    space = ParameterSpace(fitted.spec, *dims)
     shape, of_intercept = space.shape_of("rho"), space.shape_of("intercept")
     assert shape is not None  # every model has embeddings
-    if found.spec.zeros.tree:
-        shape = (len(rho), *shape[1:])  # one vector a node
+    if fitted.spec.zeros.tree:
+        shape = (len(rho), *shape[1:])  # one vector per node
     return (
         rho.shape == shape
         and alpha.shape[1:] == shape[1:]
         and len(alpha) % space.n_alpha == 0
-        and len(alpha) >= space.n_alpha * (1 if space.positional else found.n_slots)
+        and len(alpha) >= space.n_alpha * (1 if space.positional else fitted.n_slots)
         and (None if intercept is None else intercept.shape) == of_intercept
-        and (given.position is not None) == space.positional
-        and {name: array.shape for name, array in given.terms.items()}
+        and (parameters.position is not None) == space.positional
+        and {name: array.shape for name, array in parameters.terms.items()}
         == {array.name: array.shape for array in space.layout if array.name in space.of_terms}
     )
 
@@ -186,17 +192,17 @@ def _rows_fit(positions: Any, size: int) -> bool:
     return positions.ndim == 2 and len(positions) == size and bool(np.isfinite(positions).all())
 
 
-def _lists_fit(part: Lists, size: int) -> bool:
-    arrays = (part.ptr, part.members, part.offset, part.slot)
+def _lists_fit(lists: Lists, size: int) -> bool:
+    arrays = (lists.ptr, lists.members, lists.offset, lists.slot)
     if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in arrays):
         return False
-    n_edges = len(part.members)
-    inside = (part.members >= 0) & (part.members < size) & (part.slot >= 0)
+    n_edges = len(lists.members)
+    inside = (lists.members >= 0) & (lists.members < size) & (lists.slot >= 0)
     return (
-        len(part.ptr) == size + 1
-        and bool(part.ptr[0] == 0 and part.ptr[-1] == n_edges and (np.diff(part.ptr) >= 0).all())
-        and len(part.offset) == len(part.slot) == n_edges
+        len(lists.ptr) == size + 1
+        and bool(lists.ptr[0] == 0 and lists.ptr[-1] == n_edges and (np.diff(lists.ptr) >= 0).all())
+        and len(lists.offset) == len(lists.slot) == n_edges
         and bool(inside.all())
-        and part.scale in SCALES
-        and isinstance(part.binary, bool)
+        and lists.scale in SCALES
+        and isinstance(lists.binary, bool)
     )

@@ -251,7 +251,9 @@ class FittedEmbedding(DataMethods):
     @property
     def n_slots(self) -> int:
         """Context vectors an entity: more than one for `Lagged` contexts."""
-        return 1 + max((int(part.slot.max(initial=0)) for part in self.lists or ()), default=0)
+        return 1 + max(
+            (int(members.slot.max(initial=0)) for members in self.lists or ()), default=0
+        )
 
     def _read(self, X: Any, as_context: bool = False) -> Any:
         """X as the estimator read it: words, or numbers that the model can have produced."""

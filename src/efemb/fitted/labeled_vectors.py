@@ -153,14 +153,14 @@ class LabeledVectors:
         size, choice = checked_number(n), Choice(self._vocabulary, **options)
         names, queries, own = self._queries(query, choice)
         # One more than asked for, since a label that finds itself is left out.
-        more = size if own is None else size + 1
+        n_nearest = size if own is None else size + 1
         table = self.unit_vectors
         with progress_bar("similar", len(queries), progress) as advance:
-            codes, scores = largest_products(table, queries, more, choice.rows, advance)
-        kept = np.ones(codes.shape, dtype=bool) if own is None else codes != own[:, None]
-        kept &= np.cumsum(kept, axis=1) <= size
-        first = {} if names is None else {"query": np.repeat(names, kept.sum(axis=1))}
-        return self._table(codes[kept], scores[kept], "similarity", first)
+            codes, scores = largest_products(table, queries, n_nearest, choice.rows, advance)
+        listed = np.ones(codes.shape, dtype=bool) if own is None else codes != own[:, None]
+        listed &= np.cumsum(listed, axis=1) <= size
+        first = {} if names is None else {"query": np.repeat(names, listed.sum(axis=1))}
+        return self._table(codes[listed], scores[listed], "similarity", first)
 
     def analogy(
         self,
@@ -194,8 +194,8 @@ class LabeledVectors:
         above, below = (((1 + unit @ unit[side].T) / 2).prod(axis=1) for side in (plus, minus))
         score = (above / (below + EPSILON))[rows]
         best = largest(score, size)
-        found = np.arange(len(unit))[rows][best]
-        return self._table(found, score[best], "score", {})
+        codes = np.arange(len(unit))[rows][best]
+        return self._table(codes, score[best], "score", {})
 
     def doesnt_match(self, labels: Any, unknown: Unknown = "error") -> Any:
         """The label whose unit vector has the smallest cosine with the mean of all of them."""
@@ -227,7 +227,7 @@ class LabeledVectors:
             return query.dtype.kind == "f" or query.ndim == 2
         if not isinstance(query, list | tuple) or not query:
             return False
-        return all(isinstance(one, float) and one not in self._vocabulary for one in query)
+        return all(isinstance(number, float) and number not in self._vocabulary for number in query)
 
     def _table(self, codes: Ints, scores: Floats, name: str, first: dict[str, Any]) -> Table:
         values = scores.astype(np.float64)

@@ -68,11 +68,11 @@ def largest_products(
     work = len(queries) * size * table.shape[1]
     with _workers(_threads() if work > WORTH_THREADS else 1) as workers:
         for start in range(0, len(queries) if n else 0, QUERIES):
-            part = slice(start, start + QUERIES)
-            found = _search(table, queries[part], n, rows, workers)
-            places[part], scores[part] = found.places, found.scores
+            block = slice(start, start + QUERIES)
+            best = _search(table, queries[block], n, rows, workers)
+            places[block], scores[block] = best.places, best.scores
             if advance is not None:
-                advance(len(found.places))
+                advance(len(best.places))
     return places if rows is None else rows[places], scores
 
 
@@ -80,8 +80,8 @@ def _threads() -> int:
     """Threads that BLAS would use."""
     from threadpoolctl import threadpool_info
 
-    found = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
-    return max(found, default=1)
+    threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(threads, default=1)
 
 
 @contextmanager
@@ -113,14 +113,14 @@ def _search(table: Floats, queries: Floats, n: int, rows: Ints | None, workers: 
     starts = range(0, size, step)
 
     def look(mine: range) -> _Best:
-        found = _Best(len(queries), n, table.dtype)
+        best = _Best(len(queries), n, table.dtype)
         products = np.empty((min(step, size), len(queries)), dtype=table.dtype)
         for start in mine:
             here = slice(start, start + step)
             block = table[here] if rows is None else table[rows[here]]
-            found.offer(np.matmul(block, columns, out=products[: len(block)]), start)
-        found.settle()
-        return found
+            best.offer(np.matmul(block, columns, out=products[: len(block)]), start)
+        best.settle()
+        return best
 
     share = -(-len(starts) // workers.n)
     parts = [starts[i : i + share] for i in range(0, len(starts), share)]
@@ -147,8 +147,8 @@ class _Best:
             self.empty = False
             n = min(self.n, len(products))
             limit = np.partition(products, len(products) - n, axis=0)[-n]
-            place, query = np.nonzero(products >= limit)
-            self._wait(query, first + place, products[place, query])
+            row, query = np.nonzero(products >= limit)
+            self._wait(query, first + row, products[row, query])
             self.settle()
             return
         groups = GROUPS if len(products) % GROUPS == 0 else 1
@@ -157,8 +157,8 @@ class _Best:
         group, query = np.nonzero(cube.max(axis=1) > limit)
         near = cube[group, :, query]
         which, inside = np.nonzero(near > limit[query, None])
-        place = first + group[which] * cube.shape[1] + inside
-        self._wait(query[which], place, near[which, inside])
+        row = first + group[which] * cube.shape[1] + inside
+        self._wait(query[which], row, near[which, inside])
         if self.n_waiting > ENOUGH:
             self.settle()
 
@@ -169,24 +169,24 @@ class _Best:
         self._wait(query[known], other.places.ravel()[known], other.scores.ravel()[known])
         self.settle()
 
-    def _wait(self, query: Ints, place: Ints, score: Floats) -> None:
+    def _wait(self, query: Ints, row: Ints, score: Floats) -> None:
         if len(query):
-            self.waiting.append((query, place, score))
+            self.waiting.append((query, row, score))
             self.n_waiting += len(query)
 
     def settle(self) -> None:
         """Sort what waits into the best of its queries."""
         if not self.waiting:
             return
-        query, place, score = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
-        some = np.flatnonzero(np.bincount(query))
-        query = np.concatenate([np.repeat(some, self.n), query])
-        place = np.concatenate([self.places[some].ravel(), place])
-        score = np.concatenate([self.scores[some].ravel(), score])
-        order = np.lexsort((place, -score, query))
-        first = np.searchsorted(query[order], some)
+        query, row, score = (np.concatenate(column) for column in zip(*self.waiting, strict=True))
+        changed = np.flatnonzero(np.bincount(query))
+        query = np.concatenate([np.repeat(changed, self.n), query])
+        row = np.concatenate([self.places[changed].ravel(), row])
+        score = np.concatenate([self.scores[changed].ravel(), score])
+        order = np.lexsort((row, -score, query))
+        first = np.searchsorted(query[order], changed)
         best = order[first[:, None] + np.arange(self.n)]
-        self.scores[some], self.places[some] = score[best], place[best]
+        self.scores[changed], self.places[changed] = score[best], row[best]
         self.waiting, self.n_waiting = [], 0
 
 

@@ -63,13 +63,13 @@ class _End:
     def offer(self, products: Floats, rows: Ints, m: Ints) -> None:
         """Look at a block of products (m, rows); NaN is left out."""
         flat = products.ravel()
-        place = np.flatnonzero(flat > self.limit if self.sign > 0 else flat < -self.limit)
-        signed = self.sign * flat[place]
+        cell = np.flatnonzero(flat > self.limit if self.sign > 0 else flat < -self.limit)
+        signed = self.sign * flat[cell]
         best = largest(signed, self.size)
-        place = place[best]
-        found = np.stack([rows[place % len(rows)], m[place // len(rows)]])
+        cell = cell[best]
+        pairs = np.stack([rows[cell % len(rows)], m[cell // len(rows)]])
         scores = np.concatenate([self.scores, signed[best]])
-        codes = np.concatenate([self.codes, found], axis=1)
+        codes = np.concatenate([self.codes, pairs], axis=1)
         best = largest(scores, self.size)
         self.scores, self.codes = scores[best], codes[:, best]
         if len(best) == self.size:
@@ -91,19 +91,19 @@ def _search(pairing: Pairing, ends: list[_End], once: bool, progress: bool) -> N
             products = near.right[m] @ left[:width].T
             own = products[:, start : start + len(m)]
             own[np.triu_indices(len(m)) if once else np.diag_indices(len(m))] = np.nan
-            for one in ends:
-                found = _supported(pairing, products, m, one.sign)
-                one.offer(found, rows[:width], m)
+            for each in ends:
+                supported = _mask_unsupported(pairing, products, m, each.sign)
+                each.offer(supported, rows[:width], m)
             advance(len(m))
 
 
-def _supported(pairing: Pairing, products: Floats, m: Ints, sign: int) -> Any:
+def _mask_unsupported(pairing: Pairing, products: Floats, m: Ints, sign: int) -> Any:
     """The products of pairs with enough support, NaN elsewhere."""
     if pairing.min_support is None:
         return products
     enough = pairing.often_together if sign > 0 else pairing.often_expected
-    found = np.full_like(products, np.nan)
-    for place, code in enumerate(m.tolist()):
-        kept = enough(code)[: products.shape[1]]
-        found[place, kept] = products[place, kept]
-    return found
+    supported = np.full_like(products, np.nan)
+    for row, code in enumerate(m.tolist()):
+        columns = enough(code)[: products.shape[1]]
+        supported[row, columns] = products[row, columns]
+    return supported

@@ -75,7 +75,7 @@ class QueryContext:
         reaches = (
             context.reaches_other_rows
             if lists is None
-            else any(part.reaches_other_rows for part in lists)
+            else any(members.reaches_other_rows for members in lists)
         )
         if reaches:
             raise ParameterError(
@@ -207,7 +207,7 @@ def number_of(label: object, amount: Any) -> float:
 def _check_amount(model: FittedEmbedding, label: object, amount: Any) -> float:
     number = number_of(label, amount)
     family, context = model.spec.family, model.spec.context
-    scales = [part.scale for part in ([context] if model.lists is None else model.lists)]
+    scales = [source.scale for source in ([context] if model.lists is None else model.lists)]
     if number < 0 and (family.support.low >= 0 or "total" in scales):
         rule = (
             f"the {family.name()} family has values >= 0"

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Unpack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack
 
 import numpy as np
 
-from efemb._typing import Bools, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.cooccurrence import Support, checked_support, lift_interval, quantile
-from efemb.fitted.interval import ProductErrors, product_interval
-from efemb.fitted.nearest import checked_number, largest_products
-from efemb.fitted.products import Affinity, Direction
+from efemb.fitted.nearest import checked_number, largest_products, unit_rows
 from efemb.fitted.selection import Choice, Options
+from efemb.fitted.vectors import predicting_vectors
 from efemb.table import Table
 
 if TYPE_CHECKING:
+    from efemb.fitted.embedding import FittedEmbedding
     from efemb.fitted.queries import Queries
 
+Direction = Literal["given", "symmetric"]
+DIRECTIONS = ("given", "symmetric")
 MIN_SIMILARITY = 0.5  # of contexts that are alike
 # About where suggestions begin to be together less often than by chance in held-out rows of
 # groceries, Complete Journey and Instacart.
 LOW_Z = -1.25
+
+
+class ProductErrors(Protocol):
+    """Something that knows how certain inner products are, such as `Laplace`."""
+
+    def standard_errors(self, entities: Ints, given: Ints) -> Floats:
+        """Standard error of rho_n . alpha_m for pairs of codes (n, m)."""
 
 
 class PairOptions(Options, total=False):
@@ -35,6 +45,78 @@ class PairOptions(Options, total=False):
     min_support: float | None
     confidence: float
     errors: ProductErrors | None
+
+
+class Affinity:
+    """product(n, m) = left_n . right_m for every pair of entities.
+
+    "given" is the paper's rho_n . alpha_m: how much m in the context raises the inner product u of
+    n. "symmetric" is the mean of both directions. `center` takes the mean context vector off
+    alpha, so that 0 is what an average entity does; the paper does not. `known` says of each entity
+    whether it does anything to others.
+    """
+
+    def __init__(self, model: FittedEmbedding, direction: str = "given", center: bool = False):
+        if direction not in DIRECTIONS:
+            raise ParameterError(f"direction={direction!r}; {suggest(direction, DIRECTIONS)}")
+        if model.lists is not None:
+            raise ParameterError(
+                "each entity of this model has a fixed list of neighbors, and inner products with "
+                "other entities have no meaning: use weights() for those of the lists "
+                "(efemb plot MODEL weights)"
+            )
+        target, bag = predicting_vectors(model)
+        # What is unknown is 0 only before it is centred.
+        self.known: Bools = np.asarray(bag.any(axis=1))
+        if center:
+            bag = bag - bag.mean(axis=0)
+        self.target, self.bag, self.left, self.right = target, bag, target, bag
+        if direction == "symmetric":
+            self.known |= target.any(axis=1)
+            self.left = np.concatenate([target, bag], axis=1)
+            self.right = np.concatenate([bag, target], axis=1) / 2
+
+    def products(self, n: Ints, m: Ints) -> Floats:
+        """Products of pairs, in float64."""
+        left, right = self.left[n].astype(np.float64), self.right[m].astype(np.float64)
+        return np.asarray(np.einsum("ik,ik->i", left, right))
+
+    @cached_property
+    def usual(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the products of each n with all entities, (N,) each."""
+        mean = self.right.mean(axis=0)
+        apart = self.right - mean
+        spread = ((self.left @ (apart.T @ apart / len(apart))) * self.left).sum(axis=1)
+        return np.asarray(self.left @ mean), np.sqrt(np.maximum(spread, 0.0))
+
+    def mutual_z(self, n: Ints, m: int) -> Floats:
+        """How unusual product(n, m) is for n, and product(m, n) for m: the mean of both.
+
+        Each in standard deviations from the mean of the entity's products with all entities, so
+        that the long vectors of rare entities are no evidence; 0 where they are all the same.
+        """
+        mean, spread = self.usual
+        spread = np.where(spread > 0, spread, np.inf)
+        one = (self.left[n] @ self.right[m] - mean[n]) / spread[n]
+        two = (self.right[n] @ self.left[m] - mean[m]) / spread[m]
+        return np.asarray((one + two) / 2)
+
+    @cached_property
+    def responses(self) -> Floats:
+        """Unit vectors whose inner product is the correlation of two entities over all contexts.
+
+        That of rho_n . alpha_j and rho_m . alpha_j over all entities j: 1 where n and m answer
+        alike to whatever comes with them. Unlike the cosine of rho, it does not depend on how
+        lengths are shared between rho and alpha.
+        """
+        bag = self.bag.astype(np.float64)
+        size, axes = np.linalg.eigh(np.cov(bag.T, bias=True).reshape(bag.shape[1], -1))
+        return unit_rows(self.target @ (axes * np.sqrt(np.maximum(size, 0.0))))
+
+    def similarity(self, n: Ints, m: Ints) -> Floats:
+        """Similarity of the contexts of pairs: the correlation of their responses."""
+        cosine = np.einsum("ik,ik->i", self.responses[n], self.responses[m])
+        return np.asarray(np.clip(cosine, -1.0, 1.0))
 
 
 class Pairing:
@@ -74,7 +156,7 @@ class Pairing:
         self.choice = Choice(fitted.entities, counts=counts, **options)
         self.rows = np.arange(len(self.labels)) if self.choice.rows is None else self.choice.rows
 
-    def asked(self, item: Any) -> Ints:
+    def read_items(self, item: Any) -> Ints:
         """Codes of the items in question; each must do something to others."""
         codes = self.choice.codes(item)
         for code in codes[~self.affinity.known[codes]].tolist():
@@ -117,11 +199,11 @@ class Pairing:
         return np.asarray(low > 1), np.asarray(high < 1)
 
     def answer(
-        self, item: Any, codes: Ints, found: list[Ints], extra: dict[str, Any] | None = None
+        self, item: Any, codes: Ints, answers: list[Ints], extra: dict[str, Any] | None = None
     ) -> Table:
         """Table of what was found for each of the codes."""
-        m = np.repeat(codes, [len(one) for one in found])
-        n = np.concatenate(found)
+        m = np.repeat(codes, [len(listed) for listed in answers])
+        n = np.concatenate(answers)
         several = isinstance(item, Iterable) and not isinstance(item, str)
         first = {"query": self.labels[m]} if several else {}
         return self.table({**first, "label": self.labels[n]}, n, m, extra or {})
@@ -133,18 +215,18 @@ def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOp
     The method `complements` of fitted models calls it, and documents the parameters and the result.
     """
     size, pairing = checked_number(n), Pairing(model, **options)
-    codes = pairing.asked(item)
+    codes = pairing.read_items(item)
     left, right = pairing.affinity.left, pairing.affinity.right
     if pairing.min_support is None:
         nearest, _ = largest_products(left, right[codes], size + 1, pairing.choice.rows)
-        found = [near[near != m][:size] for near, m in zip(nearest, codes, strict=True)]
+        answers = [near[near != m][:size] for near, m in zip(nearest, codes, strict=True)]
     else:
-        found = []
+        answers = []
         for m in codes.tolist():
             rows = pairing.rows[pairing.often_together(m)]
             near, _ = largest_products(left, right[[m]], size, rows[rows != m])
-            found.append(near[0])
-    return pairing.answer(item, codes, found)
+            answers.append(near[0])
+    return pairing.answer(item, codes, answers)
 
 
 def substitutes(
@@ -166,38 +248,53 @@ def substitutes(
             "positive vectors only hold positive correlations, so this model knows no "
             "substitutes: fit one with signed vectors, such as PoissonEmbedding"
         )
-    limit = _cosine(min_similarity)
+    limit = _check_correlation(min_similarity)
     size, pairing = checked_number(n), Pairing(model, **options)
-    codes = pairing.asked(item)
+    codes = pairing.read_items(item)
     near, answers, usual = pairing.affinity, pairing.affinity.responses, pairing.affinity.usual[0]
-    found, parts = [], []
+    listed, columns = [], []
     for m in codes.tolist():
         rows = pairing.rows[pairing.often_expected(m)]
         product, z = near.left[rows] @ near.right[m], near.mutual_z(rows, m)
         cosine = np.clip(answers[rows] @ answers[m], -1.0, 1.0)
-        more, fewer = pairing.surely(m, rows)
-        low = z <= LOW_Z if pairing.support is None else fewer
+        attracted, repelled = pairing.surely(m, rows)
+        low = z <= LOW_Z if pairing.support is None else repelled
         kind = np.where(cosine < limit, 2, np.where(low, 0, 1))
-        confirmed = fewer & (kind == 0)
-        kept = np.flatnonzero(((product < usual[rows]) | confirmed) & (rows != m) & ~more)
+        confirmed = repelled & (kind == 0)
+        candidates = np.flatnonzero(
+            ((product < usual[rows]) | confirmed) & (rows != m) & ~attracted
+        )
         rank = np.where(kind == 0, z, product) if pairing.support is None else product
-        order = kept[np.lexsort((rank[kept], kind[kept]))]
+        order = candidates[np.lexsort((rank[candidates], kind[candidates]))]
         if not apart:
             order = order[kind[order] == 0]
         order = order[:size]
-        found.append(rows[order])
-        parts.append((z[order], cosine[order], kind[order]))
-    low_z, alike, kinds = (np.concatenate(part) for part in zip(*parts, strict=True))
+        listed.append(rows[order])
+        columns.append((z[order], cosine[order], kind[order]))
+    low_z, alike, kinds = (np.concatenate(column) for column in zip(*columns, strict=True))
     first = "suggested" if pairing.support is None else "substitute"
     extra = {
         "mutual_z": low_z,
         "context_similarity": alike,
         "kind": np.array([first, "unclear", "apart"], dtype=object)[kinds],
     }
-    return pairing.answer(item, codes, found, extra)
+    return pairing.answer(item, codes, listed, extra)
 
 
-def _cosine(value: Any) -> float:
+def product_interval(
+    errors: ProductErrors | None, products: Floats, n: Ints, m: Ints, confidence: float
+) -> dict[str, Floats]:
+    """Columns `low` and `high` around the products of pairs; none without `errors`."""
+    if errors is None:
+        return {}
+    spread = np.asarray(errors.standard_errors(n, m), dtype=np.float64)
+    if spread.shape != products.shape or not (spread >= 0).all():
+        raise DataError("standard errors must be one number >= 0 for each pair")
+    half = quantile(confidence) * spread
+    return {"low": products - half, "high": products + half}
+
+
+def _check_correlation(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputTypeError(f"min_similarity must be a number, got {value!r}")
     if not -1 <= value <= 1:

@@ -1,4 +1,4 @@
-"""Topics: what stands out in each dimension of the vectors."""
+"""Topics: the entities that stand out in each dimension of the vectors."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def topics(
             table = varimax(table, advance)
     wanted = _dimensions(topic, table.shape[1])
     rows = np.arange(len(table)) if choice.rows is None else choice.rows
-    found = [rows[_standing_out(table[rows, k], size, by)] for k in wanted]
-    codes = np.concatenate(found) if found else rows[:0]
-    dimension = np.repeat(wanted, [len(one) for one in found])
+    listed = [rows[_rank_values(table[rows, k], size, by)] for k in wanted]
+    codes = np.concatenate(listed) if listed else rows[:0]
+    dimension = np.repeat(wanted, [len(items) for items in listed])
     columns = {"topic": dimension, "label": fitted.entities.labels[codes]}
     columns["value"] = table[codes, dimension]
     if choice.counts is not None:
@@ -61,7 +61,7 @@ def topics(
     return Table(columns)
 
 
-def _standing_out(values: Floats, size: int, by: str) -> Any:
+def _rank_values(values: Floats, size: int, by: str) -> Any:
     return largest(np.abs(values) if by == "magnitude" else values, size)
 
 

@@ -1,4 +1,4 @@
-"""The vectors of a fitted model, one an entity."""
+"""The vectors of a fitted model, one per entity."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def labeled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabeledVec
     ----------
     model : FittedEmbedding
     which : {"auto", "rho", "alpha", "both"}
-        Embeddings, context vectors, or one after the other. "auto" is rho, but in a hierarchical
-        softmax, whose predicting vectors belong to nodes, the words' own.
+        Embeddings, context vectors, or both side by side. "auto" is rho, except for a hierarchical
+        softmax, where rho belongs to the nodes of the tree and "auto" is alpha.
     """
     if which not in WHICH:
         raise ParameterError(f"unknown vectors {which!r}; {suggest(which, WHICH)}")
     of_nodes = nodes_of(model)
     if which == "auto":
         which = "alpha" if of_nodes == "rho" else "rho"
-    kept = model._labeled
-    if which not in kept:
+    cache = model._labeled
+    if which not in cache:
         names = ("rho", "alpha") if which == "both" else (which,)
-        found = [entity_vectors(model, name) for name in names]
-        array = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
-        kept[which] = LabeledVectors(model.entities, array)
-    return kept[which]
+        arrays = [entity_vectors(model, name) for name in names]
+        array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
+        cache[which] = LabeledVectors(model.entities, array)
+    return cache[which]
 
 
 def nodes_of(model: FittedEmbedding) -> str | None:
@@ -50,21 +50,21 @@ def nodes_of(model: FittedEmbedding) -> str | None:
 
 
 def entity_vectors(model: FittedEmbedding, name: str) -> Floats:
-    """rho or alpha, (N, K): one row an entity, shared ones repeated."""
+    """rho or alpha, (N, K): one row per entity, shared ones repeated."""
     if nodes_of(model) == name:
         raise ParameterError(f"{name} of a hierarchical softmax belongs to nodes, not words")
     p, size, structure = model.parameters, model.n_entities, model.spec.structure
     array, side = (p.rho, 0) if name == "rho" else (p.alpha, 1)
     if array.ndim > 2:
         raise ParameterError(
-            "this needs one vector an entity, but with vector observations an entity has one for "
+            "this needs one vector per entity, but with vector observations an entity has one for "
             f"each of its {array.shape[2]} numbers"
         )
     rows = structure.sizes(size)[side]
     if len(array) != rows:
         raise ParameterError(
-            f"this needs one vector an entity, but here an entity has {len(array) // rows} context "
-            "vectors (Lagged contexts have one for each offset)"
+            f"this needs one vector per entity, but here an entity has {len(array) // rows} "
+            "context vectors (Lagged contexts have one per offset)"
         )
     return structure.spread(p.rho, p.alpha, size)[side]
 
@@ -94,5 +94,5 @@ def flat_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
     if p.rho.ndim > 2:
         raise ParameterError("this needs scalar observations, not vectors of them")
     space = ParameterSpace(model.spec, model.n_entities, model.n_slots, 1, model.n_components)
-    found = space.vectors(Parameters(p.rho, p.alpha))
-    return found.target, found.bag
+    factors = space.vectors(Parameters(p.rho, p.alpha))
+    return factors.target, factors.bag

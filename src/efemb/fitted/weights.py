@@ -1,4 +1,4 @@
-"""Weights: what each neighbor counts for an entity whose context is a fixed list."""
+"""Weights of the neighbors of an entity whose context is a fixed list."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def weights(
     size = None if n is None else checked_number(n)
     choice = Choice(fitted.entities, **options)
     owner, member, offset, weight = edge_weights(fitted, scaled)
-    kept = np.ones(len(owner), dtype=bool)
+    listed = np.ones(len(owner), dtype=bool)
     if item is not None:
-        kept &= np.isin(owner, choice.codes(item))
+        listed &= np.isin(owner, choice.codes(item))
     if choice.rows is not None:
-        kept &= np.isin(member, choice.rows)
-    edges: Ints = np.flatnonzero(kept)
+        listed &= np.isin(member, choice.rows)
+    edges: Ints = np.flatnonzero(listed)
     if size is not None:
-        edges = _strongest(owner[edges], weight[edges], size, edges)
+        edges = _take_strongest(owner[edges], weight[edges], size, edges)
     edges = edges[np.lexsort((-weight[edges], owner[edges]))]
     labels = fitted.entities.labels
     columns = {"label": labels[owner[edges]], "neighbor": labels[member[edges]]}
@@ -64,41 +64,41 @@ def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, In
     """(n, m, offset, rho_n . alpha_m) of every edge of the lists."""
     if model.lists is None:
         raise ParameterError(
-            "the contexts of this model are no fixed lists of neighbors: use complements() or "
+            "the contexts of this model are not fixed lists of neighbors: use complements() or "
             "pairs() for its inner products"
         )
     target, bag = flat_vectors(model)
     rho, alpha = (bag, target) if model.spec.combine.reverse else (target, bag)
-    parts = [part for part in model.lists if len(part.members)]
-    if not parts:
-        none = np.empty(0, dtype=np.int64)
-        return none, none, none, np.empty(0)
-    owner = np.concatenate([part.owner for part in parts])
+    lists = [members for members in model.lists if len(members.members)]
+    if not lists:
+        empty = np.empty(0, dtype=np.int64)
+        return empty, empty, empty, np.empty(0)
+    owner = np.concatenate([members.owner for members in lists])
     member, offset, slot = (
-        np.concatenate([getattr(part, name) for part in parts])
+        np.concatenate([getattr(members, name) for members in lists])
         for name in ("members", "offset", "slot")
     )
     weight = np.empty(len(owner))
     for start in range(0, len(owner), EDGES_AT_ONCE):
-        some = slice(start, start + EDGES_AT_ONCE)
-        neighbor = alpha[slot[some] * model.n_entities + member[some]].astype(np.float64)
-        weight[some] = np.einsum("ek,ek->e", rho[owner[some]].astype(np.float64), neighbor)
+        block = slice(start, start + EDGES_AT_ONCE)
+        neighbor = alpha[slot[block] * model.n_entities + member[block]].astype(np.float64)
+        weight[block] = np.einsum("ek,ek->e", rho[owner[block]].astype(np.float64), neighbor)
     if scaled:
-        weight = weight / np.concatenate([_divisor(part) for part in parts])
+        weight = weight / np.concatenate([_divisor(members) for members in lists])
     return owner, member, offset, weight
 
 
-def _divisor(part: Lists) -> Floats:
-    if part.scale == "total":
+def _divisor(lists: Lists) -> Floats:
+    if lists.scale == "total":
         raise ParameterError(
             "scale='total' divides by the values of the neighbors, which differ from row to row: "
             "scaled=True needs scale='items' or 'none'"
         )
-    sizes = np.diff(part.ptr)
-    return np.repeat(sizes, sizes) if part.scale == "items" else np.ones(len(part.members))
+    sizes = np.diff(lists.ptr)
+    return np.repeat(sizes, sizes) if lists.scale == "items" else np.ones(len(lists.members))
 
 
-def _strongest(owner: Ints, weight: Floats, size: int, edges: Ints) -> Ints:
+def _take_strongest(owner: Ints, weight: Floats, size: int, edges: Ints) -> Ints:
     """The edges of the largest absolute weights of each owner."""
     order = np.lexsort((-np.abs(weight), owner))
     first = np.searchsorted(owner[order], owner[order])
