@@ -121,7 +121,7 @@ def small_corpus() -> efemb.Corpus:
 
 
 def small_recording(**settings: Any) -> Any:
-    from efemb.simulation.zebrafish import simulate_zebrafish
+    from efemb.simulation.recording import simulate_zebrafish
 
     return simulate_zebrafish(n_neurons=60, n_frames=80, n_fields=8, seed=0)
 

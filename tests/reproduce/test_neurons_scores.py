@@ -37,7 +37,7 @@ from efemb.reproduce.neurons_scores import (
     find_main_model,
     judge_errors,
 )
-from efemb.simulation.zebrafish import simulate_zebrafish
+from efemb.simulation import simulate_zebrafish
 
 PLAN = Plan(("simulated",), (2,), n_simulated=60, n_frames=90, iterations=8, steps=(0.3,))
 

@@ -14,7 +14,7 @@ from efemb.reproduce.jobs import Runner
 from efemb.reproduce.neurons_models import NeuronModel, Plan
 from efemb.reproduce.neurons_study import NeuronStudy, choose_inner_neurons, rebuild_model
 from efemb.reproduce.study import Options, Results
-from efemb.simulation.zebrafish import simulate_zebrafish
+from efemb.simulation import simulate_zebrafish
 
 pytestmark = pytest.mark.slow
 

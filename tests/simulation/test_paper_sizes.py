@@ -11,7 +11,7 @@ from scipy import stats
 
 import efemb
 from efemb.simulation import simulate_iri, simulate_zebrafish
-from efemb.simulation.iri import _next_items, _Shop
+from efemb.simulation.trips import _draw_next, _Shop
 
 # -- zebrafish -------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ def test_trips_have_exact_sizes() -> None:
 @pytest.mark.parametrize("rounds", [2000, 0])
 def test_the_next_item_follows_the_softmax(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By rejection, and from all items where that would take too long."""
-    monkeypatch.setattr("efemb.simulation.iri.ROUNDS", rounds)
+    monkeypatch.setattr("efemb.simulation.trips.ROUNDS", rounds)
     rng = np.random.default_rng(0)
     shop = _Shop.open(30, 3, 2.0, rng)
     parameters = shop.parameters
@@ -101,7 +101,7 @@ def test_the_next_item_follows_the_softmax(rounds: int, monkeypatch: pytest.Monk
     weight = np.exp(parameters.intercept + parameters.rho @ context)
     weight[basket] = 0.0
     n = 40_000
-    drawn = _next_items(shop, np.tile(basket, (n, 1)), np.tile(context, (n, 1)), rng)
+    drawn = _draw_next(shop, np.tile(basket, (n, 1)), np.tile(context, (n, 1)), rng)
     expected = n * np.delete(weight / weight.sum(), basket)
     times = np.bincount(drawn, minlength=30)
     assert times[basket].tolist() == [0, 0, 0]
@@ -128,7 +128,7 @@ def test_trips_repeat_with_the_seed_and_chunks_do_not_show(
     one, two, other = (simulate_iri(**sizes, seed=seed) for seed in (4, 4, 5))
     assert (one.data.values != two.data.values).nnz == 0
     assert (one.data.values != other.data.values).nnz > 0
-    monkeypatch.setattr("efemb.simulation.iri.CHUNK_TRIPS", 37)
+    monkeypatch.setattr("efemb.simulation.trips.CHUNK_TRIPS", 37)
     cut = simulate_iri(**sizes, seed=4)
     assert cut.data.values.nnz == one.data.values.nnz
     assert np.diff(cut.data.values.indptr).tolist() == np.diff(one.data.values.indptr).tolist()

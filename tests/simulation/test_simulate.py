@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.simulation.graphs import colour_groups, graph_of
+from efemb.simulation.observation_graph import color_groups, graph_of
 
 NAMES = ["g-emb", "ng-emb", "p-emb", "ap-emb", "b-emb", "categorical", "negative-binomial"]
 RING = np.roll(np.eye(6), 1, axis=0) + np.roll(np.eye(6), -1, axis=0)
@@ -129,7 +129,7 @@ def test_groups_have_no_inner_edge() -> None:
     data = efemb.Dataset(np.zeros((2, 50)), positions=rng.random((50, 2)))
     graph = graph_of(efemb.Neighbors(5).bind(data))
     assert graph is not None
-    groups = colour_groups(graph.parts, 50)
+    groups = color_groups(graph.parts, 50)
     assert sorted(np.concatenate(groups).tolist()) == list(range(50))
     for group in groups:
         inside = np.isin(graph.parts[0].owner, group) & np.isin(graph.parts[0].member, group)
@@ -148,9 +148,9 @@ class Mute(efemb.Poisson):
         ({"model": "p-embb"}, efemb.ParameterError, "did you mean 'p-emb'"),
         ({"model": 3}, efemb.InputTypeError, "a name or a Spec"),
         ({"famly": "poisson"}, efemb.ParameterError, "did you mean 'family'"),
-        ({"n_rows": 0}, efemb.ParameterError, "n_rows must be at least 1"),
-        ({"n_rows": 2.5}, efemb.InputTypeError, "n_rows must be a whole number"),
-        ({"n_entities": 1}, efemb.ParameterError, "n_entities must be at least 2"),
+        ({"n_rows": 0}, efemb.ParameterError, "n_rows must be >= 1"),
+        ({"n_rows": 2.5}, efemb.InputTypeError, "n_rows must be an integer"),
+        ({"n_entities": 1}, efemb.ParameterError, "n_entities must be >= 2"),
         ({"n_components": True}, efemb.InputTypeError, "n_components"),
         ({"sweeps": 0}, efemb.ParameterError, "sweeps"),
         ({"seed": -1}, efemb.ParameterError, "seed"),

@@ -58,12 +58,12 @@ class Options:
         return replace(self, callbacks=others)
 
 
-def whole(option: str, value: Any) -> None:
-    """Refuse what is not an integer >= 1."""
+def whole(option: str, value: Any, least: int = 1) -> None:
+    """Refuse what is not an integer >= `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputTypeError(f"{option} must be an integer >= 1, got {value!r}")
-    if value < 1:
-        raise ParameterError(f"{option} must be >= 1, got {value}")
+        raise InputTypeError(f"{option} must be an integer >= {least}, got {value!r}")
+    if value < least:
+        raise ParameterError(f"{option} must be >= {least}, got {value}")
 
 
 def number(option: str, value: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from efemb import datasets
 from efemb.data.dataset import Dataset
 from efemb.reproduce.neurons_models import Plan
-from efemb.simulation.zebrafish import simulate_zebrafish
+from efemb.simulation import simulate_zebrafish
 
 TITLES = {
     "thunder": "zebrafish-thunder",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from efemb.simulation.baskets import simulate_baskets
-from efemb.simulation.core import Simulation, simulate
-from efemb.simulation.iri import SimulatedTrips, simulate_iri
-from efemb.simulation.zebrafish import SimulatedRecording, simulate_zebrafish
+from efemb.simulation.models import Simulation, simulate
+from efemb.simulation.recording import SimulatedRecording, simulate_zebrafish
+from efemb.simulation.trips import SimulatedTrips, simulate_iri
 
 __all__ = [
     "SimulatedRecording",

@@ -1,4 +1,4 @@
-"""simulate_baskets: huge sparse baskets with topics and a Zipf popularity, in bounded memory."""
+"""simulate_baskets: large sparse baskets with topics and a Zipf popularity, in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
-from efemb.errors import InputTypeError, ParameterError
+from efemb.engine.options import whole
+from efemb.errors import ParameterError
 
 CHUNK_LINES = 1 << 20
 TOPIC_SHARE = 0.7  # of the lines of a basket come from its topic, the others from anywhere
@@ -26,20 +27,23 @@ def simulate_baskets(
     exponent: float = 1.0,
     seed: int = 0,
 ) -> Dataset:
-    """Baskets at the scale of a large shop, to measure speed and memory.
+    """Simulate baskets at the scale of a large shop, to measure speed and memory.
 
     Every basket has a topic; its items are drawn from the topic or from the whole shop, popular
-    items more often (Zipf). There are no true vectors: `simulate` draws from a model.
+    items more often (Zipf). There are no true vectors; `simulate` draws from a model.
 
     Parameters
     ----------
     n_rows, n_entities, n_lines : int
-        Baskets, items, and different items of all baskets together: at least two a basket.
+        Numbers of baskets, of items, and of distinct items summed over all baskets: at least two
+        per basket.
     n_topics : int, optional
-        By default the square root of `n_entities`.
+        Number of topics; by default the square root of `n_entities`.
     exponent : float
-        Of the Zipf law: the share of the r-th item is proportional to (r + 10)^-exponent.
+        Exponent of the Zipf law: the share of the r-th item is proportional to
+        (r + 10)^-exponent.
     seed : int
+        Random seed.
 
     Returns
     -------
@@ -53,36 +57,29 @@ def simulate_baskets(
     """
     sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_lines": n_lines, "seed": seed}
     for name, value in sizes.items():
-        _check_whole(name, value, 0 if name == "seed" else 1)
+        whole(name, value, 0 if name == "seed" else 1)
     most = n_entities // 2
     if not 2 * n_rows <= n_lines <= n_rows * most:
         raise ParameterError(
-            f"n_lines={n_lines:,} must lie between two a basket ({2 * n_rows:,}) and half of the "
-            f"items a basket ({n_rows * most:,})"
+            f"n_lines={n_lines:,} must lie between two items per basket ({2 * n_rows:,}) and "
+            f"half of the items per basket ({n_rows * most:,})"
         )
     if max(n_lines, n_entities) >= 2**31:
         raise ParameterError("n_lines and n_entities must stay below 2**31")
     if n_topics is None:
         n_topics = max(1, int(n_entities**0.5))
-    _check_whole("n_topics", n_topics, 1)
+    whole("n_topics", n_topics)
     if n_topics > n_entities:
         raise ParameterError(f"n_topics={n_topics} exceeds n_entities={n_entities}")
     if not np.isfinite(exponent) or exponent < 0:
         raise ParameterError(f"exponent must be >= 0, got {exponent!r}")
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_topics, float(exponent), rng)
-    return _filled(shop, _row_sizes(n_rows, n_lines, most, rng), rng)
+    return _fill(shop, draw_row_sizes(n_rows, n_lines, most, rng), rng)
 
 
-def _check_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputTypeError(f"{name} must be a whole number, got {value!r}")
-    if value < least:
-        raise ParameterError(f"{name} must be at least {least}, got {value}")
-
-
-def _row_sizes(n_rows: int, n_lines: int, most: int, rng: np.random.Generator) -> Ints:
-    """Different items of each basket: skewed, from 2 to `most`, exactly `n_lines` in all."""
+def draw_row_sizes(n_rows: int, n_lines: int, most: int, rng: np.random.Generator) -> Ints:
+    """Distinct items per basket: skewed, from 2 to `most`, exactly `n_lines` in total."""
     weight = rng.gamma(1.0, 1.0, n_rows)
     extra = rng.multinomial(n_lines - 2 * n_rows, weight / weight.sum())
     while (over := int(np.maximum(extra - (most - 2), 0).sum())) > 0:
@@ -98,7 +95,7 @@ class _Shop:
 
     running: Floats
     edges: Floats  # running sum at the border of each topic
-    item: NDArray[np.int32]  # number of the item at each place
+    item: NDArray[np.int32]  # on each shelf, in the order of `running`
 
     @classmethod
     def open(
@@ -115,11 +112,12 @@ class _Shop:
         low, high = self.edges[topic], self.edges[topic + 1]
         anywhere = rng.random(len(topic)) >= TOPIC_SHARE
         low[anywhere], high[anywhere] = 0.0, self.running[-1]
-        place = np.searchsorted(self.running, low + (high - low) * rng.random(len(topic)), "right")
-        return np.asarray(self.item[np.minimum(place, len(self.item) - 1)])
+        mass = low + (high - low) * rng.random(len(topic))
+        shelf = np.searchsorted(self.running, mass, "right")
+        return np.asarray(self.item[np.minimum(shelf, len(self.item) - 1)])
 
 
-def _filled(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> Dataset:
+def _fill(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> Dataset:
     """All baskets, a chunk of rows at a time."""
     from scipy.sparse import csr_array
 
@@ -132,15 +130,15 @@ def _filled(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> Dataset:
     while first < len(sizes):
         last = int(np.searchsorted(ptr, ptr[first] + CHUNK_LINES, "right")) - 1
         last = min(max(last, first + 1), len(sizes))
-        part = slice(ptr[first], ptr[last])
-        indices[part] = _chunk(shop, sizes[first:last], topic[first:last], rng)
-        data[part] = rng.geometric(0.75, ptr[last] - ptr[first])
+        lines = slice(ptr[first], ptr[last])
+        indices[lines] = _draw_chunk(shop, sizes[first:last], topic[first:last], rng)
+        data[lines] = rng.geometric(0.75, ptr[last] - ptr[first])
         first = last
     shape = (len(sizes), n_entities)
     return Dataset(csr_array((data, indices, ptr.astype(np.int32)), shape=shape))
 
 
-def _chunk(shop: _Shop, sizes: Ints, topic: Ints, rng: np.random.Generator) -> Ints:
+def _draw_chunk(shop: _Shop, sizes: Ints, topic: Ints, rng: np.random.Generator) -> Ints:
     """Different items of some baskets, sorted; a repeated item is drawn again."""
     n_entities = len(shop.item)
     missing = sizes
@@ -163,12 +161,14 @@ def _chunk(shop: _Shop, sizes: Ints, topic: Ints, rng: np.random.Generator) -> I
         partial = keys[missing[owner] > 0]
         full.append(keys[missing[owner] == 0])
     full.append(partial)
-    full += [_rest(partial, row, missing[row], n_entities, rng) for row in np.flatnonzero(missing)]
+    full += [
+        _complete(partial, row, missing[row], n_entities, rng) for row in np.flatnonzero(missing)
+    ]
     return np.sort(np.concatenate(full)) % n_entities
 
 
-def _rest(kept: Ints, row: Any, n: Any, n_entities: int, rng: np.random.Generator) -> Ints:
+def _complete(keys: Ints, row: Any, n: Any, n_entities: int, rng: np.random.Generator) -> Ints:
     """`n` items that a basket lacks."""
-    first, last = np.searchsorted(kept, [row * n_entities, (row + 1) * n_entities])
-    free = np.setdiff1d(np.arange(n_entities), kept[first:last] % n_entities)
+    first, last = np.searchsorted(keys, [row * n_entities, (row + 1) * n_entities])
+    free = np.setdiff1d(np.arange(n_entities), keys[first:last] % n_entities)
     return np.asarray(row * n_entities + rng.choice(free, n, replace=False))

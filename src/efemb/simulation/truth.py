@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.model.families import Categorical
 from efemb.model.links import Link
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
-from efemb.simulation.graphs import Graph
-from efemb.simulation.stability import GAIN, graph_factor, row_factor
+from efemb.simulation.observation_graph import ObservationGraph
 
-INTERCEPT_PART = 0.2  # of the mean of an additive model at strength 1; the context gives the rest
+GAIN = 0.7  # largest multiplier of a deviation from the mean in one sweep
+AVERAGED = 2.0  # standard deviation of rho_n . alpha_m where the context is a weighted average
+# Where means are exponentials of counts, no single weight may be larger than this.
+LARGEST_WEIGHT = {"none": 0.3, "items": 1.0}
+INTERCEPT_PART = 0.2  # of the mean of an additive model at strength 1; the rest is the context
 
 
 @dataclass(frozen=True)
 class Popularity:
-    """Wanted mean of every number, and the inner product that gives it."""
+    """Wanted mean of every number, and the linear predictor that gives it."""
 
     mean: Floats
     u: Floats
 
     @classmethod
     def draw(cls, spec: Spec, size: int, row_size: float, rng: np.random.Generator) -> Popularity:
-        """Means that fall off like those of items in a shop; near 0 for real numbers."""
+        """Means that decay like those of items in a shop; near 0 for real numbers."""
         if spec.family.support.low != 0:
             mean = np.zeros(size) if spec.positive_intercept else rng.normal(0.0, 0.1, size)
-            return cls(mean, inverse(spec.link, spec.family.predictor(mean)))
+            return cls(mean, invert(spec.link, spec.family.predictor(mean)))
         weight = rng.permutation(1.0 / (np.arange(size) + 1.0 + size / 20.0))
         mean = row_size * weight / weight.sum()
         mean = np.minimum(mean, 0.5 * spec.family.support.high)
-        return cls(mean, inverse(spec.link, spec.family.predictor(mean)))
+        return cls(mean, invert(spec.link, spec.family.predictor(mean)))
 
     def response(self, spec: Spec) -> Floats:
         """Change of the mean for a change of u, about the wanted means."""
@@ -43,9 +47,9 @@ class Popularity:
         return self.mean * (1.0 - self.mean / spec.family.support.high)
 
 
-def inverse(link: Link, v: Floats) -> Floats:
+def invert(link: Link, v: Floats) -> Floats:
     """The u with f(u) = v, by bisection in [-40, 40]; the nearest end where there is none."""
-    if link.name() == "identity":
+    if link.is_identity:
         return v
     low, high = np.full(v.shape, -40.0), np.full(v.shape, 40.0)
     for _ in range(60):
@@ -67,22 +71,22 @@ def draw_vectors(space: ParameterSpace, rng: np.random.Generator) -> tuple[Float
     if spec.positive_rho == spec.positive_alpha and rho.shape == alpha.shape:
         # Weights rho_n . alpha_m that do not depend on the order of n and m: where n and m are
         # in each other's contexts, their conditionals then agree with a joint distribution.
-        return _apart(rho) if spec.positive_rho else _indefinite(rho, _lean(spec))
+        return _reverse_columns(rho) if spec.positive_rho else _indefinite(rho, _lean(spec))
     return rho, alpha
 
 
-def _apart(rho: Floats) -> tuple[Floats, Floats]:
+def _reverse_columns(rho: Floats) -> tuple[Floats, Floats]:
     """Symmetric positive weights; reversed, because sparse vectors then have a small rho . alpha.
 
-    No model predicts an observation from itself, but the normalised score gives every context
-    member a share that holds its own rho_n . alpha_n.
+    No model predicts an observation from itself, but the normalized score gives every context
+    member a share that contains its own rho_n . alpha_n.
     """
     return rho, rho[:, ::-1].copy()
 
 
 def _lean(spec: Spec) -> float:
-    """An entity that is left out with all its units is never in its own context: lean on that."""
-    return 1.4 if isinstance(spec.family, Categorical) else 1.0
+    """Above 1 where all units of an entity leave the context, so that it never predicts itself."""
+    return 1.4 if spec.family.softmax else 1.0
 
 
 def _indefinite(rho: Floats, lean: float) -> tuple[Floats, Floats]:
@@ -90,7 +94,8 @@ def _indefinite(rho: Floats, lean: float) -> tuple[Floats, Floats]:
     minus = np.arange(rho.shape[1]) % 2 == 1
     if minus.any():
         norms = [
-            np.sqrt((rho[:, part] ** 2).sum(axis=1, keepdims=True)) for part in (~minus, minus)
+            np.sqrt((rho[:, columns] ** 2).sum(axis=1, keepdims=True))
+            for columns in (~minus, minus)
         ]
         mean = np.sqrt(norms[0] * norms[1])
         rho[:, ~minus] *= mean / norms[0] / lean
@@ -124,25 +129,25 @@ def row_parameters(
 def _additive(
     space: ParameterSpace, popularity: Popularity, strength: float, rho: Floats, alpha: Floats
 ) -> Parameters:
-    """Means that are sums: the context gives a part of each, the intercept the rest."""
-    part = 1.0 - INTERCEPT_PART**strength if space.spec.intercept else 1.0
+    """Means that are sums: the context contributes a part of each, the intercept the rest."""
+    context_part = 1.0 - INTERCEPT_PART**strength if space.spec.intercept else 1.0
     mean = popularity.mean
     probe = space.vectors(Parameters(rho, alpha, None))
     # "none" sums a whole row, the other scales average its members.
     share = mean if space.spec.context.scale == "none" else mean / mean.sum()
     typical = probe.target @ (share @ probe.bag)
-    ratio = part * mean / typical
+    ratio = context_part * mean / typical
     if space.plain:
         rho = rho * ratio[:, None]
     else:
         rho = rho * float(np.median(ratio))
         alpha = rho if space.spec.structure.tied else alpha
-    return Parameters(rho, alpha, _intercept(space, popularity, (1.0 - part) * mean))
+    return Parameters(rho, alpha, _intercept(space, popularity, (1.0 - context_part) * mean))
 
 
 def graph_parameters(
     space: ParameterSpace,
-    graph: Graph,
+    graph: ObservationGraph,
     popularity: Popularity,
     strength: float,
     rng: np.random.Generator,
@@ -169,18 +174,118 @@ def _intercept(
     return np.array(value, dtype=np.float64).reshape(shape)
 
 
-def corrected(parameters: Parameters, spec: Spec, wanted: Floats, found: Floats, n: int) -> None:
-    """Move the parameters so that the means come nearer to the wanted ones, in place."""
-    if spec.family.support.low != 0 or isinstance(spec.family, Categorical):
+def tune(parameters: Parameters, spec: Spec, wanted: Floats, observed: Floats, n_rows: int) -> None:
+    """Move the parameters so that the means come closer to the wanted ones, in place."""
+    if spec.family.support.low != 0 or spec.family.softmax:
         return
     if spec.link.needs_positive and spec.context.scale != "none":
         # Rows that lost their context lower all means alike.
-        ratio = np.clip(wanted.sum() / max(found.sum(), 1e-12), 0.5, 2.0)
+        ratio = np.clip(wanted.sum() / max(observed.sum(), 1e-12), 0.5, 2.0)
         parameters.rho *= ratio
         if parameters.intercept is not None:
             parameters.intercept *= ratio
     elif parameters.intercept is not None and not spec.positive_intercept:
         # Five pseudo-counts keep entities that are hardly ever drawn from jumping.
-        step = np.log((wanted * n + 5.0) / (found * n + 5.0))
+        step = np.log((wanted * n_rows + 5.0) / (observed * n_rows + 5.0))
         step = np.clip(step, -1.0, 1.0).reshape(parameters.intercept.shape)
         np.add(parameters.intercept, step, out=parameters.intercept)
+
+
+# -- how large weights may be, so that draws do not reinforce one another -----------------------
+
+
+def explosive(spec: Spec) -> bool:
+    """Whether a large observation multiplies the means of others."""
+    support = spec.family.support
+    return support.low == 0 and support.high == np.inf and not spec.link.needs_positive
+
+
+def row_factor(space: ParameterSpace, response: Floats, rho: Floats, alpha: Floats) -> float:
+    """Factor of the weights rho_n . alpha_m of a model on rows."""
+    spec = space.spec
+    counts = spec.family.support.low == 0
+    context = spec.context
+    if counts and (context.scale == "total" or (context.scale == "items" and context.binary)):
+        return AVERAGED
+    weights = _Weights(space, rho, alpha)
+    size = space.n_entities * space.n_dims
+    gain = largest_gain(lambda v: response * weights(v), size)
+    members = float(space.n_entities) if context.scale == "items" and not counts else 1.0
+    factor = (0.5 * GAIN if explosive(spec) else GAIN) * members / max(gain, 1e-12)
+    if context.scale == "items" and counts:
+        factor = AVERAGED
+    if explosive(spec):
+        limit = LARGEST_WEIGHT.get(context.scale, LARGEST_WEIGHT["none"])
+        factor = min(factor, limit / weights.largest())
+    return factor
+
+
+class _Weights:
+    """v -> W v with W = rho alpha', all slots added up, without the diagonal."""
+
+    def __init__(self, space: ParameterSpace, rho: Floats, alpha: Floats) -> None:
+        vectors = space.vectors(Parameters(rho, alpha, None))
+        self.target = vectors.target
+        self.bag = vectors.bag.reshape(space.n_slots, -1, vectors.bag.shape[1]).sum(axis=0)
+        self.own = np.einsum("nk,nk->n", self.target, self.bag)
+
+    def __call__(self, v: Floats) -> Floats:
+        return np.asarray(self.target @ (self.bag.T @ v) - self.own * v)
+
+    def largest(self) -> float:
+        """Largest absolute weight."""
+        blocks = range(0, len(self.target), 1000)
+        return max(float(np.abs(self.target[i : i + 1000] @ self.bag.T).max()) for i in blocks)
+
+
+def graph_factor(
+    space: ParameterSpace, graph: ObservationGraph, response: Floats, rho: Floats, alpha: Floats
+) -> float:
+    """Factor of the weights of a model on a graph."""
+    vectors = space.vectors(Parameters(rho, alpha, None))
+    # Weights of different rows may add up in any way, and so may those of an exponential.
+    careful = graph.n_columns == 1 or explosive(space.spec)
+    total, largest = _entity_weights(graph, vectors, absolute=careful)
+    gain = largest_gain(lambda v: response * (total @ v), graph.n_entities)
+    factor = GAIN / max(gain, 1e-12)
+    if explosive(space.spec):
+        factor = min(factor, LARGEST_WEIGHT["none"] / max(largest, 1e-12))
+    return factor
+
+
+def _entity_weights(graph: ObservationGraph, vectors: Any, *, absolute: bool) -> tuple[Any, float]:
+    """Weights between entities, averaged where the context averages, and the largest of them."""
+    from scipy.sparse import csr_array
+
+    size = graph.n_entities
+    total: Any = csr_array((size, size))
+    largest = 0.0
+    for edges in graph.parts:
+        weight = edges.weights(vectors.target, vectors.bag)
+        if edges.scale != "none":
+            weight = weight / np.bincount(edges.owner, minlength=graph.n_nodes)[edges.owner]
+        weight = np.abs(weight) if absolute else weight
+        largest = max(largest, float(np.abs(weight).max(initial=0.0)))
+        # Cells are counted once for each row.
+        weight = weight * size / graph.n_nodes
+        ends = (edges.owner % size, edges.member % size)
+        total = total + csr_array((weight, ends), shape=(size, size))
+    return total, largest
+
+
+def largest_gain(product: Callable[[Floats], Floats], size: int) -> float:
+    """Growth of a vector under repeated products: approximately the spectral radius.
+
+    >>> round(largest_gain(lambda v: 0.5 * v, 3), 6)
+    0.5
+    """
+    v: Floats = np.random.default_rng(0).normal(size=size)
+    growth = []
+    for _ in range(40):
+        v = product(v / np.linalg.norm(v))
+        norm = float(np.linalg.norm(v))
+        if norm == 0.0:
+            break
+        growth.append(norm)
+    # A vector that vanishes has no rate: its first growth bounds it.
+    return float(np.exp(np.mean(np.log(growth[-20:])))) if growth else 0.0

@@ -146,6 +146,7 @@ class BoundContext(ABC):
     n_slots: int = 1
     is_text: ClassVar[bool] = False  # rows are the tokens of a text
     lists: tuple[Lists, ...] | None = None  # of members, where they are fixed for each entity
+    cell_lists: Lists | None = None  # of members, where each cell t N + n has its own
     private: bool = False  # whether each of these lists has context vectors of its own
     exposure: Floats | None = None  # factor of the mean of each row, if there is one
 

@@ -9,6 +9,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
+from efemb.model.contexts.bound.entities import Lists
 from efemb.model.contexts.bound.terms import Bags, Terms, with_components
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class CellLists(BoundContext):
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
         n_cells = data.n_rows * data.n_entities
         self.indptr, self.indices = checked_lists(indptr, indices, n_cells)
+        none = np.zeros(len(self.indices), dtype=np.int64)
+        self.cell_lists = Lists(self.indptr, self.indices, none, none, scale, binary)
         check_scale(data, scale)
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:

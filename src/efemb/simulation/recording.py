@@ -9,12 +9,12 @@ import numpy as np
 from efemb._progress import Advance, progress_bar
 from efemb._typing import Floats
 from efemb.data.dataset import Dataset
+from efemb.engine.options import whole
 from efemb.errors import ParameterError
-from efemb.simulation.baskets import _check_whole
 
-# Parts of a larval brain from above, in micrometres: centre, half axes, share of the neurons.
-# Each part but the last, which lies on the midline, has a mirror image.
-_PARTS = (
+# Regions of a larval brain from above, in micrometers: center, half axes, share of the neurons.
+# Each region but the last, which lies on the midline, has a mirror image.
+REGIONS = (
     ((60.0, 90.0, 120.0), (45.0, 70.0, 60.0), 0.2),  # forebrain
     ((110.0, 290.0, 140.0), (80.0, 110.0, 70.0), 0.45),  # tectum
     ((0.0, 560.0, 110.0), (110.0, 190.0, 80.0), 0.35),  # hindbrain
@@ -22,7 +22,7 @@ _PARTS = (
 _MIDDLE = 250.0
 BLOCK_FRAMES = 256
 DECAY = 0.8  # of calcium, from frame to frame
-EVENT_RATE = 0.04  # a frame
+EVENT_RATE = 0.04  # per frame
 SUPPRESSED = 0.15  # share of the neurons that the fields around them silence
 MIRRORED = 0.3  # share of the fields that have a twin on the other side
 # Shares of the variance of a neuron: fields, events of its own; the rest is white noise, little
@@ -32,14 +32,14 @@ SHARED, OWN = 0.85, 0.12
 
 @dataclass(frozen=True)
 class SimulatedRecording:
-    """A simulated recording and what made it: x = activity loadings' + own events + noise.
+    """A simulated recording and the fields behind it: x = activity loadings' + own events + noise.
 
     Attributes
     ----------
     data : Dataset
         Frames x neurons, float32, with positions (N, 3).
     loadings : array (N, n_fields)
-        The true vectors: how much each neuron takes part in each field.
+        The true vectors: how much each neuron responds to each field.
     activity : array (T, n_fields)
         Calcium of each field.
     """
@@ -58,22 +58,23 @@ def simulate_zebrafish(
     seed: int = 0,
     progress: bool = False,
 ) -> SimulatedRecording:
-    """Calcium activity of a larval zebrafish brain, local and correlated.
+    """Simulate the calcium activity of a larval zebrafish brain, local and correlated.
 
     A field is a bump around a point in the brain (some have a twin on the other side). It is
-    driven by random events, and calcium decays after each. A neuron takes up the fields around
+    driven by random events, and calcium decays after each. A neuron responds to the fields around
     it (some neurons with a negative sign) and adds events of its own and noise; its variance is
     about 1.
 
     Parameters
     ----------
     n_neurons, n_frames : int
-        By default those of the paper's recording.
+        Numbers of neurons and frames; by default those of the paper's recording.
     n_fields : int
-        More than the components of a factor analysis, as in a brain.
+        Number of fields: more than the components of a factor analysis, as in a brain.
     width : float
-        Typical radius of a field, in micrometres; the brain is about 700 long.
+        Typical radius of a field, in micrometers; the brain is about 700 long.
     seed : int
+        Random seed.
     progress : bool
         Show a progress bar.
 
@@ -83,25 +84,25 @@ def simulate_zebrafish(
 
     Examples
     --------
-    >>> found = simulate_zebrafish(n_neurons=50, n_frames=20, n_fields=5)
-    >>> found.data, found.loadings.shape, found.activity.shape
+    >>> fish = simulate_zebrafish(n_neurons=50, n_frames=20, n_fields=5)
+    >>> fish.data, fish.loadings.shape, fish.activity.shape
     (Dataset(20 rows x 50 entities, dense float32, 3-d positions), (50, 5), (20, 5))
     """
     sizes = {"n_neurons": n_neurons, "n_frames": n_frames, "n_fields": n_fields}
     for name, value in {**sizes, "seed": seed}.items():
-        _check_whole(name, value, 0 if name == "seed" else 1)
+        whole(name, value, 0 if name == "seed" else 1)
     if not (np.isfinite(width) and width > 0):
         raise ParameterError(f"width must be > 0, got {width!r}")
     rng = np.random.default_rng(seed)
-    positions = _brain(n_neurons, rng)
-    loadings = _loadings(positions, n_fields, float(width), rng)
+    positions = _draw_positions(n_neurons, rng)
+    loadings = _draw_loadings(positions, n_fields, float(width), rng)
     shared = np.sqrt((loadings**2).sum(axis=1, keepdims=True))
-    # A neuron far from all fields stays without: events of its own and noise are all it has.
+    # A neuron far from all fields has only events of its own and noise.
     loadings *= np.sqrt(SHARED) / np.maximum(shared, 1e-3)
     noise = np.float32(np.sqrt(1.0 - SHARED - OWN))
     with progress_bar("drawing frames", 3 * n_frames, progress) as advance:
-        activity = _calcium((n_frames, n_fields), rng, advance)
-        values = _calcium((n_frames, n_neurons), rng, advance)
+        activity = _draw_calcium((n_frames, n_fields), rng, advance)
+        values = _draw_calcium((n_frames, n_neurons), rng, advance)
         values *= np.float32(np.sqrt(OWN))
         for first in range(0, n_frames, BLOCK_FRAMES):  # all at once would need twice the memory
             block = values[first : first + BLOCK_FRAMES]
@@ -111,20 +112,22 @@ def simulate_zebrafish(
     return SimulatedRecording(Dataset(values, positions=positions), loadings, activity)
 
 
-def _brain(n_neurons: int, rng: np.random.Generator) -> Floats:
-    """Points inside of the parts of a brain (N, 3)."""
-    centre, radius, share = (np.array(column) for column in zip(*_PARTS, strict=True))
-    part = rng.choice(len(_PARTS), n_neurons, p=share)
+def _draw_positions(n_neurons: int, rng: np.random.Generator) -> Floats:
+    """Draw points inside the regions of a brain (N, 3)."""
+    centre, radius, share = (np.array(column) for column in zip(*REGIONS, strict=True))
+    region = rng.choice(len(REGIONS), n_neurons, p=share)
     direction = rng.standard_normal((n_neurons, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     inside = direction * rng.random((n_neurons, 1)) ** (1.0 / 3.0)
-    points = centre[part] + radius[part] * inside
+    points = centre[region] + radius[region] * inside
     side = np.where(rng.random(n_neurons) < 0.5, -1.0, 1.0)
     points[:, 0] = _MIDDLE + side * points[:, 0]
     return points
 
 
-def _loadings(positions: Floats, n_fields: int, width: float, rng: np.random.Generator) -> Floats:
+def _draw_loadings(
+    positions: Floats, n_fields: int, width: float, rng: np.random.Generator
+) -> Floats:
     """exp(-distance^2 / (2 width^2)) of the field's centre or its twin, with signs (N, L)."""
     centre = positions[rng.integers(len(positions), size=n_fields)]
     twin = centre.copy()
@@ -133,33 +136,33 @@ def _loadings(positions: Floats, n_fields: int, width: float, rng: np.random.Gen
     radius = width * rng.lognormal(0.0, 0.3, n_fields)
     distance = np.minimum(_squared_distance(positions, centre), _squared_distance(positions, twin))
     loadings = np.exp(-distance / (2.0 * radius**2)).astype(np.float32)
-    # Also because numbers near 0 that are not 0 slow processors down a lot.
+    # Also because denormal numbers slow processors down a lot.
     loadings[loadings < 1e-4] = 0.0
-    # Not all neurons do what their field does: each has a gain of its own for each.
+    # Neurons follow a field to different degrees: each has its own gain per field.
     loadings *= rng.standard_exponential(loadings.shape, dtype=np.float32)
     loadings[rng.random(len(positions)) < SUPPRESSED] *= -1.0
     return loadings
 
 
-def _squared_distance(one: Floats, two: Floats) -> Floats:
-    total = np.zeros((len(one), len(two)))
-    for a, b in zip(one.T, two.T, strict=True):
+def _squared_distance(points: Floats, others: Floats) -> Floats:
+    total = np.zeros((len(points), len(others)))
+    for a, b in zip(points.T, others.T, strict=True):
         total += (a[:, None] - b) ** 2
     return total
 
 
-def _calcium(shape: tuple[int, int], rng: np.random.Generator, advance: Advance) -> Floats:
+def _draw_calcium(shape: tuple[int, int], rng: np.random.Generator, advance: Advance) -> Floats:
     """Random events after which calcium decays, of mean about 0 and variance 1 (frames, things)."""
     values = np.empty(shape, dtype=np.float32)
     # Of exponential events at a rate p: mean p / (1 - d), variance p (2 - p) / (1 - d^2).
     mean = EVENT_RATE / (1.0 - DECAY)
     deviation = np.sqrt(EVENT_RATE * (2.0 - EVENT_RATE) / (1.0 - DECAY**2))
-    now = np.full(shape[1], mean, dtype=np.float32)
+    level = np.full(shape[1], mean, dtype=np.float32)
     for frame in values:
-        now *= np.float32(DECAY)
+        level *= np.float32(DECAY)
         happened = np.flatnonzero(rng.random(shape[1], dtype=np.float32) < EVENT_RATE)
-        now[happened] += rng.standard_exponential(len(happened), dtype=np.float32)
-        frame[:] = now
+        level[happened] += rng.standard_exponential(len(happened), dtype=np.float32)
+        frame[:] = level
         advance(1)
     values -= np.float32(mean)
     values /= np.float32(deviation)

@@ -12,22 +12,23 @@ from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.options import whole
 from efemb.errors import ParameterError
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.predictor import Predictor
-from efemb.simulation.baskets import _check_whole, _row_sizes
+from efemb.simulation.baskets import draw_row_sizes
 
 CHUNK_TRIPS = 1 << 14
 MOST_ITEMS = 100
-REPELLING = 0.3  # share of the components in which like items keep each other away
-ROUNDS, TRIPS_AT_ONCE = 2000, 256  # of rejection; drawn from all items after that
-SPREAD = 0.3  # of the items of a category around its centre, in units of the centres'
+REPELLING = 0.3  # share of the components in which similar items repel each other
+ROUNDS, TRIPS_AT_ONCE = 2000, 256  # of rejection; later ones are drawn from all items
+SPREAD = 0.3  # of the items of a category around its centre, relative to that of the centres
 
 
 @dataclass(frozen=True)
 class SimulatedTrips:
-    """Simulated trips and what made them.
+    """Simulated trips and the parameters behind them.
 
     Attributes
     ----------
@@ -51,26 +52,28 @@ def simulate_iri(
     seed: int = 0,
     progress: bool = False,
 ) -> SimulatedTrips:
-    """Shopping trips with true vectors, at the size of the IRI data of the paper.
+    """Simulate shopping trips with known vectors, at the size of the IRI data of the paper.
 
     The items of a trip are drawn one after the other: the next one is n with probability
     proportional to exp(intercept_n + rho_n . mean of alpha_m over the items m already there), an
-    item that is there excepted. So each item follows the model given those before it; given all
-    others it does so only about, though rho_n . alpha_m does not depend on the order of n and m.
-    Items of a category have similar vectors; some categories keep others away. Quantities are 1 or
-    a little more.
+    item already in the trip excepted. Each item thus follows the model given those before it, and
+    only approximately given all others, although rho_n . alpha_m is symmetric in n and m. Items of
+    a category have similar vectors; some categories repel others. Quantities are 1 or slightly
+    more.
 
     Parameters
     ----------
     n_rows, n_entities : int
-        Trips and items; by default those of the paper.
+        Numbers of trips and items; by default those of the paper.
     n_components : int
-        K of the true vectors.
+        Length K of the true vectors.
     n_lines : int, optional
-        Different items of all trips together, by default seven a trip; the paper does not tell.
+        Distinct items summed over all trips, by default seven per trip; the paper does not report
+        it.
     strength : float
-        Standard deviation of rho_n . alpha_m, about.
+        Approximate standard deviation of rho_n . alpha_m.
     seed : int
+        Random seed.
     progress : bool
         Show a progress bar.
 
@@ -82,32 +85,34 @@ def simulate_iri(
 
     Examples
     --------
-    >>> found = simulate_iri(n_rows=200, n_entities=60, n_components=3)
-    >>> found.data.shape, found.data.values.nnz, found.parameters.rho.shape
+    >>> trips = simulate_iri(n_rows=200, n_entities=60, n_components=3)
+    >>> trips.data.shape, trips.data.values.nnz, trips.parameters.rho.shape
     ((200, 60), 1400, (60, 3))
     """
     n_lines = 7 * n_rows if n_lines is None else n_lines
     sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_components": n_components}
     for name, value in {**sizes, "n_lines": n_lines, "seed": seed}.items():
-        _check_whole(name, value, 0 if name == "seed" else 1)
+        whole(name, value, 0 if name == "seed" else 1)
     most = min(n_entities // 2, MOST_ITEMS)
     if not 2 * n_rows <= n_lines <= n_rows * most:
         raise ParameterError(
-            f"n_lines={n_lines:,} must lie between two ({2 * n_rows:,}) and {most} a trip "
-            f"({n_rows * most:,})"
+            f"n_lines={n_lines:,} must lie between 2 ({2 * n_rows:,}) and {most} "
+            f"({n_rows * most:,}) items per trip"
         )
     if not (np.isfinite(strength) and strength >= 0):
         raise ParameterError(f"strength must be >= 0, got {strength!r}")
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_components, float(strength), rng)
-    row_sizes = _row_sizes(n_rows, n_lines, most, rng)
-    parts = []
+    row_sizes = draw_row_sizes(n_rows, n_lines, most, rng)
+    items = []
     with progress_bar("drawing trips", n_rows, progress) as advance:
         for first in range(0, n_rows, CHUNK_TRIPS):
             chunk = row_sizes[first : first + CHUNK_TRIPS]
-            parts.append(_trips(shop, chunk, rng))
+            items.append(_draw_trips(shop, chunk, rng))
             advance(len(chunk))
-    return SimulatedTrips(_dataset(shop, row_sizes, parts, rng), shop.parameters)
+    return SimulatedTrips(
+        _make_dataset(shop, row_sizes, np.concatenate(items), rng), shop.parameters
+    )
 
 
 @dataclass(frozen=True)
@@ -144,13 +149,13 @@ class _Shop:
         return cls(parameters, predictor, category, centre, own, running, edges)
 
 
-def _trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
+def _draw_trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
     """Items of some trips, one trip after the other, each trip sorted."""
     basket = np.full((len(sizes), int(sizes.max())), -1, dtype=np.int32)
     sums = np.zeros((len(sizes), shop.centre.shape[1]))
     for turn in range(basket.shape[1]):
         trips = np.flatnonzero(sizes > turn)
-        item = _next_items(shop, basket[trips, :turn], sums[trips] / max(turn, 1), rng)
+        item = _draw_next(shop, basket[trips, :turn], sums[trips] / max(turn, 1), rng)
         basket[trips, turn] = item
         sums[trips] += shop.parameters.alpha[item]
     basket[basket < 0] = len(shop.category)  # sorted behind all items
@@ -158,11 +163,11 @@ def _trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[np.int
     return basket[basket < len(shop.category)]
 
 
-def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
-    """One item for each trip, by rejection as long as that is fast.
+def _draw_next(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
+    """Draw one item per trip, by rejection as long as that is fast.
 
-    A category is drawn exactly for its centre, an item in it by popularity; the item's own part is
-    what it is accepted by.
+    A category is drawn exactly for its centre and an item of it by popularity; the item's deviation
+    from the centre decides whether it is accepted.
     """
     weight = np.diff(shop.edges) * np.exp(context @ shop.centre.T)
     running = np.cumsum(weight, axis=1)
@@ -173,36 +178,35 @@ def _next_items(shop: _Shop, basket: Any, context: Floats, rng: np.random.Genera
         level = rng.random(len(pending)) * running[pending, -1]
         drawn = (running[pending, :-1] <= level[:, None]).sum(axis=1)
         low, high = shop.edges[drawn], shop.edges[drawn + 1]
-        place = low + (high - low) * rng.random(len(pending))
-        # Rounding may carry a place onto the upper border.
-        found = np.minimum(np.searchsorted(shop.running, place, "right"), len(shop.own) - 1)
-        fit = np.einsum("tk,tk->t", shop.own[found], context[pending])
+        mass = low + (high - low) * rng.random(len(pending))
+        # Rounding may carry the mass onto the upper border.
+        proposal = np.minimum(np.searchsorted(shop.running, mass, "right"), len(shop.own) - 1)
+        fit = np.einsum("tk,tk->t", shop.own[proposal], context[pending])
         accepted = rng.random(len(pending)) < np.exp(fit - highest[pending])
-        accepted &= ~(basket[pending] == found[:, None]).any(axis=1)
-        item[pending[accepted]] = found[accepted]
+        accepted &= ~(basket[pending] == proposal[:, None]).any(axis=1)
+        item[pending[accepted]] = proposal[accepted]
         pending = pending[~accepted]
         if not len(pending):
             break
     for start in range(0, len(pending), TRIPS_AT_ONCE):
-        some = pending[start : start + TRIPS_AT_ONCE]
-        item[some] = _item_of_all(shop, basket[some], context[some], rng)
+        trips = pending[start : start + TRIPS_AT_ONCE]
+        item[trips] = _draw_of_all(shop, basket[trips], context[trips], rng)
     return item
 
 
-def _item_of_all(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
-    """The same from all items at once, where hardly anything would be accepted."""
+def _draw_of_all(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
+    """Draw from all items at once, where nearly every proposal would be rejected."""
     fit = shop.predictor.apply(context)
     fit += rng.gumbel(size=fit.shape)
     np.put_along_axis(fit, basket.astype(np.int64), -np.inf, axis=1)
     return np.asarray(fit.argmax(axis=1))
 
 
-def _dataset(
-    shop: _Shop, sizes: Ints, parts: list[NDArray[np.int32]], rng: np.random.Generator
+def _make_dataset(
+    shop: _Shop, sizes: Ints, indices: NDArray[np.int32], rng: np.random.Generator
 ) -> Dataset:
     from scipy.sparse import csr_array
 
-    indices = np.concatenate(parts)
     ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     counts = rng.geometric(0.75, len(indices)).astype(np.float32)
     n_entities = len(shop.category)
