@@ -93,7 +93,7 @@ def test_a_blend_replaces_a_blend_and_nothing_else(blend: Blend, tmp_path: Path)
     blend.models_["vectors"].save(tmp_path / "model")
     with pytest.raises(DataError, match="is not part of a blend"):
         blend.save(tmp_path / "model")
-    with pytest.raises(DataError, match="not of a baseline that efemb wrote"):
+    with pytest.raises(DataError, match="not from a baseline that efemb wrote"):
         blend.models_["pairs"].save(tmp_path / "blend")
 
 

@@ -202,7 +202,7 @@ def test_kilograms_beside_pieces(run, trips: Path, tmp_path: Path) -> None:
     path = tmp_path / "weighed.csv"
     path.write_text("\n".join(weighed) + "\n", "utf-8")
     fitted = run("fit", path, "-o", tmp_path / "m", "-k", "2", "--test", "0.2", "--json", *QUICK)
-    assert "model: p-emb, since quantities may lie between counts" in fitted.err
+    assert "model: p-emb, since quantities need not be whole numbers" in fitted.err
     told = json.loads(fitted.out)
     assert told["score"] > told["popularity"] - 0.5
     judged = run("evaluate", tmp_path / "m", path, "--train", path, "--json")

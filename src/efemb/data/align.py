@@ -12,9 +12,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError
 
-_WAY = (
-    "efemb.data.aligned(data, vocabulary) of a Dataset and the model's vocabulary brings them there"
-)
+_WAY = "efemb.data.aligned(data, vocabulary) rearranges a Dataset to the model's vocabulary"
 
 
 def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
@@ -85,7 +83,7 @@ def check_order(data: Dataset, known: Vocabulary | None) -> None:
     for column, (own, label) in enumerate(zip(labels, known, strict=True)):
         if own not in known or known.index_of(own) != column:
             raise DataError(
-                f"the entities of the data are not in the order of the model: column "
+                f"the entities of the data are not those of the model in the same order: column "
                 f"{column} is {shorten(own)}, the model has {shorten(label)} there; {_WAY}"
             )
 
