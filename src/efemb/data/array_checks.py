@@ -101,7 +101,7 @@ def check_dense(values: object) -> NDArray[Any]:
     return array
 
 
-def make_csr(values: Any, shape: tuple[int, ...] | None = None) -> csr_array:
+def make_csr(values: Any, shape: Any = None) -> csr_array:
     """A csr_array of anything that SciPy takes; SciPy is imported here, on first use."""
     from scipy.sparse import csr_array
 
