@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError
@@ -54,13 +55,11 @@ def _move(data: Dataset, index: Ints, size: int, absent: float = 0.0) -> Any:
         values: Floats = np.full(shape, absent, dtype=data.values.dtype)
         values[:, index] = data.values
         return values
-    from scipy.sparse import csr_array
-
     column = index[data.values.indices]
     row = np.repeat(np.arange(data.n_rows), np.diff(data.values.indptr))
     known = column >= 0
     cells = (row[known], column[known])
-    matrix = csr_array((data.values.data[known], cells), shape=(data.n_rows, size))
+    matrix = make_csr((data.values.data[known], cells), shape=(data.n_rows, size))
     matrix.sort_indices()
     return matrix
 

@@ -101,19 +101,24 @@ def check_dense(values: object) -> NDArray[Any]:
     return array
 
 
-def check_sparse(values: Any) -> csr_array:
-    """Rows x entities as csr_array: sorted, duplicates summed, no stored zeros, all finite."""
+def make_csr(values: Any, shape: Any = None) -> csr_array:
+    """A csr_array of anything that SciPy takes; SciPy is imported here, on first use."""
     from scipy.sparse import csr_array
 
+    return csr_array(values, shape=shape)
+
+
+def check_sparse(values: Any) -> csr_array:
+    """Rows x entities as csr_array: sorted, duplicates summed, no stored zeros, all finite."""
     if values.ndim != 2:
         raise DataError(f"sparse values must be 2-dimensional, not {values.ndim}-dimensional")
     _check_size(values.shape)
     check_indices(values)
     if values.dtype.kind in "biu":  # scipy would sum duplicates with overflow
         values = values.astype(np.float64)
-    matrix = csr_array(values)
+    matrix = make_csr(values)
     if matrix.dtype not in (np.float32, np.float64):
-        matrix = csr_array(
+        matrix = make_csr(
             (float_array(matrix.data, "values"), matrix.indices, matrix.indptr), shape=matrix.shape
         )
     _check_finite(matrix)

@@ -14,6 +14,7 @@ from efemb.data.array_checks import (
     float_array,
     is_missing_label,
     is_sparse,
+    make_csr,
     read_only,
 )
 from efemb.data.vocabulary import Vocabulary, canonical_label, shorten
@@ -208,12 +209,10 @@ class CellTable:
         """
         known = np.flatnonzero(index >= 0)
         if is_sparse(self.values):
-            from scipy.sparse import csr_array
-
             cells = self.values[:, known].tocoo()
             places = (cells.row, index[known][cells.col])
             shape = (len(self.groups), size)
-            return CellTable(csr_array((cells.data, places), shape), by=self.by, groups=self.groups)
+            return CellTable(make_csr((cells.data, places), shape), by=self.by, groups=self.groups)
         values = np.full((len(self.groups), size), np.nan, dtype=self.values.dtype)
         values[:, index[known]] = self.values[:, known]
         return CellTable(values, by=self.by, groups=self.groups)
@@ -257,16 +256,14 @@ def check_cells(
 def _check_table(values: Any) -> Any:
     """`values` as groups x entities of floats: csr_array if sparse."""
     if is_sparse(values):
-        from scipy.sparse import csr_array
-
         if values.ndim != 2:
             raise DataError(f"a table must be groups x entities, not {values.ndim}-dimensional")
         check_indices(values)
-        table = csr_array(values)
+        table = make_csr(values)
         stored = float_array(table.data, "the table")
         if not np.isfinite(stored).all():
             raise DataError("a sparse table must be finite; missing values need a dense one")
-        return csr_array((stored, table.indices, table.indptr), shape=table.shape)
+        return make_csr((stored, table.indices, table.indptr), shape=table.shape)
     array = float_array(values, "the table")
     if array.ndim != 2:
         raise DataError(f"a table must be groups x entities, not {array.ndim}-dimensional")

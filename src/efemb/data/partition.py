@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb.data.array_checks import generator
+from efemb.data.array_checks import generator, make_csr
 from efemb.data.dataset import Dataset, recount
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
@@ -86,12 +86,10 @@ def _observed(data: Dataset) -> NDArray[Any]:
 def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
     """`data` with only the chosen ones of its observed entries."""
     if data.is_sparse:
-        from scipy.sparse import csr_array
-
         matrix = data.values
         before = np.searchsorted(chosen, matrix.indptr)
         parts = (matrix.data[chosen], matrix.indices[chosen], before)
-        entries: Any = csr_array(parts, shape=matrix.shape)
+        entries: Any = make_csr(parts, shape=matrix.shape)
         return data._replace(entries, entities=recount(data.entities, entries))
     values = np.full_like(data.values, np.nan)
     rows, columns = np.divmod(_observed(data)[chosen], data.n_entities)

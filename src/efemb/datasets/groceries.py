@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
 from efemb.data.readers.input_file import open_bytes
 from efemb.data.vocabulary import Vocabulary
@@ -75,13 +76,11 @@ def fetch_groceries(
     DataError
         If the files are not available, or one is not the published file.
     """
-    from scipy.sparse import csr_array
-
     files = find_files(DATA, data_home, download=download, progress=progress)
     name = "Groceries.data" if "Groceries.data" in files else "Groceries.data.gz"
     with open_bytes(files[name]) as stream:
         counts = np.loadtxt(stream, dtype=np.float32, delimiter="\t")
-    values = csr_array(counts)
+    values = make_csr(counts)
     names = _names(files, "Groceries.labels")
     groups = {
         "departments": _names(files, "Groceries.cat1.labels"),

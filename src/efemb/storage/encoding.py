@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from efemb.data.array_checks import is_sparse
+from efemb.data.array_checks import is_sparse, make_csr
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.combine import Combine
@@ -164,10 +164,8 @@ def _decode_vocabulary(value: dict[str, Any], arrays: Mapping[str, Any]) -> Voca
 
 
 def _decode_sparse(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
-    from scipy.sparse import csr_array
-
     parts = tuple(decode(value[key], arrays) for key in ("data", "indices", "indptr"))
-    return csr_array(parts, shape=tuple(value["$sparse"]))
+    return make_csr(parts, shape=tuple(value["$sparse"]))
 
 
 def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingredient:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._progress import progress_bar
+from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
 from efemb.data.readers.accumulators import MISSING, CountTable, LabelTable, PairSums
 from efemb.data.readers.arrow import ArrowCsvSource, ParquetSource, find_pyarrow
@@ -202,15 +203,13 @@ def _matrix(
     sizes: tuple[int, int],
 ) -> csr_array:
     """The kept baskets x the kept items, each in the given order."""
-    from scipy.sparse import csr_array
-
     rows, columns, counts = triples
     new_rows = _new_codes(kept_baskets, sizes[0])[rows]
     new_columns = _new_codes(kept_items, sizes[1])[columns]
     is_kept = (new_rows >= 0) & (new_columns >= 0)
     # scipy takes 64-bit indices where there are more than 2**31 entries.
     places = (new_rows[is_kept], new_columns[is_kept])
-    values = csr_array((counts[is_kept], places), shape=(len(kept_baskets), len(kept_items)))
+    values = make_csr((counts[is_kept], places), shape=(len(kept_baskets), len(kept_items)))
     values.sort_indices()
     return values
 
