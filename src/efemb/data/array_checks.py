@@ -25,7 +25,7 @@ _LINES = {
 def list_first(places: NDArray[Any], total: int | None = None) -> str:
     """The first few of `places` as text, and how many more there are.
 
-    >>> listed(np.arange(7))
+    >>> list_first(np.arange(7))
     '0, 1, 2, 3, 4 and 2 more'
     """
     total = len(places) if total is None else total

@@ -161,9 +161,12 @@ def _predictors(
     model: FittedEmbedding, question: QueryContext
 ) -> tuple[Floats, Huffman | Floats | None]:
     """u of every entity, (1, N), and the normalizer that turns it into shares."""
-    bound, factors, row = question.bind(model)
-    u = Predictor(factors).cells(model.spec, bound, np.array([row]))
-    return u.astype(np.float64), normalizer_of(model.spec, bound)
+    # Vectors of a fit that all but diverged overflow; the answer is extreme then, but a number.
+    with np.errstate(over="ignore", invalid="ignore"):
+        bound, factors, row = question.bind(model)
+        u = Predictor(factors).cells(model.spec, bound, np.array([row]))
+    bounded = np.nan_to_num(u.astype(np.float64), posinf=1e300, neginf=-1e300)
+    return bounded, normalizer_of(model.spec, bound)
 
 
 def _means(model: FittedEmbedding, u: Floats, normalizer: Huffman | Floats | None) -> Floats:

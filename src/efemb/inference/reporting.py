@@ -92,7 +92,7 @@ def _convergence(model: Any, fitted: FittedEmbedding) -> Finding:
     numbers["converged"] = done
     if done:
         return Finding("convergence", "ok", text, numbers=numbers)
-    advice = "It was still improving: raise max_iter, or fit on with warm_start=True."
+    advice = "It was still improving: increase max_iter, or continue with warm_start=True."
     return Finding("convergence", "warning", text, advice, numbers)
 
 

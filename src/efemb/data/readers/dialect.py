@@ -44,7 +44,7 @@ def excel_separator(first: str) -> str | None:
 def guess_separator(path: Path, lines: Iterable[str]) -> str:
     """The separator that splits the first lines into the same, largest number of fields.
 
-    >>> likely_separator(Path("a.csv"), ["trip;item;weight", "1;milk;1,5"])
+    >>> guess_separator(Path("a.csv"), ["trip;item;weight", "1;milk;1,5"])
     ';'
     """
     usual = "\t" if _TABS & {suffix.lower() for suffix in path.suffixes} else ","
@@ -103,7 +103,7 @@ def has_decimal_commas(cells: Iterable[str]) -> bool:
 def use_decimal_points(cells: Sequence[str]) -> list[str]:
     """Replace decimal commas by points; a number that has a point already becomes invalid.
 
-    >>> with_decimal_points(["1,5", "1.234,5", "7", "1.5"])
+    >>> use_decimal_points(["1,5", "1.234,5", "7", "1.5"])
     ['1.5', '1234.5', '7', 'decimal point: 1.5']
     """
     return [_with_point(cell) for cell in cells]
