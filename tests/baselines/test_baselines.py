@@ -298,14 +298,14 @@ def test_real_data_of_which_nothing_is_observed() -> None:
         model.fit(REAL).score(nothing)
     unseen = REAL.copy()
     unseen[:, 3] = np.nan
-    with pytest.raises(efemb.DataError, match="no value of entity 3 is observed"):
+    with pytest.raises(efemb.DataError, match="entity 3 has no observed value"):
         Popularity().fit(unseen)
 
 
 @pytest.mark.parametrize("name", ["HPF", "Poisson PCA", "weighted"])
 def test_validation_without_entries_is_refused(name: str) -> None:
     for empty in (np.zeros_like(X), csr_array(X.shape)):
-        with pytest.raises(efemb.DataError, match="validation holds no entry"):
+        with pytest.raises(efemb.DataError, match="validation is empty"):
             clone(COUNTS[name]).fit(X, validation=empty)
 
 

@@ -185,7 +185,7 @@ def test_same_seed_same_bits() -> None:
         ({"penalty": "1"}, efemb.InputTypeError, "penalty"),
         ({"positive": 1}, efemb.InputTypeError, "positive"),
         ({"intercept": "yes"}, efemb.InputTypeError, "intercept"),
-        ({"positive": True, "family": "gaussian"}, efemb.ParameterError, "not gaussian"),
+        ({"positive": True, "family": "gaussian"}, efemb.ParameterError, "not the gaussian"),
         ({"dtype": "float16"}, efemb.ParameterError, "dtype"),
         ({"max_iter": 0}, efemb.ParameterError, "max_iter"),
         ({"tol": np.nan}, efemb.ParameterError, "tol"),

@@ -109,7 +109,7 @@ def test_fit_is_scikit_learns_and_score_the_mean_log_density() -> None:
             efemb.DataError,
             "entity 3 is missing .* row 0",
         ),
-        ({}, signals()[:, :, None], efemb.DataError, "one number an observation"),
+        ({}, signals()[:, :, None], efemb.DataError, "one number per observation"),
         ({}, signals()[:1], efemb.DataError, "at least 2 rows"),
     ],
 )
@@ -135,7 +135,7 @@ def test_an_entity_that_never_varied_may_vary_later(model: Any) -> None:
 
 def test_counts_have_log_means_and_real_numbers_densities() -> None:
     model = FactorAnalysis(2).fit(signals())
-    with pytest.raises(efemb.ParameterError, match="counts and binary"):
+    with pytest.raises(efemb.ParameterError, match="counts or binary"):
         model.log_means(signals(), [0], [0])
     with pytest.raises(efemb.ParameterError, match="real data"):
         Popularity().fit([[1, 2], [3, 0]]).log_densities([[1, 2], [3, 0]])

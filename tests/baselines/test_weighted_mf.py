@@ -114,7 +114,7 @@ def test_bad_options(model: Any, error: type[Exception], words: str) -> None:
 
 
 def test_items_need_company() -> None:
-    with pytest.raises(efemb.DataError, match="one entity only"):
+    with pytest.raises(efemb.DataError, match="only one entity"):
         ItemSkipGram(2).fit(np.eye(4))
 
 

@@ -268,7 +268,7 @@ def test_unfitted_models_need_data(parts: tuple[Dataset, ...], models: dict[str,
 def test_fitted_models_need_data_that_they_have_not_seen(
     parts: tuple[Dataset, ...], models: dict[str, Any]
 ) -> None:
-    with pytest.raises(ParameterError, match="'vectors' is fitted already: pass validation="):
+    with pytest.raises(ParameterError, match="'vectors' is fitted already: pass rows"):
         Blend(models).fit(parts[0])
     with pytest.raises(ParameterError, match="'vectors' is fitted already"):
         Blend({"a": Popularity(), **models}).fit(parts[0])
@@ -276,7 +276,7 @@ def test_fitted_models_need_data_that_they_have_not_seen(
 
 def test_validation_must_not_be_training_data(parts: tuple[Dataset, ...]) -> None:
     train = parts[0]
-    with pytest.raises(DataError, match="every entry of validation is in X"):
+    with pytest.raises(DataError, match="every entry of validation is also in X"):
         Blend({"a": Popularity()}).fit(train, validation=train)
     named = [f"trip {i}" for i in range(train.n_rows)]
     data = Dataset(train.values, row_labels=named)
@@ -294,10 +294,10 @@ def test_models_of_other_entities_are_refused(
     parts: tuple[Dataset, ...], models: dict[str, Any]
 ) -> None:
     renamed = Dataset(parts[0].values, entities=[*LABELS[:-1], "tea"])
-    with pytest.raises(DataError, match="'other' knows 'tea' and 0 other entities"):
+    with pytest.raises(DataError, match="'other' has 'tea' and 0 other entities"):
         Blend({**models, "other": Popularity().fit(renamed)}).fit(validation=parts[1])
     fewer = Popularity().fit(parts[0].values[:, :8])
-    with pytest.raises(DataError, match="'other' is a model of 8 entities"):
+    with pytest.raises(DataError, match="'other' has 8 entities"):
         Blend({**models, "other": fewer}).fit(validation=parts[1])
 
 

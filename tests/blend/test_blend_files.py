@@ -112,10 +112,13 @@ def test_a_damaged_blend_is_refused(blend: Blend, tmp_path: Path) -> None:
     [
         (
             lambda body: body["models"][1].update(format="efemb oracle"),
-            "unknown kind 'efemb oracle'",
+            "unknown format 'efemb oracle'",
         ),
         (lambda body: body["models"][1]["body"].update(model="EASY"), "did you mean 'EASE'"),
-        (lambda body: body["models"][1]["body"]["state"].update(fit=1), "'fit' is not something"),
+        (
+            lambda body: body["models"][1]["body"]["state"].update(fit=1),
+            "'fit' is not part of a fitted",
+        ),
         (lambda body: body.update(pool="mixtures"), "did you mean 'mixture'"),
         (lambda body: body["models"].pop(), "one finite number per model"),
         (lambda body: body.pop("parameters"), "does not hold a blend that can be read"),
@@ -140,12 +143,12 @@ def test_models_that_a_file_cannot_describe_are_named(trips: Dataset, tmp_path: 
         def __init__(self, model: Any) -> None:
             self.family, self.log_means = model.family_, model.log_means
 
-    for model, match in (
-        (Own(), "describe Own"),
-        (Other(Popularity().fit(trips)), "describe Other"),
+    for model, kind in (
+        (Own(), "Own"),
+        (Other(Popularity().fit(trips)), "Other"),
     ):
         blend = Blend({"mine": model}).fit(trips[:200], validation=trips[200:])
-        with pytest.raises(ParameterError, match=f"'mine' cannot be saved: a file cannot {match}"):
+        with pytest.raises(ParameterError, match=f"'mine' cannot be saved: {kind} cannot be saved"):
             blend.save(tmp_path / "blend")
     assert not (tmp_path / "blend").exists()
 

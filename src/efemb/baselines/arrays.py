@@ -1,4 +1,4 @@
-"""Cells of rows x entities: as arrays, as shares, and those held out to tell when to stop."""
+"""Cells of rows x entities: as arrays, as shares, and held out for early stopping."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stored_cells(matrix: Any) -> tuple[Ints, Ints]:
 
 
 def log_shares(log_means: Floats, entities: Ints) -> Floats:
-    """log(m_n / sum_j m_j) of the asked entity of each row of log_means (overwritten)."""
+    """log(m_n / sum_j m_j) of the queried entity of each row; overwrites log_means."""
     log_means -= log_means.max(axis=1, keepdims=True)
     picked = log_means[np.arange(len(entities)), entities]
     np.exp(log_means, out=log_means)
@@ -46,9 +46,9 @@ def normal_log_density(gap: Floats, variance: Floats) -> Floats:
 
 
 def known_variances(variance: Floats, values: Floats) -> Floats:
-    """Variances of entities; those that never vary get the mean of the others.
+    """Variances of entities; constant entities get the mean variance of the others.
 
-    Nothing is known of theirs, and 0 would make a later change infinitely improbable.
+    Theirs is unknown, and 0 would make any later change infinitely improbable.
     """
     varies = np.nanmax(values, axis=0) > np.nanmin(values, axis=0)
     return np.where(varies, variance, variance[varies].mean() if varies.any() else 1.0)
@@ -56,9 +56,9 @@ def known_variances(variance: Floats, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Holdout:
-    """Other rows, or entries of the training rows, or nothing.
+    """Held-out data: other rows, entries of the training rows, or nothing.
 
-    others : Dataset of rows, to be scored leaving one entry out at a time
+    others : Dataset of rows, scored by leaving out one entry at a time
     rows, entities, x : (n,) entries that are not in the training data
     """
 
@@ -71,7 +71,7 @@ class Holdout:
     def of(cls, data: Dataset, validation: Dataset | None, *, missing: bool) -> Holdout:
         """Entries, if they lie in the same rows and none is in the data; otherwise rows.
 
-        missing : NaN marks what the data lack; otherwise zeros do
+        missing : whether absent values are NaN; otherwise they are zeros
         """
         none = np.zeros(0, dtype=np.int64)
         nothing = cls(None, none, none, np.zeros(0))
@@ -85,17 +85,19 @@ class Holdout:
             return cls(validation, none, none, nothing.x)
         rows, entities = stored_cells(held)
         if len(rows) == 0:
-            raise DataError("validation holds no entry, so it cannot tell when to stop: pass none")
+            raise DataError(
+                "validation is empty, so that it cannot be used for early stopping: omit it"
+            )
         x = validation.values[rows, entities]
         return cls(None, rows, entities, np.asarray(x, dtype=np.float64).ravel())
 
     @property
     def is_set(self) -> bool:
-        """Whether there is anything to be scored."""
+        """Whether anything was held out."""
         return self.others is not None or len(self.rows) > 0
 
     def mask(self, shape: Any) -> Any:
-        """csr_array of ones at the held-out entries, which training leaves out."""
+        """csr_array of ones at the held-out entries, which are masked in training."""
         from scipy.sparse import csr_array
 
         ones = np.ones(len(self.rows))
@@ -103,7 +105,7 @@ class Holdout:
 
 
 def _present(data: Dataset, missing: bool) -> Any:
-    """csr_array, True at what the data hold."""
+    """csr_array, True where the data have a value."""
     from scipy.sparse import csr_array
 
     if missing:

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Model(Protocol):
-    """What evaluation asks of anything that predicts the entries of a row from one another."""
+    """What evaluation requires of a model that predicts the entries of a row from one another."""
 
     def fit(self, X: Any, y: Any = None, *, validation: Any = None) -> Self:
-        """Learn from rows x entities; `validation`: entries that these rows lack, or other rows."""
+        """Fit to rows x entities; `validation`: held-out entries of these rows, or other rows."""
         ...
 
     def score(self, X: Any) -> float:
-        """Counts: normalised log-likelihood per unit. Real data: mean conditional log-density."""
+        """Counts: normalized log-likelihood per unit. Real data: mean conditional log-density."""
         ...
 
     def conditional(self, X: Any) -> Floats:
-        """E[x_tn | the other entries of row t] of every cell; NaN is missing, and predicted."""
+        """E[x_tn | the other entries of row t] of every cell, missing values (NaN) included."""
         ...
 
 
@@ -49,16 +49,16 @@ class CountModel(Model, Protocol):
     """A model of counts or binary data."""
 
     def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
-        """Yield blocks (slice of the asked cells, log E[x_j | row without that cell] of all j)."""
+        """Yield (slice of the queried cells, log E[x_j | row without that cell] of all j)."""
         ...
 
 
 class Baseline(BaseEstimator, ABC):
-    """Rows have a factor theta_t that is recovered from the rest of the row: u = theta . beta_n.
+    """Base class of baselines: u = theta_t . beta_n, with theta_t inferred from the rest of row t.
 
-    A member gives `_fit`, and for counts `_factors` (the recovered factors of some cells),
+    A subclass defines `_fit`; for counts also `_factors` (the inferred factors of given cells),
     `_columns` (beta and an offset) and `_log_mean` (log E[x] from u); for real data `_moments`.
-    A member without factors overrides `_log_mean_blocks` and `_own_log_means` instead.
+    A subclass without factors overrides `_log_mean_blocks` and `_own_log_means` instead.
     """
 
     verbose: int
@@ -68,15 +68,17 @@ class Baseline(BaseEstimator, ABC):
     _allow_real: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any = None, *, validation: Any = None) -> Self:
-        """Fit to data.
+        """Fit the baseline.
 
         Parameters
         ----------
         X : Dataset, array, sparse array or data frame, rows x entities
+            Training data.
         y : ignored
+            Present for compatibility with scikit-learn.
         validation : like X, optional
-            Entries of the same rows that X lacks (they are neither zeros nor missing in X then,
-            but left out), or other rows. Tells when to stop, where a model has to be told.
+            Held-out entries of the same rows, which are masked in X, or other rows. Used for early
+            stopping by baselines that are fitted iteratively.
 
         Returns
         -------
@@ -97,29 +99,42 @@ class Baseline(BaseEstimator, ABC):
         return self
 
     def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
-        """log E[x_j | row without the asked entity] of all entities j, for counts.
+        """log E[x_j | row without the queried entity] of all entities j, block by block.
 
         Parameters
         ----------
-        X : like in `fit`
-        rows, entities : integer arrays (n,)
-            The asked cells; an entity that is in its row is taken out of it first.
+        X : like the X of `fit`, counts or binary data
+        rows, entities : integer arrays of shape (n,)
+            The queried cells; an entity that occurs in its row is removed from it first.
 
         Yields
         ------
-        (slice of the asked cells, array (cells, N)), block by block
+        slice
+            Positions of a block of queried cells.
+        array of shape (cells of the block, N)
         """
         data = self._known(X)
         if not self.family_.normalized_score:
-            raise ParameterError("log_means is for counts and binary data")
+            raise ParameterError(
+                f"log_means needs counts or binary data, not the {self.family_.name()} family: use "
+                "conditional or moments"
+            )
         cells = check_entries((rows, entities), data.n_rows, data.n_entities)
         return self._log_mean_blocks(data, *cells)
 
     def conditional(self, X: Any) -> Floats:
-        """E[x_tn | the other entries of row t] of every cell, (T, N).
+        """Conditional mean E[x_tn | the other entries of row t] of every cell.
 
-        NaN (real data) is missing: neither target nor evidence, but predicted. Where only shares
-        mean anything (`family_` is Categorical), each row is scaled to a sum of 1.
+        Parameters
+        ----------
+        X : like the X of `fit`
+            NaN marks missing real values, which are predicted but not used.
+
+        Returns
+        -------
+        array of shape (rows, N)
+            If only the shares of the means are meaningful (`family_` is Categorical), each row
+            sums to 1.
         """
         data = self._known(X)
         if not self.family_.normalized_score:
@@ -132,47 +147,81 @@ class Baseline(BaseEstimator, ABC):
     def score(self, X: Any, y: Any = None) -> float:
         """How well the entries of X are predicted from the rest of their rows; higher is better.
 
-        Counts and binary data: normalised log-likelihood per unit, leaving one entry out at a
-        time; entries that are alone in their row are skipped. Real data: mean log-density.
+        Parameters
+        ----------
+        X : like the X of `fit`
+        y : ignored
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        float
+            Counts and binary data: normalized log-likelihood per unit, leaving out one entry at a
+            time; entries that are alone in their row are skipped. Real data: mean log-density.
         """
         data = self._known(X)
         if not self.family_.normalized_score:
             each = self._log_densities(data)
             if np.isnan(each).all():
-                raise DataError("no value is observed: there is nothing to score")
+                raise DataError("every value of X is missing (NaN): there is nothing to score")
             return float(np.nanmean(each))
         return self._share_score(data, shown=bool(self.verbose))
 
     def log_densities(self, X: Any) -> Floats:
-        """log p(x_tn | the other entries of row t) of every cell, NaN where missing; real data."""
+        """Conditional log-density of every cell of real data given the rest of its row.
+
+        Parameters
+        ----------
+        X : like the X of `fit`, real data
+
+        Returns
+        -------
+        array of shape (rows, N)
+            NaN where X is missing.
+        """
         return self._log_densities(self._real(X, "log_densities"))
 
     def moments(self, X: Any) -> tuple[Floats, Floats]:
-        """Mean and variance of every cell given the other entries of its row, (T, N); real data."""
+        """Conditional mean and variance of every cell of real data given the rest of its row.
+
+        Parameters
+        ----------
+        X : like the X of `fit`, real data
+
+        Returns
+        -------
+        mean, variance : arrays of shape (rows, N)
+        """
         mean, variance = self._moments(self._real(X, "moments"))
         return mean, np.broadcast_to(variance, mean.shape)
 
     def save(self, path: Any) -> None:
-        """Write the fitted baseline to a folder; read it with `efemb.load`."""
+        """Write the fitted baseline to a folder; `efemb.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; a baseline that was saved there before is replaced as a whole.
+        """
         from efemb.baselines.baseline_files import save
 
         save(self, path)
 
-    # -- for members -------------------------------------------------------------------------------
+    # -- for subclasses ----------------------------------------------------------------------------
 
     @abstractmethod
     def _family(self) -> Family:
-        """What the data are draws of."""
+        """The conditional distribution of the data."""
 
     @abstractmethod
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
-        """Learn."""
+        """Fit to data that were read and checked."""
 
     def _check(self) -> None:
         """Raise a typed error that names the first bad option."""
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
-        """theta of each cell's row, given all cells of the row but that one, (cells, K).
+        """theta of the row of each cell, given all other cells of the row, (cells, K).
 
         X : csr_array of float64 (T, N)
         """
@@ -191,7 +240,7 @@ class Baseline(BaseEstimator, ABC):
         raise NotImplementedError
 
     def _numbers_of_a_cell(self, n_entities: int) -> int:
-        """How much memory `_factors` and the means take for one cell."""
+        """Numbers that `_factors` and the means hold in memory per cell."""
         return n_entities
 
     # -- shared ------------------------------------------------------------------------------------
@@ -203,16 +252,18 @@ class Baseline(BaseEstimator, ABC):
     def _real(self, X: Any, asked: str) -> Dataset:
         data = self._known(X)
         if self.family_.normalized_score:
-            raise ParameterError(f"{asked} is for real data; counts have log_means")
+            raise ParameterError(
+                f"{asked} needs real data: use log_means for counts and binary data"
+            )
         return data
 
     def _read(self, X: Any, *, reset: bool) -> Dataset:
-        """X as numbers that the family can have produced."""
+        """X as a Dataset of values in the support of the family."""
         data = read(self, X, reset=reset, positions=None)
         if len(data.shape) == 3:
             raise DataError(
-                f"{type(self).__name__} takes one number an observation, got values of shape "
-                f"{data.shape}: fit each of the {data.n_dims} apart"
+                f"{type(self).__name__} needs one number per observation, got values of shape "
+                f"{data.shape}: fit one model to each of the {data.n_dims} components"
             )
         way_out = "remove or correct such values"
         check_support(data, self.family_, allow_real=self._allow_real, way_out=way_out)

@@ -1,4 +1,4 @@
-"""Baselines on disk: the options of any baseline and what its fit left, one way for all."""
+"""Baselines on disk: the options and the fitted state of any baseline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(path: str | os.PathLike[str]) -> Baseline:
 
 
 def kinds() -> dict[str, type[Baseline]]:
-    """Classes of baselines that a file may hold, by name."""
+    """Classes of baselines that can be saved, by name."""
     shipped = {name: getattr(baselines, name) for name in baselines.__all__}
     return {name: cls for name, cls in shipped.items() if issubclass(cls, Baseline)}
 
@@ -43,12 +43,12 @@ def pack(model: Baseline) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any
     kind = type(model).__name__
     if kinds().get(kind) is not type(model):
         raise ParameterError(
-            f"a file cannot describe {kind}, which is not one of efemb's baselines: keep what you "
+            f"{kind} cannot be saved, since it is not one of efemb's baselines: store what you "
             "need to fit it again"
         )
     options, arrays = model.get_params(deep=False), dict[str, Any]()
     if not isinstance(options.get("random_state"), int | None):
-        options["random_state"] = None  # a generator's state is of no use after the fit
+        options["random_state"] = None  # the state of a generator is not needed after the fit
     state = {
         name: value
         for name, value in vars(model).items()
@@ -69,10 +69,10 @@ def unpack(contents: Contents) -> Baseline:
         decode(body[key], contents.arrays) for key in ("model", "options", "state")
     )
     if kind not in known:
-        raise DataError(f"the baseline {kind!r} is not known here; {suggest(kind, known)}")
+        raise DataError(f"the baseline {kind!r} is unknown; {suggest(kind, known)}")
     strange = [name for name in state if hasattr(known[kind], name)]
     if strange:
-        raise DataError(f"{strange[0]!r} is not something that a fit of {kind} leaves")
+        raise DataError(f"{strange[0]!r} is not part of a fitted {kind}")
     model = known[kind](**options)
     model.__dict__.update(state)
     return model

@@ -22,7 +22,7 @@ from efemb.model.ingredient import positive_number
 
 @dataclass(eq=False, repr=False)
 class Iterated(Baseline):
-    """K components and the options of `run_passes`; members say which of their own must be > 0."""
+    """Base class with the options of `run_passes`; `_positive` names options that must be > 0."""
 
     n_components: int = 20
     _: KW_ONLY
@@ -59,13 +59,13 @@ def run_passes(
     *,
     every: int,
 ) -> Any:
-    """Make passes until the score stops rising; return the best state.
+    """Make passes until the score stops improving; return the best state.
 
-    step : one pass; False where no more is to be gained
-    state : copy of what the passes change
-    every : passes between two looks at the score
+    step : makes one pass; returns False if no further improvement is possible
+    state : returns a copy of what the passes change
+    every : number of passes between two evaluations of the score
 
-    Uses max_iter, tol, n_iter_no_change and verbose of the model, and gives it history_, n_iter_,
+    Reads max_iter, tol, n_iter_no_change and verbose of the model; sets history_, n_iter_,
     best_iter_ and converged_.
     """
     stopper = EarlyStopping(model.n_iter_no_change, model.tol)
@@ -81,7 +81,8 @@ def run_passes(
             value = score()
             if not np.isfinite(value):
                 raise DivergenceError(
-                    f"{type(model).__name__} left the finite numbers in pass {number}"
+                    f"{type(model).__name__} diverged (NaN or infinity) in pass {number}: check "
+                    "the scale of the data"
                 )
             model.history_.append({"iteration": number, "score": value})
             if value > best:
@@ -92,7 +93,7 @@ def run_passes(
     if not model.converged_:
         warnings.warn(
             f"{type(model).__name__} was still improving after max_iter={model.max_iter} passes; "
-            "the best state so far is kept: raise max_iter",
+            "the best state so far was kept: increase max_iter",
             ConvergenceWarning,
             stacklevel=4,
         )

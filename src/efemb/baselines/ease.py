@@ -37,13 +37,13 @@ class EASE(ItemItem):
     Parameters
     ----------
     penalty : float
-        lambda > 0: the number of imaginary rows that say that no item predicts any other.
+        lambda > 0; it acts like this many additional rows in which no item predicts another.
     dropout : float
-        Probability, in [0, 1), with which an item is missing from the rows that predict.
+        Probability, in [0, 1), of dropping an item from a row that predicts.
     backoff : {"uniform", "popularity"}
-        What every item gets in addition: the same, or in proportion to the number of rows that
-        hold it. "uniform" ranks exactly as the scores do, items with scores <= 0 being tied;
-        "popularity" gains likelihood on baskets and loses a little in the ranking.
+        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        that contain the item. "uniform" ranks exactly as the scores do, with ties for scores <= 0;
+        "popularity" improves the likelihood on baskets and slightly degrades the ranking.
     verbose : int
         Show progress bars.
 
@@ -121,6 +121,6 @@ def _check_memory(n_items: int) -> None:
     need, free = BYTES_PER_PAIR * n_items**2, available_memory()
     if free is not None and need > free:
         raise MemoryEstimateError(
-            f"EASE of {n_items:,} items needs about {in_words(need)}, {in_words(free)} are free; "
-            "leave out rare items, or use ItemKNN or RP3beta, whose weights are sparse"
+            f"EASE of {n_items:,} items needs about {in_words(need)}, but only {in_words(free)} "
+            "are free: drop rare items, or use ItemKNN or RP3beta, whose weights are sparse"
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FAMILIES = ("poisson", "bernoulli", "gaussian")
 BETWEEN_LOOKS = 5
-# Work of one look at the validation score, in products: it takes as many rows as that allows.
+# Multiplications per evaluation of the validation score; they determine the number of rows.
 LOOK = 2e10
 
 
@@ -31,34 +31,35 @@ LOOK = 2e10
 class ExponentialFamilyPCA(Iterated):
     """x_tn ~ family with natural parameter u = theta_t . beta_n (Collins et al. 2001).
 
-    Maximises the sum of x u - a(u) over all cells, less penalty / 2 times the sum of all theta^2
-    and beta^2, by L-BFGS. With family="poisson" this is Poisson PCA. A cell is predicted with the
-    theta that the other cells of its row give (zeros included, that cell left out): a convex
-    problem, solved to convergence by Newton's method for each cell of its own.
+    Maximizes the sum of x u - a(u) over all cells, less penalty / 2 times the sum of all theta^2
+    and beta^2, by L-BFGS. With family="poisson" this is Poisson PCA. A cell is predicted with
+    the theta inferred from all other cells of its row, including zeros: a convex problem, solved
+    to convergence by Newton's method for each cell separately.
 
     Parameters
     ----------
     n_components : int
         K.
     family : {"poisson", "bernoulli", "gaussian"}
+        Distribution of the data.
     penalty : float
-        Of both kinds of vectors; > 0.
+        Penalty > 0 of both kinds of vectors.
     positive : bool
-        theta >= 0 and beta >= 0, as the paper on embeddings has it; not for gaussian data. Without
-        an intercept no Poisson mean is then below 1.
+        theta >= 0 and beta >= 0, as in the paper on embeddings; not for gaussian data. Without an
+        intercept, no Poisson mean is then below 1.
     intercept : bool
-        Add a number for each entity, which carries no penalty, to u.
+        Add an unpenalized intercept per entity to u.
     max_iter : int
-        Most iterations of L-BFGS.
-    tol, n_iter_no_change
-        The fit is over when the score, looked at every 5 iterations, has not risen by `tol` in so
-        many looks. The score is that of `validation`: of entries of the training rows with the
-        vectors as they are, of other rows (of some where they are many) with vectors recovered from
-        them; without it the objective per unit (or number).
+        Maximum number of iterations of L-BFGS.
+    tol, n_iter_no_change : float, int
+        Stop if the score, evaluated every 5 iterations, has not improved by `tol` in
+        `n_iter_no_change` evaluations. It is the score of `validation`: of entries of the training
+        rows with the current vectors, or of other rows (a subset if there are many) with vectors
+        inferred from them; without `validation`, the objective per unit (or value).
     dtype : {"float32", "float64"}
-        Of the fit; predictions are made in double precision.
+        Precision of the fit; predictions are made in double precision.
     random_state : None, int, RandomState or Generator
-        Start of the vectors.
+        Random seed of the initial vectors.
     verbose : int
         Show progress bars.
 
@@ -66,11 +67,11 @@ class ExponentialFamilyPCA(Iterated):
     ----------
     beta_ : array (N, K)
     intercept_ : array (N,)
-        Zeros where there is none.
+        Zeros without an intercept.
     theta_ : array (T, K)
         Factors of the training rows.
     history_ : list of dict
-        Score at each look.
+        Score at each evaluation.
     n_iter_, best_iter_ : int
     converged_ : bool
 
@@ -104,12 +105,14 @@ class ExponentialFamilyPCA(Iterated):
                 f"family must be poisson, bernoulli or gaussian, got {self.family!r}"
             )
         if getattr(family, "sigma2", 1.0) != 1.0:
-            raise ParameterError("the noise of a Gaussian PCA is 1: pass family='gaussian'")
+            raise ParameterError("Gaussian PCA has a noise variance of 1: pass family='gaussian'")
         for name in ("positive", "intercept"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputTypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.positive and family.missing:
-            raise ParameterError("positive vectors are for counts and binary data, not gaussian")
+            raise ParameterError(
+                "positive=True needs counts or binary data, not the gaussian family"
+            )
         if str(self.dtype) not in ("float32", "float64"):
             raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
 
@@ -158,7 +161,7 @@ class ExponentialFamilyPCA(Iterated):
         return RowFits(self.beta_, self.intercept_, self.family_, penalty, positive)
 
     def _held_score(self, data: Dataset, held: Holdout) -> float:
-        """Score of what was held out at the present vectors; higher is better."""
+        """Score of the held-out data with the current vectors; higher is better."""
         if self.family_.missing:
             if held.others is not None:
                 gap = dense(held.others) - self._gaussian(held.others)[0]
@@ -168,7 +171,7 @@ class ExponentialFamilyPCA(Iterated):
         if held.others is not None:
             most = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
             return self._share_score(_some_rows(held.others, most))
-        # The rows' vectors were fitted without these entries.
+        # The vectors of the rows were fitted without these entries.
         return self._entry_score(self.theta_[held.rows], held.entities, held.x)
 
     # -- prediction of counts ----------------------------------------------------------------------

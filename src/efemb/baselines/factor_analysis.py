@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 class FactorAnalysis(Baseline):
     """x_t = mean + W' z_t + noise, z_t ~ Normal(0, I), noise_n ~ Normal(0, psi_n).
 
-    Fitted by scikit-learn. A number is predicted by its exact distribution given the other
-    observed numbers of its row, E[x_n | rest] = x_n - (x_n - mean_n - w_n . zhat) / (1 - h_n),
+    Fitted by scikit-learn. A value is predicted by its exact distribution given the other observed
+    values of its row, E[x_n | rest] = x_n - (x_n - mean_n - w_n . zhat) / (1 - h_n),
     where zhat is the factor given the whole row and h_n = w_n' S w_n / psi_n with its covariance
-    S; the variance is psi_n / (1 - h_n). Rows that lack the same cells share S, so that no
-    matrix is larger than K x K.
+    S; the variance is psi_n / (1 - h_n). Rows with the same missing cells share S, so
+    that no matrix is larger than K x K.
 
     Parameters
     ----------
     n_components : int
         K.
-    tol, max_iter
-        Of the fit: it stops when the log-likelihood of all rows rises by less than `tol`.
+    tol, max_iter : float, int
+        Stop if the log-likelihood of all rows improves by less than `tol`, or after `max_iter`
+        iterations.
     random_state : None, int, RandomState or Generator
-        Of the randomised singular value decomposition.
+        Random seed of the randomized singular value decomposition.
     verbose : int
         Show progress bars.
 
@@ -48,7 +49,7 @@ class FactorAnalysis(Baseline):
     components_ : array (K, N)
         W.
     noise_variance_ : array (N,)
-        psi; an entity that never varies has the mean noise of the others.
+        psi; constant entities have the mean noise of the others.
     family_ : Gaussian
         Its sigma2 is the mean variance of an entity given all others.
 

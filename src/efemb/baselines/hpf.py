@@ -19,7 +19,7 @@ from efemb.model.families import Family, Poisson
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-# A fold-in has settled when no number of theta moves by more than this part of the largest.
+# A fold-in has converged if no element of theta moves by more than this fraction of the largest.
 SETTLED, ROUNDS = 1e-7, 100_000
 BETWEEN_CHECKS = 10
 
@@ -29,37 +29,37 @@ class HPF(Iterated):
     """x_tn ~ Poisson(theta_t . beta_n) with gamma factors (Gopalan, Hofman and Blei 2015).
 
     theta_tk ~ Gamma(a, xi_t), xi_t ~ Gamma(a', a' / b'); beta_nk ~ Gamma(c, eta_n),
-    eta_n ~ Gamma(c', c' / d'); mean-field variational inference, each pass over the stored counts
-    only. A cell is predicted by the posterior means, theta being recovered from the other cells of
-    its row, zeros included and that cell left out, by coordinate ascent to convergence.
+    eta_n ~ Gamma(c', c' / d'); mean-field variational inference, in passes over the stored counts
+    only. A cell is predicted by the posterior means; theta is inferred from all other cells of its
+    row, including zeros, by coordinate ascent to convergence.
 
     Parameters
     ----------
     n_components : int
         K.
     a, a_prime, b_prime, c, c_prime, d_prime : float
-        Of the priors.
+        Parameters of the gamma priors.
     max_iter : int
-        Most passes.
-    tol, n_iter_no_change
-        The fit is over when the score, looked at every 10 passes, has not risen by `tol` in so
-        many looks: the normalised log-likelihood per unit of `validation`, or without it the
-        log-likelihood of the training data per unit.
+        Maximum number of passes.
+    tol, n_iter_no_change : float, int
+        Stop if the score, evaluated every 10 passes, has not improved by `tol` in
+        `n_iter_no_change` evaluations: the normalized log-likelihood per unit of `validation`, or
+        without it the log-likelihood per unit of the training data.
     random_state : None, int, RandomState or Generator
-        Start of the factors.
+        Random seed of the initial factors.
     verbose : int
         Show progress bars.
 
     Attributes
     ----------
     beta_ : array (N, K)
-        Posterior means of the entities' factors.
+        Posterior means of the factors of entities.
     geometric_beta_ : array (N, K)
         Their geometric means, exp(E[log beta]).
     theta_ : array (T, K)
-        Posterior means of the training rows' factors.
+        Posterior means of the factors of training rows.
     history_ : list of dict
-        Score at each look.
+        Score at each evaluation.
     n_iter_, best_iter_ : int
     converged_ : bool
 

@@ -30,37 +30,38 @@ NOISE = "smoothed"
 class ItemSkipGram(Baseline):
     """Skip-gram on baskets, or item2vec (Barkan and Koenigstein 2016; Grbovic et al. 2015).
 
-    Every two different items of a row are a pair of words; amounts do not matter. Skip-gram tells
-    pairs from noise q, so p(n | m) is in proportion to q_n exp(rho_m . alpha_n); a row is
-    the geometric mean over its items m: log p(n | row) = log q_n + mean over m of rho_m . alpha_n
-    and a constant.
+    Any two different items of a row form a pair of words; counts are ignored. Skip-gram
+    distinguishes pairs from noise q, so that p(n | m) is proportional to q_n exp(rho_m . alpha_n).
+    For a row, the geometric mean over its items m is used: log p(n | row) = log q_n + mean over m
+    of rho_m . alpha_n + constant.
 
     Parameters
     ----------
     n_components : int
         K.
     n_negatives : int
-        Draws of noise for each pair, by counts to the power 3/4.
+        Number of negatives per pair, drawn in proportion to counts to the power 3/4.
     max_iter : int
-        Passes over the rows.
+        Number of passes over the rows.
     subsample : float or None
-        Leave out frequent items at random; see `Window`.
+        Threshold above which frequent items are dropped at random, as in `Window`.
     n_jobs : int or None
-        Threads; more than one is not the same to the last bit in each run.
+        Number of threads; with more than one, runs are not bitwise reproducible.
     random_state : None, int, RandomState or Generator
+        Random seed.
     verbose : int
         Show progress bars.
 
     Attributes
     ----------
     embedding_ : array (N, K)
-        rho: items as context.
+        rho, the vectors of items in the context.
     beta_ : array (N, K)
-        alpha: items as what is predicted.
+        alpha, the vectors of predicted items.
     log_noise_ : array (N,)
         log q.
     family_ : Categorical
-        Since only the shares of the means mean anything.
+        Only the shares of the means are meaningful.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class ItemSkipGram(Baseline):
         X = sparse(data)
         sizes = np.diff(X.indptr)
         if sizes.max() < 2:
-            raise DataError("every row holds one entity only: there are no pairs to learn from")
+            raise DataError("every row contains only one entity: there are no pairs to learn from")
         counts = np.bincount(X.indices, minlength=data.n_entities).astype(np.float64)
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         words = Vocabulary(range(data.n_entities), counts=counts)

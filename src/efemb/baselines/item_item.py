@@ -24,16 +24,16 @@ BACKOFFS = ("uniform", "popularity")
 HELD_OUT = 10  # without validation, one row in ten calibrates
 Weigh = Callable[[Floats, Ints, Ints], Floats]
 # Standard deviation of the normal prior on log power and log weight, worth one entry: it only
-# matters where a handful of entries would be explained best by an infinite power.
+# matters if a handful of entries would be explained best by an infinite power.
 PRIOR_DEVIATION = 2.0
 START_BACKOFF = 0.1  # of the mean sum of positive scores
 
 
 @dataclass(eq=False, repr=False)
 class ItemItem(Baseline):
-    """score_n = sum of B_mn over the items m of the row, B_nn = 0; a member gives `_learn`.
+    """score_n = sum of B_mn over the items m of the row, B_nn = 0; subclasses define `_learn`.
 
-    Amounts do not matter: an item is in a row or not, so that no single count dominates.
+    Counts are used as 0/1, so that no single count dominates.
     """
 
     _: KW_ONLY
@@ -49,7 +49,7 @@ class ItemItem(Baseline):
     def _learn(self, present: Any) -> None:
         """Set weights_: B, (N, N), an array or csr_array with zeros on the diagonal.
 
-        present : csr_array (T, N), 1 where an item is in a row
+        present : csr_array (T, N), 1 where a row contains an item
         """
 
     def _scores(self, bags: Any) -> Floats:
@@ -151,7 +151,7 @@ def find_strongest_weights(
 
     present : csr_array (T, N) of zeros and ones
     weigh : (C_mn, m, n) -> B_mn of pairs of items, C_mn the (weighted) number of rows with both
-    n_neighbors : how many are kept per item n; None is all pairs that occur together
+    n_neighbors : number of weights per item n; None keeps all pairs that occur together
     row_weight : (T,), of each row in C; 1 by default
     """
     from scipy.sparse import csr_array, diags_array, vstack
@@ -207,7 +207,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, backoff: Floats, scores: Floats, entities: Ints) -> Calibration:
-        """Maximise the mean log share of held-out entries.
+        """Maximize the mean log share of held-out entries.
 
         scores : (n, N), of all entities given the row of each held-out entry without it
         entities : (n,), the held-out entries

@@ -17,7 +17,7 @@ from efemb.model.ingredient import positive_number
 class ItemKNN(ItemItem):
     """Sum of the cosines between an item and the row's other items (Sarwar et al. 2001).
 
-    ``B_mn = C_mn / (sqrt(C_mm C_nn) + shrinkage)``, C_mn the number of rows that hold both m and
+    ``B_mn = C_mn / (sqrt(C_mm C_nn) + shrinkage)``, C_mn the number of rows that contain both m and
     n, if m is one of the `n_neighbors` most similar items of n, otherwise 0. The score of item n is
     ``sum over the row's other items m of B_mn``; shares are those of `EASE`:
     ``max(score_n, 0)^power + weight * backoff_n``.
@@ -25,12 +25,13 @@ class ItemKNN(ItemItem):
     Parameters
     ----------
     n_neighbors : int
-        Items m that count for each item n.
+        Number of items m with a weight for each item n.
     shrinkage : float
-        >= 0: lowers the similarity of items that few rows hold.
-    backoff : {"uniform", "popularity"}
-        What every item gets in addition; see `EASE`. With few neighbors many items are tied at a
-        score of 0, which "popularity" tells apart.
+        Value >= 0 that lowers the similarity of items that occur in few rows.
+    backoff : {"uniform", "popularity"}, default="uniform"
+        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        that contain the item. With few neighbors many items have a score of 0;
+        "popularity" breaks these ties.
     verbose : int
         Show progress bars.
 

@@ -27,7 +27,7 @@ DOUBTFUL = 1e-8
 
 
 class FactorSearch:
-    """Maximise sum over cells of x u - a(u), less penalty / 2 (|theta|^2 + |beta|^2).
+    """Maximize the sum over cells of x u - a(u), less penalty / 2 (|theta|^2 + |beta|^2).
 
     X : csr_array or array (T, N), 0 where masked;  masked : csr_array of the cells left out
     """
@@ -56,7 +56,7 @@ class FactorSearch:
         self.search = LimitedMemory(self._evaluate, start, MEMORY)
 
     def step(self) -> bool:
-        """One iteration; False where no ascent is left."""
+        """Make one iteration; return False if no ascent is possible."""
         return self.search.step()
 
     @property
@@ -65,7 +65,7 @@ class FactorSearch:
         return self.search.value
 
     def vectors(self, flat: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-        """theta (T, K), beta (N, K) and intercepts (N,), where the search stands."""
+        """theta (T, K), beta (N, K) and intercepts (N,), at the current point of the search."""
         free = (self.search.x if flat is None else flat) * self.scale
         n_rows, n_entities, size = self.shape
         ends = np.cumsum([n_rows * size, n_entities * size])
@@ -87,13 +87,13 @@ class FactorSearch:
         if self.positive:
             return np.abs(theta), np.abs(beta), level
         if not self.intercept and not self.family.missing:
-            # Where both have the same sum of squares, the penalty is least.
+            # The penalty is smallest if both have the same sum of squares.
             balance = (float(np.mean(level**2)) * n_entities / n_rows) ** 0.25
             theta[:, 0], beta[:, 0] = balance, level / max(balance, NOISE)
         return theta, beta, level
 
     def _scale(self) -> Floats:
-        """Lengths of the free numbers for which the curvature is about 1 everywhere."""
+        """Scales of the free parameters for which the curvature is about 1 everywhere."""
         n_rows, n_entities, size = self.shape
         if self.positive:
             return np.ones(1)
@@ -105,7 +105,7 @@ class FactorSearch:
         return np.concatenate([*lengths, 1.0 / np.sqrt(weights[1] + 1.0)][: 2 + self.intercept])
 
     def _flat(self, theta: Floats, beta: Floats, intercept: Floats) -> Floats:
-        """Free numbers of given vectors."""
+        """Free parameters that correspond to given vectors."""
         arrays = [theta.ravel(), beta.ravel()]
         if self.positive:
             arrays = [np.log(array) for array in arrays]

@@ -24,12 +24,12 @@ ROW_COLUMNS = {"user": "users"}
 
 @dataclass(eq=False, repr=False)
 class PersonalPopularity(Baseline):
-    """Shares of what the same user bought in the training rows, shrunk to popularity.
+    """Shares of the entities in the same user's training rows, shrunk towards popularity.
 
     ``p(n | user h) = (units of n in the rows of h + kappa * popularity_n) / (units of h + kappa)``
 
-    where popularity_n is the share of n in all units. The rest of the row does not matter. Users
-    without training rows get popularity.
+    where popularity_n is the share of n in all units. The rest of the row is not used. Users
+    without training rows get the popularity.
 
     Parameters
     ----------
@@ -37,25 +37,25 @@ class PersonalPopularity(Baseline):
         The column of the rows that names their owner: ``Dataset(users=)``, or
         ``read_baskets(user=)``.
     kappa : float
-        > 0: the number of units that popularity is worth.
+        Weight > 0 of the popularity, in units.
     verbose : int
         Show progress bars.
 
     Attributes
     ----------
     popularity_ : array (N,)
-        Of training; an entity that never occurs counts as half a unit.
+        Shares in the training data; an entity that never occurs counts as half a unit.
     units_ : csr_array (users, N)
         Units of each entity in the training rows of each user.
     users_ : dict
-        Row of `units_` of each known user.
+        Maps each known user to a row of `units_`.
     family_ : Categorical
         Only the shares of the means are meaningful.
 
     Notes
     -----
-    The counts include every training row. Score rows that were not fitted; a training row is
-    predicted from itself.
+    The counts include every training row, so that a training row is predicted from itself: score
+    other rows.
 
     Examples
     --------

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 class Popularity(Baseline):
-    """E[x_tn] = mean of entity n over the training rows: what any model has to beat.
+    """E[x_tn] = mean of entity n over the training rows; the reference for all models.
 
     Parameters
     ----------
     family : {"auto", "poisson", "bernoulli", "gaussian"}
-        "auto": bernoulli for zeros and ones, poisson for other whole numbers >= 0, otherwise
-        gaussian, with a variance for each entity.
+        "auto" is bernoulli for zeros and ones, poisson for other integers >= 0, otherwise gaussian
+        with one variance per entity.
     verbose : int
         Show progress bars.
 
     Attributes
     ----------
     mean_ : array (N,)
-        Of counts, an entity that never occurs has half a unit in all rows together: nothing that
-        may happen has probability 0.
+        For counts, an entity that never occurs counts as half a unit in total, so that no
+        probability is 0.
     variance_ : array (N,), gaussian only
-        An entity that never varies has the mean variance of the others.
+        Constant entities have the mean variance of the others.
     family_ : Family
-        Of real numbers, its sigma2 is the mean of the variances.
+        For real data, its sigma2 is the mean of the variances.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Popularity(Baseline):
     [2.0, 0.25, 1.0]
     """
 
-    _allow_real = True  # a mean of kilograms is one, too
+    _allow_real = True  # kilograms have a mean, too
     mean_: Floats
     variance_: Floats
 
@@ -67,7 +67,7 @@ class Popularity(Baseline):
         if (unseen := never_observed(data)).any():
             first = int(np.flatnonzero(unseen)[0])
             name = first if data.entities is None else data.entities[first]
-            raise DataError(f"no value of entity {name!r} is observed: drop such columns")
+            raise DataError(f"entity {name!r} has no observed value: drop such columns")
         values = dense(data)
         self.mean_ = np.nanmean(values, axis=0)
         self.variance_ = known_variances(np.nanvar(values, axis=0), values)

@@ -18,24 +18,25 @@ class RP3beta(ItemItem):
     """Three steps of a random walk, popular items made less likely (Paudel et al. 2017).
 
     ``B_mn = sum over rows t with m and n of (1 / c_m)^alpha (1 / d_t)^alpha / c_n^beta``, c_n the
-    number of rows that hold n and d_t the number of items in row t, if it is one of the
+    number of rows that contain n and d_t the number of items in row t, if it is one of the
     `n_neighbors` largest of m, otherwise 0. alpha = 1, beta = 0 are the probabilities of going from
-    item m to one of its rows and on to one of that row's items. The score of item n is
+    item m to one of its rows and from there to one of its items. The score of item n is
     ``sum over the row's other items m of B_mn``; shares are those of `EASE`:
     ``max(score_n, 0)^power + weight * backoff_n``.
 
     Parameters
     ----------
     alpha : float
-        >= 0: power of the probability of a step.
+        Exponent >= 0 of the probability of a step.
     beta : float
-        >= 0: how much popularity is held against an item. Worth tuning: 0.3 was best for baskets,
-        0.6 for movies.
+        Exponent >= 0 of the penalty on popular items. Worth tuning: 0.3 was best for baskets, 0.6
+        for movies.
     n_neighbors : int
-        Items n that each item m speaks for.
-    backoff : {"uniform", "popularity"}
-        What every item gets in addition; see `EASE`. With few neighbors many items are tied at a
-        score of 0, which "popularity" tells apart.
+        Number of items n that each item m has a weight for.
+    backoff : {"uniform", "popularity"}, default="uniform"
+        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        that contain the item. With few neighbors many items have a score of 0;
+        "popularity" breaks these ties.
     verbose : int
         Show progress bars.
 

@@ -17,16 +17,17 @@ class Rules(ItemItem):
     """Mean of the confidences of the rules m -> n over the items m of the row.
 
     ``P(n | m) = (C_mn + smoothing * popularity_n) / (C_mm + smoothing)``, C_mn the number of rows
-    that hold both m and n, and popularity_n the share of n in all lines. The score of item n is the
-    mean of P(n | m) over the row's other items m; shares are those of `EASE`:
+    that contain both m and n, and popularity_n the share of n in all lines. The score of item n is
+    the mean of P(n | m) over the row's other items m; shares are those of `EASE`:
     ``max(score_n, 0)^power + weight * backoff_n``.
 
     Parameters
     ----------
     smoothing : float
-        > 0: the number of rows with m that popularity is worth.
-    backoff : {"uniform", "popularity"}
-        What every item gets in addition; see `EASE`.
+        Weight > 0 of the popularity, in rows that contain m.
+    backoff : {"uniform", "popularity"}, default="uniform"
+        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        that contain the item.
     verbose : int
         Show progress bars.
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
     from efemb.data.vocabulary import Vocabulary
 
-_SMALL = 512  # words for which a dense decomposition is faster
-# Pairs counted at a time: 16 bytes each.
+_SMALL = 512  # up to this many words, a dense decomposition is faster
+# Number of pairs counted at a time, 16 bytes each.
 PAIRS = 1 << 23
 
 
@@ -36,32 +36,32 @@ class ShiftedPPMI(BaseEstimator):
 
     M_wc = max(0, log(P(w, c) / (P(w) P_power(c))) - log(shift)), where P(w, c) counts pairs at
     most `window` tokens apart in a document and P_power(c) is proportional to count(c)^power;
-    M = U S V', embedding U S^eigen, context V S^eigen. What skip-gram with negative sampling
-    factorises implicitly (Levy and Goldberg 2014; Levy, Goldberg and Dagan 2015).
+    M = U S V', embedding U S^eigen, context V S^eigen. Skip-gram with negative sampling
+    factorizes this matrix implicitly (Levy and Goldberg 2014; Levy, Goldberg and Dagan 2015).
 
     Parameters
     ----------
     n_components : int
         K, at most the number of words.
     window : int
-        Tokens on either side.
+        Number of tokens on either side.
     shift : float
-        Number of negative samples that it stands for; 1 is no shift.
+        Corresponds to the number of negative samples; 1 means no shift.
     power : float
-        Smoothing of the contexts; 1 is none.
+        Exponent that smooths the distribution of contexts; 1 means no smoothing.
     eigen : float
         Exponent of the singular values.
     random_state : None, int, RandomState or Generator
-        Start vector of the iteration, which converges to the same vectors from any; None is a
-        fixed one.
+        Random seed of the start vector, on which the result does not depend; None uses a fixed
+        one.
     verbose : int
         Show a progress bar.
 
     Attributes
     ----------
     embedding_, context_ : array (N, K)
-        float64, components by falling singular value, signs such that the largest entry of each
-        component of the embedding is positive.
+        float64, components in order of decreasing singular values; signs are such that the
+        largest entry of each component of the embedding is positive.
     singular_values_ : array (K,)
     vocabulary_ : Vocabulary
 

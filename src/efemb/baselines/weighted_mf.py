@@ -23,30 +23,31 @@ if TYPE_CHECKING:
 class WeightedMF(Iterated):
     """Least squares on presence, weighted by the counts (Hu, Koren and Volinsky 2008).
 
-    Minimises sum over all cells of c_tn (1[x_tn > 0] - theta_t . beta_n)^2, c_tn = zero_weight +
-    x_tn, plus penalty (sum of theta^2 + sum of beta^2), by alternating least squares. Theirs is
-    c = 1 + alpha x: the same with zero_weight = 1 / alpha and penalty = lambda / alpha.
+    Minimizes the sum over all cells of c_tn (1[x_tn > 0] - theta_t . beta_n)^2, with
+    c_tn = zero_weight + x_tn, plus penalty (sum of theta^2 + sum of beta^2), by alternating least
+    squares. Their c = 1 + alpha x is the same with zero_weight = 1 / alpha and penalty =
+    lambda / alpha.
 
-    It is no model of counts: its shares are those of max(theta . beta, floor), theta being that of
-    the row without the cell, in closed form.
+    This is not a model of counts: shares are proportional to max(theta . beta, floor), with the
+    theta of the row without the cell in closed form.
 
     Parameters
     ----------
     n_components : int
         K.
     zero_weight : float
-        Weight of a zero; > 0.
+        Weight > 0 of a zero.
     penalty : float
-        > 0.
+        Ridge penalty > 0 on all factors.
     floor : float
-        What an inner product counts for at least; > 0.
+        Lower bound > 0 of an inner product.
     max_iter : int
-        Most sweeps over rows and entities.
-    tol, n_iter_no_change
-        The fit is over when the score has not risen by `tol` in so many sweeps: the normalised
+        Maximum number of sweeps over rows and entities.
+    tol, n_iter_no_change : float, int
+        Stop if the score has not improved by `tol` in `n_iter_no_change` sweeps: the normalized
         log-likelihood per unit of `validation`, or without it minus the loss per unit.
     random_state : None, int, RandomState or Generator
-        Start of the entities' vectors.
+        Random seed of the initial factors of the entities.
     verbose : int
         Show progress bars.
 
@@ -60,7 +61,7 @@ class WeightedMF(Iterated):
     n_iter_, best_iter_ : int
     converged_ : bool
     family_ : Categorical
-        Since only the shares of the means mean anything.
+        Only the shares of the means are meaningful.
 
     Examples
     --------

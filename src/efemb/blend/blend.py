@@ -1,4 +1,4 @@
-"""Blend: several models as one, with weights that were fitted to held-out entries."""
+"""Blend: several models combined into one, with weights fitted to held-out entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from efemb.blend.members import (
     sample_of,
     share_blocks,
 )
-from efemb.blend.pools import POOLS, Mixture, Pool, Sample
+from efemb.blend.pools import POOLS, Pool, Sample
 from efemb.blend.recommendations import basket_row, entities_of, explain_entity, rank_entities
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
@@ -38,7 +38,7 @@ AUTO = "auto"
 
 
 class Blend(Baseline):
-    r"""One model of counts or binary data made of several, weighted by held-out likelihood.
+    r"""A model of counts or binary data that combines several, weighted by held-out likelihood.
 
     With :math:`q_{ij}` the share of entity j in the means of model i given a row,
 
@@ -47,25 +47,25 @@ class Blend(Baseline):
     - log-linear: :math:`p_j \propto \prod_i q_{ij}^{w_i}`, weights of any sign; shares below
       1e-12 count as 1e-12 there.
 
-    Weights and powers maximise the normalised log-likelihood per unit of held-out entries. It is
-    concave in the weights of both; powers start from 1 and are only moved where that gains. Models
-    must be of the same entities; the order may differ where both have labels.
+    Weights and powers maximize the normalized log-likelihood per unit of held-out entries. It is
+    concave in the weights of both kinds; powers start at 1 and change only if that improves it.
+    Models must have the same entities, in any order if they are labeled.
 
     Parameters
     ----------
     models : mapping of str to model
-        Anything with `log_means`: embeddings of rows, `efemb.load`'s answer, baselines, blends.
-        Fitted models are used as they are. Others are cloned and fitted (`models_`); where their
-        `random_state` is None they get a seed of the blend's.
+        Any models with `log_means`: embeddings of rows, results of `efemb.load`, baselines, blends.
+        Fitted models are used as they are. Others are cloned and fitted (`models_`); if their
+        `random_state` is None, they get a seed from the blend.
     how : {"auto", "mixture", "log-linear"}
-        "auto" takes what has the larger held-out likelihood; `report_` holds both.
+        "auto" chooses the one with the larger held-out likelihood; `report_` contains both.
     validation_fraction : float
-        Share of the rows that `fit` holds out where it is not given `validation`, in (0, 1);
-        never more than `max_entries` rows.
+        Fraction of the rows, in (0, 1), that `fit` holds out if `validation` is not passed; at most
+        `max_entries` rows.
     max_entries : int
-        Most held-out entries that the weights are fitted to, drawn at random.
+        Maximum number of held-out entries that the weights are fitted to, drawn at random.
     random_state : None, int, RandomState or Generator
-        Random seed of the hold-out, of the drawn entries and of the models.
+        Random seed of the held-out rows, of the drawn entries and of the models.
     verbose : int
         Show progress bars.
 
@@ -80,11 +80,11 @@ class Blend(Baseline):
     powers_ : dict
         Power of each model in a mixture; 1 in a log-linear blend, whose weights are powers.
     report_ : dict
-        how; held_out_score: mean log share per unit of the held-out entries by each way of
-        blending that was tried and by each model alone; n_entries: how many there were;
-        fitted: names of the models that were fitted here.
+        how; held_out_score: mean log share per unit of the held-out entries for each kind of blend
+        that was tried and for each model alone; n_entries: number of held-out entries; fitted:
+        names of the models that `fit` has fitted.
     family_ : Categorical
-        Since only the shares of the means mean anything.
+        Only the shares of the means are meaningful.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Blend(Baseline):
     (['popularity', 'vectors'], 1.0)
     """
 
-    _allow_real = True  # whether fractions are welcome is each model's to say
+    _allow_real = True  # whether fractions are allowed is up to each model
     models_: dict[str, Any]
     how_: str
     weights_: dict[str, float]
@@ -130,14 +130,15 @@ class Blend(Baseline):
 
         Parameters
         ----------
-        X : like in the models, optional
-            Training data of the models that are not fitted yet; may be left out where all are.
+        X : like the X of the models, optional
+            Training data of the models that are not fitted yet; not needed if all are fitted.
         y : ignored
+            Present for compatibility with scikit-learn.
         validation : like X, optional
-            Other rows: the weights are fitted to their entries, each predicted from the rest of
-            its row, and models that stop early are stopped by them. By default some rows of X are
-            held out from every model (`validation_fraction`), and no model is fitted again with
-            them. Where any model is fitted already, rows that it has not seen must be passed.
+            Other rows. The weights are fitted to their entries, each predicted from the rest of its
+            row; they are also used for early stopping. By default, rows of X are held out from
+            every model (`validation_fraction`), and no model is refitted with them. Required, with
+            rows that the models have not seen, if any of the models is fitted already.
 
         Returns
         -------
@@ -168,7 +169,7 @@ class Blend(Baseline):
 
     def _learn(self, X: Any, validation: Any) -> None:
         self.family_ = self._family()
-        # Apart, so that neither rows nor entries depend on the number of models.
+        # Separate, so that neither rows nor entries depend on the number of models.
         for_rows, for_models, for_entries = generator(self.random_state).spawn(3)
         fresh = [name for name, model in self.models.items() if not is_fitted(model)]
         train, held = self._training_and_held_out(X, validation, fresh, for_rows)
@@ -185,15 +186,15 @@ class Blend(Baseline):
     def _training_and_held_out(
         self, X: Any, validation: Any, fresh: list[str], rng: np.random.Generator
     ) -> tuple[Dataset | None, Dataset]:
-        """The data of the models (None without X) and those of the weights."""
+        """Training data of the models (None without X), and data for the weights."""
         if validation is None and len(fresh) < len(self.models):
             name = next(name for name in self.models if name not in fresh)
             raise ParameterError(
-                f"{name!r} is fitted already: pass validation=, data that it was not fitted to, "
-                "or only models that are not fitted yet"
+                f"{name!r} is fitted already: pass rows that it was not fitted to as "
+                "validation, or pass unfitted models only"
             )
         if X is None and fresh:
-            raise ParameterError(f"{fresh[0]!r} is not fitted: pass the data to fit it to as X")
+            raise ParameterError(f"{fresh[0]!r} is not fitted: pass training data as X")
         if X is None:
             held = self._read(validation, reset=True)
             return None, held
@@ -206,14 +207,14 @@ class Blend(Baseline):
         return data, held
 
     def _held_out_rows(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset]:
-        """Rows at random, at most one per entry that the weights are fitted to."""
+        """Hold out random rows, at most one per entry that the weights are fitted to."""
         most = max(1, int(float(self.validation_fraction) * data.n_rows))
         held = np.zeros(data.n_rows, dtype=bool)
         held[rng.permutation(data.n_rows)[: min(most, int(self.max_entries))]] = True
         return data.take_rows(~held), data.take_rows(held)
 
     def _choose(self, sample: Sample, fresh: list[str]) -> None:
-        """Fit the weights, both ways if need be, and keep the better one."""
+        """Fit the weights, of both kinds for "auto", and keep the better one."""
         tried = [self.how] if self.how in POOLS else list(POOLS)
         pools = {name: POOLS[name].fit(sample) for name in tried}
         scores = {name: pool.score(sample) for name, pool in pools.items()}
@@ -230,11 +231,11 @@ class Blend(Baseline):
     def _keep(self, pool: Pool) -> None:
         self.pool_ = pool
         self.weights_ = dict(zip(self.models_, pool.weights.tolist(), strict=True))
-        powers = np.ones(len(self.models_)) if not isinstance(pool, Mixture) else pool.powers
+        powers = pool.model_powers()
         self.powers_ = dict(zip(self.models_, powers.tolist(), strict=True))
 
     def _labeled(self, data: Dataset) -> Dataset:
-        """The data with the labels of the blend, by which models find their own order."""
+        """The data with the labels of the blend, from which models infer their own order."""
         if data.entities is not None or self.vocabulary_ is None:
             return data
         return data._replace(data.values, entities=self.vocabulary_)
@@ -246,7 +247,7 @@ class Blend(Baseline):
             yield cells, self.pool_.combine(logs)
 
     def _own_log_means(self, data: Dataset) -> Floats:
-        """Of absent entities given the whole row, of the others given the row without them."""
+        """Log shares of absent entities given the whole row, of others given its rest."""
         matrix = sparse(data)
         log_shares = np.empty(data.shape)
         rows, absent = absent_cells(matrix)
@@ -261,23 +262,32 @@ class Blend(Baseline):
     def complete(
         self, basket: Any, n: int = 10, *, user: Any = None, **options: Unpack[Options]
     ) -> Table:
-        """The next-best items for a basket; what is in it already is excluded.
+        """The most probable items to add to a basket.
 
         Parameters
         ----------
         basket : list of labels, or mapping of labels to amounts
-            May be empty.
-        n : int
-            Fewer rows come back where fewer items are left.
+            Its items are excluded from the result; it may be empty.
+        n : int, default=10
+            Number of items; fewer are returned if fewer remain.
         user : label, optional
-            Whose basket it is, for models that know their users.
-        where, exclude, min_count, match, unknown
-            Which items are listed; see `Choice`.
+            The owner of the basket, for models with users.
+        where : function of a label, str, boolean array or labels, optional
+            Restricts the result to these items; a str matches labels that contain it, ignoring
+            case.
+        exclude : label or labels, optional
+            Items that are never in the result.
+        min_count : float, optional
+            Restricts the result to items that occur at least this often.
+        match : {"exact", "prefix"}, default="exact"
+            "prefix" also accepts the beginning of a label, or a part of it, ignoring case.
+        unknown : {"error", "skip"}, default="error"
+            "skip" ignores unknown labels of the basket.
 
         Returns
         -------
         Table
-            label, probability (among all items that are not in the basket).
+            Columns label and probability (among all items outside the basket), best first.
         """
         check_is_fitted(self, "pool_")
         choice = Choice(entities_of(self), **options)
@@ -287,22 +297,22 @@ class Blend(Baseline):
         return Table({"label": labels, "probability": columns["probability"]})
 
     def recommend(self, X: Any, n: int = 10, *, exclude_seen: bool = True) -> Table:
-        """The most probable entities of each row, given all that the row holds.
+        """The most probable entities of each row, given the whole row.
 
         Parameters
         ----------
-        X : like in `fit`
-        n : int
-            How many per row; fewer where fewer are left.
-        exclude_seen : bool
-            Leave out what is in the row already. Otherwise it is ranked given the whole row,
-            itself included.
+        X : like the X of `fit`
+        n : int, default=10
+            Number of entities per row; fewer are returned if fewer remain.
+        exclude_seen : bool, default=True
+            Exclude entities that are in the row already. Otherwise they are ranked given the whole
+            row, including themselves.
 
         Returns
         -------
         Table
-            row (its label in X, otherwise its number), label, rank (from 1), score (probability
-            among the entities that are not left out).
+            Columns row (its label in X, otherwise its number), label, rank (from 1) and score
+            (probability among the entities that are not excluded).
         """
         data = self._known(X)
         columns = rank_entities(self, data, n, exclude_seen=exclude_seen)
@@ -314,33 +324,41 @@ class Blend(Baseline):
     def explain(
         self, basket: Any, item: Any, *, user: Any = None, **options: Unpack[Options]
     ) -> Table:
-        """What each model adds to the probability of an item given a basket.
+        """The contribution of each model to the probability of an item given a basket.
 
         Parameters
         ----------
         basket : list of labels, or mapping of labels to amounts
-            The item itself is left out of its own context.
+            The item itself is removed from its own context.
         item : label
+            The item to explain.
         user : label, optional
-            Whose basket it is, for models that know their users.
-        match, unknown
-            How labels are looked up; see `Choice`.
+            The owner of the basket, for models with users.
+        match : {"exact", "prefix"}, default="exact"
+            "prefix" also accepts the beginning of a label, or a part of it, ignoring case.
+        unknown : {"error", "skip"}, default="error"
+            "skip" ignores unknown labels of the basket.
 
         Returns
         -------
         Table
-            model, weight, probability (of the item in the model), and for a mixture
-            `responsibility` (w_i q_i / p, which adds up to 1), for a log-linear blend
-            `contribution` (w_i log q_i, and minus the log normaliser: they add up to log p).
+            Columns model, weight and probability (of the item in the model). A mixture also has
+            `responsibility` (w_i q_i / p; they sum to 1), a log-linear blend `contribution`
+            (w_i log q_i and minus the log normalizer; they sum to log p).
         """
         check_is_fitted(self, "pool_")
         choice = Choice(entities_of(self), **options)
         return explain_entity(self, basket_row(self, basket, choice, user), choice.code(item))
 
     def save(self, path: Any) -> None:
-        """Write the blend and its models to one folder; read it with `efemb.load`.
+        """Write the blend and its models to one folder; `efemb.load` reads it.
 
-        Embeddings come back as `FittedEmbedding`, baselines and blends as what they were.
+        Embeddings are loaded as `FittedEmbedding`, baselines and blends as what they were.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; a blend that was saved there before is replaced as a whole.
         """
         from efemb.blend.blend_files import save
 
@@ -351,19 +369,19 @@ class Blend(Baseline):
         return Categorical()
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
-        raise NotImplementedError  # `fit` is overridden: it does not always have data
+        raise NotImplementedError  # `fit` is overridden: it does not always receive data
 
 
 def _refuse_overlap(train: Dataset, held: Dataset) -> None:
-    """Only rows that no model was fitted to tell how far to trust each.
+    """Reject validation data that models were fitted to, which would give wrong weights.
 
-    In a row that it was fitted to, a model has learned that held-out entries are absent. On
+    In a training row, a model has learned that held-out entries are absent. On
     MovieLens-100K, weights from such entries gave a blend that was worse than each of its models.
     """
     if Holdout.of(train, held, missing=False).others is None:
         raise DataError(
-            "validation holds entries of the rows of X, where models have learned that they are "
-            "absent: pass other rows, or no validation, so that rows are held out"
+            "validation contains entries of the rows of X, where models have learned that they are "
+            "absent: pass other rows, or omit validation, so that rows are held out"
         )
     if train.row_labels is not None and held.row_labels is not None:
         known = set(train.row_labels.tolist())
@@ -371,11 +389,11 @@ def _refuse_overlap(train: Dataset, held: Dataset) -> None:
         if shared:
             raise DataError(
                 f"validation and X share {len(shared):,} rows, the first is {shorten(shared[0])}: "
-                "take them out of X"
+                "remove them from X"
             )
     own = sparse(held)
     if train.shape == held.shape and own.nnz == sparse(train).multiply(own != 0).nnz:
         raise DataError(
-            "every entry of validation is in X: pass rows that the models are not fitted to "
-            "(Dataset.split makes them)"
+            "every entry of validation is also in X: pass rows that the models are not fitted to, "
+            "such as those of Dataset.split"
         )

@@ -1,4 +1,4 @@
-"""Blends on disk: one sealed folder that holds the weights and every model."""
+"""Blends on disk: one sealed folder with the weights and all models."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pack(blend: Blend) -> Packed:
 
 
 def _pack_member(model: Any) -> tuple[str, Packed]:
-    """The format of a model, and its contents."""
+    """The format of a model and its contents."""
     if isinstance(model, Blend):
         return BLEND.format, pack(model)
     if isinstance(model, Baseline):
@@ -70,7 +70,7 @@ def _pack_member(model: Any) -> tuple[str, Packed]:
     if isinstance(fitted, FittedEmbedding):
         return storage.MODEL.format, storage.pack(fitted)
     raise ParameterError(
-        f"a file cannot describe {type(model).__name__}: blend embeddings and baselines of efemb"
+        f"{type(model).__name__} cannot be saved: only embeddings and baselines of efemb can"
     )
 
 
@@ -87,7 +87,7 @@ def unpack(contents: Contents) -> Blend:
     parameters = decode(body["parameters"], arrays)
     for name, values in parameters.items():
         if np.shape(values) != (len(models),) or not np.isfinite(values).all():
-            raise DataError(f"{name} are not one finite number per model")
+            raise DataError(f"{name} must be one finite number per model")
     blend.__dict__.update(decode(body["state"], arrays))
     blend.family_, blend.models_, blend.how_ = blend._family(), models, body["pool"]
     blend._keep(POOLS[blend.how_](**parameters))
@@ -102,7 +102,7 @@ def _unpack_member(member: dict[str, Any], contents: Contents, prefix: str) -> A
     }
     kind = member["format"]
     if kind not in readers:
-        raise DataError(f"{member['name']!r} is of the unknown kind {kind!r}: upgrade efemb")
+        raise DataError(f"{member['name']!r} has the unknown format {kind!r}: upgrade efemb")
     own = {
         key.removeprefix(prefix): array
         for key, array in contents.arrays.items()

@@ -23,14 +23,14 @@ CACHED_NUMBERS = 1 << 26  # float32: log shares of held-out entries are kept up 
 
 
 def is_fitted(model: Any) -> bool:
-    """Whether a model can predict: it was fitted, or cannot be (a `FittedEmbedding`)."""
+    """Whether a model can predict: it is fitted, or has no `fit` (a `FittedEmbedding`)."""
     if not hasattr(model, "fit"):
         return True
     return any(name.endswith("_") and not name.startswith("_") for name in vars(model))
 
 
 def check_models(models: Any) -> None:
-    """Refuse what is not a mapping of names to models with log_means."""
+    """Reject anything but a mapping of names to models with log_means."""
     if not isinstance(models, Mapping) or not all(isinstance(name, str) for name in models):
         raise InputTypeError(f"models must be a mapping of names to models, got {models!r:.80}")
     if not models:
@@ -38,17 +38,17 @@ def check_models(models: Any) -> None:
     for name, model in models.items():
         if isinstance(model, type) or not hasattr(model, "log_means"):
             raise InputTypeError(
-                f"{name!r} has no log_means, which a blend needs: pass an embedding of rows, a "
-                f"baseline or another model of counts, not {model!r:.80}"
+                f"{name!r} has no log_means method, which a blend needs: pass an embedding of "
+                f"rows, a baseline or another model of counts, not {model!r:.80}"
             )
 
 
 def check_fitted(name: str, model: Any, data: Dataset, entities: Vocabulary | None) -> None:
-    """Refuse real-valued models, and models of other entities."""
+    """Reject models of real data, and models with other entities."""
     if not family_of(model).normalized_score:
         raise ParameterError(
-            f"{name!r} is a model of real numbers ({family_of(model).name()}), which have no "
-            "shares to blend: blend models of counts or binary data"
+            f"{name!r} is a model of real numbers ({family_of(model).name()}), which do "
+            "not have shares: blend models of counts or binary data"
         )
     own = vocabulary_of(model)
     size = len(own) if own is not None else getattr(model, "n_features_in_", None)
@@ -56,7 +56,7 @@ def check_fitted(name: str, model: Any, data: Dataset, entities: Vocabulary | No
         size = getattr(model, "n_entities", data.n_entities)
     if size != data.n_entities:
         raise DataError(
-            f"{name!r} is a model of {size:,} entities, the data have {data.n_entities:,}: blend "
+            f"{name!r} has {size:,} entities, but the data have {data.n_entities:,}: blend "
             "models that were fitted to the same entities"
         )
     if own is None or entities is None:
@@ -64,8 +64,8 @@ def check_fitted(name: str, model: Any, data: Dataset, entities: Vocabulary | No
     strange = [label for label in own if label not in entities]
     if strange:
         raise DataError(
-            f"{name!r} knows {shorten(strange[0])} and {len(strange) - 1:,} other entities that "
-            "the blend does not: blend models that were fitted to the same entities"
+            f"{name!r} has {shorten(strange[0])} and {len(strange) - 1:,} other entities that "
+            "the blend does not have: blend models that were fitted to the same entities"
         )
 
 
@@ -77,8 +77,8 @@ def fit_models(
 ) -> dict[str, Any]:
     """Clones of the unfitted models, fitted to `train`; fitted ones as they are.
 
-    Every model takes one seed from the generator, whether it needs it or not, so that its bits do
-    not depend on the others.
+    Every model draws one seed from the generator, whether it needs one or not, so that its result
+    does not depend on the others.
     """
     fitted = {}
     for name, model in models.items():
@@ -94,9 +94,9 @@ def fit_models(
 
 
 def log_shares(models: Mapping[str, Any], data: Dataset, rows: Ints, entities: Ints) -> Floats:
-    """log of what each model gives each entity of all it gives, (cells, P, N).
+    """Log shares of all entities in each model, (cells, P, N).
 
-    A row of which a model says nothing at all (every mean is 0) has equal shares.
+    If all means of a row are 0 in a model, the shares are equal.
     """
     logs = np.empty((len(rows), len(models), data.n_entities))
     for i, (name, model) in enumerate(models.items()):
@@ -109,7 +109,7 @@ def log_shares(models: Mapping[str, Any], data: Dataset, rows: Ints, entities: I
 
 
 def _log_totals(name: str, log_means: Floats) -> Floats:
-    """log of the sum of each row's means; rows without any become zeros, in place."""
+    """Log of the sum of the means of each row; rows of zero means are set to equal ones."""
     top = log_means.max(axis=1, keepdims=True)
     if np.isnan(top).any() or (top == np.inf).any():
         raise DataError(
@@ -123,20 +123,20 @@ def _log_totals(name: str, log_means: Floats) -> Floats:
 def share_blocks(
     models: Mapping[str, Any], data: Dataset, rows: Ints, entities: Ints
 ) -> Iterator[tuple[slice, Floats]]:
-    """(slice of the asked cells, log shares (cells, P, N)), a bounded number at a time."""
+    """Yield (slice of the queried cells, log shares (cells, P, N)) in blocks of bounded size."""
     for cells in cell_blocks(len(rows), len(models) * data.n_entities):
-        # Models read all rows that they are handed: hand them the rows of this block.
+        # Models process all rows that they receive: pass only those of this block.
         needed, index = np.unique(rows[cells], return_inverse=True)
         yield cells, log_shares(models, data.take_rows(needed), index, entities[cells])
 
 
 def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
-    """A cell of each row in which nothing is stored: asked for it, a model sees the whole row.
+    """An empty cell of each row; when it is queried, a model sees the whole row.
 
-    Rows in which everything is stored have none.
+    Rows without an empty cell are left out.
     """
     row, entity = stored_cells(matrix)
-    # Entities are ascending in a row: those before the first gap are at the place of their code.
+    # Entities are in ascending order: before the first gap, the position equals the code.
     at_code = entity == np.arange(len(row)) - matrix.indptr[row]
     first = np.bincount(row, at_code, matrix.shape[0]).astype(np.int64)
     rows = np.flatnonzero(first < matrix.shape[1])
@@ -146,13 +146,13 @@ def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
 def sample_of(
     models: Mapping[str, Any], held: Dataset, max_entries: int, rng: np.random.Generator
 ) -> Sample:
-    """At most `max_entries` entries of held-out rows, and what the models say about them."""
+    """Draw at most `max_entries` entries of held-out rows, with their log shares in the models."""
     matrix = sparse(held)
     rows, entities = stored_cells(matrix)
     chosen = np.flatnonzero(np.diff(matrix.indptr)[rows] >= 2)
     if not len(chosen):
         raise DataError(
-            "no held-out row has two or more entities, so that no entry has a context: pass such "
+            "no held-out row has two or more entities, so that no entry has a context: pass longer "
             "rows as validation"
         )
     if len(chosen) > max_entries:

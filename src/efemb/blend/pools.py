@@ -12,7 +12,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.model.score import log_sums
 
-RIDGE = 1e-4  # on log-linear weights: only matters where a likelihood has no maximum
+RIDGE = 1e-4  # on log-linear weights: only matters if the likelihood has no maximum
 SMALLEST_SHARE = 1e-12
 NORMALIZER = "(normalizer)"
 _STEPS = 50
@@ -24,10 +24,10 @@ _LOWEST = -1e15
 
 @dataclass(frozen=True)
 class Sample:
-    """Held-out entries and what P models say about them.
+    """Held-out entries and the log shares of P models.
 
     entities : (n,), the entries;  units : (n,), their counts
-    blocks : gives (slice of the entries, log shares (cells, P, N)) again on every call
+    blocks : returns an iterator of (slice of the entries, log shares (cells, P, N))
     """
 
     entities: Ints
@@ -63,7 +63,11 @@ class Pool(ABC):
 
     @abstractmethod
     def explain(self, logs: Floats, entity: int, names: list[str]) -> dict[str, list[Any]]:
-        """Columns that say what each model adds to the share of an entity; logs : (P, N)."""
+        """Columns with the contribution of each model to the share of an entity; logs : (P, N)."""
+
+    def model_powers(self) -> Floats:
+        """Power of each model; 1 unless the rule has powers besides the weights."""
+        return np.ones(len(self.weights))
 
     def score(self, sample: Sample) -> float:
         """Mean log share per unit of the sample."""
@@ -78,21 +82,25 @@ class Pool(ABC):
 class Mixture(Pool):
     """p_j = sum_i w_i q_ij^t_i / sum_k q_ik^t_i, w >= 0, sum of w = 1, powers t > 0.
 
-    q_ij is the share of entity j in model i. A power above 1 sharpens a model: what is best for a
-    model on its own is too flat in a mixture, where the others cover what it misses.
+    q_ij is the share of entity j in model i. A power above 1 sharpens a model: shares that are
+    optimal for a model alone are too flat in a mixture, where the others cover what it misses.
     """
 
     powers: Floats
     name = "mixture"
 
+    def model_powers(self) -> Floats:
+        """The fitted powers."""
+        return self.powers
+
     @classmethod
     def fit(cls, sample: Sample) -> Self:
-        """Expectation-maximisation from powers of 1, a Newton step per power and pass."""
+        """Expectation-maximization from powers of 1, a Newton step per power and pass."""
         powers = np.ones(next(sample.blocks())[1].shape[1])
         best, best_score = cls(powers / len(powers), powers), -np.inf
         for _ in range(_STEPS):
             own, gap, variance = _tempered_moments(sample, powers)
-            # What no model thinks possible says nothing about the weights.
+            # Entries that are impossible in all models carry no information about the weights.
             possible = np.exp(own).sum(axis=1) > 0
             weights = mixture_weights(own[possible], sample.units[possible])
             log_shares, responsibility = _mix(own[possible], weights)
@@ -132,10 +140,10 @@ class Mixture(Pool):
 def mixture_weights(log_shares: Floats, units: Floats) -> Floats:
     """Weights of the largest sum of units x log sum_i w_i q_i, which is concave; (n, P) -> (P,).
 
-    w_i <- mean of the responsibilities w_i q_i / p, until they stand still.
+    w_i <- mean of the responsibilities w_i q_i / p, until convergence.
     """
     weights = np.full(log_shares.shape[1], 1.0 / log_shares.shape[1])
-    # A common factor per entry does not matter, and keeps shares from underflowing.
+    # A common factor per entry has no effect and prevents underflow.
     shares = np.exp(log_shares - log_shares.max(axis=1, keepdims=True, initial=-np.inf))
     for _ in range(_EM_STEPS if len(shares) else 0):
         moved = weights * (units @ (shares / (shares @ weights)[:, None])) / units.sum()
@@ -155,7 +163,7 @@ def _mix(own: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _temper(logs: Floats, power: float) -> Floats:
-    """log of q^t, normalised; logs : (cells, N)."""
+    """log of q^t, normalized; logs : (cells, N)."""
     u = logs * power
     return np.asarray(u - log_sums(u)[:, None])
 
@@ -182,7 +190,7 @@ def _tempered_moments(sample: Sample, powers: Floats) -> tuple[Floats, Floats, F
 class LogLinear(Pool):
     """log p_j = sum_i w_i log q_ij - log sum_k prod_i q_ik^w_i, weights of any sign.
 
-    Shares below 1e-12 count as 1e-12, so that what one model thinks impossible stays possible.
+    Shares below 1e-12 count as 1e-12, so that a share of 0 in one model is not decisive.
     The log-likelihood is concave in w; Newton's method finds its maximum (with a ridge of 1e-4).
     """
 

@@ -1,4 +1,4 @@
-"""What a blend recommends for rows and baskets, and why."""
+"""Recommendations of a blend for rows and baskets, and their explanation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def entities_of(blend: Blend) -> Vocabulary:
-    """The labels; numbers from 0 where the data had none."""
+    """The labels of the entities; numbers from 0 if the data had none."""
     labels: Vocabulary | None = blend.vocabulary_
     return Vocabulary(range(blend.n_features_in_)) if labels is None else labels
 
@@ -36,8 +36,8 @@ def rank_entities(
 ) -> dict[str, Any]:
     """Row, entity, rank (from 1) and probability of the `n` most probable entities of each row.
 
-    Probabilities are shares of the entities that are not excluded. `allowed` : codes, only these
-    are listed.
+    Probabilities are shares among the entities that are not excluded. `allowed` : codes of the
+    entities that may be listed.
     """
     size = checked_number(n)
     matrix = sparse(data)
@@ -67,7 +67,7 @@ def rank_entities(
 
 
 def _exclude(logs: Floats, matrix: Any, rows: Ints) -> None:
-    """Take what each row holds out of its log shares, in place."""
+    """Set the log shares of the entities of each row to -infinity, in place."""
     ptr, stored = gather_rows(matrix.indptr, rows)
     cell = np.repeat(np.arange(len(rows)), np.diff(ptr))
     logs[cell, matrix.indices[stored]] = -np.inf
@@ -83,7 +83,9 @@ def basket_row(blend: Blend, basket: Any, choice: Choice, user: Any) -> Dataset:
     asked = list(basket)
     known = [label for label in asked if choice.unknown == "error" or choice.knows(label)]
     if asked and not known:
-        raise DataError("the model knows none of the items of the basket: correct their labels")
+        raise DataError(
+            "none of the items of the basket is known to the model: correct their labels"
+        )
     codes = choice.codes(known, needed=False)
     values = [1.0 if amounts is None else number_of(label, amounts[label]) for label in known]
     cells = (np.zeros(len(codes), dtype=np.int64), codes)
@@ -93,7 +95,7 @@ def basket_row(blend: Blend, basket: Any, choice: Choice, user: Any) -> Dataset:
 
 
 def explain_entity(blend: Blend, data: Dataset, entity: int) -> Table:
-    """What each model adds to the share of an entity in the first row."""
+    """Contribution of each model to the share of an entity in the first row."""
     cell = (np.zeros(1, dtype=np.int64), np.array([entity]))
     ((_, logs),) = share_blocks(blend.models_, blend._labeled(data), *cell)
     return Table(blend.pool_.explain(logs[0], entity, list(blend.models_)))
