@@ -115,7 +115,7 @@ def test_compare(run, trips: Path, tmp_path: Path) -> None:
 
 def test_compare_refuses(run, trips: Path, text: Path, blocked: Path) -> None:
     assert "efemb evaluate" in run("compare", text).err
-    assert "no model" in run("compare", trips, "--model", "q-emb").err
+    assert "unknown model" in run("compare", trips, "--model", "q-emb").err
     assert "leaves no row" in run("compare", trips, "--test", "0.0001").err
     curve = run("compare", "nosuch.csv", "--curve", blocked / "curve.png")
     assert curve.code == 2
