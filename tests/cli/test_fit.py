@@ -128,7 +128,7 @@ def test_raw_fluorescence_is_no_basket(run, tmp_path: Path, option: list[str], w
 def test_a_limit_that_was_reached_is_told_with_its_option(run, trips: Path, tmp_path: Path) -> None:
     done = run("fit", trips, "-o", tmp_path / "m", "-k", "2", "--max-iter", "1", "--jobs", "1")
     assert "still improving after max_iter=1 iterations" in done.err
-    assert "increase --max-iter" in done.err
+    assert "raise --max-iter" in done.err
 
 
 @pytest.mark.slow

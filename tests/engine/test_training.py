@@ -62,7 +62,7 @@ def test_history_has_one_record_an_iteration() -> None:
 @pytest.mark.parametrize("model", [efemb.PoissonEmbedding(2), efemb.GaussianEmbedding(2)])
 def test_a_fit_cut_off_by_max_iter_warns(model: Any) -> None:
     X = baskets() if isinstance(model, efemb.PoissonEmbedding) else neurons()
-    with pytest.warns(ConvergenceWarning, match="increase max_iter"):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model.set_params(max_iter=2, random_state=0).fit(X)
     assert not model.converged_
     assert model.n_iter_ == 2

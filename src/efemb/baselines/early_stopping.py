@@ -93,7 +93,7 @@ def run_passes(
     if not model.converged_:
         warnings.warn(
             f"{type(model).__name__} was still improving after max_iter={model.max_iter} passes; "
-            "the best state so far was kept: increase max_iter",
+            "the best state so far was kept: raise max_iter",
             ConvergenceWarning,
             stacklevel=4,
         )

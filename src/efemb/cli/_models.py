@@ -100,7 +100,7 @@ def warnings_as_remarks(say: Say) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for text in dict.fromkeys(str(warning.message) for warning in caught):
-        say(f"note: {text.replace('increase max_iter', 'increase --max-iter')}")
+        say(f"note: {text.replace('raise max_iter', 'raise --max-iter')}")
 
 
 def score_held_out(model: Any, train: Any, test: Any) -> dict[str, float]:

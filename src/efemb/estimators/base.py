@@ -289,7 +289,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         if not fit.result.converged and not fit.result.interrupted:
             warnings.warn(
                 f"{type(self).__name__} was still improving after max_iter={fit.result.n_iter} "
-                "iterations; the best parameters so far were kept: increase max_iter",
+                "iterations; the best parameters so far were kept: raise max_iter",
                 ConvergenceWarning,
                 stacklevel=3,
             )
