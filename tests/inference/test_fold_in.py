@@ -251,7 +251,7 @@ def test_rows_in_part_show_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many rows a part of them is looked at first: the end is the same."""
     model, data = case("poisson")
     whole = fold_in(model, data, **EXACT)
-    monkeypatch.setattr("efemb.inference.grown.MANY_ROWS", 10)
+    monkeypatch.setattr("efemb.inference.new_entities.MANY_ROWS", 10)
     found = fold_in(model, data, **EXACT)
     assert_allclose(found.parameters.rho, whole.parameters.rho, atol=1e-5)
 
@@ -259,7 +259,7 @@ def test_rows_in_part_show_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_entities_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = case("poisson")
     whole = fold_in(model, data, context_too=False, **EXACT)
-    monkeypatch.setattr("efemb.inference.grown.AT_ONCE", 2)
+    monkeypatch.setattr("efemb.inference.new_entities.AT_ONCE", 2)
     found = fold_in(model, data, context_too=False, **EXACT)
     assert_allclose(found.parameters.rho, whole.parameters.rho, atol=1e-7)
 
@@ -278,7 +278,7 @@ def test_how_much_memory_there_is_does_not_matter(
             super().__init__(*arguments)
             turns.append(self.n)
 
-    monkeypatch.setattr("efemb.inference.grown.ContextConditionals", Counted)
+    monkeypatch.setattr("efemb.inference.new_entities.ContextConditionals", Counted)
     monkeypatch.setattr("efemb.inference.context_conditionals.BYTES_AT_ONCE", 1)
     monkeypatch.setattr("efemb.inference.context_conditionals.BLOCK_NUMBERS", 1)
     apart = fold_in(model, data, sweeps=2, **EXACT)
@@ -293,7 +293,7 @@ def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     context = efemb.Neighbors(3, scale="items")
     model = fit(efemb.GaussianEmbedding(2, context=context, **options), known(data))
     whole = fold_in(model, data, **EXACT)
-    monkeypatch.setattr("efemb.inference.own_conditionals.SUMS_AT_ONCE", 1)
+    monkeypatch.setattr("efemb.inference.conditionals.SUMS_AT_ONCE", 1)
     found = fold_in(model, data, **EXACT)
     assert_allclose(found.parameters.rho, whole.parameters.rho, rtol=1e-9)
 
@@ -419,7 +419,7 @@ def test_an_estimator_that_binarizes_does_so_here() -> None:
 
 def test_problems_without_a_solution_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing bounds the vectors here, and the rounds come to an end."""
-    monkeypatch.setattr("efemb.inference.solving.MOST_ROUNDS", 3)
+    monkeypatch.setattr("efemb.inference.lbfgs.MOST_ROUNDS", 3)
     model = basket_model(prior=None)
     with pytest.warns(ConvergenceWarning, match="still improving"):
         fold_in(model, labelled(counts()), prior="model", tol=1e-14, progress=True)

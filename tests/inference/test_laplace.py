@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 from efemb.inference import laplace
-from efemb.inference.design import curvature
-from efemb.inference.own_conditionals import OwnConditionals
+from efemb.inference.conditionals import ListConditionals, curvature
 from efemb.inference.row_conditionals import RowConditionals
 from inference.samples import LABELS, basket_model, counts, fit, labelled, positions, signals
 
@@ -267,7 +266,7 @@ def test_designs_are_the_contexts_of_their_own_cells() -> None:
     model = efemb.GaussianEmbedding(2, context=context, max_iter=3, dtype="float64", random_state=0)
     spec, bound, vectors = fit(model, X)._bind(X)
     entities = np.array([5, 2, 7])
-    found = OwnConditionals(spec, bound, vectors, entities, np.ones(len(X)))
+    found = ListConditionals(spec, bound, vectors, entities, np.ones(len(X)))
     for place, n in enumerate(entities.tolist()):
         rows = np.flatnonzero(~np.isnan(X[:, n]))
         expected = model.context_sums(X, (rows, np.full(len(rows), n)))
@@ -299,14 +298,14 @@ def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fit(efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), **options), X)
     whole = laplace(model, X).covariance(range(9))
 
-    inner = OwnConditionals.__init__
+    inner = ListConditionals.__init__
 
     def counted(given: Any, *arguments: Any) -> None:
         inner(given, *arguments)
         sizes.append(given.n)
 
-    monkeypatch.setattr(OwnConditionals, "__init__", counted)
-    monkeypatch.setattr("efemb.inference.own_conditionals.SUMS_AT_ONCE", 2 * 2 * len(X))
+    monkeypatch.setattr(ListConditionals, "__init__", counted)
+    monkeypatch.setattr("efemb.inference.conditionals.SUMS_AT_ONCE", 2 * 2 * len(X))
     assert_allclose(laplace(model, X).covariance(range(9)), whole, rtol=1e-9)
     assert sizes == [2, 2, 2, 2, 1]
 
@@ -388,7 +387,7 @@ def test_errors_of_refitted_vectors_belong_to_other_products() -> None:
 
 
 def test_a_refit_that_comes_to_no_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("efemb.inference.solving.MOST_ROUNDS", 2)
+    monkeypatch.setattr("efemb.inference.lbfgs.MOST_ROUNDS", 2)
     X = counts(n_entities=6)
     with pytest.warns(ConvergenceWarning, match="still improving"):
         basket_model(X=X, max_iter=3).laplace(labelled(X), refit=True).covariance("a")

@@ -14,8 +14,8 @@ import efemb
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.threads import workers
 from efemb.inference import fold_in, laplace, report, stability
+from efemb.inference.conditionals import ListConditionals
 from efemb.inference.context_conditionals import ContextConditionals
-from efemb.inference.own_conditionals import OwnConditionals
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
@@ -100,7 +100,7 @@ def test_lists_take_terms() -> None:
     spec, bound, _, vectors = model_of("gaussian", efemb.Neighbors(3), data)
     _, expected = engine(spec, bound, vectors, "generic")
     entities = np.array([5, 2])
-    given = OwnConditionals(spec, bound, vectors, entities, np.ones(T))
+    given = ListConditionals(spec, bound, vectors, entities, np.ones(T))
     target, intercept = vectors.target[entities], vectors.intercept[entities]
     _, gradient, slope = given.evaluate(target, intercept, np.arange(2))
     assert_allclose(gradient, expected.target[entities], rtol=1e-8)

@@ -204,8 +204,8 @@ def test_mostly_empty_contexts() -> None:
 def test_many_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     X = draws("poisson", 3000).astype(float)
     whole = report(truth(), X)["dispersion"].numbers
-    monkeypatch.setattr("efemb.inference.residuals.CELLS", 8000)
-    monkeypatch.setattr("efemb.inference.residuals.CELLS_AT_ONCE", 1000)
+    monkeypatch.setattr("efemb.inference.diagnosis.CELLS", 8000)
+    monkeypatch.setattr("efemb.inference.diagnosis.CELLS_AT_ONCE", 1000)
     some = report(truth(), X, progress=True)["dispersion"].numbers
     assert some["rows"] == "2,000 rows, drawn at random"
     assert some["dispersion"] == pytest.approx(whole["dispersion"], rel=0.1)
@@ -229,8 +229,8 @@ def test_rows_that_need_one_another_stay_together(
     ]
     model = fit(efemb.Embedding(1, context=context, random_state=0, max_iter=5), X)
     whole = report(model, X)["dispersion"].numbers
-    monkeypatch.setattr("efemb.inference.residuals.CELLS", 100)
-    monkeypatch.setattr("efemb.inference.residuals.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("efemb.inference.diagnosis.CELLS", 100)
+    monkeypatch.setattr("efemb.inference.diagnosis.CELLS_AT_ONCE", 100)
     assert report(model, X)["dispersion"].numbers == whole
 
 
@@ -238,8 +238,8 @@ def test_a_basket_and_neighbours_are_drawn_by_rows(monkeypatch: pytest.MonkeyPat
     X = draws("poisson", 60).astype(float)
     context = efemb.Basket() + efemb.Neighbors(2)
     model = fit(efemb.Embedding(1, context=context, random_state=0, max_iter=5), X)
-    monkeypatch.setattr("efemb.inference.residuals.CELLS", 100)
-    monkeypatch.setattr("efemb.inference.residuals.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("efemb.inference.diagnosis.CELLS", 100)
+    monkeypatch.setattr("efemb.inference.diagnosis.CELLS_AT_ONCE", 100)
     assert report(model, X)["dispersion"].numbers["rows"] == "25 rows, drawn at random"
 
 

@@ -1,10 +1,10 @@
 """After the fit: new entities, uncertainty, stability and diagnostics."""
 
+from efemb.inference.diagnosis import report
 from efemb.inference.findings import Finding, Report
-from efemb.inference.folding import fold_in
-from efemb.inference.laplace import Interval, Laplace, laplace
-from efemb.inference.reporting import report
-from efemb.inference.stability import Stability, stability
+from efemb.inference.new_entities import fold_in
+from efemb.inference.seed_stability import Stability, stability
+from efemb.inference.uncertainty import Interval, Laplace, laplace
 
 __all__ = [
     "Finding",

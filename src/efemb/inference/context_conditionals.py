@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
-from efemb.inference.design import Conditionals, Design, Inverse, typical_curvature
+from efemb.inference.conditionals import Conditionals, Design, Inverse, typical_curvature
 from efemb.model.contexts.base import gather_rows
 from efemb.model.contexts.bound.rows import RowBags, Stored
 from efemb.model.factors import Factors
@@ -17,12 +17,12 @@ from efemb.model.spec import Spec
 
 BLOCK_NUMBERS = 1 << 18
 BYTES_AT_ONCE = 1 << 27
-BYTES_OF_ENTRY = 160  # of `_Entries`, and of what is made on the way
+BYTES_OF_ENTRY = 160  # of `_Entries` and of temporary arrays
 
 
 @dataclass(frozen=True)
 class _Entries:
-    """Observed entries beside a new member: u = fixed + share * rho_n . alpha_m.
+    """Observed entries in the rows of a new member: u = fixed + share * rho_n . alpha_m.
 
     pair : row and member;  ids : predicted entity
     """
@@ -36,7 +36,7 @@ class _Entries:
 
 @dataclass(frozen=True)
 class _Mass:
-    """Means that a member's rows give to zeros without it, added up over rows of equal share.
+    """Means of the zeros in a member's rows without it, summed over rows of equal share.
 
     share : (groups,) factor of rho_n . alpha_m;  total : (groups, N)
     """
@@ -45,22 +45,22 @@ class _Mass:
     total: Floats
 
 
-def _adds_up(spec: Spec) -> bool:
-    """Whether means of zeros are products, so that rows can be added up beforehand."""
+def _has_exponential_zeros(spec: Spec) -> bool:
+    """Whether means of zeros are products, so that rows can be summed beforehand."""
     return spec.family.linear_mean and spec.link.is_identity
 
 
-def member_blocks(
+def split_members(
     spec: Spec, bound: RowBags, members: Ints, dtype: np.dtype[np.floating]
 ) -> list[Ints]:
-    """The members, some at a time: each needs all entries of its rows, and perhaps all cells."""
+    """Blocks of members that fit into memory: each needs all entries of its rows, or all cells."""
     stored, size = bound.stored, bound.n_entities
     lengths = np.diff(stored.ptr)
     row = np.repeat(np.arange(bound.n_rows), lengths)
-    mine = stored.own != 0
-    ids = stored.ids[mine]
-    need = BYTES_OF_ENTRY * np.bincount(ids, lengths[row[mine]], size)[members]
-    if _adds_up(spec):
+    in_context = stored.own != 0
+    ids = stored.ids[in_context]
+    need = BYTES_OF_ENTRY * np.bincount(ids, lengths[row[in_context]], size)[members]
+    if _has_exponential_zeros(spec):
         cells = np.bincount(ids, minlength=size)[members] * size * dtype.itemsize
         need += np.minimum(cells, BYTES_AT_ONCE)
     turn = np.cumsum(need) // BYTES_AT_ONCE
@@ -84,7 +84,7 @@ class ContextConditionals(Conditionals):
     def __init__(
         self, spec: Spec, bound: RowBags, vectors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
-        # To the posterior the vectors in question are embeddings, without intercepts.
+        # The posterior treats the vectors in question as embeddings without intercepts.
         self.spec = replace(
             spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None, terms=()
         )
@@ -104,22 +104,22 @@ class ContextConditionals(Conditionals):
         self._find_entries(stored)
         self.column_weight = spec.zeros.entity_weights(counts).astype(self.dtype)
         self.row_weight = spec.zeros.weigh_rows(self.weight, self.positives).astype(self.dtype)
-        massed = _adds_up(spec)
+        massed = _has_exponential_zeros(spec)
         self.mass = [self._mass_of(m) if massed else None for m in range(self.n)]
 
     def _find_pairs(self, stored: Stored, bound: RowBags) -> None:
         """(row, member) sorted by member: what the row is without it, and how much it adds."""
         lookup = np.full(bound.n_entities, -1, dtype=np.int64)
         lookup[self.entities] = np.arange(self.n)
-        place = lookup[stored.ids]
-        every = np.repeat(np.arange(bound.n_rows), np.diff(stored.ptr))
-        mine = np.flatnonzero((place >= 0) & (stored.own != 0))
-        share = stored.own[mine] / stored.total[every[mine]]
-        order = np.lexsort((share, place[mine]))
-        mine, self.share = mine[order], share[order].astype(self.dtype)
-        self.row, self.member = every[mine], place[mine]
+        member = lookup[stored.ids]
+        row = np.repeat(np.arange(bound.n_rows), np.diff(stored.ptr))
+        entries = np.flatnonzero((member >= 0) & (stored.own != 0))
+        share = stored.own[entries] / stored.total[row[entries]]
+        order = np.lexsort((share, member[entries]))
+        entries, self.share = entries[order], share[order].astype(self.dtype)
+        self.row, self.member = row[entries], member[entries]
         self.starts = np.searchsorted(self.member, np.arange(self.n + 1))
-        self.value = stored.own[mine].astype(self.dtype)
+        self.value = stored.own[entries].astype(self.dtype)
         rows, first = np.unique(self.row, return_inverse=True)
         bags = bound.block(rows).bag_matrix(bound.n_context_vectors).astype(self.dtype)
         bag = self.vectors.bag[:, : self.k]
@@ -169,12 +169,12 @@ class ContextConditionals(Conditionals):
         return self.predictor.apply(Z), stored
 
     def _mass_of(self, m: int) -> _Mass | None:
-        """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share are one.
+        """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share act as one.
 
-        None where so many shares differ that nothing is gained.
+        None where so many shares differ that this gains nothing.
         """
-        mine = slice(int(self.starts[m]), int(self.starts[m + 1]))
-        share, group = np.unique(self.share[mine], return_inverse=True)
+        rows = slice(int(self.starts[m]), int(self.starts[m + 1]))
+        share, group = np.unique(self.share[rows], return_inverse=True)
         if len(share) * len(self.vectors.target) * self.dtype.itemsize > BYTES_AT_ONCE:
             return None
         total = np.zeros((len(share), len(self.vectors.target)), dtype=self.dtype)
@@ -183,7 +183,7 @@ class ContextConditionals(Conditionals):
             with np.errstate(over="ignore"):
                 np.exp(means, out=means)
             means[row, column] = 0.0
-            groups = group[pairs.start - mine.start : pairs.stop - mine.start]
+            groups = group[pairs.start - rows.start : pairs.stop - rows.start]
             first = groups[0]  # pairs are sorted by share
             add_up = np.zeros((groups[-1] - first + 1, len(groups)), dtype=self.dtype)
             add_up[groups - first, np.arange(len(groups))] = self.row_weight[pairs]
@@ -212,15 +212,15 @@ class ContextConditionals(Conditionals):
         """Each entry needs one inner product of a member and a target, which many share."""
         e = self.entries
         member = self.member[e.pair]
-        mine = slice(None) if asked.all() else np.flatnonzero(asked[member])
-        member, ids = member[mine], e.ids[mine]
-        u = e.fixed[mine] + e.share[mine] * inner[member, ids]
-        gain, slope = value_and_slope(self.spec.family, self.spec.link, e.x[mine], u)
-        weight = self.weight[e.pair[mine]]
+        entries = slice(None) if asked.all() else np.flatnonzero(asked[member])
+        member, ids = member[entries], e.ids[entries]
+        u = e.fixed[entries] + e.share[entries] * inner[member, ids]
+        gain, slope = value_and_slope(self.spec.family, self.spec.link, e.x[entries], u)
+        weight = self.weight[e.pair[entries]]
         gain, slope = gain * weight, slope * weight
         value += np.bincount(member, gain, self.n)
-        place, size = member * slopes.shape[1] + ids, slopes.size
-        slopes += np.bincount(place, slope * e.share[mine], size).reshape(slopes.shape)
+        cell, size = member * slopes.shape[1] + ids, slopes.size
+        slopes += np.bincount(cell, slope * e.share[entries], size).reshape(slopes.shape)
 
     def _add_zeros(
         self, m: int, alpha: Floats, inner: Floats, value: Floats, slopes: Floats
@@ -235,20 +235,20 @@ class ContextConditionals(Conditionals):
             return
         for pairs in self._blocks(m):
             u, (row, column) = self._products(pairs, alpha)
-            found, slope = value_and_slope(self.spec.family, self.spec.link, np.zeros_like(u), u)
-            found[row, column], slope[row, column] = 0.0, 0.0
+            gain, slope = value_and_slope(self.spec.family, self.spec.link, np.zeros_like(u), u)
+            gain[row, column], slope[row, column] = 0.0, 0.0
             weight = self.row_weight[pairs]
-            value[m] += float(weight @ found @ self.column_weight)
+            value[m] += float(weight @ gain @ self.column_weight)
             slopes[m] += ((weight * self.share[pairs]) @ slope) * self.column_weight
 
-    def design(self, place: int) -> Design:
+    def design(self, i: int) -> Design:
         """There is none: a member takes part in many predictions."""
-        raise NotImplementedError
+        raise NotImplementedError("context vectors have no design of their own")
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
-        """The spread of all embeddings, times how much of its rows each member is."""
-        part = self.share.astype(np.float64) ** 2 * self.row_weight
-        share = np.bincount(self.member, part, self.n)
+        """The spread of all embeddings, times the share of its rows that each member is."""
+        square = self.share.astype(np.float64) ** 2 * self.row_weight
+        share = np.bincount(self.member, square, self.n)
         total = np.asarray(
             np.bincount(self.entries.ids, self.entries.x, len(self.vectors.target)), np.float64
         )

@@ -1,4 +1,4 @@
-"""Findings: what a diagnosis says, in plain words and as numbers."""
+"""Findings: the results of a diagnosis, in plain words and as numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WIDTH = 96
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
-    topic : what;  level : "ok", "note" or "warning";  text : what was found, in a sentence
-    advice : what to do about it, "" where there is nothing to do;  numbers : the figures behind it
+    topic : what was checked;  level : "ok", "note" or "warning";  text : the result in a sentence
+    advice : what to do, "" where nothing needs to be done;  numbers : the figures behind the text
     """
 
     topic: str
@@ -38,38 +38,38 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """All findings about a model; prints as text, what needs a look first in capitals."""
+    """All findings about a model; prints as text, with warnings marked in capitals."""
 
     model: str
     findings: tuple[Finding, ...]
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that ask for something."""
-        return tuple(one for one in self.findings if one.level == "warning")
+        """The findings that call for action."""
+        return tuple(finding for finding in self.findings if finding.level == "warning")
 
     def __getitem__(self, topic: str) -> Finding:
         """The finding about a topic."""
-        for one in self.findings:
-            if one.topic == topic:
-                return one
+        for finding in self.findings:
+            if finding.topic == topic:
+                return finding
         raise KeyError(topic)
 
     def __contains__(self, topic: object) -> bool:
-        """Whether a topic was looked at."""
-        return any(one.topic == topic for one in self.findings)
+        """Whether a topic was checked."""
+        return any(finding.topic == topic for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists, numbers and text."""
-        return {"model": self.model, "findings": [one.to_dict() for one in self.findings]}
+        return {"model": self.model, "findings": [finding.to_dict() for finding in self.findings]}
 
     def __repr__(self) -> str:
-        """A paragraph for each finding."""
-        wide = max(len(one.topic) for one in self.findings)
+        """A paragraph per finding."""
+        width = max(len(finding.topic) for finding in self.findings)
         lines = [self.model]
-        for one in self.findings:
-            text = one.text + (f" {one.advice}" if one.advice else "")
-            first = f"{SIGNS[one.level]:<5} {one.topic:<{wide}}  "
+        for finding in self.findings:
+            text = finding.text + (f" {finding.advice}" if finding.advice else "")
+            first = f"{SIGNS[finding.level]:<5} {finding.topic:<{width}}  "
             lines += textwrap.wrap(
                 text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first)
             )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.inference.design import DIFFERENCE, Conditionals, Inverse
-from efemb.inference.solving import Problems
+from efemb.engine.solvers.rows.solver import RowsSolver
+from efemb.inference.conditionals import DIFFERENCE, Conditionals, Inverse
+from efemb.inference.lbfgs import Problems
+from efemb.model.factors import Factors
 from efemb.model.priors import Prior
 from efemb.model.space import positive_exp
 from efemb.model.spec import Spec
@@ -46,7 +49,7 @@ class Posterior(ABC):
         """Log-likelihoods (m,) of numbers v (m, p) of some problems, and gradients (m, p) in v."""
 
     def theta(self, vectors: Floats) -> Floats:
-        """Unconstrained numbers of given ones."""
+        """Unconstrained numbers from vectors."""
         v = vectors.astype(np.float64)
         return np.where(self.positive, np.log(np.where(self.positive, v, 1.0)), v)
 
@@ -58,14 +61,14 @@ class Posterior(ABC):
         """Log-posteriors and gradients in theta of some of the problems."""
         v = self.vectors(theta)
         value, gradient = self.likelihood(v, which)
-        for prior, part in self.priors:
-            value = value + np.array([prior.log_density(one[part]) for one in v])
+        for prior, columns in self.priors:
+            value = value + np.array([prior.log_density(numbers[columns]) for numbers in v])
         return value, np.where(self.positive, gradient * v, gradient) + self._prior_slope(v)
 
     def _prior_slope(self, v: Floats) -> Floats:
         slope = np.zeros(v.shape)
-        for prior, part in self.priors:
-            slope[:, part] = prior.gradient(v[:, part])
+        for prior, columns in self.priors:
+            slope[:, columns] = prior.gradient(v[:, columns])
         return slope
 
     def prior_curvature(self, theta: Floats) -> Floats:
@@ -81,32 +84,32 @@ class Posterior(ABC):
         """
         v = self.vectors(theta)
         scale = np.where(self.positive, v, 1.0)
-        found = information * scale[:, :, None] * scale[:, None, :]
+        in_theta = information * scale[:, :, None] * scale[:, None, :]
         diagonal = self.prior_curvature(theta)
         if self.positive.any():
             slope = self.likelihood(v, np.arange(len(theta)))[1]
             diagonal = diagonal - np.where(self.positive, slope * v, 0.0)
-        places = np.arange(theta.shape[1])
-        found[:, places, places] += diagonal
-        return np.asarray(found)
+        numbers = np.arange(theta.shape[1])
+        in_theta[:, numbers, numbers] += diagonal
+        return np.asarray(in_theta)
 
     def problems(
         self, start: Floats, inverse: Inverse | None, dtype: np.dtype[np.floating]
     ) -> Problems:
-        """An optimiser at theta = `start`; `inverse` shapes the steps of signed numbers."""
+        """An optimizer at theta = `start`; `inverse` shapes the steps of signed numbers."""
         if inverse is None or self.positive.any():
             inverse = self._small_steps(start)
         return Problems(self.evaluate, start, inverse, noise=NOISE[dtype.name])
 
     def _small_steps(self, start: Floats) -> Inverse:
-        """First steps of a tenth in each number, where nothing is known about the curvature."""
+        """First steps of a tenth per number, where the curvature is unknown."""
         _, gradient = self.evaluate(start, np.arange(len(start)))
         norm = np.sqrt(np.einsum("np,np->n", gradient, gradient))
         scale = 0.1 * np.sqrt(start.shape[1]) / np.maximum(norm, 1e-300)
         return lambda gradient, which: gradient * scale[which, None]
 
 
-def shared_terms(spec: Spec) -> str:
+def explain_shared_terms(spec: Spec) -> str:
     """Why the terms of a model are not columns of each entity's own regression, "" if they are."""
     shared = [term for term in spec.terms if term.entity_array is None]
     return f"the term {shared[0]!r} has no vector of its own per entity" if shared else ""
@@ -122,25 +125,23 @@ def vector_blocks(
     """
     blocks: list[Block] = [(spec.prior_rho, k, spec.positive_rho)]
     for term in spec.terms:
-        (prior,) = (array.prior for array in term.arrays(1) if array.name == term.entity_array)
-        if priors is not None:
-            prior = priors[term.label]
+        prior = term.entity_prior if priors is None else priors[term.label]
         blocks.append((prior, term.width, False))
     return blocks
 
 
 class EntityPosterior(Posterior):
-    """(rho_n, entity sides of further terms, b_n) of some entities given all context vectors.
+    """(rho_n, entity sides of further terms, b_n) of some entities, given all context vectors.
 
     Parameters
     ----------
-    given : likelihoods of the entities
+    conditionals : likelihoods of the entities
     blocks : columns of their vectors, as of `vector_blocks`; the prior of intercepts is the model's
     """
 
-    def __init__(self, given: Conditionals, blocks: Sequence[Block]) -> None:
-        spec = given.spec
-        self.given, self.intercept = given, spec.intercept
+    def __init__(self, conditionals: Conditionals, blocks: Sequence[Block]) -> None:
+        spec = conditionals.spec
+        self.conditionals, self.intercept = conditionals, spec.intercept
         last = [(spec.intercept_prior, 1, spec.positive_intercept)] if spec.intercept else []
         super().__init__([*blocks, *last])
 
@@ -155,17 +156,65 @@ class EntityPosterior(Posterior):
     def predicting(self, v: Floats, which: Ints | slice = slice(None)) -> tuple[Floats, Floats]:
         """Vectors and intercepts as they enter u: without the noise of sampled zeros."""
         vectors, intercept = self.split(v)
-        return vectors, intercept - self.given.noise[which]
+        return vectors, intercept - self.conditionals.noise[which]
 
     def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
-        """Of the conditionals that are given."""
-        value, rho, intercept = self.given.evaluate(*self.predicting(v, which), which)
+        """Of the conditionals."""
+        value, rho, intercept = self.conditionals.evaluate(*self.predicting(v, which), which)
         return value, self.joined(rho, intercept if self.intercept else None)
 
     def begin(self, start: Floats) -> Problems:
-        """An optimiser whose first steps are Newton's, roughly."""
+        """An optimizer whose first steps are approximately Newton's."""
         inverse = None
         if not self.positive.any():
             curved = np.maximum(self.prior_curvature(start), 0.0)
-            inverse = self.given.inverse(*self.predicting(start), curved)
-        return self.problems(start, inverse, self.given.dtype)
+            inverse = self.conditionals.inverse(*self.predicting(start), curved)
+        return self.problems(start, inverse, self.conditionals.dtype)
+
+
+class SoftmaxPosterior(Posterior):
+    """Some rows of rho with their intercepts, or of alpha, of a categorical model.
+
+    They share every softmax, so they are one problem in all their numbers.
+    """
+
+    def __init__(
+        self,
+        solver: RowsSolver,
+        vectors: Factors,
+        new: Ints,
+        blocks: Sequence[Block],
+        *,
+        context: bool,
+    ) -> None:
+        spec = solver.spec
+        self.solver, self.fixed, self.new, self.context = solver, vectors, new, context
+        self.intercept = spec.intercept and not context
+        self.edges = block_edges(blocks)
+        if self.intercept:
+            blocks = [*blocks, (spec.intercept_prior, 1, spec.positive_intercept)]
+        super().__init__([(prior, len(new) * size, sign) for prior, size, sign in blocks])
+
+    def block(self, vectors: Factors) -> Floats:
+        """The numbers in question, (1, p)."""
+        side = (vectors.bag if self.context else vectors.target)[self.new]
+        numbers = [side[:, a:b].ravel() for a, b in pairwise(self.edges)]
+        if self.intercept:
+            numbers.append(vectors.intercept[self.new])
+        return np.concatenate(numbers)[None]
+
+    def filled(self, v: Floats) -> Factors:
+        """All vectors, with the numbers in question in place."""
+        fixed, n = self.fixed, len(self.new)
+        target, bag, intercept = fixed.target.copy(), fixed.bag.copy(), fixed.intercept.copy()
+        side = bag if self.context else target
+        for a, b in pairwise(self.edges):
+            side[self.new, a:b] = v[0, n * a : n * b].reshape(n, b - a)
+        if self.intercept:
+            intercept[self.new] = v[0, n * self.edges[-1] :]
+        return replace(fixed, target=target, bag=bag, intercept=intercept)
+
+    def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
+        """Of the whole data."""
+        value, slopes = self.solver.value_and_gradient(self.filled(v))
+        return np.array([value]), self.block(slopes).astype(np.float64)

@@ -36,6 +36,10 @@ class Prior(Ingredient, ABC):
     def gradient(self, theta: Floats) -> Floats:
         """Return the derivative with respect to the unconstrained parameter."""
 
+    def tightened(self, precision: float) -> Prior:
+        """The prior with at least this precision, where it has one about 0."""
+        return self
+
     def check(self) -> None:
         """Raise if an option is out of range."""
 
@@ -60,6 +64,10 @@ class Normal(Prior):
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta."""
         return -self.precision * theta
+
+    def tightened(self, precision: float) -> Normal:
+        """With the larger of both precisions."""
+        return Normal(max(float(self.precision), precision))
 
     def check(self) -> None:
         """Precision must be >= 0."""
@@ -111,6 +119,10 @@ class HalfNormal(Prior):
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta^2, the derivative in log theta."""
         return -self.precision * theta * theta
+
+    def tightened(self, precision: float) -> HalfNormal:
+        """With the larger of both precisions."""
+        return HalfNormal(max(float(self.precision), precision))
 
     def check(self) -> None:
         """Precision must be >= 0."""

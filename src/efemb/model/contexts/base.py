@@ -39,6 +39,7 @@ class Context(Ingredient, ABC):
     binary: bool
     length_offset: bool = False
     subsample: float | None = None
+    positions: Any = None  # where each entity is
 
     @property
     def reaches_other_rows(self) -> bool:
@@ -52,6 +53,19 @@ class Context(Ingredient, ABC):
     def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
         """`bind`, for contexts that look at the values and so at the weights of the rows."""
         return self.bind(data)
+
+    def find_known(
+        self, data: Dataset, new: Ints, k: int, positions: Floats | None, weight: Floats
+    ) -> list[Ints]:
+        """Members of the context of each new entity, among the known ones before it.
+
+        data : with known entities first;  new : the others;  k : the most members of a known one
+        positions : of all entities, or None;  weight : of the rows
+        """
+        raise ParameterError(
+            f"{self!r} does not determine the context of new entities: fold_in takes Neighbors; "
+            "fit again with the larger context"
+        )
 
     def bind_gap(self, words: Ints, vocabulary: Vocabulary) -> tuple[BoundContext, int]:
         """A text of which one word is missing, and the row of the gap."""

@@ -66,6 +66,18 @@ class Neighbors(Context):
             data, ptr, near.ravel(), scale=self.scale, binary=self.binary
         )
 
+    def find_known(
+        self, data: Dataset, new: Ints, k: int, positions: Floats | None, weight: Floats
+    ) -> list[Ints]:
+        """The k nearest, or most correlated, known entities of each new one."""
+        n_known = int(new[0])
+        if positions is not None:
+            return list(nearest(positions[:n_known], k, positions[new]))
+        # Among this many neighbors at least k are known.
+        n_neighbors = max(min(k + len(new) - 1, data.n_entities - 1), 1)
+        near = most_correlated(data, n_neighbors, weight)[new]
+        return [members[members < n_known][:k] for members in near]
+
     def _size(self, n_entities: int) -> int:
         if self.k is None:
             return min(DEFAULT_K, n_entities - 1)

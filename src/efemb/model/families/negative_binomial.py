@@ -71,6 +71,10 @@ class NegativeBinomial(Family):
         """Return log(mean)."""
         return np.log(mean)
 
+    def variance_of_mean(self, mean: Floats) -> Floats:
+        """Return m + m^2 / r."""
+        return mean + mean * mean / float(self.r)
+
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
         """Draw counts."""
         return rng.negative_binomial(self.r, -np.expm1(eta)).astype(np.float64)

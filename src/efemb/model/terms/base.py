@@ -76,6 +76,11 @@ class Term(Ingredient, ABC):
     def bind(self, data: Dataset) -> BoundTerm:
         """A frozen term on the rows of `data`."""
 
+    @property
+    def entity_prior(self) -> Prior | None:
+        """Prior of the array that is L itself."""
+        return next(array.prior for array in self.arrays(1) if array.name == self.entity_array)
+
     def check(self) -> None:
         """Raise if an option is out of range."""
 

@@ -1,4 +1,4 @@
-"""Many small smooth problems maximised side by side: L-BFGS with a step size for each."""
+"""L-BFGS for many small smooth problems side by side, with a step size for each."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Evaluate = Callable[[Floats, Ints], tuple[Floats, Floats]]
 Precondition = Callable[[Floats, Ints], Floats]
 ARMIJO = 1e-4
 MOST_ROUNDS = 500
-SHORTEST = 1e-9  # a step of this part of the first one is no step
+SHORTEST = 1e-9  # times the first step: shorter ones are no progress
 
 
 @dataclass
 class Solution:
-    """theta : (n, p);  value : (n,);  exhausted : (n,) still rising when the rounds were over."""
+    """theta : (n, p);  value : (n,);  exhausted : (n,) not converged in the last round."""
 
     theta: Floats
     value: Floats
     exhausted: Bools
 
 
-def tell_exhausted(n: int, advice: str) -> None:
-    """Warn of vectors that were given up, if any."""
+def warn_exhausted(n: int, advice: str) -> None:
+    """Warn of vectors that did not converge, if any."""
     if n:
         from sklearn.exceptions import ConvergenceWarning
 
@@ -38,19 +38,19 @@ def tell_exhausted(n: int, advice: str) -> None:
 class Problems:
     """n problems in p numbers each.
 
-    In every round each problem that is still open is evaluated once: at the end of its step, or at
-    a shorter one if that led nowhere. No problem waits for another.
+    In every round each unsolved problem is evaluated once: at the end of its step, or of a shorter
+    one if that did not improve it. No problem waits for another.
 
     Parameters
     ----------
     evaluate : (theta (m, p), which (m,)) -> values (m,), gradients (m, p)
     start : array (n, p)
     precondition : (gradient (m, p), which (m,)) -> array (m, p)
-        Roughly the inverse of the negative Hessian times the gradient.
+        Approximately the inverse of the negative Hessian times the gradient.
     noise : float
         Relative error of the values.
     memory : int
-        Past rounds whose steps shape the curvature.
+        Number of past rounds whose steps shape the curvature.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Problems:
         self.change(evaluate)
 
     def change(self, evaluate: Evaluate) -> None:
-        """Go on with other functions, much like the ones before."""
+        """Continue with other, similar functions."""
         self.evaluate = evaluate
         self.value, self.gradient = evaluate(self.theta, np.arange(len(self.theta)))
         self.rounds += 1
 
     def run(self, tol: float) -> Solution:
-        """Go on until each problem expects to gain less than `tol` from one more step."""
+        """Iterate until each problem expects to gain less than `tol` from another step."""
         n, p = self.theta.shape
         self.move, self.slope, self.size = np.zeros((n, p)), np.zeros(n), np.ones(n)
         active = np.ones(n, dtype=bool)
@@ -85,20 +85,20 @@ class Problems:
             if len(ready):
                 self._aim(ready)
             active[ready[0.5 * self.slope[ready] < tol]] = False
-            active &= self.size > SHORTEST  # rounding leaves nothing to gain
+            active &= self.size > SHORTEST  # only rounding is left
             if not active.any() or self.rounds >= last:
                 break
             ready = self._round(np.flatnonzero(active))
         return Solution(self.theta, self.value, active)
 
     def _aim(self, which: Ints) -> None:
-        """New directions, to be followed all the way at first."""
+        """Set new directions, with the full step first."""
         self.move[which] = self._direction(which)
         self.slope[which] = np.einsum("np,np->n", self.gradient[which], self.move[which])
         self.size[which] = 1.0
 
     def _direction(self, which: Ints) -> Floats:
-        """Two-loop recursion; the preconditioned gradient where that does not lead upwards."""
+        """Two-loop recursion; the preconditioned gradient where that does not ascend."""
         gradient = self.gradient[which]
         q, weights = gradient.copy(), []
         for s, y, inverse in reversed(self.steps):
@@ -115,23 +115,23 @@ class Problems:
         return q
 
     def _round(self, which: Ints) -> Ints:
-        """Evaluate the ends of the steps; returns the problems that have taken theirs."""
+        """Evaluate the ends of the steps; returns the problems that accepted theirs."""
         self.rounds += 1
         size, slope, value = self.size[which], self.slope[which], self.value[which]
         theta = self.theta[which] + size[:, None] * self.move[which]
-        found, gradient = self.evaluate(theta, which)
+        trial, gradient = self.evaluate(theta, which)
         enough = value + ARMIJO * size * slope - self.noise * np.abs(value)
-        good = np.isfinite(found) & (found >= enough) & np.isfinite(gradient).all(axis=1)
+        good = np.isfinite(trial) & (trial >= enough) & np.isfinite(gradient).all(axis=1)
         taken, bad = which[good], ~good
-        self.size[which[bad]] = _shorter(size[bad], slope[bad], found[bad] - value[bad])
+        self.size[which[bad]] = _shorten(size[bad], slope[bad], trial[bad] - value[bad])
         change = self.gradient[taken] - gradient[good]
         self._remember(taken, theta[good] - self.theta[taken], change)
-        self.theta[taken], self.value[taken] = theta[good], found[good]
+        self.theta[taken], self.value[taken] = theta[good], trial[good]
         self.gradient[taken] = gradient[good]
         return taken
 
     def _remember(self, which: Ints, s: Floats, y: Floats) -> None:
-        """Keep the steps of a round; a problem that bent the wrong way keeps nothing."""
+        """Store the steps of a round; none of a problem with negative curvature."""
         curvature = np.einsum("np,np->n", s, y)
         size = np.sqrt(np.einsum("np,np->n", s, s) * np.einsum("np,np->n", y, y))
         bent = curvature > 1e-10 * size
@@ -146,8 +146,8 @@ class Problems:
         self.steps = [*self.steps, (steps, changes, inverse)][-self.memory :]
 
 
-def _shorter(size: Floats, slope: Floats, gain: Floats) -> Floats:
-    """The top of the parabola through what is known, between a tenth and a half of the step."""
+def _shorten(size: Floats, slope: Floats, gain: Floats) -> Floats:
+    """The top of the parabola through the known values, between a tenth and a half of the step."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         top = 0.5 * slope * size**2 / (slope * size - gain)
     top = np.where(np.isfinite(top), top, 0.1 * size)

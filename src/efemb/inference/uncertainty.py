@@ -1,4 +1,4 @@
-"""Laplace: how sure a model is of an embedding, given the context vectors."""
+"""Laplace: the uncertainty of embeddings, given the context vectors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from efemb._progress import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.inference.design import Conditionals, Design
-from efemb.inference.grown import row_weights
-from efemb.inference.own_conditionals import OwnConditionals, entities_at_once
-from efemb.inference.posterior import EntityPosterior, shared_terms, vector_blocks
+from efemb.inference.conditionals import (
+    Conditionals,
+    Design,
+    ListConditionals,
+    count_entities_at_once,
+    resolve_row_weights,
+)
+from efemb.inference.lbfgs import warn_exhausted
+from efemb.inference.posterior import EntityPosterior, explain_shared_terms, vector_blocks
 from efemb.inference.row_conditionals import RowConditionals
-from efemb.inference.solving import tell_exhausted
-from efemb.model.contexts.bound.rows import RowBags
-from efemb.model.contexts.window import Window
-from efemb.model.families import Categorical
 from efemb.table import Table
 
 AT_ONCE = 64  # entities
@@ -37,7 +38,7 @@ def laplace(
 ) -> Laplace:
     """Normal approximation of every embedding, given all context vectors.
 
-    Given alpha, an embedding rho_n with its intercept is a generalised linear model, and
+    Given alpha, an embedding rho_n with its intercept is a generalized linear model, and
 
         H_n = sum over rows of w c (z, 1)(z, 1)' + precision of the prior
 
@@ -50,24 +51,24 @@ def laplace(
     Parameters
     ----------
     model : fitted estimator or FittedEmbedding
-        Linear, with an embedding of its own for each entity; not text, not categorical.
+        A linear model with an embedding per entity; neither text nor categorical.
     data : Dataset or array
         The rows of the fit.
     sandwich : bool, default=False
-        Trust the rows, not the family, about how much observations vary.
+        Estimate the variation of the observations from the rows instead of the family.
     refit : bool, default=False
-        First bring each asked embedding to its best value given alpha. A model that was stopped
-        early is not quite there, and an interval around it is then about where it stopped.
-    sample_weight : array (rows,), optional
-        Weights of the rows, as in `fit`: of how many rows each tells. The sandwich squares them
+        First move each requested embedding to its optimum given alpha. A model that was stopped
+        early has not reached it, and an interval is then centered where the fit stopped.
+    sample_weight : array of shape (rows,), optional
+        Weights of the rows, as in `fit`: for how many rows each counts. The sandwich squares them
         with the scores, as for rows that were drawn with unequal probabilities.
     progress : bool, default=False
-        Show a bar when many entities are asked for.
+        Show a progress bar when many entities are requested.
 
     Returns
     -------
     Laplace
-        Covariances are made when they are asked for, and kept.
+        Covariances are computed on request and cached.
 
     Examples
     --------
@@ -77,8 +78,8 @@ def laplace(
     ...     "p-emb", n_rows=400, n_entities=8, n_components=2, seed=0
     ... ).data
     >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips)
-    >>> found = laplace(model, trips).interval(0, 1)
-    >>> found.low < found.value < found.high
+    >>> interval = laplace(model, trips).interval(0, 1)
+    >>> interval.low < interval.value < interval.high
     True
     """
     fitted: FittedEmbedding = model.fitted()
@@ -122,42 +123,42 @@ class Laplace:
         self._spec, self._bound, self._vectors = model._bind(data)  # as the model reads its data
         if self._bound.n_dims > 1:
             raise ParameterError("laplace takes scalar data")
-        self._weight = row_weights(weight, self._bound.data, self._spec)
+        self._weight = resolve_row_weights(weight, self._bound.data, self._spec)
         self._rows: RowConditionals | None = None
         self._known: dict[int, tuple[Floats, Floats]] = {}
 
     def __repr__(self) -> str:
-        """What it is about."""
+        """Kind and size."""
         kind = "sandwich" if self.sandwich else "Laplace"
         return f"<{kind} covariances of {self.model.n_entities:,} embeddings given alpha>"
 
     def embedding(self, n: Any) -> Floats:
-        """rho_n that the intervals are about, (K,): the fitted one unless `refit`."""
-        found, _ = self._found(self._codes(n))
-        return np.asarray(found[0, : self.model.n_components])
+        """Center rho_n of the intervals, (K,): the fitted one unless `refit`."""
+        vectors, _ = self._moments(self._codes(n))
+        return np.asarray(vectors[0, : self.model.n_components])
 
     def covariance(self, n: Any) -> Floats:
-        """Covariance of rho_n, (K, K), whatever its intercept; of several entities (len, K, K)."""
-        k, (_, found) = self.model.n_components, self._found(self._codes(n))
-        return found[:, :k, :k] if _several(n) else found[0, :k, :k]
+        """Marginal covariance of rho_n, (K, K), or of several entities, (len, K, K)."""
+        k, (_, covariance) = self.model.n_components, self._moments(self._codes(n))
+        return covariance[:, :k, :k] if _is_list(n) else covariance[0, :k, :k]
 
     def standard_error(self, n: Any, m: Any = None) -> Any:
         """Standard error of rho_n . alpha_m, or, without m, of the K numbers of rho_n."""
         if m is not None:
             _, error = self._products(n, m)
-            return error if _several(n) or _several(m) else float(error[0])
-        found = np.asarray(self.covariance(n))
-        return np.sqrt(np.diagonal(found, axis1=-2, axis2=-1))
+            return error if _is_list(n) or _is_list(m) else float(error[0])
+        covariance = np.asarray(self.covariance(n))
+        return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
     def interval(self, n: Any, m: Any, level: float = 0.95) -> Any:
-        """Interval of rho_n . alpha_m: what m in the context does to n.
+        """Interval of rho_n . alpha_m: the effect of m in the context on n.
 
         Parameters
         ----------
-        n, m : labels (numbers where the model has none), or lists of them
-            A list of n with one m, one n with a list of m, or two lists of the same length.
+        n, m : labels (indices where the model has none), or lists of them
+            Either may be a list, or both of the same length.
         level : float
-            Probability that the interval holds.
+            Coverage probability.
 
         Returns
         -------
@@ -168,7 +169,7 @@ class Laplace:
         value, error = self._products(n, m)
         reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * error
         low, high = value - reach, value + reach
-        if not _several(n) and not _several(m):
+        if not _is_list(n) and not _is_list(m):
             first = [float(array[0]) for array in (value, error, low, high)]
             return Interval(first[0], first[1], first[2], first[3], level)
         entity, context = (self.model.entities.labels[codes] for codes in self._pairs(n, m))
@@ -180,56 +181,54 @@ class Laplace:
         """Standard errors of rho_n . alpha_m for pairs of codes: `complements(errors=)`."""
         return self._products_of(entities, given)[1]
 
-    # -- inside ---------------------------------------------------------------------------------
-
     def _products(self, n: Any, m: Any) -> tuple[Floats, Floats]:
         """Inner products and their standard errors."""
         return self._products_of(*self._pairs(n, m))
 
     def _products_of(self, entity: Ints, context: Ints) -> tuple[Floats, Floats]:
         if self._bound.n_slots > 1:
-            raise ParameterError("alpha_m is not one vector here: a member has one for each offset")
+            raise ParameterError("alpha_m is not a single vector here: there is one per offset")
         if len(entity) == 0:
             return np.zeros(0), np.zeros(0)
-        some, place = np.unique(entity, return_inverse=True)
+        entities, index = np.unique(entity, return_inverse=True)
         k = self.model.n_components
-        vectors, covariance = self._found(some)
+        vectors, covariance = self._moments(entities)
         alpha = self._vectors.bag[context, :k].astype(np.float64)
-        value = np.einsum("ik,ik->i", vectors[place, :k], alpha)
-        spread = np.einsum("ik,ikl,il->i", alpha, covariance[place, :k, :k], alpha)
+        value = np.einsum("ik,ik->i", vectors[index, :k], alpha)
+        spread = np.einsum("ik,ikl,il->i", alpha, covariance[index, :k, :k], alpha)
         return value, np.sqrt(np.maximum(spread, 0.0))
 
     def _pairs(self, n: Any, m: Any) -> tuple[Ints, Ints]:
         entity, context = self._codes(n), self._codes(m)
         if len(entity) != len(context) and 1 not in (len(entity), len(context)):
             raise ParameterError(
-                f"{len(entity)} entities and {len(context)} contexts make no pairs: give as many "
-                "of both, or one of either"
+                f"{len(entity)} entities and {len(context)} contexts cannot be paired: pass "
+                "equally many of each, or a single one of either"
             )
         return tuple(np.broadcast_arrays(entity, context))  # type: ignore[return-value]
 
     def _codes(self, labels: Any) -> Ints:
-        asked = list(labels) if _several(labels) else [labels]
-        if not asked:
-            raise DataError("no entity was given; at least one is needed")
-        words = self.model.entities
-        return np.array([words.index_of(label) for label in asked], dtype=np.int64)
+        listed = list(labels) if _is_list(labels) else [labels]
+        if not listed:
+            raise DataError("no entity was requested; at least one is needed")
+        entities = self.model.entities
+        return np.array([entities.index_of(label) for label in listed], dtype=np.int64)
 
-    def _found(self, codes: Ints) -> tuple[Floats, Floats]:
+    def _moments(self, codes: Ints) -> tuple[Floats, Floats]:
         """Vectors (n, p) and covariances (n, p, p) of some entities."""
         missing = np.array(sorted(set(codes.tolist()) - set(self._known)), dtype=np.int64)
         step = AT_ONCE
-        if not isinstance(self._bound, RowBags):
-            step = entities_at_once(self._bound, self.model.n_components, step)
+        if not self._bound.shares_rows:
+            step = count_entities_at_once(self._bound, self.model.n_components, step)
         with progress_bar("covariances", len(missing), self.progress) as advance:
             for start in range(0, len(missing), step):
-                some = missing[start : start + step]
-                self._find(some)
-                advance(len(some))
-        pairs = [self._known[code] for code in codes.tolist()]
-        return np.stack([one for one, _ in pairs]), np.stack([two for _, two in pairs])
+                block = missing[start : start + step]
+                self._compute(block)
+                advance(len(block))
+        vectors, covariances = zip(*(self._known[code] for code in codes.tolist()), strict=True)
+        return np.stack(vectors), np.stack(covariances)
 
-    def _find(self, codes: Ints) -> None:
+    def _compute(self, codes: Ints) -> None:
         blocks = vector_blocks(self._spec, self.model.n_components)
         posterior = EntityPosterior(self._conditionals(codes), blocks)
         target, intercept = self._vectors.target[codes], self._vectors.intercept[codes]
@@ -238,22 +237,22 @@ class Laplace:
         if self.refit:
             solved = posterior.begin(theta).run(1e-6)
             theta = solved.theta
-            tell_exhausted(solved.exhausted.sum(), "refit has no maximum to tell intervals of")
+            warn_exhausted(int(solved.exhausted.sum()), "intervals need a maximum of the posterior")
         v = posterior.vectors(theta)
         own, meat = np.empty((2, *theta.shape, theta.shape[1]))
-        for place, (rho, b) in enumerate(zip(*posterior.predicting(v), strict=True)):
-            # Designs come and go one at a time: each may be a copy of all rows.
-            own[place], meat[place] = self._of_rows(posterior.given.design(place), rho, b)
-        every = posterior.information(own, theta)
+        for i, (rho, b) in enumerate(zip(*posterior.predicting(v), strict=True)):
+            # One design exists at a time: each may be a copy of all rows.
+            own[i], meat[i] = self._information(posterior.conditionals.design(i), rho, b)
+        information = posterior.information(own, theta)
         scale = np.where(posterior.positive, v, 1.0)
-        for place, code in enumerate(codes.tolist()):
-            found = _inverse(every[place], self.model.entities[code])
-            outer = np.outer(scale[place], scale[place])
+        for i, code in enumerate(codes.tolist()):
+            covariance = _invert(information[i], self.model.entities[code])
+            outer = np.outer(scale[i], scale[i])
             if self.sandwich:
-                found = found @ (meat[place] * outer) @ found
-            self._known[code] = (v[place], found * outer)  # of logarithms: the delta method
+                covariance = covariance @ (meat[i] * outer) @ covariance
+            self._known[code] = (v[i], covariance * outer)  # of logarithms: the delta method
 
-    def _of_rows(self, design: Design, rho: Floats, b: float) -> tuple[Floats, Floats]:
+    def _information(self, design: Design, rho: Floats, b: float) -> tuple[Floats, Floats]:
         """Information of the rows about an entity, and the moments of their scores, or the same."""
         # The last column of a design is that of the intercept, which a model may lack.
         p = len(rho) + 1 if self._spec.intercept else len(rho)
@@ -263,27 +262,28 @@ class Laplace:
 
     def _conditionals(self, codes: Ints) -> Conditionals:
         vectors = replace(self._vectors, bag=self._vectors.bag.astype(np.float64))
-        if not isinstance(self._bound, RowBags):
-            return OwnConditionals(self._spec, self._bound, vectors, codes, self._weight)
+        bound: Any = self._bound
+        if not bound.shares_rows:
+            return ListConditionals(self._spec, bound, vectors, codes, self._weight)
         if self._rows is None:
-            every = np.arange(self._bound.n_entities)
-            self._rows = RowConditionals(self._spec, self._bound, vectors, every, self._weight)
+            every = np.arange(bound.n_entities)
+            self._rows = RowConditionals(self._spec, bound, vectors, every, self._weight)
         return self._rows.subset(codes)
 
 
-def _inverse(information: Floats, name: Any) -> Floats:
+def _invert(information: Floats, name: Any) -> Floats:
     """The inverse of a positive definite matrix."""
     try:
         np.linalg.cholesky(information)
     except np.linalg.LinAlgError as error:
         raise DataError(
             f"the embedding of {name!r} is not at a maximum of its posterior, or the rows do not "
-            "tell where that is: pass refit=True, or fit with a prior"
+            "determine one: pass refit=True, or fit with a prior"
         ) from error
     return np.asarray(np.linalg.inv(information))
 
 
-def _several(labels: Any) -> bool:
+def _is_list(labels: Any) -> bool:
     return isinstance(labels, (list, tuple, range)) or (
         isinstance(labels, np.ndarray) and labels.ndim > 0
     )
@@ -291,20 +291,20 @@ def _several(labels: Any) -> bool:
 
 def _check_model(fitted: FittedEmbedding) -> None:
     spec, reason = fitted.spec, ""
-    if isinstance(spec.context, Window):
-        reason = "text has too many rows to look at one by one"
-    elif isinstance(spec.family, Categorical):
+    if spec.context.reads_text:
+        reason = "text has too many rows to process one by one"
+    elif spec.family.softmax:
         reason = "a softmax couples all embeddings"
     elif spec.combine.reverse:
         reason = "combine='reverse' predicts the context from the entity"
-    elif spec.structure.name() != "per-entity":
+    elif spec.structure.tied or not all(spec.structure.own_rows):
         reason = f"structure={spec.structure!r} shares vectors"
     elif fitted.parameters.rho.ndim > 2:
         reason = "it takes scalar data"
     else:
-        reason = shared_terms(spec)
+        reason = explain_shared_terms(spec)
     if reason:
         raise ParameterError(
-            f"laplace takes each embedding as a regression, but {reason}; stability() compares "
-            "fits of several seeds, whatever the model"
+            f"laplace treats each embedding as a regression, but {reason}; stability() compares "
+            "fits with several seeds, for any model"
         )

@@ -1,4 +1,4 @@
-"""Stability: how much of what a model says comes from the data, and how much from the seed."""
+"""stability: how much of a model comes from the data, and how much from the random seed."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ def stability(
 ) -> Stability:
     """Compare fits of the same model that differ in their seed only.
 
-    Overlap is the part of an entity's `n` nearest neighbours (cosine of rho) that two fits share;
-    it does not depend on rotations. Agreement is the cosine of an entity's two embeddings after
-    the best orthogonal map of one fit onto the other (Procrustes): a model with Normal priors is
-    the same after a rotation of all its vectors.
+    Overlap is the fraction of an entity's `n` nearest neighbors (cosine of rho) that two fits
+    share; it does not depend on rotations. Agreement is the cosine of an entity's two embeddings
+    after the best orthogonal map of one fit onto the other (Procrustes): a model with Normal priors
+    is invariant under rotations of all its vectors.
 
     Parameters
     ----------
     models : list of fitted models, or function from a seed to a fitted model
     n : int, default=10
-        Neighbours that are compared.
+        Number of neighbors that are compared.
     seeds : int or list of int, default=5
         Number of fits, or their seeds, where `models` is a function.
     progress : bool, default=False
+        Show a progress bar.
 
     Returns
     -------
@@ -55,28 +56,28 @@ def stability(
     ... ).data
     >>> def fit(seed):
     ...     return efemb.PoissonEmbedding(2, random_state=seed).fit(trips)
-    >>> found = stability(fit, n=3, seeds=3)
-    >>> 0.0 <= found.overlap <= 1.0, len(found.entities)
+    >>> agreement = stability(fit, n=3, seeds=3)
+    >>> 0.0 <= agreement.overlap <= 1.0, len(agreement.entities)
     (True, 20)
     """
     whole("n", n)
-    fitted = [one.fitted() for one in _fits(models, seeds, progress)]
+    fitted = [model.fitted() for model in _fit_models(models, seeds, progress)]
     if len(fitted) < 2:
         raise ParameterError(f"stability compares at least 2 models, got {len(fitted)}")
-    vectors = _aligned(fitted)
+    vectors = _align(fitted)
     if n > len(vectors[0]) - 1:
         raise ParameterError(
             f"n must be at most {len(vectors[0]) - 1}, the other entities; got {n}"
         )
-    near = [_neighbours(one, n) for one in vectors]
+    near = [_find_neighbors(rho, n) for rho in vectors]
     pairs = list(combinations(range(len(vectors)), 2))
-    overlap = np.stack([_overlap(near[i], near[j]) for i, j in pairs])
-    agreement = np.stack([_agreement(vectors[i], vectors[j]) for i, j in pairs])
-    # A vector of zeros (of a neuron that never varied) points nowhere, and has no neighbours.
-    nowhere = ~np.all([one.any(axis=1) for one in vectors], axis=0)
-    if nowhere.all():
+    overlap = np.stack([_measure_overlap(near[i], near[j]) for i, j in pairs])
+    agreement = np.stack([_measure_agreement(vectors[i], vectors[j]) for i, j in pairs])
+    # A vector of zeros (of a neuron that never varied) has no direction and no neighbors.
+    undirected = ~np.all([rho.any(axis=1) for rho in vectors], axis=0)
+    if undirected.all():
         raise DataError("no entity has a vector other than 0 in every fit")
-    overlap[:, nowhere] = agreement[:, nowhere] = np.nan
+    overlap[:, undirected] = agreement[:, undirected] = np.nan
     return Stability(n, len(vectors), fitted[0].vocabulary, pairs, overlap, agreement)
 
 
@@ -84,7 +85,7 @@ def stability(
 class Stability:
     """What several fits have in common; prints as a summary.
 
-    n : neighbours;  n_models : fits;  vocabulary : labels or None
+    n : neighbors;  n_models : fits;  vocabulary : labels or None
     pair : (model, model) of each comparison
     overlap_of, agreement_of : (pairs, N) by pair and entity; NaN where a vector is 0
     """
@@ -98,7 +99,7 @@ class Stability:
 
     @property
     def overlap(self) -> float:
-        """Mean part of the neighbours that two fits share."""
+        """Mean fraction of the neighbors that two fits share."""
         return float(np.nanmean(self.overlap_of))
 
     @property
@@ -108,7 +109,7 @@ class Stability:
 
     @property
     def chance(self) -> float:
-        """Overlap that unrelated vectors would have."""
+        """Expected overlap of unrelated vectors."""
         return float(self.n / (self.overlap_of.shape[1] - 1))
 
     @property
@@ -116,10 +117,11 @@ class Stability:
         """Overlap and agreement of every entity that has a vector, the least stable first."""
         overlap, agreement = self.overlap_of.mean(axis=0), self.agreement_of.mean(axis=0)
         order = np.lexsort((agreement, overlap))[: np.count_nonzero(~np.isnan(overlap))]
-        words = self.vocabulary
-        columns: dict[str, Any] = {"entity": order if words is None else words.labels[order]}
-        if words is not None and words.counts is not None:
-            columns["count"] = words.counts[order]
+        vocabulary = self.vocabulary
+        labels = order if vocabulary is None else vocabulary.labels[order]
+        columns: dict[str, Any] = {"entity": labels}
+        if vocabulary is not None and vocabulary.counts is not None:
+            columns["count"] = vocabulary.counts[order]
         return Table({**columns, "overlap": overlap[order], "agreement": agreement[order]})
 
     @property
@@ -148,17 +150,17 @@ class Stability:
 
     def __repr__(self) -> str:
         """A few sentences."""
-        found = self.to_dict()
+        stable = self.to_dict()["stable_entities"]
         return (
-            f"{self.n_models} fits share {self.overlap:.0%} of the {self.n} nearest neighbours of "
+            f"{self.n_models} fits share {self.overlap:.0%} of the {self.n} nearest neighbors of "
             f"an entity ({self.chance:.1%} by chance).\n"
             f"After rotation an entity's embeddings have a cosine of {self.agreement:.2f}.\n"
-            f"{found['stable_entities']:.0%} of the entities keep at least half of their "
-            "neighbours; .entities lists the others first."
+            f"{stable:.0%} of the entities retain at least half of their neighbors; .entities "
+            "lists the others first."
         )
 
 
-def _fits(models: Any, seeds: Any, progress: bool) -> list[Any]:
+def _fit_models(models: Any, seeds: Any, progress: bool) -> list[Any]:
     if not callable(models):
         if isinstance(models, str) or not isinstance(models, Sequence):
             raise InputTypeError("stability takes a list of fitted models, or a function of a seed")
@@ -166,47 +168,47 @@ def _fits(models: Any, seeds: Any, progress: bool) -> list[Any]:
     if isinstance(seeds, (int, np.integer)):
         whole("seeds", seeds)
         seeds = range(int(seeds))
-    found = []
+    fits = []
     with progress_bar("fits", len(seeds), progress) as advance:
         for seed in seeds:
-            found.append(models(int(seed)))
+            fits.append(models(int(seed)))
             advance(1)
-    return found
+    return fits
 
 
-def _aligned(fitted: list[FittedEmbedding]) -> list[Floats]:
+def _align(fitted: list[FittedEmbedding]) -> list[Floats]:
     """Embeddings of all fits, entities in the order of the first."""
     first = fitted[0].vocabulary
-    found: list[Floats] = []
-    for one in fitted:
-        rho = one.parameters.rho
-        if rho.ndim > 2 or len(rho) != one.n_entities:
-            raise ParameterError("stability needs one embedding an entity")
-        if one.n_entities != fitted[0].n_entities or (one.vocabulary is None) != (first is None):
-            raise DataError("the models are not about the same entities")
-        if first is not None and one.vocabulary is not None and one.vocabulary != first:
-            rho = rho[[one.vocabulary.index_of(label) for label in first]]
-        found.append(rho.astype(np.float64))
-    return found
+    aligned: list[Floats] = []
+    for model in fitted:
+        rho, own = model.parameters.rho, model.vocabulary
+        if rho.ndim > 2 or len(rho) != model.n_entities:
+            raise ParameterError("stability needs one embedding per entity")
+        if model.n_entities != fitted[0].n_entities or (own is None) != (first is None):
+            raise DataError("the models do not have the same entities")
+        if first is not None and own is not None and own != first:
+            rho = rho[[own.index_of(label) for label in first]]
+        aligned.append(rho.astype(np.float64))
+    return aligned
 
 
-def _neighbours(vectors: Floats, n: int) -> Ints:
+def _find_neighbors(vectors: Floats, n: int) -> Ints:
     """The n nearest others of every entity by cosine."""
     unit = unit_rows(vectors)
-    found, _ = largest_products(unit, unit, n + 1)
-    itself = found == np.arange(len(unit))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # many vectors point the same way
-    return np.asarray(found[~itself]).reshape(len(unit), n)
+    nearest, _ = largest_products(unit, unit, n + 1)
+    itself = nearest == np.arange(len(unit))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # many vectors have the same direction
+    return np.asarray(nearest[~itself]).reshape(len(unit), n)
 
 
-def _overlap(left: Ints, right: Ints) -> Floats:
-    """Part of the neighbours in common, entity by entity."""
+def _measure_overlap(left: Ints, right: Ints) -> Floats:
+    """Fraction of common neighbors per entity."""
     return np.asarray((left[:, :, None] == right[:, None, :]).any(axis=2).mean(axis=1))
 
 
-def _agreement(left: Floats, right: Floats) -> Floats:
-    """Cosines after the orthogonal map that brings `right` nearest to `left`; other K allowed."""
+def _measure_agreement(left: Floats, right: Floats) -> Floats:
+    """Cosines after the best orthogonal map of `right` onto `left`; K may differ."""
     k = max(left.shape[1], right.shape[1])
-    left, right = (np.pad(one, ((0, 0), (0, k - one.shape[1]))) for one in (left, right))
+    left, right = (np.pad(rho, ((0, 0), (0, k - rho.shape[1]))) for rho in (left, right))
     u, _, v = np.linalg.svd(right.T @ left)
     return np.asarray(np.einsum("nk,nk->n", unit_rows(left), unit_rows(right @ (u @ v))))

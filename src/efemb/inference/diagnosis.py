@@ -1,0 +1,370 @@
+"""report: a diagnosis of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from efemb._progress import progress_bar
+from efemb._typing import Floats, Ints
+from efemb.data.corpus import Corpus
+from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import shorten
+from efemb.errors import ParameterError
+from efemb.fitted.embedding import FittedEmbedding
+from efemb.inference.findings import Finding, Report
+from efemb.model.contexts.base import BoundContext
+from efemb.model.families.base import Family
+
+FEW = 10  # observations that an entity should have at least
+LONG_TAIL = 20.0  # times the median
+CELLS, CELLS_AT_ONCE = 1 << 25, 1 << 21
+FAR, NEAR = 1.5, 1.2  # times as much as expected
+
+
+def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = False) -> Report:
+    """Diagnose a fitted model in plain words.
+
+    Parameters
+    ----------
+    model : fitted estimator or FittedEmbedding
+        An estimator also stores whether its fit converged.
+    data : Dataset, array or Corpus, optional
+        Rows of the fit or others, to compare the variance and the share of zeros with those of the
+        family, to measure contexts and to find rare entities. Without data the report covers only
+        the fit itself.
+    seed : int, default=0
+        Random seed for the choice of rows where there are too many.
+    progress : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    Report
+        Prints as text; `to_dict()` returns the numbers.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> from efemb.inference import report
+    >>> trips = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=400, n_entities=8, n_components=2, seed=0
+    ... ).data
+    >>> diagnosis = report(efemb.PoissonEmbedding(2, random_state=0).fit(trips), trips)
+    >>> [finding.topic for finding in diagnosis.findings][:3]
+    ['convergence', 'gradient', 'rare entities']
+    """
+    fitted: FittedEmbedding = model.fitted()
+    findings = [_check_convergence(model, fitted), _check_gradient(model, fitted)]
+    bound: BoundContext | None = None
+    if data is not None and not fitted.spec.context.reads_text:
+        bound = model._bind(data)[1]  # as the model reads its data
+        data = bound.data
+    counts = _count_entities(fitted, data)
+    if counts is not None:
+        findings.append(_check_rare(fitted, counts))
+    if bound is not None:
+        findings += _check_contexts(fitted, bound)
+        rng = np.random.default_rng(seed)
+        findings += _check_residuals(fitted, data, rng, progress=progress)
+    size = f"{fitted.n_entities:,} entities, K = {fitted.n_components}"
+    return Report(f"{fitted.model}: {size}, {fitted.spec.family!r}", tuple(findings))
+
+
+def _check_convergence(model: Any, fitted: FittedEmbedding) -> Finding:
+    history = fitted.history
+    if not history:
+        return Finding("convergence", "note", "The model stores no history of its fit.")
+    scores = [
+        (record["validation"], record["iteration"])
+        for record in history
+        if record.get("validation") is not None
+    ]
+    last = int(history[-1]["iteration"])
+    numbers: dict[str, Any] = {"iterations": last, "held_out": bool(scores)}
+    if scores:
+        best, iteration = max(scores)
+        numbers |= {"best_iteration": int(iteration), "best_score": float(best)}
+        done = bool(getattr(model, "converged_", iteration < scores[-1][1]))
+        text = (
+            f"The best held-out score, {best:.4f}, was reached in pass {iteration} of {last}; "
+            "the model has the parameters of that pass."
+        )
+    else:
+        done = bool(getattr(model, "converged_", _is_flat(history)))
+        objective = float(history[-1]["objective"])
+        text = f"{last} passes, no data held out; the final objective is {objective:.6g}."
+    numbers["converged"] = done
+    if done:
+        return Finding("convergence", "ok", text, numbers=numbers)
+    advice = "It was still improving: raise max_iter, or resume with warm_start=True."
+    return Finding("convergence", "warning", text, advice, numbers)
+
+
+def _is_flat(history: list[dict[str, Any]]) -> bool:
+    """Whether the last tenth of the passes contributed a negligible part of the total gain."""
+    values = [float(record["objective"]) for record in history]
+    gained = max(values) - values[0]
+    before = values[-max(2, len(values) // 10)]
+    return len(values) > 2 and max(values) - before <= 1e-3 * max(gained, 1e-12)
+
+
+def _check_gradient(model: Any, fitted: FittedEmbedding) -> Finding:
+    kind = str(getattr(model, "gradient_", fitted.spec.zeros.gradient))
+    numbers = {"gradient": kind, "zeros": repr(fitted.spec.zeros)}
+    if kind == "exact":
+        return Finding("gradient", "ok", "Every zero was counted exactly.", numbers=numbers)
+    if kind == "unbiased":
+        text = "Zeros were sampled and weighted: the gradient is noisy but unbiased."
+        return Finding("gradient", "ok", text, numbers=numbers)
+    text = "Trained with negative sampling, as in word2vec: means are relative, not counts."
+    advice = "For means and intervals use zeros=All() or Sampled()."
+    return Finding("gradient", "note", text, advice, numbers)
+
+
+def _count_entities(fitted: FittedEmbedding, data: Any) -> Floats | None:
+    """Number of rows in which each entity is observed (real data) or non-zero (counts)."""
+    if isinstance(data, Corpus) or data is None:
+        return None if fitted.vocabulary is None else fitted.vocabulary.counts
+    if not isinstance(data, Dataset):
+        return None
+    if data.is_sparse:
+        return np.bincount(data.values.indices, minlength=data.n_entities).astype(np.float64)
+    values = data.values.reshape(data.n_rows, data.n_entities, -1)
+    seen = ~np.isnan(values)
+    if fitted.spec.family.support.low == 0:
+        seen &= values != 0
+    return np.asarray(seen.any(axis=2).sum(axis=0), dtype=np.float64)
+
+
+def _check_rare(fitted: FittedEmbedding, counts: Floats) -> Finding:
+    rare = np.flatnonzero(counts < FEW)
+    never = int((counts == 0).sum())
+    order = rare[np.argsort(counts[rare], kind="stable")]
+    vocabulary = fitted.vocabulary
+    labels = order if vocabulary is None else vocabulary.labels[order]
+    names = [str(i) if vocabulary is None else shorten(vocabulary[int(i)]) for i in order[:5]]
+    numbers = {
+        "rare": len(rare),
+        "never": never,
+        "fewest": float(counts.min()),
+        "median": float(np.median(counts)),
+        "entities": labels[:100].tolist(),
+    }
+    if len(rare) == 0:
+        text = f"Every entity has at least {FEW} observations (median {np.median(counts):,.0f})."
+        return Finding("rare entities", "ok", text, numbers=numbers)
+    unseen = f", {never:,} of them in none" if never else ""
+    text = (
+        f"{len(rare):,} of {len(counts):,} entities occur in fewer than {FEW} rows{unseen}: "
+        f"{', '.join(names)}{', ...' if len(rare) > 5 else ''}. Mostly the prior determines their "
+        "vectors."
+    )
+    level = "warning" if len(rare) > 0.1 * len(counts) else "note"
+    advice = "Drop them (min_count=), or check efemb.inference.laplace before using them."
+    return Finding("rare entities", level, text, advice, numbers)  # type: ignore[arg-type]
+
+
+def _check_contexts(fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
+    sizes = _measure_contexts(bound)
+    if sizes is None or len(sizes) == 0:
+        return []
+    median, far, largest = (float(np.quantile(sizes, q)) for q in (0.5, 0.99, 1.0))
+    empty = float((sizes == 0).mean())
+    scale = fitted.spec.context.scale
+    numbers = {"median": median, "99%": far, "largest": largest, "empty": empty, "scale": scale}
+    text = (
+        f"A context has {median:,.0f} members (median), at most {far:,.0f} in 99% of the cases and "
+        f"never more than {largest:,.0f}; {empty:.1%} are empty."
+    )
+    if scale == "none" and largest > LONG_TAIL * max(median, 1.0):
+        advice = "A few long contexts dominate: use scale='total' or scale='items'."
+        return [Finding("contexts", "warning", text, advice, numbers)]
+    if empty > 0.2:
+        advice = "Empty contexts inform only intercepts: group the data into larger rows."
+        return [Finding("contexts", "note", text, advice, numbers)]
+    return [Finding("contexts", "ok", text, numbers=numbers)]
+
+
+def _measure_contexts(bound: BoundContext) -> Ints | Floats | None:
+    """Members of the context of each stored entry (rows), or of each entity (lists)."""
+    if bound.shares_rows:
+        block = bound.block(np.arange(bound.n_rows))
+        others = block.members[block.row_of_entry] - (block.own != 0)
+        return np.asarray(others[block.seen])
+    if bound.lists is not None:
+        return np.asarray(sum(np.diff(lists.ptr) for lists in bound.lists))
+    return None
+
+
+# -- residuals: do the data vary, and are they zero, as often as the family predicts? ----------
+
+
+@dataclass
+class _Sums:
+    """Sums over cells: x, mean, (x - mean)^2, variance, mean^2, non-zeros, and expected ones."""
+
+    cells: float = 0.0
+    x: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+    variance: float = 0.0
+    mean_squares: float = 0.0
+    positive: float = 0.0
+    expected_positive: float = 0.0
+
+    def add(self, x: Floats, mean: Floats, family: Family) -> None:
+        """Add observed cells and their means."""
+        self.cells += x.size
+        self.x += float(x.sum())
+        self.mean += float(mean.sum())
+        self.squares += float(((x - mean) ** 2).sum())
+        self.variance += float(family.variance_of_mean(mean).sum())
+        self.mean_squares += float((mean**2).sum())
+        self.positive += float(np.count_nonzero(x))
+        if _is_count(family):
+            self.expected_positive += float((1.0 - _zero_probability(family, mean)).sum())
+
+
+def _check_residuals(
+    fitted: FittedEmbedding, data: Dataset, rng: np.random.Generator, *, progress: bool
+) -> list[Finding]:
+    """Dispersion, and for counts the share of zeros, of a family whose variance is known."""
+    family = fitted.spec.family
+    if not _has_variance(family) or data.n_dims > 1 or fitted.spec.combine.reverse:
+        return []
+    if fitted.spec.context.rest_of_row:
+        data = data.take_rows(data.filled_rows())  # as in a fit
+    sums, n_rows = _Sums(), 0
+    for x, mean in _blocks(fitted, data, rng, progress):
+        seen = ~np.isnan(x)
+        sums.add(x[seen], mean[seen], family)
+        n_rows += len(x)
+    if family.support.low != 0:
+        return [_check_spread(sums)]
+    where = f"{n_rows:,} rows" + (", drawn at random" if n_rows < data.n_rows else "")
+    findings = [_check_level(fitted, sums)]
+    if not _has_relative_means(fitted):
+        findings.append(_check_dispersion(fitted, sums, where))
+        if _is_count(family):
+            findings.append(_check_zeros(sums))
+    return findings
+
+
+def _has_relative_means(fitted: FittedEmbedding) -> bool:
+    """Whether means are right up to a factor only, so that the variance of counts is unknown."""
+    return float(fitted.spec.zeros.weight) != 1.0 or fitted.spec.zeros.gradient == "biased"
+
+
+def _has_variance(family: Family) -> bool:
+    """Whether the family defines its variance as a function of the mean."""
+    try:
+        family.variance_of_mean(np.full(1, 0.5))
+    except ParameterError:
+        return False
+    return True
+
+
+def _is_count(family: Family) -> bool:
+    return family.support.low == 0 and family.support.high == np.inf
+
+
+def _zero_probability(family: Family, mean: Floats) -> Floats:
+    """p(x = 0) of counts with these means."""
+    zero = np.zeros_like(mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_density, _ = family.value_and_slope(zero, family.predictor(mean))
+    return np.where(mean > 0, np.exp(log_density + family.log_base_measure(zero)), 1.0)
+
+
+def _blocks(
+    fitted: FittedEmbedding, data: Dataset, rng: np.random.Generator, progress: bool
+) -> Iterator[tuple[Floats, Floats]]:
+    """Observations and their conditional means, a block of rows at a time."""
+    if fitted.spec.context.reaches_other_rows or data.n_rows * data.n_entities <= CELLS_AT_ONCE:
+        yield _dense(data), fitted.conditional(data)
+        return
+    most = min(data.n_rows, max(1, CELLS // data.n_entities))
+    rows: Ints = np.sort(rng.permutation(data.n_rows)[:most])
+    size = max(1, CELLS_AT_ONCE // data.n_entities)
+    with progress_bar("residuals", len(rows), progress) as advance:
+        for start in range(0, len(rows), size):
+            block = data.take_rows(rows[start : start + size])
+            yield _dense(block), fitted.conditional(block)
+            advance(block.n_rows)
+
+
+def _dense(data: Dataset) -> Floats:
+    return np.asarray(data.values.toarray() if data.is_sparse else data.values, dtype=np.float64)
+
+
+def _check_level(fitted: FittedEmbedding, sums: _Sums) -> Finding:
+    ratio = sums.mean / max(sums.x, 1e-300)
+    numbers = {"predicted": sums.mean, "observed": sums.x, "ratio": ratio}
+    text = f"The predicted means sum to {ratio:.2f} times the observed total."
+    if abs(np.log(max(ratio, 1e-300))) < np.log(NEAR):
+        return Finding("level", "ok", text, numbers=numbers)
+    if _has_relative_means(fitted):
+        advice = "That is expected where zeros have less weight: shares are right, counts are not."
+        return Finding("level", "note", text, advice, numbers)
+    advice = (
+        "Fit longer, allow intercepts (intercept=True), or check for rows unlike those of the fit."
+    )
+    return Finding("level", "warning", text, advice, numbers)
+
+
+def _check_dispersion(fitted: FittedEmbedding, sums: _Sums, where: str) -> Finding:
+    """Sum of squared residuals over the sum of the variances: 1 where the family is right."""
+    ratio = sums.squares / max(sums.variance, 1e-300)
+    numbers: dict[str, Any] = {"dispersion": ratio, "rows": where}
+    name = type(fitted.spec.family).__name__
+    text = f"Counts vary {ratio:.2f} times as much as {name} counts of these means ({where})."
+    if 1.0 / FAR <= ratio <= FAR:
+        return Finding("dispersion", "ok", text, numbers=numbers)
+    if ratio < 1.0:
+        advice = "Underdispersed: if values are 0 and 1, use family='bernoulli'."
+        return Finding("dispersion", "note", text, advice, numbers)
+    if not _is_count(fitted.spec.family):
+        advice = "Probabilities are too extreme: use a tighter prior, or stop earlier."
+        return Finding("dispersion", "warning", text, advice, numbers)
+    size = sums.mean_squares / max(sums.squares - sums.mean, 1e-300)
+    numbers["r"] = size
+    advice = (
+        f"Overdispersed: try family=NegativeBinomial({size:.2g}), and prefer sandwich intervals "
+        "to Laplace ones."
+    )
+    return Finding("dispersion", "warning", text, advice, numbers)
+
+
+def _check_zeros(sums: _Sums) -> Finding:
+    ratio = sums.expected_positive / max(sums.positive, 1e-300)
+    zeros, expected = (
+        (sums.cells - n_positive) / max(sums.cells, 1.0)
+        for n_positive in (sums.positive, sums.expected_positive)
+    )
+    numbers = {"zeros": zeros, "expected_zeros": expected, "ratio": ratio}
+    text = (
+        f"{zeros:.2%} of the cells are zero, {expected:.2%} are expected: {sums.positive:,.0f} "
+        f"non-zero cells where the model predicts {sums.expected_positive:,.0f}."
+    )
+    if ratio <= NEAR:
+        return Finding("zeros", "ok", text, numbers=numbers)
+    advice = (
+        "More zeros than the means imply: few entries have large counts. Try NegativeBinomial, or "
+        "family='bernoulli' with binarize=True if only presence matters."
+    )
+    return Finding("zeros", "warning", text, advice, numbers)
+
+
+def _check_spread(sums: _Sums) -> Finding:
+    ratio = sums.squares / max(sums.variance, 1e-300)
+    variance, sigma2 = (total / max(sums.cells, 1.0) for total in (sums.squares, sums.variance))
+    numbers = {"dispersion": ratio, "variance": variance, "sigma2": sigma2}
+    text = f"Residuals have variance {variance:.4g}; the model assumes {sigma2:.4g}."
+    if 1.0 / FAR <= ratio <= FAR:
+        return Finding("dispersion", "ok", text, numbers=numbers)
+    advice = "Intervals and scores depend on it: use family=Gaussian('learned')."
+    return Finding("dispersion", "warning", text, advice, numbers)
