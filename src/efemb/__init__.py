@@ -7,7 +7,7 @@ import lazy_loader
 
 from efemb import _deprecated
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __getattr__ = _deprecated.keep_old_names(__name__, _deprecated.NAMES, _load)
