@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 import efemb
+from efemb.engine import threads
 from efemb.engine.solvers.choice import make_solver
-from efemb.engine.threads import Workers
+from efemb.engine.threads import Tuning, Workers
 from efemb.model.factors import Factors
 from efemb.model.spec import Spec
 from engine import plain
@@ -49,8 +52,13 @@ def vectors(n_entities: int = 5, seed: int = 1, dtype: Any = np.float64) -> Fact
     return Factors(*(rng.uniform(0.1, 0.8, size).astype(dtype) for size in sizes))
 
 
-def solver(name: str, bound: Any, model: Spec, **options: Any) -> Any:
-    return make_solver(name, bound, model, Workers(1), **options)
+def solver(name: str, bound: Any, model: Spec, tuning: Tuning | None = None, **options: Any) -> Any:
+    return make_solver(name, bound, model, Workers(1, tuning), **options)
+
+
+def tune(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """Let every fit cut its work in another way."""
+    monkeypatch.setattr(threads, "Tuning", partial(Tuning, **changes))
 
 
 def bind(X: Array, model: Spec, masked: Array | None = None, dense: bool = False) -> Any:

@@ -16,7 +16,7 @@ from numba.core.dispatcher import Dispatcher
 
 import efemb
 import efemb.kernels
-from efemb.engine.solvers.rows import entries as cell_terms
+from engine import models
 from goldens.fits import KERNEL_FITS, RACING_THREADS
 
 Array = Any
@@ -124,7 +124,7 @@ def outcome(kernel: Dispatcher, args: Any) -> tuple[bytes, ...]:
 
 @pytest.mark.slow
 def test_bits_do_not_depend_on_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_terms, "DENSE", 0.3)
+    models.tune(monkeypatch, dense=0.3)
     fit_and_score_all()  # compiled, since kernels that are recorded cannot be called by others
     with recording(monkeypatch) as calls:
         fit_and_score_all()

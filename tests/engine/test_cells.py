@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import efemb
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.solvers.rows import entries as cell_terms
-from efemb.engine.threads import Workers
+from efemb.engine.threads import Tuning, Workers
 from efemb.model.factors import Factors
 from engine import models, plain
 
@@ -41,12 +41,18 @@ def sparse_counts(model: str, n_rows: int) -> Any:
 
 
 def answer(
-    X: Any, model: str, dtype: Any, hidden: Any, combine: str, n_jobs: int
+    X: Any,
+    model: str,
+    dtype: Any,
+    hidden: Any,
+    combine: str,
+    n_jobs: int,
+    tuning: Tuning | None = None,
 ) -> tuple[float, Factors]:
     spec = models.spec(model, zeros=efemb.All(0.3), combine=combine)
     bound = models.bind(np.where(hidden, 0.0, X), spec, masked=hidden)
     weight = np.random.default_rng(4).uniform(0, 2, len(X)).astype(dtype)
-    pool = Workers(n_jobs)
+    pool = Workers(n_jobs, tuning)
     try:
         made = make_solver("rows", bound, spec, pool, row_weight=weight, dtype=dtype)
         found: tuple[float, Factors] = made.value_and_gradient(models.vectors(N, dtype=dtype))
@@ -66,13 +72,10 @@ def test_one_kernel_is_float64_step_by_step(
     narrow: bool,
     n_jobs: int,
     strips: list[int],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if narrow:
-        monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)
     X = sparse_counts(model, 1300)
     hidden = np.random.default_rng(5).random(X.shape) < 0.002
-    given = (hidden, combine, n_jobs)
+    given = (hidden, combine, n_jobs, Tuning(tile_bytes=1) if narrow else None)
     value, slopes = answer(X, model, np.float32, *given)
     assert strips
     strips.clear()
@@ -89,9 +92,8 @@ def test_nothing_beyond_the_rows_is_added_up(monkeypatch: pytest.MonkeyPatch) ->
         return np.full(shape, np.finfo(dtype).max, dtype)
 
     monkeypatch.setattr(Workers, "buffer", filled)
-    monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)
-    X = sparse_counts("p-emb", 1024)
-    value, slopes = answer(X, "p-emb", np.float32, np.zeros(X.shape, bool), "linear", 1)
+    X, narrow = sparse_counts("p-emb", 1024), Tuning(tile_bytes=1)
+    value, slopes = answer(X, "p-emb", np.float32, np.zeros(X.shape, bool), "linear", 1, narrow)
     assert np.isfinite(value)
     assert np.isfinite(plain.flat(slopes, N)).all()
 
@@ -111,7 +113,7 @@ def test_no_row_at_all_is_worth_nothing(model: str, dtype: Any) -> None:
 
 def test_strips_cover_all_tiles_and_are_few() -> None:
     for n_entities in (1, 63, 64, 65, 7840, 1_000_000):
-        edges, bounds = cell_terms._strips(n_entities, 124)
+        edges, bounds = cell_terms.cut_strips(n_entities, 124, 8, 64)
         assert (edges[0], edges[-1]) == (0, n_entities)
         assert (bounds[0], bounds[-1]) == (0, len(edges) - 1)
         assert (np.diff(edges) > 0).all()

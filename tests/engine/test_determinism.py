@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.engine.solvers import generic
-from efemb.engine.solvers.rows import entries as cell_terms
-from efemb.engine.solvers.rows import entries as entry_terms
-from efemb.engine.solvers.rows import solver as rows
 from efemb.engine.threads import cut
+from engine import models
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -52,10 +49,8 @@ def test_parameters_have_the_same_bits_for_one_and_two_threads(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, X, solver = CASES[case]
-    monkeypatch.setattr(generic, "BLOCK_NUMBERS", 2000)  # several blocks of the small data
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 128)
-    monkeypatch.setattr(entry_terms, "PART_ROWS", 50)
-    monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)
+    # Several blocks of the small data.
+    models.tune(monkeypatch, block_numbers=2000, block_rows=128, part_rows=50, tile_bytes=1)
     fits = []
     for n_jobs in (1, 2, 2, 1):
         model.set_params(n_jobs=n_jobs, random_state=3, max_iter=6)

@@ -12,9 +12,8 @@ from numpy.testing import assert_allclose
 import efemb
 from efemb.engine.solvers import generic
 from efemb.engine.solvers.choice import make_solver
-from efemb.engine.solvers.rows import solver as rows
 from efemb.engine.solvers.rows import solver as softmax
-from efemb.engine.threads import workers
+from efemb.engine.threads import Tuning, workers
 from efemb.model.factors import Factors
 from efemb.model.spec import Spec
 from engine import models, plain
@@ -69,29 +68,27 @@ def test_rows_and_generic_agree_to_rounding(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["p-emb", "nb-emb"])
-def test_narrow_tiles_change_nothing(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from efemb.engine.solvers.rows import entries as cell_terms
-
+def test_narrow_tiles_change_nothing(model: str) -> None:
     X = models.counts(model, 30, 150)
     spec = models.spec(model)
     vectors = models.vectors(150)
     whole = models.solver("rows", models.bind(X, spec), spec).value_and_gradient(vectors)
-    monkeypatch.setattr(cell_terms, "TILE_BYTES", 1)  # the least width is used
-    tiles = models.solver("rows", models.bind(X, spec), spec).value_and_gradient(vectors)
+    narrow = Tuning(tile_bytes=1)  # the least width is used
+    made = models.solver("rows", models.bind(X, spec), spec, narrow)
+    tiles = made.value_and_gradient(vectors)
     assert tiles[0] == pytest.approx(whole[0], rel=1e-12)
     assert_allclose(plain.flat(tiles[1], 150), plain.flat(whole[1], 150), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("model", sorted(models.MODELS))
-def test_blocks_of_rows_add_up(model: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_add_up(model: str, dtype: str) -> None:
     X = models.counts(model, 60, 20)
     spec = models.spec(model, zeros=efemb.All(0.3))
     vectors = models.vectors(20)
     value, slopes = models.solver("rows", models.bind(X, spec), spec).value_and_gradient(vectors)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 16)
-    monkeypatch.setattr(rows, "STAGE_ROWS", 16)
-    made = models.solver("rows", models.bind(X, spec), spec, dtype=dtype)
+    small = Tuning(block_rows=16, stage_rows=16)
+    made = models.solver("rows", models.bind(X, spec), spec, small, dtype=dtype)
     found = made.value_and_gradient(models.vectors(20, dtype=np.dtype(dtype)))
     assert found[0] == pytest.approx(value, rel=1e-5)
     size = float(np.abs(plain.flat(slopes, 20)).max())
@@ -214,9 +211,7 @@ def test_only_a_few_gradients_of_blocks_live_at_once(
         return results
 
     monkeypatch.setattr(owner, work, counted)
-    monkeypatch.setattr(generic, "BLOCK_NUMBERS", 1)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 1)
-    with workers(2) as pool:
+    with workers(2, Tuning(block_numbers=1, block_rows=1)) as pool:
         make_solver(name, models.bind(X, spec), spec, pool).value_and_gradient(models.vectors())
     assert len(made) == 60
     assert max(alive) < 10

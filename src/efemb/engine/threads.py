@@ -1,4 +1,4 @@
-"""Blocks: run fixed pieces of work in threads and add the results up in a fixed order."""
+"""Workers: run pieces of work of a fixed size in threads and add up the results in order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
@@ -86,6 +87,33 @@ class _Shared(Generic[Piece, Result]):
         return [self.found[place] for place in range(len(self.pieces))]
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """How solvers cut their work. Results depend on it by rounding only; it is never saved.
+
+    block_rows, stage_rows : rows whose cells, or only entries, are worked on at a time
+    part_rows : rows of a block that one thread takes at a time
+    softmax_rows : rows whose softmax over all entities is in memory at a time
+    tile_bytes : of inner products that stay near the core while they are used four times
+    strip_tiles : tiles after which a thread hands in a gradient of the bag sums
+    most_strips : about; strips are longer where there would be more
+    strip_rows : rows of the gradients of strips that one thread adds up at a time
+    dense : share of stored cells from which on their inner products are read from the tiles
+    block_numbers : numbers that the generic solver holds for the terms of one block
+    """
+
+    block_rows: int = 1024
+    stage_rows: int = 8192
+    part_rows: int = 512
+    softmax_rows: int = 512
+    tile_bytes: int = 1 << 19
+    strip_tiles: int = 8
+    most_strips: int = 64
+    strip_rows: int = 256
+    dense: float = 0.03
+    block_numbers: int = 1 << 21
+
+
 class Workers:
     """A pool of threads, each running its piece with single-threaded BLAS.
 
@@ -94,8 +122,8 @@ class Workers:
     thread waits for is a plain queue, and whoever calls `map` works too.
     """
 
-    def __init__(self, n_jobs: int | None = 1) -> None:
-        self.n = n_threads(n_jobs)
+    def __init__(self, n_jobs: int | None = 1, tuning: Tuning | None = None) -> None:
+        self.n, self.tuning = n_threads(n_jobs), tuning or Tuning()
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._local = threading.local()
         self._threads = [
@@ -200,9 +228,9 @@ one_blas_thread = _OneBlasThread()
 
 
 @contextmanager
-def workers(n_jobs: int | None) -> Iterator[Workers]:
+def workers(n_jobs: int | None, tuning: Tuning | None = None) -> Iterator[Workers]:
     """A pool for one fit, with BLAS held at one thread inside."""
-    pool = Workers(n_jobs)
+    pool = Workers(n_jobs, tuning)
     try:
         with one_blas_thread:
             yield pool

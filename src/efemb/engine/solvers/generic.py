@@ -16,8 +16,6 @@ from efemb.model.objective import value_and_slope
 from efemb.model.predictor import Predictor, row_side
 from efemb.model.terms.base import RowSide
 
-BLOCK_NUMBERS = 1 << 21  # numbers held for the terms of one block
-
 
 class GenericSolver(Solver[BoundContext]):
     """Visits every observed number with its context; exact, and without algebra to exploit."""
@@ -41,7 +39,7 @@ class GenericSolver(Solver[BoundContext]):
     def _blocks(self, rows: Ints, k: int) -> list[Ints]:
         """Rows in pieces whose terms fit in a fixed number of numbers."""
         cost = self.bound.cost_of_row() + self.bound.n_entities * self.bound.n_dims * k
-        size = max(1, BLOCK_NUMBERS // max(cost, 1))
+        size = max(1, self.pool.tuning.block_numbers // max(cost, 1))
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def terms(self, rows: Ints) -> tuple[Terms, Floats]:

@@ -18,13 +18,7 @@ from efemb.model.objective import value_and_slope
 if TYPE_CHECKING:
     from efemb.engine.solvers.rows.solver import RowsSolver
 
-PART_ROWS = 512
-TILE_BYTES = 1 << 19  # inner products that stay near the core while they are used four times
-STRIP_TILES = 8  # tiles that one thread works on before it hands in a gradient of the bag sums
-MOST_STRIPS = 64  # about; longer strips where there would be more
 TAPER = 4  # a strip has at most this part of the tiles that are left
-STRIP_ROWS = 256  # of the strips' gradients, that one thread adds up at a time
-DENSE = 0.03  # share of stored cells from which on their inner products are read from the tiles
 
 
 class Entries:
@@ -62,7 +56,7 @@ class Entries:
 
     def sum_bags(self) -> float:
         """Fill `sums`."""
-        list(self.solver.pool.map(self.sum_bags_of, cut(len(self.sums), PART_ROWS)))
+        list(self.solver.pool.map(self.sum_bags_of, self.parts()))
         return 0.0
 
     def sum_bags_and_slopes(self) -> float:
@@ -73,7 +67,11 @@ class Entries:
             return self.products_and_slopes(rows)
 
         size = 2 * len(self.u) * self.sums.shape[1]
-        return sum(self.solver.pool.map(work, cut(len(self.sums), PART_ROWS), size))
+        return sum(self.solver.pool.map(work, self.parts(), size))
+
+    def parts(self) -> list[slice]:
+        """Rows that threads take one after the other."""
+        return cut(len(self.sums), self.solver.pool.tuning.part_rows)
 
     def sum_bags_of(self, rows: slice) -> None:
         """Fill `sums` of some rows."""
@@ -209,8 +207,7 @@ def entry_terms(
     work = RowWork(entries, zero_weight, back_weight, factor, own, net)
     value, zeros = 0.0, stage.nothing()
     entries.solver.gather_ahead()
-    pieces = cut(len(block.total), PART_ROWS)
-    for more, part in entries.solver.pool.map(partial(stage.rows, work), pieces):
+    for more, part in entries.solver.pool.map(partial(stage.rows, work), entries.parts()):
         value += more
         zeros = tuple(total + one for total, one in zip(zeros, part, strict=True))
     own_slope, slope = (
@@ -235,14 +232,16 @@ def cell_terms(
     alpha is left, and that is one number an entity.
     """
     total, n_entities = entries.block.total, len(entries.vectors.target)
-    dense = len(entries.block.ids) > DENSE * len(total) * n_entities
+    tuning = solver.pool.tuning
+    dense = len(entries.block.ids) > tuning.dense * len(total) * n_entities
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
     solver.gather_ahead()
     longest = max(work.rows.pitch, work.rows.size)  # of what is kept for each entity of a tile
-    work.lay_out(*_strips(n_entities, TILE_BYTES // (longest * total.itemsize)))
+    most = tuning.tile_bytes // (longest * total.itemsize)
+    work.lay_out(*cut_strips(n_entities, most, tuning.strip_tiles, tuning.most_strips))
     value += sum(solver.pool.map(work.strips, work.shares_of_strips()))
-    list(solver.pool.map(work.add_up, cut(len(total), STRIP_ROWS), work.g_rows.size))
+    list(solver.pool.map(work.add_up, cut(len(total), tuning.strip_rows), work.g_rows.size))
     entries.gradient.add_intercepts(work.column)
     entries.spread_bags(work.own_slope)
     if dense and entries.side is not None:
@@ -373,7 +372,7 @@ class _Tiles:
 
 
 @lru_cache(maxsize=8)
-def _strips(n_entities: int, most: int) -> tuple[Ints, Ints]:
+def cut_strips(n_entities: int, most: int, strip_tiles: int, most_strips: int) -> tuple[Ints, Ints]:
     """Entities in tiles of about equal width, at least 64 and at most `most`, and those in strips.
 
     Strips get smaller towards the end, so that threads finish together; there are not many, since
@@ -383,7 +382,7 @@ def _strips(n_entities: int, most: int) -> tuple[Ints, Ints]:
     n_tiles = -(-n_entities // max(64, most))
     width = 12 * -(-n_entities // (12 * n_tiles))  # which products take without a remainder
     edges = np.append(np.arange(0, n_entities, width), n_entities)
-    longest = max(STRIP_TILES, n_tiles // MOST_STRIPS)
+    longest = max(strip_tiles, n_tiles // most_strips)
     bounds = [0]
     while (left := len(edges) - 1 - bounds[-1]) > 0:
         bounds.append(bounds[-1] + min(longest, -(-left // TAPER)))

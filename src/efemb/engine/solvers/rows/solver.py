@@ -28,7 +28,6 @@ from efemb.model.factors import Factors
 from efemb.model.families import Family
 from efemb.model.predictor import row_side
 
-BLOCK_ROWS, STAGE_ROWS = 1024, 8192  # whose cells, or only entries, are worked on at a time
 BLOCK_ENTITIES = 1 << 14
 
 _Expected = tuple[Ints, Callable[[], RowBlock]]
@@ -157,7 +156,9 @@ class RowsSolver(Solver[RowBags]):
     def _prepared(self, rows: Ints) -> RowBlock:
         """Some rows, with what a step will ask for and parameters do not change."""
         block = self._block(rows)
-        whole = len(block.total) <= BLOCK_ROWS  # parts of a block do not keep what it knows
+        whole = (
+            len(block.total) <= self.pool.tuning.block_rows
+        )  # parts of a block do not keep what it knows
         if not whole or self.samples or self.family.softmax:
             return block
         by_entity = sorted_by_entity(block, self.bound.n_entities)
@@ -215,7 +216,9 @@ class RowsSolver(Solver[RowBags]):
         unset = (np.empty_like(vectors.target), np.empty_like(vectors.bag))
         gradient = Factors(*unset, np.zeros_like(vectors.intercept))
         value = 0.0
-        for piece in cut(len(block.total), BLOCK_ROWS if stage is None else STAGE_ROWS):
+        tuning = self.pool.tuning
+        size = tuning.block_rows if stage is None else tuning.stage_rows
+        for piece in cut(len(block.total), size):
             given = (_part(block, piece), vectors, weight[piece], itself, gradient)
             of_piece = None if side is None else side[piece]
             entries = Entries(self, *given, first=piece.start == 0, side=of_piece)
@@ -260,7 +263,7 @@ class RowsSolver(Solver[RowBags]):
                 None if side is None else side[piece],
                 rows[piece],
             ),
-            cut(len(block.total), BLOCK_ROWS),
+            cut(len(block.total), self.pool.tuning.block_rows),
         )
         total, gradient = next(results)
         for value, part in results:
@@ -299,9 +302,6 @@ def _part(block: RowBlock, piece: slice) -> RowBlock:
         row=block.row[piece],
         excluded=None if block.excluded is None else block.excluded[piece],
     )
-
-
-CHUNK_ROWS = 512
 
 
 def softmax_terms(
@@ -356,9 +356,10 @@ def _softmax_rows(
     weight = np.bincount(place, units, len(Z)).astype(Z.dtype)
     value = 0.0
     column = np.zeros_like(vectors.intercept)
-    edges = np.searchsorted(place, np.arange(0, len(Z) + CHUNK_ROWS, CHUNK_ROWS))
-    for chunk, start in enumerate(range(0, len(Z), CHUNK_ROWS)):
-        stop = min(start + CHUNK_ROWS, len(Z))
+    size = solver.pool.tuning.softmax_rows
+    edges = np.searchsorted(place, np.arange(0, len(Z) + size, size))
+    for chunk, start in enumerate(range(0, len(Z), size)):
+        stop = min(start + size, len(Z))
         E = solver.pool.buffer("tile", (stop - start, len(vectors.target)), Z.dtype)
         np.matmul(Z[start:stop], vectors.target.T, out=E)
         mine = slice(edges[chunk], edges[chunk + 1])
