@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from efemb._typing import Ints
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.solver import RowsSolver
-from efemb.engine.solvers.windows.streams import Streams
+from efemb.engine.solvers.windows.chunks import Streams
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
