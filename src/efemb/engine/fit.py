@@ -27,6 +27,11 @@ from efemb.engine.threads import workers
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import BoundContext, Context
 from efemb.model.contexts.bound.entities import EntityLists, Lists
+from efemb.model.contract import (
+    check_context_contract,
+    check_structure_contract,
+    check_term_contract,
+)
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
@@ -97,11 +102,15 @@ def fit_model(
     options.check()
     if lists is None:
         bound = spec.context.bind_weighted(data, sample_weight)
+        check_context_contract(spec.context, bound)
         bound.check_reach()
     else:
         bound = EntityLists(data, lists)
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
     spec = scaled(spec.freeze_terms(data), data, sample_weight)
+    check_structure_contract(spec.structure, data.n_entities)
+    for term in spec.terms:
+        check_term_contract(term, data)
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
     if planned and options.batch_size not in ("auto", None):

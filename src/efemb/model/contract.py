@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from efemb.errors import EfembError, InputTypeError
+from efemb.model.contexts.base import BoundContext, Context
 from efemb.model.families.base import Family
 from efemb.model.ingredient import Ingredient
 from efemb.model.links import Link
 from efemb.model.priors import Prior
+from efemb.model.structures import Structure
+from efemb.model.terms.base import BoundTerm, Term, TermArray
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
 
 WAY_OUT = "efemb.checks has a function for each kind of ingredient that says more"
 
@@ -52,15 +59,84 @@ def check_prior_contract(prior: Prior | None) -> None:
     _check_shape(prior, "gradient", _call(prior, "gradient", theta), theta)
 
 
+def check_context_contract(context: Context, bound: object) -> None:
+    """Refuse a context whose `bind` does not return one of the shapes that solvers know."""
+    if not isinstance(bound, BoundContext):
+        raise InputTypeError(
+            f"{_name(context)}.bind must return RowBags, EntityLists or CellLists, got "
+            f"{type(bound).__name__}; {WAY_OUT}"
+        )
+
+
+def check_structure_contract(structure: Structure, n_entities: int) -> None:
+    """Refuse a structure whose two maps do not fit the vectors of the entities."""
+    if _is_shipped(structure):
+        return
+    sizes = _call(structure, "sizes", n_entities)
+    if np.shape(sizes) != (2,):
+        raise InputTypeError(
+            f"{_name(structure)}.sizes must return the rows of rho and of alpha, got {sizes!r}; "
+            f"{WAY_OUT}"
+        )
+    arrays = tuple(np.zeros((int(size), 2)) for size in sizes)
+    vectors = tuple(np.zeros((n_entities, 2)) for _ in arrays)
+    for method, given, like in (("spread", arrays, vectors), ("collect", vectors, arrays)):
+        result = _call(structure, method, *given, n_entities)
+        shapes = [np.shape(array) for array in result] if isinstance(result, tuple) else None
+        if shapes != [array.shape for array in like]:
+            raise InputTypeError(
+                f"{_name(structure)}.{method} must return two arrays of shapes {like[0].shape} "
+                f"and {like[1].shape} here, got {shapes or type(result).__name__}; {WAY_OUT}"
+            )
+
+
+def check_term_contract(term: Term, data: Dataset) -> None:
+    """Refuse a frozen term whose arrays, columns or gradients do not fit one another."""
+    if _is_shipped(term):
+        return
+    n_entities, rows = data.n_entities, np.arange(min(2, data.n_rows))
+    layout = _call(term, "arrays", n_entities)
+    if not all(isinstance(array, TermArray) for array in layout):
+        raise InputTypeError(f"{_name(term)}.arrays must return TermArray objects; {WAY_OUT}")
+    arrays = {array.name: np.zeros(array.shape) for array in layout}
+    entities = np.zeros((n_entities, term.width))
+    _check_shape(
+        term, "entity_columns", _call(term, "entity_columns", arrays, n_entities), entities
+    )
+    _check_gradients(term, "pull_back_entities", (entities,), arrays)
+    bound = _call(term, "bind", data)
+    if not isinstance(bound, BoundTerm):
+        raise InputTypeError(
+            f"{_name(term)}.bind must return a BoundTerm, got {type(bound).__name__}; {WAY_OUT}"
+        )
+    of_rows = np.zeros((len(rows), term.width))
+    _check_shape(bound, "row_columns", _call(bound, "row_columns", arrays, rows), of_rows)
+    _check_gradients(bound, "pull_back_rows", (arrays, rows, of_rows), arrays)
+
+
+def _check_gradients(
+    owner: object, method: str, arguments: tuple[Any, ...], arrays: Mapping[str, Any]
+) -> None:
+    """The gradients that a term returns are those of its arrays."""
+    gradients = _call(owner, method, *arguments)
+    shapes = {name: array.shape for name, array in arrays.items()}
+    returned = {name: np.shape(array) for name, array in dict(gradients).items()}
+    if any(shapes.get(name) != shape for name, shape in returned.items()):
+        raise InputTypeError(
+            f"{_name(owner)}.{method} must return gradients of its arrays {shapes}, got "
+            f"{returned}; {WAY_OUT}"
+        )
+
+
 def _is_shipped(ingredient: Ingredient) -> bool:
     return type(ingredient).__module__.startswith("efemb.")
 
 
-def _name(ingredient: Ingredient) -> str:
+def _name(ingredient: object) -> str:
     return type(ingredient).__name__
 
 
-def _call(ingredient: Ingredient, method: str, *arguments: Any) -> Any:
+def _call(ingredient: object, method: str, *arguments: Any) -> Any:
     try:
         with np.errstate(all="ignore"):  # only shapes are looked at, at whatever point
             return getattr(ingredient, method)(*arguments)
@@ -68,14 +144,14 @@ def _call(ingredient: Ingredient, method: str, *arguments: Any) -> Any:
         raise
     except Exception as error:
         raise InputTypeError(
-            f"{_name(ingredient)}.{method} fails on an array of {arguments[0].size} numbers: "
-            f"{error}; {WAY_OUT}"
+            f"{_name(ingredient)}.{method} fails on small arrays: {type(error).__name__}: {error}; "
+            f"{WAY_OUT}"
         ) from error
 
 
-def _check_shape(ingredient: Ingredient, method: str, result: Any, like: Any) -> None:
+def _check_shape(ingredient: object, method: str, result: Any, like: Any) -> None:
     if np.shape(result) != like.shape:
         raise InputTypeError(
-            f"{_name(ingredient)}.{method} must return an array of the shape of its argument, "
-            f"{like.shape}, got {np.shape(result)}; {WAY_OUT}"
+            f"{_name(ingredient)}.{method} must return an array of shape {like.shape} here, "
+            f"got {np.shape(result)}; {WAY_OUT}"
         )

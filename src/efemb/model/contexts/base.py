@@ -35,8 +35,8 @@ class Context(Ingredient, ABC):
     is_frozen: ClassVar[bool] = False  # holds the lists that a fit found
     unnamed: ClassVar[float] = np.nan  # value of an entity that a question does not mention
 
-    scale: str
-    binary: bool
+    scale: str = "none"
+    binary: bool = False
     length_offset: bool = False
     subsample: float | None = None
     positions: Any = None  # where each entity is

@@ -1,0 +1,127 @@
+"""A user's own ingredient that breaks its contract is refused before any work, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import efemb
+from efemb.errors import InputTypeError
+from efemb.model.contexts import Context
+from efemb.model.priors import Normal
+from efemb.model.structures import PerEntity
+from efemb.model.terms import BoundTerm, Term, TermArray
+
+X = np.random.default_rng(0).poisson(0.7, (60, 6))
+
+
+class NoContext(Context):
+    def bind(self, data: Any) -> Any:
+        return [1, 2]
+
+
+class OneSize(PerEntity):
+    def sizes(self, n_entities: int) -> Any:
+        return n_entities
+
+
+class ShortSpread(PerEntity):
+    def spread(self, rho: Any, alpha: Any, n_entities: int) -> Any:
+        return rho[:-1], alpha
+
+
+class ShortCollect(PerEntity):
+    def collect(self, rho: Any, alpha: Any, n_entities: int) -> Any:
+        return rho[:2], alpha
+
+
+class FailingSpread(PerEntity):
+    def spread(self, rho: Any, alpha: Any, n_entities: int) -> Any:
+        raise IndexError("no such brand")
+
+
+class Constant(BoundTerm):
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def row_columns(self, arrays: Any, rows: Any) -> Any:
+        return np.ones((len(rows), self.width))
+
+    def pull_back_rows(self, arrays: Any, rows: Any, gradient: Any) -> Any:
+        return {}
+
+
+class Effect(Term):
+    """u_tn += gamma_n, twice; right as it stands."""
+
+    width = 2
+
+    @property
+    def label(self) -> str:
+        return "effect"
+
+    def freeze(self, data: Any) -> Term:
+        return self
+
+    def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
+        return (TermArray("gamma", (n_entities, 2), Normal(1.0), spread=0.1),)
+
+    def entity_columns(self, arrays: Any, n_entities: int) -> Any:
+        return arrays["gamma"]
+
+    def pull_back_entities(self, gradient: Any) -> Any:
+        return {"gamma": gradient}
+
+    def bind(self, data: Any) -> Any:
+        return Constant(2)
+
+
+class NarrowEntities(Effect):
+    def entity_columns(self, arrays: Any, n_entities: int) -> Any:
+        return arrays["gamma"][:, :1]
+
+
+class OtherGradient(Effect):
+    def pull_back_entities(self, gradient: Any) -> Any:
+        return {"delta": gradient}
+
+
+class WideRows(Effect):
+    def bind(self, data: Any) -> Any:
+        return Constant(3)
+
+
+class Unbound(Effect):
+    def bind(self, data: Any) -> Any:
+        return 3
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "context": ({"context": NoContext()}, "NoContext.bind must return RowBags"),
+    "sizes": ({"structure": OneSize()}, "OneSize.sizes must return the rows of rho"),
+    "spread": ({"structure": ShortSpread()}, r"ShortSpread.spread must .* got \[\(5, 2\)"),
+    "collect": ({"structure": ShortCollect()}, r"ShortCollect.collect must .* got \[\(2, 2\)"),
+    "raises": ({"structure": FailingSpread()}, "FailingSpread.spread fails .* no such brand"),
+    "entity side": ({"terms": [NarrowEntities()]}, r"NarrowEntities.entity_columns .* \(6, 1\)"),
+    "gradient": ({"terms": [OtherGradient()]}, "OtherGradient.pull_back_entities .*'delta'"),
+    "row side": ({"terms": [WideRows()]}, r"Constant.row_columns .* got \(2, 3\)"),
+    "bind": ({"terms": [Unbound()]}, "Unbound.bind must return a BoundTerm, got int"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BROKEN))
+def test_a_broken_contract_is_refused_by_name(case: str) -> None:
+    options, message = BROKEN[case]
+    model = efemb.PoissonEmbedding(2, max_iter=2, random_state=0, **options)
+    with pytest.raises(InputTypeError, match=message):
+        model.fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_keeps_its_contract_is_fitted() -> None:
+    model = efemb.PoissonEmbedding(
+        2, max_iter=2, random_state=0, structure=PerEntity(), terms=[Effect()]
+    )
+    assert np.isfinite(model.fit(X).score(X))
