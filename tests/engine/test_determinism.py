@@ -27,6 +27,11 @@ def neurons(n_rows: int, n_entities: int) -> Any:
 CASES: dict[str, tuple[Any, Any, str]] = {
     "rows, products": (efemb.PoissonEmbedding(3), baskets(), "rows"),
     "rows, closed form": (efemb.AdditivePoissonEmbedding(3), baskets(), "rows"),
+    "rows, sampled by row": (
+        efemb.PoissonEmbedding(3, zeros=efemb.Sampled(4, per="row")),
+        baskets(),
+        "rows",
+    ),
     "rows, sampled": (efemb.PoissonEmbedding(3, zeros=efemb.Sampled(4)), baskets(), "rows"),
     "rows, softmax": (efemb.CategoricalEmbedding(3), baskets(), "rows"),
     "rows, many entities": (efemb.PoissonEmbedding(3), baskets(200, 700), "rows"),

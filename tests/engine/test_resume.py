@@ -69,6 +69,10 @@ CASES: dict[str, tuple[Any, Any]] = {
         Poisson(2, batch_size=16, optimizer=efemb.engine.optimizers.SGD(decay=0.1), **options()),
         baskets,
     ),
+    "zeros by row": (
+        Poisson(2, batch_size=16, zeros=efemb.Sampled(3, per="row"), **options()),
+        baskets,
+    ),
     "sampled zeros": (Poisson(2, batch_size=16, zeros=efemb.Sampled(3), **options()), baskets),
     "negative sampling": (
         Poisson(2, batch_size=16, zeros=efemb.NegativeSampling(2), **options()),

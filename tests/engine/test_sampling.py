@@ -50,11 +50,12 @@ def assert_unbiased(exact: Any, mean: Any, error: Any) -> None:
     ("model", "distribution"),
     [*(("p-emb", name) for name in DISTRIBUTIONS), ("b-emb", "sqrt"), ("nb-emb", "popularity")],
 )
-def test_sampled_gradients_are_unbiased(model: str, distribution: str) -> None:
+@pytest.mark.parametrize("per", ["batch", "row"])
+def test_sampled_gradients_are_unbiased(model: str, distribution: str, per: str) -> None:
     """Rows with different numbers of zeros, one without any; the weight of a zero is not 1."""
     X = models.counts(model, 9, 8)
     X[2] = np.maximum(X[2], 1)
-    zeros = efemb.Sampled(3, DISTRIBUTIONS[distribution], weight=0.6)
+    zeros = efemb.Sampled(3, DISTRIBUTIONS[distribution], weight=0.6, per=per)
     spec = models.spec(model, zeros=zeros)
     solver = models.solver("rows", models.bind(X, spec), spec)
     W = np.where(X == 0, 0.6, 1.0)
@@ -64,20 +65,22 @@ def test_sampled_gradients_are_unbiased(model: str, distribution: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("per", ["batch", "row"])
 @pytest.mark.parametrize("model", ["ap-emb", "g-emb"])
-def test_sampling_also_serves_families_with_closed_forms(model: str) -> None:
+def test_sampling_also_serves_families_with_closed_forms(model: str, per: str) -> None:
     X = models.counts(model, 9, 8)
-    spec = models.spec(model, zeros=efemb.Sampled(3, "sqrt"))
+    spec = models.spec(model, zeros=efemb.Sampled(3, "sqrt", per=per))
     solver = models.solver("rows", models.bind(X, spec), spec)
     value, slopes = solver.value_and_gradient(models.vectors(8), exact=True)
     exact = np.append(plain.flat(slopes, 8), value)
     assert_unbiased(exact, *mean_gradient(solver))
 
 
-def test_sampled_gradients_of_a_minibatch_with_masked_cells_are_unbiased() -> None:
+@pytest.mark.parametrize("per", ["batch", "row"])
+def test_sampled_gradients_of_a_minibatch_with_masked_cells_are_unbiased(per: str) -> None:
     X = models.counts("p-emb", 9, 8)
     hidden = np.random.default_rng(2).random(X.shape) < 0.15
-    spec = models.spec("p-emb", zeros=efemb.Sampled(3))
+    spec = models.spec("p-emb", zeros=efemb.Sampled(3, per=per))
     weight = np.linspace(0.2, 2, 9)
     bound = models.bind(np.where(hidden, 0.0, X), spec, masked=hidden)
     solver = models.solver("rows", bound, spec, row_weight=weight)
@@ -93,12 +96,16 @@ def test_sampled_gradients_of_a_minibatch_with_masked_cells_are_unbiased() -> No
 def test_enough_draws_are_all_zeros(combine: str) -> None:
     X = models.counts("p-emb", 9, 8)
     answers = []
-    for zeros in (efemb.All(0.6), efemb.Sampled(8, weight=0.6)):
+    for zeros in (
+        efemb.All(0.6),
+        efemb.Sampled(8, weight=0.6),
+        efemb.Sampled(8, weight=0.6, per="row"),
+    ):
         spec = models.spec("p-emb", zeros=zeros, combine=combine)
         solver = models.solver("rows", models.bind(X, spec), spec)
         value, slopes = solver.value_and_gradient(models.vectors(8))
         answers.append(np.append(plain.flat(slopes, 8), value))
-    assert_allclose(answers[0], answers[1], rtol=1e-10)
+    assert_allclose(answers[1:], [answers[0], answers[0]], rtol=1e-10)
 
 
 @pytest.mark.slow
@@ -192,7 +199,12 @@ def weights_of(zeros: Any, X: Any) -> Any:
     return np.where(X == 0, weight, 1.0)
 
 
-DRAWN = [efemb.Sampled(3), efemb.Sampled(3, weight=0.4), efemb.NegativeSampling(2)]
+DRAWN = [
+    efemb.Sampled(3),
+    efemb.Sampled(3, weight=0.4),
+    efemb.Sampled(3, weight=0.4, per="row"),
+    efemb.NegativeSampling(2),
+]
 
 
 @pytest.mark.parametrize("zeros", DRAWN, ids=repr)
@@ -249,6 +261,36 @@ def test_every_entity_is_visited_at_its_inclusion_probability() -> None:
     )
     longest = max(np.diff(gaps[rare]))
     assert longest < 5 * 4000 / visits[rare], "nobody is forgotten for long"
+
+
+def test_every_row_draws_n_different_entities_at_their_inclusion_probabilities() -> None:
+    popularity = np.array([100.0, 30.0, 5.0, 1.0, 1.0, 0.0, 2.0, 1.0])
+    draws = Draws(efemb.Sampled(3, per="row"), popularity, seed=0, dtype=np.float64)
+    visits, patterns = np.zeros(8), set()
+    for _ in range(50):
+        drawn, weight = draws.of_rows(100)
+        assert drawn.shape == (100, 3)
+        assert all(len(set(row)) == 3 for row in drawn.tolist())
+        patterns.add(drawn.tobytes())
+        visits += np.bincount(drawn.ravel(), minlength=8)
+        # What a minibatch draws is spread evenly over its rows.
+        assert_allclose(np.bincount(drawn.ravel(), minlength=8) * weight / 100, 1.0, atol=0.35)
+    assert len(patterns) > 40, "every minibatch draws anew"
+    assert_allclose(visits * weight / 5000, 1.0, atol=0.03)
+
+
+def test_rows_draw_the_same_in_the_same_round_whatever_was_drawn_before() -> None:
+    popularity, zeros = np.arange(1.0, 9.0), efemb.Sampled(3, per="row")
+    fresh, used = (Draws(zeros, popularity, 4, np.float64) for _ in range(2))
+    used.of_rows(7)
+    key = RoundKey(4, round=3, shard=1, n_shards=2, first_step=40)
+    drawn = []
+    for draws in (fresh, used):
+        draws.start_round(key)
+        drawn.append([draws.of_rows(5)[0].tolist() for _ in range(3)])
+    assert drawn[0] == drawn[1]
+    fresh.start_round(replace(key, shard=0))
+    assert fresh.of_rows(5)[0].tolist() != drawn[0][0]
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:

@@ -50,7 +50,12 @@ def settings(draw: random.Random, family: str) -> dict[str, Any]:
     prior = a_prior(draw)
     shared = [efemb.Shared(HALVES), efemb.Shared(None, HALVES)]
     every = ["all"] * 14 + [efemb.All(0.1), efemb.All(0.0)] * 2
-    drawn = [efemb.Sampled(2), efemb.Sampled(100, "sqrt"), efemb.NegativeSampling(3)]
+    drawn = [
+        efemb.Sampled(2),
+        efemb.Sampled(100, "sqrt"),
+        efemb.Sampled(2, per="row"),
+        efemb.NegativeSampling(3),
+    ]
     return {
         "context": context,
         "family": efemb.Gaussian("learned") if family == "learned" else family,

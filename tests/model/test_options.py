@@ -79,6 +79,7 @@ def test_repr_is_the_code_that_builds_it(kind: type[Ingredient], name: str) -> N
         efemb.Gaussian("learned"),
         efemb.LogNormal(0.5, -3),
         efemb.Sampled(10, "sqrt", 0.3),
+        efemb.Sampled(10, per="row"),
         efemb.Neighbors(3, scale="items"),
         efemb.Lagged((-2, 1), of=efemb.Neighbors(4), shared=True),
         efemb.engine.optimizers.Adam(0.3, beta1=0.8),

@@ -71,6 +71,12 @@ def test_the_number_of_draws_is_a_positive_integer(make: Any, n: Any, kind: Any)
         make(n).check()
 
 
+@pytest.mark.parametrize("per", ["rows", 3, None])
+def test_zeros_are_drawn_per_batch_or_per_row(per: Any) -> None:
+    with pytest.raises(efemb.ParameterError, match="per="):
+        efemb.Sampled(10, per=per).check()
+
+
 @pytest.mark.parametrize("make", [efemb.All, lambda weight: efemb.Sampled(weight=weight)])
 def test_a_zero_weight_is_not_negative(make: Any) -> None:
     make(0.0).check()

@@ -12,6 +12,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.model.ingredient import Ingredient, positive_number
 
 DISTRIBUTIONS = ("popularity", "uniform", "sqrt", "smoothed")
+DRAWN_PER = ("batch", "row")
 
 
 class Zeros(Ingredient, ABC):
@@ -22,6 +23,7 @@ class Zeros(Ingredient, ABC):
     n: int = 0  # draws, where zeros are drawn
     distribution: object = "popularity"  # of the draws
     among_draws: ClassVar[bool] = False  # a softmax among the word and its draws
+    draws_by_row: bool = False  # each row has draws of its own
     words_only: ClassVar[bool] = False  # only for the words of a Window
     tree: ClassVar[bool] = False  # target vectors belong to the nodes of a tree, not to entities
     by_noise: ClassVar[bool] = False  # positives are distinguished from draws of noise
@@ -50,32 +52,50 @@ class All(Zeros):
 
 
 class Sampled(Zeros):
-    """`n` zeros a minibatch, rescaled by their inclusion probabilities: unbiased.
+    """`n` drawn zeros, rescaled by their inclusion probabilities: unbiased.
 
     Parameters
     ----------
     n : int
-        Entities drawn for a minibatch; all its rows share them.
+        Entities drawn for a minibatch, or for each row.
     distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
         Inclusion probabilities are proportional to it, mixed with one half of the uniform
         distribution so that no entity stays unvisited for long.
     weight : float
         Weight of a zero in the objective.
+    per : {"batch", "row"}
+        "batch" draws `n` entities for a minibatch, which all its rows share: matrix products.
+        "row" draws `n` entities for each row, anew in every iteration, as the paper does with
+        n = 10; a drawn entity that is not zero in the row counts only as the positive it is.
     """
 
     gradient = "unbiased"
 
     def __init__(
-        self, n: int = 1024, distribution: object = "popularity", weight: float = 1.0
+        self,
+        n: int = 1024,
+        distribution: object = "popularity",
+        weight: float = 1.0,
+        per: str = "batch",
     ) -> None:
         self.n = n
         self.distribution = distribution
         self.weight = weight
+        self.per = per
+
+    @property
+    def draws_by_row(self) -> bool:  # type: ignore[override]
+        """Whether each row has zeros of its own."""
+        return self.per == "row"
 
     def check(self) -> None:
-        """`n` must be a positive integer, `weight` >= 0."""
+        """`n` must be a positive integer, `weight` >= 0, `per` one of the two."""
         super().check()
         _check_n(self, self.n)
+        if not isinstance(self.per, str) or self.per not in DRAWN_PER:
+            raise ParameterError(
+                f"unknown per={self.per!r} of Sampled; {suggest(self.per, DRAWN_PER)}"
+            )
 
 
 class NegativeSampling(Zeros):

@@ -214,9 +214,10 @@ def test_the_fused_kernel_of_sparse_rows_agrees_in_single_precision(family: str)
         assert_allclose(single.named()[name], array, rtol=1e-3, atol=1e-4 * size, err_msg=name)
 
 
-def test_sampled_zeros_take_terms() -> None:
+@pytest.mark.parametrize("per", ["batch", "row"])
+def test_sampled_zeros_take_terms(per: str) -> None:
     train, test = planted().split(test=0.3, seed=0)
-    zeros = efemb.Sampled(6)
+    zeros = efemb.Sampled(6, per=per)
     options: dict[str, Any] = {"random_state": 0, "zeros": zeros, "batch_size": 64}
     plain = efemb.PoissonEmbedding(2, **options).fit(train)
     known = efemb.PoissonEmbedding(2, terms=[RowVectors("user", 2)], **options).fit(train)

@@ -51,6 +51,8 @@ class Entries:
         self.g_sums = np.empty_like(self.sums)
         self.u, self.slope, self.as_zero = (np.empty_like(block.x) for _ in range(3))
         self.weight = weight[block.row_of_entry] * block.seen
+        if block.entry_weight is not None:
+            self.weight *= block.entry_weight
 
     # -- rows -----------------------------------------------------------------------------------
 

@@ -14,8 +14,10 @@ from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.entries import Entries, cell_terms, entry_terms, sorted_by_entity
 from efemb.engine.solvers.rows.zero_stages import (
     HIDDEN,
+    NO_COLUMNS,
     Columns,
     Draws,
+    ListedStage,
     SampledStage,
     ZeroSlopes,
     ZeroStage,
@@ -106,7 +108,7 @@ class RowsSolver(Solver[RowBags]):
             total, gradient = self._categorical(block, vectors, weight, side, places)
         else:
             sampling = self.samples and not exact
-            columns = self.draws(int(np.sum(block.x > 0))) if sampling else self.draws.every()
+            block, columns = self._visited_zeros(block) if sampling else (block, self.draws.every())
             arrays, vectors = vectors.terms, vectors.less(self.offset)
             if sampling and self.bound.n_slots == 1:  # with several, members are not entities
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
@@ -118,6 +120,20 @@ class RowsSolver(Solver[RowBags]):
         total += float(self.base_of_row[places].sum())
         gradient.rows = kept
         return total, gradient
+
+    def _visited_zeros(self, block: RowBlock) -> tuple[RowBlock, Columns]:
+        """Columns drawn for all rows of a block; draws of each row become entries of value 0."""
+        if not self.spec.zeros.draws_by_row:
+            return block, self.draws(int(np.sum(block.x > 0)))
+        n_rows, n_entities = len(block.total), self.bound.n_entities
+        drawn, weight = self.draws.of_rows(n_rows)
+        row, ids = np.repeat(np.arange(n_rows), drawn.shape[1]), drawn.ravel()
+        stored = np.sort(block.row_of_entry * np.int64(n_entities) + block.ids)
+        cell = row * np.int64(n_entities) + ids
+        place = np.minimum(np.searchsorted(stored, cell), max(len(stored) - 1, 0))
+        free = np.ones(len(cell), dtype=bool) if len(stored) == 0 else stored[place] != cell
+        row, ids = row[free], ids[free]
+        return block.with_zeros(row, ids, self.spec.zeros.weight * weight[ids]), NO_COLUMNS
 
     @cached_property
     def _all(self) -> RowBlock:
@@ -244,7 +260,10 @@ class RowsSolver(Solver[RowBags]):
     def _stage(self, vectors: Factors, columns: Columns) -> ZeroStage | None:
         """How zeros are added up, None where every cell is visited."""
         if columns.index is not None:
-            return SampledStage(self.slopes, vectors, columns, self.pool)
+            by_row = self.spec.zeros.draws_by_row
+            return (
+                ListedStage() if by_row else SampledStage(self.slopes, vectors, columns, self.pool)
+            )
         # A closed form gives every zero the same weight; noise does not.
         if self.closed is None or self.spec.zeros.by_noise:
             return None
@@ -301,6 +320,7 @@ def _part(block: RowBlock, piece: slice) -> RowBlock:
         rest=block.rest[entries],
         row=block.row[piece],
         excluded=None if block.excluded is None else block.excluded[piece],
+        entry_weight=None if block.entry_weight is None else block.entry_weight[entries],
     )
 
 

@@ -48,6 +48,9 @@ class Columns:
         return full
 
 
+NO_COLUMNS = Columns(np.empty(0, dtype=np.int64), np.empty(0))
+
+
 class ZeroStage(ABC):
     """A way to add up the terms of some rows, for the vectors of one step."""
 
@@ -191,6 +194,34 @@ class SampledStage(SteppedStage):
         """To the drawn rows."""
         gradient.target[self.drawn] += total[0]
         gradient.add_intercepts(total[1], self.drawn)
+
+
+class ListedStage(ZeroStage):
+    """Any family where every zero that is visited is an entry of its row: nothing else is."""
+
+    def nothing(self) -> tuple[Floats, ...]:
+        """No sums over all rows."""
+        return ()
+
+    def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
+        """Entries only, in NumPy."""
+        from efemb.kernels.sparse import add_bags
+
+        entries, block = work.entries, work.entries.block
+        entries.sum_bags_of(rows)
+        value, here = entries.products_and_slopes(rows), entries.of_rows(rows)
+        zero_weight = entries.weight[here][block.filled[here] == 0]
+        value += entries.solver.base_of_zero * float(zero_weight.sum(dtype=np.float64))
+        gain = entries.slope[here] / block.rest[here]
+        work.own[here] = gain * block.own[here]
+        work.net[here], work.factor[here] = entries.slope[here], gain
+        g_sums, ptr = entries.g_sums[rows], block.ptr[rows.start : rows.stop + 1]
+        g_sums[:] = 0.0
+        add_bags(ptr, block.ids, work.factor, entries.vectors.target, g_sums)
+        return value, ()
+
+    def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
+        """Nothing is left to add."""
 
 
 class AdditiveStage(ZeroStage):
@@ -377,6 +408,17 @@ class Draws:
         if self.zeros.by_noise:
             return self._independent(max(1, min(n_positives * self.zeros.n, MAX_NEGATIVES)))
         return self.every()
+
+    def of_rows(self, n_rows: int) -> tuple[Ints, Floats]:
+        """Entities drawn for each row of the next minibatch, (rows, n), and weights of all N.
+
+        Each row is a systematic sample of its own. Starts move by the golden ratio from row to
+        row, so the visits of an entity are spread evenly over the rows of a minibatch.
+        """
+        starts = (self.rng.random() + GOLDEN * np.arange(n_rows)) % 1.0
+        points = np.arange(1, round(self.edges[-1]) + 1) - starts[:, None]
+        places = np.searchsorted(self.edges, points)
+        return self.order[np.minimum(places, self.n_entities - 1)], 1.0 / self.chance
 
     def every(self) -> Columns:
         """Every column, with the weights whose expectation the draws have."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -265,6 +265,7 @@ class RowBlock:
     row : place of each row among the rows asked for
     excluded : entity a row must not predict, or -1 (reverse conditional only)
     by_entity : the stored entries sorted by entity, where a solver wants them
+    entry_weight : weight of each entry relative to that of its row, 1 by default
     """
 
     bag_ptr: Ints
@@ -279,11 +280,34 @@ class RowBlock:
     row: Ints
     excluded: Ints | None = None
     by_entity: ByEntity | None = None
+    entry_weight: Floats | None = None
 
     @cached_property
     def row_of_entry(self) -> Ints:
         """Row of each stored entry."""
         return np.repeat(np.arange(len(self.total)), np.diff(self.ptr))
+
+    def with_zeros(self, row: Ints, ids: Ints, weight: Floats) -> RowBlock:
+        """The same rows with further entries of value 0, which take nothing out of their bag.
+
+        row, ids : their cells, none of which is stored;  weight : relative to that of the row
+        """
+        owner = np.concatenate([self.row_of_entry, row])
+        order = np.argsort(owner, kind="stable")
+        nothing, n_stored = np.zeros(len(row), dtype=self.x.dtype), len(self.ids)
+        pairs = {
+            "ids": (self.ids, ids.astype(self.ids.dtype)),
+            "x": (self.x, nothing),
+            "own": (self.own, nothing),
+            "rest": (self.rest, self.total[row]),
+            "entry_weight": (np.ones(n_stored, dtype=self.x.dtype), weight.astype(self.x.dtype)),
+        }
+        arrays: dict[str, Any] = {
+            name: np.concatenate(pair).take(order) for name, pair in pairs.items()
+        }
+        sizes = np.bincount(owner, minlength=len(self.total))
+        ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(self.ptr.dtype)
+        return replace(self, ptr=ptr, by_entity=None, **arrays)
 
     def bag_matrix(self, n_context: int) -> Any:
         """The rows' bags as a csr_array (rows, context vectors)."""
