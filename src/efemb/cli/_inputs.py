@@ -46,7 +46,10 @@ class Reading:
         if guess.kind == "baskets":
             return self._read_baskets(path, guess)
         options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
-        return efemb.read_matrix(path, row_labels=guess.row_labels, **options)
+        data = efemb.read_matrix(path, row_labels=guess.row_labels, **options)
+        if "positions" in data.report:
+            self.say(f"positions: {data.report['positions']}")
+        return data
 
     def read_for(self, path: Path, model: FittedEmbedding) -> Dataset | Corpus:
         """Read a file and put its columns in the order of a model's items."""

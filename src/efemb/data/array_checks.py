@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from efemb.data.containers import check_array_like
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 
@@ -40,10 +41,13 @@ def is_sparse(values: object) -> bool:
 
 def float_array(values: object, name: str) -> NDArray[Any]:
     """`values` as float32 or float64, NaN where masked; copied only if the type must change."""
+    check_array_like(values, name)
     try:
         array = unmask(values)
     except ValueError as error:  # rows of different lengths
         raise DataError(f"{name} must be an array of numbers: {error}") from error
+    except (TypeError, RuntimeError) as error:  # a tensor on another device, or with a gradient
+        raise InputTypeError(f"{name} must be an array of numbers: {error}") from error
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind not in "biufO":
@@ -170,7 +174,16 @@ def _check_size(shape: tuple[int, ...]) -> None:
             raise DataError(f"the data have no {name} (shape {shape}); at least one is needed")
 
 
-def check_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[np.float64] | None:
+def transposed_hint(size: int, n_rows: int) -> str:
+    """What to say of something with an entry per row where one per column is needed."""
+    if size != n_rows:
+        return ""
+    return f"; {n_rows:,} is the number of rows: are the values transposed? Then pass values.T"
+
+
+def check_positions(
+    positions: ArrayLike | None, n_entities: int, n_rows: int = -1
+) -> NDArray[np.float64] | None:
     """Positions (N, p): finite and all different."""
     if positions is None:
         return None
@@ -180,7 +193,10 @@ def check_positions(positions: ArrayLike | None, n_entities: int) -> NDArray[np.
     if array.ndim != 2 or array.shape[1] == 0:
         raise DataError(f"positions must be entities x coordinates, not of shape {array.shape}")
     if len(array) != n_entities:
-        raise DataError(f"positions has {len(array)} rows, but there are {n_entities} entities")
+        hint = transposed_hint(len(array), n_rows)
+        raise DataError(
+            f"positions has {len(array)} rows, but there are {n_entities} entities{hint}"
+        )
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if len(bad):
         raise DataError(f"positions of entities {list_first(bad)} are NaN or infinite")

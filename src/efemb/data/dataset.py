@@ -16,9 +16,12 @@ from efemb.data.array_checks import (
     check_row_values,
     check_sparse,
     is_sparse,
+    transposed_hint,
 )
 from efemb.data.columns import CellTable, NamedColumns, check_cells
-from efemb.data.vocabulary import Vocabulary, column_labels
+from efemb.data.containers import Opened, open_container
+from efemb.data.readers.column_roles import entity_columns
+from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 # Row columns that have an argument and an attribute of their own.
@@ -31,11 +34,12 @@ class Dataset:
 
     Parameters
     ----------
-    values : array of shape (T, N) or (T, N, D), scipy sparse of shape (T, N), or data frame
+    values : array of shape (T, N) or (T, N, D), scipy sparse of shape (T, N), frame or container
         Dense: NaN is a missing value. Sparse: what is not stored is zero. Sparse values become a
         csr_array with sorted indices, without duplicates (they are summed) or stored zeros, and
         with 64-bit indices where 32 bits do not suffice. float32 and float64 are kept; other
         numbers become float64. Values that need no conversion are not copied: do not modify them.
+        An AnnData or a DataArray of xarray brings its labels and coordinates along (`read_matrix`).
     entities : Vocabulary or sequence of labels, optional
         One label per entity; by default the names of a frame's columns.
     positions : array of shape (N, p), optional
@@ -92,15 +96,26 @@ class Dataset:
     ) -> None:
         if isinstance(values, Dataset):
             raise InputTypeError("values is already a Dataset; use its take_rows and take_entities")
-        entities = column_labels(values) if entities is None else entities
+        opened = values if isinstance(values, Opened) else open_container(values)
+        if opened is not None:
+            values = opened.values
+            entities = opened.entities if entities is None else entities
+            positions = opened.positions if positions is None else positions
+            row_labels = opened.row_labels if row_labels is None else row_labels
+            rows, features = (
+                {**opened.rows, **(rows or {})},
+                {**opened.features, **(features or {})},
+            )
+        elif entities is None:
+            entities = entity_columns(values)
         matrix = check_sparse(values) if is_sparse(values) else check_dense(values)
         n_rows, n_entities = matrix.shape[:2]
         own = {"row_labels": row_labels, "users": users, "recordings": recordings}
         columns = _row_columns(rows or {}, own, n_rows)
         checked = {
             "values": matrix,
-            "entities": _vocabulary(entities, n_entities),
-            "positions": check_positions(positions, n_entities),
+            "entities": _vocabulary(entities, n_entities, n_rows),
+            "positions": check_positions(positions, n_entities, n_rows),
             "rows": columns,
             "features": NamedColumns(features or {}, n_entities, "features"),
             "cells": check_cells(cells or {}, columns, n_entities),
@@ -320,7 +335,7 @@ def _row_columns(
 
 
 def _vocabulary(
-    entities: Vocabulary | Iterable[object] | None, n_entities: int
+    entities: Vocabulary | Iterable[object] | None, n_entities: int, n_rows: int
 ) -> Vocabulary | None:
     if entities is None:
         return None
@@ -330,7 +345,8 @@ def _vocabulary(
         raise InputTypeError(f"entities must be a sequence of labels, not {entities!r:.60}")
     known = entities if isinstance(entities, Vocabulary) else Vocabulary(entities)
     if len(known) != n_entities:
-        raise DataError(f"there are {len(known)} labels for {n_entities} entities")
+        hint = transposed_hint(len(known), n_rows)
+        raise DataError(f"there are {len(known)} labels for {n_entities} entities{hint}")
     return known
 
 

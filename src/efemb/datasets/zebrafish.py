@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from efemb.data.dataset import Dataset
+from efemb.data.readers.array_file import load_array
 from efemb.data.readers.input_file import open_bytes
-from efemb.data.readers.matrix import load_array
 from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Found, github

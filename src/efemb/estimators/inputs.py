@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_array, validate_data
 from efemb._typing import Floats
 from efemb.data.align import check_entities
 from efemb.data.array_checks import check_indices, is_masked, is_sparse, unmask
+from efemb.data.containers import check_array_like, open_container, refuse_remote
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
+from efemb.data.readers.column_roles import entity_columns
 from efemb.data.readers.text.read import read_text, recode
 from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError
@@ -78,7 +80,10 @@ def read_data(estimator: Any, X: Any, *, reset: bool, positions: Any = None) -> 
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     """Return X as a Dataset; with `reset`, store the number and names of its features."""
-    if not reset:
+    opened = None if isinstance(X, Dataset) else open_container(X)
+    if opened is not None:
+        X = Dataset(opened)
+    elif not reset:
         X = _by_labels(estimator, X)
     if isinstance(X, Dataset):
         data = _remember(estimator, X, reset)
@@ -89,6 +94,8 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
         if labels is None:  # numbers, which scikit-learn ignores
             labels = column_labels(X)
+        if reset:
+            entity_columns(X)
         data = Dataset(values, entities=labels, positions=positions)
     if reset:
         estimator.vocabulary_ = data.entities
@@ -136,6 +143,8 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "allow_nd": getattr(X, "ndim", 2) == 3,
     }
     X = unmask(X) if is_masked(X) else X
+    if not is_sparse(X):
+        check_array_like(X, "X")
     if is_sparse(X):
         check_indices(X)  # before the conversion to rows
     _refuse_dates(X)
@@ -211,7 +220,8 @@ def read_words(estimator: Any, X: Any, *, reset: bool) -> Corpus:
 
 
 def _refuse_numbers(X: Any) -> None:
-    """Reject arrays of measurements, which are not text."""
+    """Reject arrays of measurements, which are not text, and collections on other machines."""
+    refuse_remote(X)
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     if isinstance(X, Dataset) or hasattr(X, "toarray") or kind in "fcb":
         raise InputTypeError(

@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from efemb.data.readers.dialect import MISSING
+from efemb.data.vocabulary import column_labels
+from efemb.errors import DataError
 
 Sample: TypeAlias = Mapping[str, list[Any]]
 Fit: TypeAlias = Literal["sure", "perhaps"]
@@ -36,6 +38,8 @@ _WORDS = re.compile(r"[^\W\d_]+")
 # How pandas names an unnamed index: in CSV, when read back from CSV, in Parquet.
 _WRITTEN = re.compile(r"|Unnamed: 0(\.\d+)?|__index_level_\d+__")
 COUNTERS = (["index"], ["level_0"])
+ROW_NAMES = (["id"], ["row"], ["time"], ["timestamp"], ["frame"])  # last words of columns
+_FEW_ROWS = 3  # below, distinct values mean nothing
 
 
 @dataclass(frozen=True)
@@ -181,3 +185,38 @@ def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str]) -> lis
     names = notes.get("index_columns", ()) if isinstance(notes, dict) else ()
     known = [name for name in names if isinstance(name, str) and name in header]
     return [name for name in known if name not in (*aside, *index_names(header, aside))]
+
+
+def names_rows(header: Sequence[Any], cells: Sequence[Any]) -> bool:
+    """Whether the first of several columns, with these cells, identifies the rows by its name."""
+    if len(header) < 3 or not isinstance(header[0], str):
+        return False
+    parts = words(header[0])
+    named = parts[-1:] in ROW_NAMES or any(_fit(parts, role) == "sure" for role in (BASKET, USER))
+    there = known(cells)
+    return named and len(cells) == len(there) == len(set(there))
+
+
+def check_row_names(header: Sequence[Any] | None, first: Any, source: str) -> None:
+    """Reject a table whose first column, with the values `first`, identifies the rows."""
+    cells = np.asarray(first).ravel().tolist()
+    if header is None or len(cells) < _FEW_ROWS or not names_rows(header, cells):
+        return
+    name = header[0]
+    raise DataError(
+        f"{source}: column {name!r} has another value in every row, so it seems to name the rows "
+        f"and not to be an item; pass efemb.read_matrix(table, row_labels={name!r}), drop it, or "
+        "pass entities=list(table.columns) if it is an item"
+    )
+
+
+def entity_columns(values: Any) -> list[Any] | None:
+    """Names of the columns of a frame, none of which may identify the rows."""
+    if not hasattr(type(values), "__array__"):  # a lazy frame has no values
+        return None
+    labels = column_labels(values)
+    if labels:
+        first = values[labels[0]]
+        if getattr(first, "ndim", 1) == 1:
+            check_row_names(labels, first, "the table")
+    return labels

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._progress import Advance
+from efemb.data.containers import refuse_remote
 from efemb.data.readers.accumulators import Coded, Column
 from efemb.data.readers.arrow import ArrowTableSource
 from efemb.data.readers.badlines import BadLines
@@ -22,6 +23,7 @@ def eager_frame(source: Any) -> Any:
     """`source` as a narwhals DataFrame."""
     import narwhals as nw
 
+    refuse_remote(source)
     try:
         frame = nw.from_native(source)
     except TypeError as error:

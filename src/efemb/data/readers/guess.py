@@ -24,9 +24,9 @@ from efemb.data.readers.column_roles import (
     index_names,
     is_number,
     known,
+    names_rows,
     not_counts,
     rivals,
-    words,
 )
 from efemb.data.readers.csv import SAMPLE, CsvSource
 from efemb.data.readers.input_file import (
@@ -41,7 +41,6 @@ from efemb.errors import DataError, suggest
 
 Kind = Literal["baskets", "matrix", "text"]
 _FIRST_LINE = 1 << 16  # bytes of it to look at
-ROW_NAMES = (["id"], ["row"], ["time"], ["timestamp"], ["frame"])  # last words of columns
 ARRAYS, TABLES = {".npy", ".npz"}, {".csv", ".tsv", ".tab", ".parquet", ".pq"}
 
 
@@ -240,11 +239,8 @@ def _all_numbers(sample: Sample) -> bool:
 
 def _counts_rows(sample: Sample) -> bool:
     """Whether the name of the first of several numeric columns says that it numbers the rows."""
-    first, *others = sample
-    named = any(first in candidates(sample, role, ())["sure"] for role in (BASKET, USER))
-    named = named or words(first)[-1:] in ROW_NAMES
-    seen = known(sample[first])
-    return named and len(others) > 1 and len(sample[first]) == len(seen) == len(set(seen))
+    first = next(iter(sample))
+    return names_rows(list(sample), sample[first])
 
 
 def _names_rows(sample: Sample) -> bool:

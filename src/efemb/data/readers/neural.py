@@ -15,9 +15,10 @@ from efemb._files import expand_home
 from efemb._progress import progress_bar
 from efemb.data.array_checks import float_array, generator, unmask
 from efemb.data.dataset import Dataset
+from efemb.data.readers.array_file import load_array, open_array
 from efemb.data.readers.input_file import existing_file
-from efemb.data.readers.matrix import load_array
-from efemb.data.readers.numeric import read_positions
+from efemb.data.readers.numeric import read_by_entity
+from efemb.data.readers.positions import read_positions
 from efemb.data.readers.safe_unpickle import load_objects
 from efemb.errors import DataError, InputTypeError, ParameterError
 
@@ -95,19 +96,6 @@ def frames_of(by_neuron: NDArray[Any], chosen: NDArray[np.int64]) -> NDArray[Any
     return np.ascontiguousarray(float_array(by_neuron[chosen], "traces").T)
 
 
-def open_array(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, on disk until it is needed; never unpickles."""
-    try:
-        with path.open("rb") as stream:
-            packed = stream.read(2) == b"PK"
-        if not packed:
-            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-            return array
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path} cannot be read as .npy: {error}") from error
-    raise DataError(f"{path} is an archive of arrays (.npz), not one array (.npy)")
-
-
 def _array(source: Any, name: str) -> NDArray[Any]:
     if not isinstance(source, str | os.PathLike):
         try:
@@ -118,9 +106,11 @@ def _array(source: Any, name: str) -> NDArray[Any]:
     kind = path.suffix.lower()
     if kind == ".npy":
         return open_array(path)
-    return np.asarray(
-        load_array(path) if kind == ".npz" else read_positions(path, None, "utf-8").values
-    )
+    if kind == ".npz":
+        return np.asarray(load_array(path))
+    if name == "positions":
+        return read_positions(path, None, None, "utf-8").values
+    return read_by_entity(path, None, "utf-8").values
 
 
 def read_suite2p(

@@ -43,15 +43,16 @@ def read_numeric_table(
     An index that pandas wrote is not an entity: it is set aside and reported as the index.
     """
     if not isinstance(source, str | os.PathLike):
-        return _from_frame(source, "the table", aside)
+        return read_frame(source, "the table", aside)
     path = existing_file(source)
     refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:
-        return _from_frame(read_parquet(path), str(path), aside)
-    return _from_text(CsvSource(path, separator, encoding), aside)
+        return read_frame(read_parquet(path), str(path), aside)
+    return read_lines(CsvSource(path, separator, encoding), aside)
 
 
-def _from_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
+def read_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
+    """The columns of a table in memory."""
     frame = eager_frame(source)
     # By position: the names of pandas' columns may be numbers.
     columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))
@@ -77,10 +78,11 @@ def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == nw.Boolean)
 
 
-def _from_text(
+def read_lines(
     source: CsvSource, aside: Sequence[str], numbers_are_labels: bool = True
 ) -> NumericTable:
-    headless = not aside and _is_data(source, numbers_are_labels)
+    """The columns of a text file, with or without a header."""
+    headless = not aside and is_data(source, numbers_are_labels)
     index = [] if headless else index_names(source.header, aside)
     apart = dict(zip(aside, column_places(aside, source.header, source.name), strict=True))
     apart |= {name: source.header.index(name) for name in index}
@@ -112,7 +114,7 @@ def _without_counter(table: NumericTable) -> NumericTable:
     return NumericTable(table.values[:, 1:], header[1:], aside, header[0])
 
 
-def _is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
+def is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
     """Whether the first line is data: it holds numbers, or empty cells, instead of labels."""
     above_index = source.header[0] == ""
     cells = [cell.strip() for cell in source.header[above_index:]]
@@ -158,20 +160,20 @@ def _numbers(
     return values
 
 
-def read_positions(path: Path, separator: str | None, encoding: str) -> NumericTable:
-    """Coordinates in a file, one entity per line; a first line of numbers is data, not a header.
+def read_by_entity(path: Path, separator: str | None, encoding: str) -> NumericTable:
+    """Numbers in a file with one entity per line; a first line of numbers is data, not a header.
 
-    A first column whose name says that it identifies entities, as in `cell,x,y`, is set aside.
+    A first column whose name says that it identifies entities, as in `cell,t0,t1`, is set aside.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         table = read_parquet(existing_file(path))
-        return _from_frame(table, str(path), _naming(table.column_names))
+        return read_frame(table, str(path), naming_column(table.column_names))
     refuse_foreign(path)
     source = CsvSource(path, separator, encoding)
-    return _from_text(source, _naming(source.header), numbers_are_labels=False)
+    return read_lines(source, naming_column(source.header), numbers_are_labels=False)
 
 
-def _naming(header: Sequence[Any]) -> list[Any]:
-    """The first column, if it names entities and is followed by two or more coordinates."""
+def naming_column(header: Sequence[Any]) -> list[Any]:
+    """The first column, if it names entities and is followed by two or more columns."""
     last = words(str(header[0]))[-1:] if len(header) > 2 else []
     return [header[0]] if last and last[0] in ENTITY else []
