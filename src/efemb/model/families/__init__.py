@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from efemb.model.families.base import Family, Interval
+from efemb.model.families.base import Density, Family, Interval
 from efemb.model.families.bernoulli import Bernoulli
 from efemb.model.families.categorical import Categorical
 from efemb.model.families.gaussian import Gaussian
@@ -18,6 +18,7 @@ for _module in pkgutil.iter_modules(__path__):
 __all__ = [
     "Bernoulli",
     "Categorical",
+    "Density",
     "Family",
     "Gaussian",
     "Interval",

@@ -147,3 +147,31 @@ class Family(Ingredient, ABC):
 def safe_exp(v: Floats) -> Floats:
     """exp(v) that stays finite: the exponent is capped well inside the range of the dtype."""
     return np.exp(np.minimum(v, 30.0 if v.dtype == np.float32 else 300.0))
+
+
+class Density(Family):
+    """A density that is not of the form h(x) exp(eta t(x) - a(eta)): mixtures, ordered answers.
+
+    Two methods make one: `value_and_slope` and `expected_value`. What needs the exponential form
+    itself (closed forms of zeros, matrix factorization baselines) does not take it.
+    """
+
+    @abstractmethod
+    def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Return log p(x) at the linked predictor v = f(u), and its derivative in v."""
+
+    @abstractmethod
+    def expected_value(self, eta: Floats) -> Floats:
+        """Return E[x] at v = eta."""
+
+    def statistic(self, x: Floats) -> Floats:
+        """Return x."""
+        return x
+
+    def log_normalizer(self, eta: Floats) -> Floats:
+        """Refuse: there is none."""
+        raise ParameterError(f"{type(self).__name__} is not an exponential family in eta")
+
+    def mean(self, eta: Floats) -> Floats:
+        """Refuse: there is no log-normalizer to differentiate."""
+        raise ParameterError(f"{type(self).__name__} is not an exponential family in eta")
