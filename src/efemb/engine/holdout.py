@@ -194,6 +194,7 @@ def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> S
         binary=bound.binary,
         members=bound.members,
         masked=masked,
+        whole=bound.whole_data,
     )
     entries = entries_given_rows(setup.spec, rest, held)
     of_rows = None if weight is None else weight[np.diff(held.indptr) > 0]

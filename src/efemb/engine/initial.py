@@ -42,7 +42,7 @@ def initial_parameters(
 def _of_terms(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floats]:
     """Small random numbers, of the size that each term asks for."""
     return {
-        f"{term.label}.{array.name}": rng.normal(0.0, array.spread, array.shape)
+        f"{term.label}.{array.name}": rng.normal(array.start, array.spread, array.shape)
         for term in space.spec.terms
         for array in term.arrays(space.n_entities)
     }

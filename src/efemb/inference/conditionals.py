@@ -30,19 +30,22 @@ SUMS_AT_ONCE = 1 << 23  # context sums, of which three copies exist for a moment
 
 @dataclass(frozen=True)
 class Design:
-    """u_t = rho . z_t + b for the observations x_t of one entity.
+    """u_t = rho . z_t + b + o_t for the observations x_t of one entity.
 
     contexts : (T, K) scaled context sums z, and the row side of further terms beside them
     x, weight : (T,)
+    offset : (T,) offsets o of further terms, None where there are none
     """
 
     contexts: Floats
     x: Floats
     weight: Floats
+    offset: Floats | None = None
 
     def evaluate(self, spec: Spec, rho: Floats, intercept: float) -> tuple[float, Floats, float]:
         """Log-likelihood (without base measures) and its gradient in rho and the intercept."""
         u = affine(self.contexts, rho, intercept)
+        u = u if self.offset is None else u + self.offset
         value, slope = value_and_slope(spec.family, spec.link, self.x, u)
         slope = self.weight * slope
         return float(self.weight @ value), slope @ self.contexts, float(slope.sum())
@@ -73,7 +76,8 @@ class Design:
             rows = np.ones((len(self.x[block]), len(vector) + 1))
             rows[:, :-1] = self.contexts[block]
             x, weight = self.x[block].astype(np.float64), self.weight[block].astype(np.float64)
-            yield rows, x, affine(rows[:, :-1], vector, intercept), weight
+            u = affine(rows[:, :-1], vector, intercept)
+            yield rows, x, u if self.offset is None else u + self.offset[block], weight
 
 
 def curvature(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
@@ -206,7 +210,7 @@ def _invert(matrix: Floats) -> Floats:
 def _make_designs(
     spec: Spec, bound: Any, factors: Factors, entities: Ints, row_weight: Floats
 ) -> list[Design]:
-    bag, side = factors.bag, row_side(spec, bound)
+    bag, side, named = factors.bag, row_side(spec, bound), entities
     if bound.lists is not None and bound.n_dims == 1:
         # Columns that nothing here depends on would only cost time and memory.
         k, n_all = bag.shape[1], bound.n_entities
@@ -215,18 +219,28 @@ def _make_designs(
         entities = np.arange(len(entities))
     index = np.full(bound.n_entities * bound.n_dims, -1, dtype=np.int64)
     index[entities] = np.arange(len(entities))
+    has_cells = side is not None and side.has_cells
     predictor = Predictor(replace(factors, bag=bag))
     size = max(1, BLOCK_NUMBERS // max(bound.cost_of_row(), 1))
-    blocks: list[tuple[Ints, Floats, Floats, Floats]] = []
+    blocks: list[tuple[Ints, Floats, Floats, Floats, Floats]] = []
     for start in range(0, bound.n_rows, size):
         rows = np.arange(start, min(start + size, bound.n_rows))
         terms = bound.terms(rows)
         terms = terms.take(index[terms.vector] >= 0)
         weight = row_weight[start + terms.row] * np.where(terms.x == 0, spec.zeros.weight, 1.0)
         Z = predictor.contexts(terms, side, rows)
-        blocks.append((index[terms.vector], terms.x, Z, weight))
-    owner, x, contexts, weight = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        offsets = None if side is None else side.offsets(factors.terms, rows)
+        of_cells = (
+            np.zeros(0) if offsets is None else offsets.at(terms.row, named[index[terms.vector]])
+        )
+        blocks.append((index[terms.vector], terms.x, Z, weight, of_cells))
+    joined = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    owner, x, contexts, weight, offset = joined
     order = np.argsort(owner, kind="stable")
     edges = np.searchsorted(owner[order], np.arange(len(entities) + 1))
     contexts, x, weight = (array[order].astype(bag.dtype) for array in (contexts, x, weight))
-    return [Design(contexts[a:b], x[a:b], weight[a:b]) for a, b in pairwise(edges)]
+    offset = offset[order] if has_cells else offset
+    return [
+        Design(contexts[a:b], x[a:b], weight[a:b], offset[a:b] if has_cells else None)
+        for a, b in pairwise(edges)
+    ]

@@ -17,6 +17,7 @@ from efemb.model.spec import Spec
 
 BLOCK_NUMBERS = 1 << 18
 BYTES_AT_ONCE = 1 << 27
+PAIRS_AT_ONCE = 4096
 BYTES_OF_ENTRY = 160  # of `_Entries` and of temporary arrays
 
 
@@ -100,6 +101,7 @@ class ContextConditionals(Conditionals):
         self.beside = np.zeros((len(self.row), 0), dtype=self.dtype)  # row side of a pair
         if side is not None:
             self.beside = side.columns(vectors.terms, self.row).astype(self.dtype, copy=False)
+        self.side, self.arrays = side, vectors.terms
         self.weight = row_weight[self.row].astype(self.dtype)  # of a pair
         self._find_entries(stored)
         self.column_weight = spec.zeros.entity_weights(counts).astype(self.dtype)
@@ -148,6 +150,13 @@ class ContextConditionals(Conditionals):
             inner[block] = np.einsum("ik,ik->i", sums, target[:, : self.k])
             side = self.beside[pair[block]]
             beside[block] = np.einsum("ik,ik->i", side, target[:, self.k :])
+        if self.side is not None and self.side.has_cells:
+            for start in range(0, len(self.row), PAIRS_AT_ONCE):
+                pairs = slice(start, start + PAIRS_AT_ONCE)
+                mine = slice(*np.searchsorted(pair, (pairs.start, pairs.stop)))
+                offsets = self.side.offsets(self.arrays, self.row[pairs])
+                assert offsets is not None
+                beside[mine] += offsets.at(pair[mine] - start, ids[mine])
         fixed = self.predictor.leave_sum(inner, own, rest, ids, beside)
         self.entries = _Entries(pair, ids, x, fixed, self.value[pair] / rest)
 
@@ -166,7 +175,11 @@ class ContextConditionals(Conditionals):
         ptr = self.stored_ptr[pairs.start : pairs.stop + 1]
         row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         stored = np.stack([row, self.stored_ids[ptr[0] : ptr[-1]]])
-        return self.predictor.apply(Z), stored
+        u = self.predictor.apply(Z)
+        offsets = None if self.side is None else self.side.offsets(self.arrays, self.row[pairs])
+        if offsets is not None:
+            offsets.add_to(u)
+        return u, stored
 
     def _mass_of(self, m: int) -> _Mass | None:
         """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share act as one.

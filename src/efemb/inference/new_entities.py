@@ -262,7 +262,7 @@ class Growth:
         """Embeddings, entity sides of the terms and intercepts of some entities."""
         p, k = self.parameters, self.space.k
         p.rho[new] = target[:, :k]
-        for term in self.spec.terms:
+        for term in (term for term in self.spec.terms if term.width):
             p.terms[f"{term.label}.{term.entity_array}"][new] = target[:, k : k + term.width]
             k += term.width
         if p.intercept is not None:
@@ -379,7 +379,7 @@ def _term_priors(
     if prior != "fitted":
         return None
     priors = {}
-    for term in spec.terms:
+    for term in (term for term in spec.terms if term.width):
         values = known.terms[f"{term.label}.{term.entity_array}"]
         priors[term.label] = _tighten(term.entity_prior, values, positive=False)
     return priors

@@ -111,7 +111,7 @@ class Posterior(ABC):
 
 def explain_shared_terms(spec: Spec) -> str:
     """Why the terms of a model are not columns of each entity's own regression, "" if they are."""
-    shared = [term for term in spec.terms if term.entity_array is None]
+    shared = [term for term in spec.terms if term.entity_array is None and term.width]
     return f"the term {shared[0]!r} has no vector of its own per entity" if shared else ""
 
 
@@ -124,7 +124,7 @@ def vector_blocks(
     are not the model's
     """
     blocks: list[Block] = [(spec.prior_rho, k, spec.positive_rho)]
-    for term in spec.terms:
+    for term in (term for term in spec.terms if term.width):
         prior = term.entity_prior if priors is None else priors[term.label]
         blocks.append((prior, term.width, False))
     return blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from efemb.model.factors import Factors
 from efemb.model.objective import value_and_slope
 from efemb.model.predictor import Predictor, row_side
 from efemb.model.spec import Spec
+from efemb.model.terms.base import RowSide
 
 ROWS_AT_ONCE = 2048
 BLOCK_NUMBERS = 1 << 18  # inner products at a time: they stay in the cache
@@ -44,11 +46,29 @@ class RowConditionals(Conditionals):
         if side is not None:
             columns = side.columns(factors.terms, np.arange(bound.n_rows))
             self.cases[:, self.k_context : -1] = columns
+        self._store_offsets(side, factors, entities)
         self._store_entries(block, lookup[block.ids], row_weight)
         self._weigh_entities(block, bound.n_entities, entities)
         seen_row = block.row_of_entry[block.seen]
         positives = np.bincount(seen_row, minlength=len(block.total)).astype(np.float64)
         self._weigh(spec.zeros.weigh_rows(row_weight, positives))
+
+    def _store_offsets(self, side: RowSide | None, factors: Factors, entities: Ints) -> None:
+        """Offsets of the entities in every row (CSR), None where terms have none."""
+        self.offsets: Any = None
+        if side is None or not side.has_cells:
+            return
+        from scipy.sparse import csr_array, vstack
+
+        parts = []
+        for start in range(0, self.n_rows, ROWS_AT_ONCE):  # those of all entities may be many
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, self.n_rows))
+            offsets = side.offsets(factors.terms, rows)
+            assert offsets is not None
+            row, ids, values = offsets.flat()
+            shape = (len(rows), side.n_entities)
+            parts.append(csr_array((values.astype(self.dtype), (row, ids)), shape)[:, entities])
+        self.offsets = csr_array(vstack(parts, format="csr"))
 
     def subset(self, chosen: Ints) -> RowConditionals:
         """Some of the entities, on the same rows."""
@@ -59,6 +79,8 @@ class RowConditionals(Conditionals):
         smaller.n, smaller.alpha = len(chosen), self.alpha[chosen]
         smaller.column_weight, smaller.noise = self.column_weight[chosen], self.noise[chosen]
         smaller.column = index[self.column[entries]]
+        if self.offsets is not None:
+            smaller.offsets = self.offsets[:, chosen]
         for name in ("row", "seen", "x", "own", "rest", "total"):
             setattr(smaller, name, getattr(self, name)[entries])
         return smaller
@@ -74,6 +96,8 @@ class RowConditionals(Conditionals):
         weight[drawn] *= len(others) / max(len(drawn), 1)
         thinned = copy(self)
         thinned.cases = self.cases[rows]
+        if self.offsets is not None:
+            thinned.offsets = self.offsets[rows]
         thinned.row = np.searchsorted(rows, self.row)
         thinned._weigh(weight[rows])
         return thinned
@@ -135,7 +159,8 @@ class RowConditionals(Conditionals):
         left = self.total[entries, None] * contexts[row, : self.k_context] - own
         contexts[row, : self.k_context] = left / self.rest[entries, None]
         x[row], weight[row] = self.x[entries], self.seen[entries]
-        return Design(contexts, x, weight)
+        offset = None if self.offsets is None else self.offsets[:, [i]].toarray()[:, 0]
+        return Design(contexts, x, weight, offset)
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
         """In the eigenvectors of the centred contexts, which all entities share."""
@@ -180,11 +205,16 @@ class _Sums:
         row = c.row[entries]
         E: Floats = c.cases[rows] @ self.target.T
         cells = (row - rows.start, column)
+        offset: Floats | float = 0.0
+        if c.offsets is not None:
+            offsets = c.offsets[rows][:, self.which].toarray()
+            E += offsets
+            offset = offsets[cells]
         as_zero = E[cells]
         E = self._zeros(E, c.zero_weight[rows])
         rest, own, total = c.rest[entries], c.own[entries], c.total[entries]
         side = c.cases[row, c.k_context : -1]
-        beside = np.einsum("ek,ek->e", side, self.target[column, c.k_context : -1])
+        beside = np.einsum("ek,ek->e", side, self.target[column, c.k_context : -1]) + offset
         u = self.predictor.leave_bag(as_zero, total, own, rest, column, beside)
         gain, slope = value_and_slope(self.family, self.link, c.x[entries], u)
         gain, slope = gain * c.seen[entries], slope * c.seen[entries]

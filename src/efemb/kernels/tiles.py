@@ -6,7 +6,13 @@ from typing import Any
 
 from efemb.kernels.jit import elementwise, kernel
 from efemb.kernels.products import BLOCK, inner_products, multiply
-from efemb.kernels.rows import add_without_own, hide_cells, write_cells
+from efemb.kernels.rows import (
+    add_offsets,
+    add_without_own,
+    hide_cells,
+    read_slopes,
+    write_cells,
+)
 from efemb.kernels.wide import use_wide_vectors
 from efemb.kernels.zero_terms import zero_slopes
 
@@ -19,17 +25,23 @@ def _strip_of_cells(
     edges: Array, g_rows: Array,
     rho: Array, Z: Array, width: int, hidden: float, places: Any, shares: Any, slope: Array,
     intercept: Array, weight: Array, row_weight: Array, size: float,
-    bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array, E: Array, part: Array,
+    bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array, offsets: Any,
+    E: Array, part: Array,
 ) -> float:  # fmt: skip
     use_wide_vectors()
     value = 0.0
+    o_edges, o_row, o_value, o_slope = offsets
     for i in range(len(edges) - 1):
         first, last = edges[i], edges[i + 1]
         mine, cells = rho[first:last], E[: -(-(last - first) // BLOCK) * BLOCK]
         multiply(mine, Z, cells, width, True)
         hide_cells(cells, first, last, *places, hidden)
+        if len(o_edges) > 0:
+            add_offsets(cells, first, last, o_edges, o_row, o_value)
         both = (weight[first:last], row_weight)
         value += zero_slopes(cells, intercept[first:last], *both, size, column[first:last])
+        if len(o_edges) > 0:
+            read_slopes(cells, first, last, o_edges, o_row, o_slope)
         write_cells(cells, first, last, *places, *shares, slope, own_slope, column)
         inner_products(cells, Z, part, width)
         own = own_slope[first:last]

@@ -181,7 +181,7 @@ def _log_mean_blocks(
     noise: Any = normalizer_of(spec, bound)  # a tree has no means
     predictor = Predictor(vectors)
     for part, Z in cells.contexts(vectors, bound.n_entities):
-        u = predictor.apply(Z)
+        u = cells.apply(predictor, part, Z)
         yield part, log_expected_value(spec.family, spec.link, u) if noise is None else u + noise
 
 

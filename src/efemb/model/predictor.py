@@ -17,6 +17,7 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.model.contexts.bound.terms import Terms, summing_dtype
 from efemb.model.factors import Factors
 from efemb.model.terms.base import RowSide
+from efemb.model.terms.cells import Offsets
 
 if TYPE_CHECKING:
     from efemb.model.contexts.base import BoundContext
@@ -28,7 +29,7 @@ CHUNK_NUMBERS = 1 << 22
 
 def row_side(spec: Spec, bound: BoundContext) -> RowSide | None:
     """The row sides of a model's terms on bound data, None where it has no terms."""
-    return RowSide.of(spec.terms, bound.data) if spec.terms else None
+    return RowSide.of(spec.terms, bound.whole_data) if spec.terms else None
 
 
 def affine(Z: Floats, vector: Floats, intercept: float) -> Floats:
@@ -104,7 +105,11 @@ class Predictor:
             return products(rows, target, bag) + self.factors.intercept
         k = target.shape[1] - side.width
         u = products(rows, target[:, :k], bag[:, :k]) + self.factors.intercept
-        return np.asarray(u + side.columns(self.factors.terms, rows) @ target[:, k:].T)
+        u = np.asarray(u + side.columns(self.factors.terms, rows) @ target[:, k:].T)
+        offsets = side.offsets(self.factors.terms, rows)
+        if offsets is not None:
+            offsets.add_to(u)
+        return u
 
     def explain(self, spec: Spec, bound: BoundContext, row: int, entity: int) -> Explanation:
         """u of one cell, term by term: context members, intercept and further terms."""
@@ -116,13 +121,15 @@ class Predictor:
         intercept = float(self.factors.intercept[entity])
         shares: dict[str, float] = {}
         if side is not None:
-            shares = side.shares(self.factors.terms, row, target[k:])
+            shares = side.shares(self.factors.terms, row, entity, target[k:])
         return Explanation(vectors, products, coefficients * products, intercept, shares)
 
     def observations(self, terms: Terms, side: RowSide | None, rows: Ints) -> tuple[Floats, Floats]:
         """(u, Z) of observations given as terms of some rows."""
         Z = self.contexts(terms, side, rows)
-        return self.pick(Z, terms.vector, terms.entity), Z
+        u = self.pick(Z, terms.vector, terms.entity)
+        offsets = None if side is None else side.offsets(self.factors.terms, rows)
+        return u if offsets is None else u + offsets.at(terms.row, terms.entity), Z
 
     def contexts(self, terms: Terms, side: RowSide | None, rows: Ints) -> Floats:
         """Z of observations given as terms of some rows."""
@@ -216,6 +223,26 @@ class Cells:
         needed, row = np.unique(part.row, return_inverse=True)
         data_row = None if self.data_row is None else self.data_row[needed]
         return replace(part, bags=self.bags[needed], row=row, data_row=data_row)
+
+    def apply(self, predictor: Predictor, part: slice, Z: Floats) -> Floats:
+        """u of all entities given the contexts of some cells, as `contexts` gives them."""
+        u = predictor.apply(Z)
+        offsets = self._offsets(predictor.factors, part)
+        if offsets is not None:
+            offsets.add_to(u)
+        return u
+
+    def pick(self, predictor: Predictor, part: slice, Z: Floats) -> Floats:
+        """u of some cells, given their contexts."""
+        u = predictor.pick(Z, self.ids[part])
+        offsets = self._offsets(predictor.factors, part)
+        return u if offsets is None else u + offsets.at(np.arange(len(u)), self.ids[part])
+
+    def _offsets(self, factors: Factors, part: slice) -> Offsets | None:
+        """Offsets of the rows of some cells, a row for each."""
+        if self.side is None or self.data_row is None:
+            return None
+        return self.side.offsets(factors.terms, self.data_row[self.row[part]])
 
     def contexts(self, factors: Factors, width: int) -> Iterator[tuple[slice, Floats]]:
         """Scaled context vectors block by block, so that cells x `width` numbers stay small."""

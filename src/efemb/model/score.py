@@ -29,8 +29,9 @@ def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors:
     if not shared:
         first = context = np.arange(len(log_shares))
     predictor = Predictor(factors)
-    for part, Z in cells.take(first).contexts(factors, len(factors.target)):
-        u = predictor.apply(Z)
+    asked = cells.take(first)
+    for part, Z in asked.contexts(factors, len(factors.target)):
+        u = asked.apply(predictor, part, Z)
         mine = np.flatnonzero((context >= part.start) & (context < part.stop)) if shared else part
         log_shares[mine] = _log_share(family, link, u, context[mine] - part.start, cells.ids[mine])
     return log_shares
@@ -94,6 +95,6 @@ def cell_log_density(family: Family, link: Link, cells: Cells, factors: Factors)
     """Conditional log-density of each cell."""
     density, predictor = np.empty(len(cells.row)), Predictor(factors)
     for part, Z in cells.contexts(factors, factors.bag.shape[1]):
-        u = predictor.pick(Z, cells.ids[part])
+        u = cells.pick(predictor, part, Z)
         density[part] = log_density(family, link, cells.x[part].astype(np.float64), u)
     return density

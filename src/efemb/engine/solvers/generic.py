@@ -88,11 +88,19 @@ class GenericSolver(Solver[BoundContext]):
     def _pull_back_side(
         self, side: RowSide, terms: Terms, slope: Floats, vectors: Factors, rows: Ints
     ) -> dict[str, Floats]:
-        """Gradients of the arrays behind the row side of the terms."""
+        """Gradients of the arrays behind the row side and the offsets of the terms."""
         columns = vectors.target[terms.vector, vectors.target.shape[1] - side.width :]
         d_side = np.zeros((len(rows), side.width), dtype=slope.dtype)
         np.add.at(d_side, terms.row, slope[:, None] * columns)
-        return side.pull_back(vectors.terms, rows, d_side)
+        pulled = side.pull_back(vectors.terms, rows, d_side)
+        offsets = side.offsets(vectors.terms, rows)
+        if offsets is not None:
+            cells = np.zeros((len(rows), side.n_entities), dtype=slope.dtype)
+            np.add.at(cells, (terms.row, terms.entity), slope)
+            of_cells = side.pull_back_cells(vectors.terms, rows, offsets.gather(cells))
+            for name, array in of_cells.items():
+                pulled[name] = pulled[name] + array if name in pulled else array
+        return pulled
 
     def _base_of_exposed(self, x: Floats, weight: Floats) -> float:
         """What log h(1) + log L of a word, over its weight L, is more than log h(x), x = 1 / L."""

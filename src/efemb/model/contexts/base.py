@@ -164,6 +164,11 @@ class BoundContext(ABC):
     private: bool = False  # whether each of these lists has context vectors of its own
     exposure: Floats | None = None  # factor of the mean of each row, if there is one
 
+    @property
+    def whole_data(self) -> Dataset:
+        """The data with what is held out of training: who looks a row up knows it by all of it."""
+        return self.data
+
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
         """Some rows as sparse arrays, of contexts that share them."""
         raise ParameterError(f"{type(self).__name__} has no bag for each row")

@@ -1,11 +1,11 @@
-"""Term: a low-rank addition to the linear predictor, u_tn += L_n . R_t."""
+"""Term: an addition to the linear predictor, u_tn += L_n . R_t + o_tn."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 from efemb.model.priors import Prior
+from efemb.model.terms.cells import Offsets, SparseRows
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -25,13 +26,14 @@ class TermArray:
     """One array of parameters of a term.
 
     name : within the term;  shape : of the array;  prior : penalty, or None
-    spread : standard deviation of its first values
+    spread : standard deviation of its first values;  start : their mean
     """
 
     name: str
     shape: tuple[int, ...]
     prior: Prior | None
     spread: float
+    start: float = 0.0
 
 
 class Term(Ingredient, ABC):
@@ -40,11 +42,13 @@ class Term(Ingredient, ABC):
     The term adds the inner product of `width` columns of the entity side L and of the row side R
     to u. No observation takes itself out of these columns, so they need nothing of the context.
     Either side may be made of parameters, of data, or both; `pull_back_entities` and
-    `pull_back_rows` are the transposes of the maps from parameters to columns.
+    `pull_back_rows` are the transposes of the maps from parameters to columns. Beside columns, or
+    instead of them (see `CellTerm`), a term may add offsets to single cells.
     """
 
     width: int  # columns
     entity_array: str | None = None  # name of the array that is L itself, where there is one
+    has_cells: ClassVar[bool] = False  # whether it adds offsets to single cells
 
     @property
     @abstractmethod
@@ -78,8 +82,9 @@ class Term(Ingredient, ABC):
 
     @property
     def entity_prior(self) -> Prior | None:
-        """Prior of the array that is L itself."""
-        return next(array.prior for array in self.arrays(1) if array.name == self.entity_array)
+        """Prior of the array that is L itself, None where there is none."""
+        named = (array.prior for array in self.arrays(1) if array.name == self.entity_array)
+        return next(named, None)
 
     def check(self) -> None:
         """Raise if an option is out of range."""
@@ -96,22 +101,71 @@ class BoundTerm(ABC):
     def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
         """Gradients of the arrays behind R from that of R of some rows."""
 
+    def cells(self, arrays: Arrays, rows: Ints) -> SparseRows | None:
+        """o_tn of the cells of some rows that the term adds to; None if it has no such cells."""
+        return None
+
+    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Gradients of the arrays behind o from dL/du at exactly the cells of `cells`."""
+        return {}
+
+
+class CellTerm(Term):
+    """A term without columns: all it adds are offsets of single cells."""
+
+    width = 0
+    has_cells = True
+
+    def entity_columns(self, arrays: Arrays, n_entities: int) -> Floats:
+        """None, (N, 0)."""
+        return np.zeros((n_entities, 0), dtype=np.float32)
+
+    def pull_back_entities(self, gradient: Floats) -> dict[str, Floats]:
+        """No array is behind L."""
+        return {}
+
+
+class BoundCells(BoundTerm):
+    """A `CellTerm` on one data set."""
+
+    @abstractmethod
+    def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
+        """o_tn of the cells of some rows that the term adds to."""
+
+    @abstractmethod
+    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Gradients of the arrays behind o from dL/du at exactly the cells of `cells`."""
+
+    def row_columns(self, arrays: Arrays, rows: Ints) -> Floats:
+        """None, (rows, 0)."""
+        return np.zeros((len(rows), 0), dtype=np.float32)
+
+    def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """No array is behind R."""
+        return {}
+
 
 @dataclass(frozen=True)
 class RowSide:
     """The row sides of all terms of a model on one data set, side by side."""
 
     terms: tuple[tuple[Term, BoundTerm], ...]
+    n_entities: int
 
     @classmethod
     def of(cls, terms: Iterable[Term], data: Dataset) -> RowSide:
         """Bind every term."""
-        return cls(tuple((term, term.bind(data)) for term in terms))
+        return cls(tuple((term, term.bind(data)) for term in terms), data.n_entities)
 
     @property
     def width(self) -> int:
         """Columns of all terms."""
         return sum(term.width for term, _ in self.terms)
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether any term adds offsets to single cells."""
+        return any(term.has_cells for term, _ in self.terms)
 
     def columns(self, arrays: Arrays, rows: Ints) -> Floats:
         """R of some rows, (rows, width)."""
@@ -119,12 +173,29 @@ class RowSide:
             [bound.row_columns(arrays_of(term, arrays), rows) for term, bound in self.terms], axis=1
         )
 
-    def shares(self, arrays: Arrays, row: int, entity_columns: Floats) -> dict[str, float]:
-        """What each term adds to u of one row and an entity with such columns L, by label."""
-        start, shares = 0, {}
+    def offsets(self, arrays: Arrays, rows: Ints) -> Offsets | None:
+        """o of some rows, None where no term has any."""
+        parts = tuple(
+            bound.cells(arrays_of(term, arrays), rows)
+            for term, bound in self.terms
+            if term.has_cells
+        )
+        known = tuple(part for part in parts if part is not None)
+        return Offsets(known, len(rows), self.n_entities) if known else None
+
+    def shares(
+        self, arrays: Arrays, row: int, entity: int, entity_columns: Floats
+    ) -> dict[str, float]:
+        """What each term adds to u of one cell, by label; L of the entity is given."""
+        start, shares, place = 0, {}, np.array([row])
         for term, bound in self.terms:
-            columns = bound.row_columns(arrays_of(term, arrays), np.array([row]))[0]
-            shares[term.label] = float(columns @ entity_columns[start : start + term.width])
+            own = arrays_of(term, arrays)
+            columns = bound.row_columns(own, place)[0]
+            share = float(columns @ entity_columns[start : start + term.width])
+            cells = bound.cells(own, place)
+            if cells is not None:
+                share += float(cells.values[cells.ids == entity].sum())
+            shares[term.label] = share
             start += term.width
         return shares
 
@@ -137,6 +208,17 @@ class RowSide:
             part = bound.pull_back_rows(arrays_of(term, arrays), rows, columns)
             total.update({f"{term.label}.{name}": value for name, value in part.items()})
             start += term.width
+        return total
+
+    def pull_back_cells(
+        self, arrays: Arrays, rows: Ints, gradients: Iterable[Floats]
+    ) -> dict[str, Floats]:
+        """Gradients of all arrays behind o, from dL/du at the cells of each part of `offsets`."""
+        total: dict[str, Floats] = {}
+        with_cells = [(term, bound) for term, bound in self.terms if term.has_cells]
+        for (term, bound), gradient in zip(with_cells, gradients, strict=True):
+            part = bound.pull_back_cells(arrays_of(term, arrays), rows, gradient)
+            total.update({f"{term.label}.{name}": value for name, value in part.items()})
         return total
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.engine.solvers.rows.cell_offsets import CellOffsets, order_by_entity
 from efemb.engine.solvers.rows.zero_stages import HIDDEN, RowWork, TiledRows, ZeroStage
 from efemb.engine.threads import cut
 from efemb.model.contexts.bound.rows import ByEntity, RowBlock
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from efemb.engine.solvers.rows.solver import RowsSolver
 
 TAPER = 4  # a strip has at most this part of the tiles that are left
+_NO_INDEX = np.zeros(0, dtype=np.int64)
+NO_OFFSETS = {
+    np.dtype(kind): (_NO_INDEX, _NO_INDEX, *np.zeros((2, 0), kind)) for kind in ("f4", "f8")
+}
 
 
 class Entries:
@@ -32,6 +37,8 @@ class Entries:
     itself : rho_n . alpha_n;  first : whether the gradient of the vectors is still unset
     side : (rows, k) row side of the model's terms, whose entity side are the last k columns of the
         target vectors; g_side : the gradient with respect to it
+    cells : offsets of single cells, where terms have any
+    net : of each stored entry, the slope of what it is less that of the zero it is not
     """
 
     def __init__(
@@ -44,12 +51,15 @@ class Entries:
         gradient: Factors,
         first: bool,
         side: Floats | None = None,
+        cells: CellOffsets | None = None,
     ) -> None:
         self.solver, self.block, self.vectors, self.side = solver, block, vectors, side
+        self.cells = cells
         self.itself, self.gradient, self.first = itself, gradient, first
         self.sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=solver.dtype)
         self.g_sums = np.empty_like(self.sums)
         self.u, self.slope, self.as_zero = (np.empty_like(block.x) for _ in range(3))
+        self.net = self.slope
         self.weight = weight[block.row_of_entry] * block.seen
         if block.entry_weight is not None:
             self.weight *= block.entry_weight
@@ -96,8 +106,10 @@ class Entries:
         arrays = (vectors.target, self.itself, vectors.intercept, self.as_zero, self.u)
         entry_products(*(shape + arrays))
         here = self.of_rows(rows)
-        if self.side is not None:
-            self.u[here] += self.side_offset[here]
+        if self.beside is not None:
+            self.u[here] += self.beside[here]
+        if self.cells is not None:
+            self.as_zero[here] += self.cells.at_entries[here]
         given = (block.filled[here], self.u[here], self.weight[here])
         value, self.slope[here] = self.value_and_slopes(*given)
         return value
@@ -121,11 +133,17 @@ class Entries:
         return np.asarray(1 - block.total[block.row_of_entry] / block.rest)
 
     @cached_property
-    def side_offset(self) -> Floats:
+    def beside(self) -> Floats | None:
+        """What terms still add to u of each stored entry, None if nothing."""
+        lacking = None if self.side is None else self._lacking_columns(self.side)
+        if self.cells is None:
+            return lacking
+        return self.cells.at_entries if lacking is None else lacking + self.cells.at_entries
+
+    def _lacking_columns(self, side: Floats) -> Floats:
         """What the columns of terms still lack in u of each stored entry."""
-        assert self.side is not None
-        block, gamma = self.block, self.vectors.target[:, -self.side.shape[1] :]
-        products = np.einsum("ik,ik->i", self.side[block.row_of_entry], gamma[block.ids])
+        block, gamma = self.block, self.vectors.target[:, -side.shape[1] :]
+        products = np.einsum("ik,ik->i", side[block.row_of_entry], gamma[block.ids])
         return np.asarray(self.excess * products)
 
     def finish_side(self) -> Floats:
@@ -157,7 +175,7 @@ class Entries:
         if block.bag_ids is block.ids:
             edges, row, values = self.by_entity.edges, self.by_entity.row, self.by_entity.own
         else:
-            edges, order = _sorted(block.bag_ids, len(self.vectors.bag))
+            edges, order = order_by_entity(block.bag_ids, len(self.vectors.bag))
             row = np.repeat(np.arange(len(block.total)), np.diff(block.bag_ptr)).take(order)
             values = block.bag_values.take(order)
         arrays = (values, self.g_sums, own, self.vectors.target)
@@ -187,16 +205,7 @@ class Entries:
 
 def sorted_by_entity(block: RowBlock, n_entities: int) -> ByEntity:
     """The stored entries of a block sorted by entity."""
-    return ByEntity(block, *_sorted(block.ids, n_entities))
-
-
-def _sorted(ids: Ints, n: int) -> tuple[Ints, Ints]:
-    """Edges and order of entries: those of entity i are order[edges[i] : edges[i + 1]]."""
-    from efemb.kernels.sparse import sort_by_column
-
-    edges, order = np.zeros(n + 2, dtype=np.int64), np.empty(len(ids), dtype=np.int64)
-    sort_by_column(ids, edges, order)
-    return edges[: n + 1], order
+    return ByEntity(block, *order_by_entity(block.ids, n_entities))
 
 
 def entry_terms(
@@ -216,6 +225,7 @@ def entry_terms(
         np.bincount(block.ids, one, len(gradient.target)).astype(entries.sums.dtype)
         for one in (own, net)
     )
+    entries.net = net
     gradient.add_intercepts(slope)
     entries.spread_entries(factor, own_slope, stage.shift(zeros))
     entries.spread_bags(own_slope)
@@ -246,8 +256,10 @@ def cell_terms(
     list(solver.pool.map(work.add_up, cut(len(total), tuning.strip_rows), work.g_rows.size))
     entries.gradient.add_intercepts(work.column)
     entries.spread_bags(work.own_slope)
-    if dense and entries.side is not None:
+    if dense and entries.beside is not None:
         entries.slope[entries.by_entity.order] = work.slope
+    if entries.cells is not None:
+        entries.cells.collect_tiles()
     return value
 
 
@@ -280,11 +292,13 @@ class _Tiles:
         self.weight = entries.weight.take(by_entity.order) if dense else None
         self.fused = solver.slopes.size is not None and not dense
         vectors, gradient = entries.vectors, entries.gradient
+        cells = entries.cells
+        self.offsets = NO_OFFSETS[block.x.dtype] if cells is None else cells.by_entity
         self.given: Any = (
             vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
             self.places, self.shares, self.slope,
             vectors.intercept, column_weight, zero_weight, solver.slopes.size,
-            vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
+            vectors.bag, entries.first, gradient.target, self.own_slope, self.column, self.offsets,
         )  # fmt: skip
 
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
@@ -337,7 +351,13 @@ class _Tiles:
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
-        from efemb.kernels.rows import hide_cells, read_cells, write_cells
+        from efemb.kernels.rows import (
+            add_offsets,
+            hide_cells,
+            read_cells,
+            read_slopes,
+            write_cells,
+        )
 
         entries, intercept = self.entries, self.entries.vectors.intercept
         places = (tile.start, tile.stop, *self.places)
@@ -347,8 +367,13 @@ class _Tiles:
             value += self._slopes_of_entries(tile)
         hidden: Any = E.dtype.type(HIDDEN)
         hide_cells(E, *places, hidden)
+        offset_edges, offset_row, offset, offset_slope = self.offsets
+        if len(offset_edges):
+            add_offsets(E, tile.start, tile.stop, offset_edges, offset_row, offset)
         weights = (self.column_weight[tile], self.zero_weight)
         value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
+        if len(offset_edges):
+            read_slopes(E, tile.start, tile.stop, offset_edges, offset_row, offset_slope)
         write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)
         return value
 
@@ -358,8 +383,8 @@ class _Tiles:
         here = slice(by_entity.edges[tile.start], by_entity.edges[tile.stop])
         assert self.weight is not None
         u = self.slope[here]
-        if self.entries.side is not None:
-            u = u + self.entries.side_offset[by_entity.order[here]]
+        if self.entries.beside is not None:
+            u = u + self.entries.beside[by_entity.order[here]]
         given = (by_entity.x[here], u, self.weight[here])
         value, self.slope[here] = self.entries.value_and_slopes(*given)
         return value

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
+from efemb.engine.solvers.rows.cell_offsets import StepOffsets
 from efemb.engine.solvers.rows.entries import Entries, cell_terms, entry_terms, sorted_by_entity
 from efemb.engine.solvers.rows.zero_stages import (
     HIDDEN,
@@ -29,6 +31,7 @@ from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.families import Family
 from efemb.model.predictor import row_side
+from efemb.model.terms.cells import Offsets
 
 BLOCK_ENTITIES = 1 << 14
 
@@ -102,7 +105,9 @@ class RowsSolver(Solver[RowBags]):
         block = self._all if rows is None else self._expected(rows)
         places = np.arange(self.n_rows) if rows is None else rows
         weight = self.row_weight[places][block.row]
-        side = None if self.side is None else self.side.columns(vectors.terms, places)
+        side: Floats | None = None
+        if self.side is not None and self.side.width:
+            side = self.side.columns(vectors.terms, places)
         kept: Ints | None = None
         if self.family.softmax:
             total, gradient = self._categorical(block, vectors, weight, side, places)
@@ -110,10 +115,13 @@ class RowsSolver(Solver[RowBags]):
             sampling = self.samples and not exact
             block, columns = self._visited_zeros(block) if sampling else (block, self.draws.every())
             arrays, vectors = vectors.terms, vectors.less(self.offset)
+            offsets: StepOffsets | None = None
+            if self.side is not None and self.side.has_cells:
+                offsets = StepOffsets(self.side, arrays, places, block, columns.index)
             if sampling and self.bound.n_slots == 1:  # with several, members are not entities
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
             g_side = None if side is None else np.empty_like(side)
-            given = (block, vectors, weight, columns, side, g_side)
+            given = (block, vectors, weight, columns, side, g_side, offsets)
             total, gradient = self._elementwise(*given)
             if self.side is not None and g_side is not None:
                 gradient.add_terms(self.side.pull_back(arrays, places, g_side))
@@ -223,6 +231,7 @@ class RowsSolver(Solver[RowBags]):
         columns: Columns,
         side: Floats | None,
         g_side: Floats | None,
+        offsets: StepOffsets | None,
     ) -> tuple[float, Factors]:
         """Families whose entities are independent given the context; fills `g_side`."""
         zero_weight = self._zero_weight(block, weight)
@@ -237,7 +246,8 @@ class RowsSolver(Solver[RowBags]):
         for piece in cut(len(block.total), size):
             given = (_part(block, piece), vectors, weight[piece], itself, gradient)
             of_piece = None if side is None else side[piece]
-            entries = Entries(self, *given, first=piece.start == 0, side=of_piece)
+            cells = None if offsets is None else offsets.of_rows(piece)
+            entries = Entries(self, *given, first=piece.start == 0, side=of_piece, cells=cells)
             weights = (zero_weight[piece], column_weight)
             if stage is None:
                 value += cell_terms(self, entries, *weights)
@@ -245,6 +255,8 @@ class RowsSolver(Solver[RowBags]):
                 value += entry_terms(entries, stage, *weights)
             if g_side is not None:
                 g_side[piece] = entries.finish_side()
+            if offsets is not None and cells is not None:
+                gradient.add_terms(offsets.pull_back(cells, piece, entries.net))
         return value, gradient
 
     def _own_products(self, vectors: Factors) -> Floats:
@@ -264,8 +276,9 @@ class RowsSolver(Solver[RowBags]):
             return (
                 ListedStage() if by_row else SampledStage(self.slopes, vectors, columns, self.pool)
             )
-        # A closed form gives every zero the same weight; noise does not.
-        if self.closed is None or self.spec.zeros.by_noise:
+        # A closed form gives every zero the same weight and no offset of its own.
+        has_cells = self.side is not None and self.side.has_cells
+        if self.closed is None or self.spec.zeros.by_noise or has_cells:
             return None
         return self.closed(vectors)
 
@@ -294,9 +307,14 @@ class RowsSolver(Solver[RowBags]):
         self, block: RowBlock, vectors: Factors, weight: Floats, side: Floats | None, rows: Ints
     ) -> tuple[float, Factors]:
 
-        value, gradient, g_side = softmax_terms(self, block, vectors, weight, side)
+        offsets = None if self.side is None else self.side.offsets(vectors.terms, rows)
+        value, gradient, g_side, of_cells = softmax_terms(
+            self, block, vectors, weight, side, offsets
+        )
         if self.side is not None and g_side is not None:
             gradient.add_terms(self.side.pull_back(vectors.terms, rows, g_side))
+        if self.side is not None and offsets is not None:
+            gradient.add_terms(self.side.pull_back_cells(vectors.terms, rows, of_cells))
         return value, gradient
 
 
@@ -325,13 +343,19 @@ def _part(block: RowBlock, piece: slice) -> RowBlock:
 
 
 def softmax_terms(
-    solver: RowsSolver, block: RowBlock, vectors: Factors, weight: Floats, side: Floats | None
-) -> tuple[float, Factors, Floats | None]:
-    """Value and gradient of one block of rows, and that of the row side of the terms."""
+    solver: RowsSolver,
+    block: RowBlock,
+    vectors: Factors,
+    weight: Floats,
+    side: Floats | None,
+    offsets: Offsets | None = None,
+) -> tuple[float, Factors, Floats | None, list[Floats]]:
+    """Value and gradient of one block of rows, and those of the row side and offsets of terms."""
     from efemb.kernels.rows import left_out_vectors, spread_left_out
     from efemb.kernels.sparse import scatter_bags
 
     g_side: Floats | None = None
+    cells: _RowOffsets | None = None
     sums = solver._sums(block, vectors)
     gradient = Factors.zeros_like(vectors)
     g_sums = np.zeros_like(sums)
@@ -344,8 +368,10 @@ def softmax_terms(
         place: Ints = np.arange(len(row))
         if side is not None:  # an entry takes itself out of its bag only
             Z[:, -side.shape[1] :] = side[row]
+        if offsets is not None:
+            cells = _RowOffsets(offsets, row, Z.dtype)
         value, g_context = _softmax_rows(
-            solver, Z, place, block.ids, units, None, vectors, gradient
+            solver, Z, place, block.ids, units, None, vectors, gradient, cells
         )
         if side is not None:
             g_side = np.zeros_like(side)
@@ -358,7 +384,31 @@ def softmax_terms(
         value, g_context = results
         g_sums += g_context / block.total[:, None]
     scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
-    return value, gradient, g_side
+    of_cells = [] if offsets is None or cells is None else cells.slopes
+    return value, gradient, g_side, of_cells
+
+
+class _RowOffsets:
+    """Offsets of the rows of softmaxes, `row` being that of each; `slopes` are added up."""
+
+    def __init__(self, offsets: Offsets, row: Ints, dtype: Any) -> None:
+        self.parts, self.row = offsets.parts, row
+        self.values = [part.values.astype(dtype, copy=False) for part in offsets.parts]
+        self.slopes = [np.zeros_like(values) for values in self.values]
+
+    def add(self, E: Floats, some: slice) -> None:
+        """Add the offsets to the inner products of some softmaxes."""
+        from efemb.kernels.rows import add_offsets_to_rows
+
+        for part, values in zip(self.parts, self.values, strict=True):
+            add_offsets_to_rows(E, self.row[some], part.ptr, part.ids, values)
+
+    def collect(self, E: Floats, some: slice) -> None:
+        """Add up the slopes of some softmaxes at the cells of the offsets."""
+        from efemb.kernels.rows import add_slopes_of_rows
+
+        for part, slope in zip(self.parts, self.slopes, strict=True):
+            add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, slope)
 
 
 def _softmax_rows(
@@ -370,6 +420,7 @@ def _softmax_rows(
     excluded: Ints | None,
     vectors: Factors,
     gradient: Factors,
+    cells: _RowOffsets | None = None,
 ) -> tuple[float, Floats]:
     """Add the gradient of sum over entries of units [u_id - logsumexp u] with u = Z[place] rho'."""
     g_context = np.empty_like(Z)
@@ -382,6 +433,8 @@ def _softmax_rows(
         stop = min(start + size, len(Z))
         E = solver.pool.buffer("tile", (stop - start, len(vectors.target)), Z.dtype)
         np.matmul(Z[start:stop], vectors.target.T, out=E)
+        if cells is not None:
+            cells.add(E, slice(start, stop))
         mine = slice(edges[chunk], edges[chunk + 1])
         at = place[mine] - start
         picked = E[at, ids[mine]] + vectors.intercept[ids[mine]]
@@ -391,6 +444,8 @@ def _softmax_rows(
         value += float(units[mine] @ (picked - normalizer[at]))
         np.add.at(E, (at, ids[mine]), units[mine])
         np.add.at(column, ids[mine], units[mine])
+        if cells is not None:
+            cells.collect(E, slice(start, stop))
         gradient.target += E.T @ Z[start:stop]
         np.matmul(E, vectors.target, out=g_context[start:stop])
     gradient.add_intercepts(column)

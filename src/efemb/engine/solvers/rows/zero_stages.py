@@ -92,7 +92,7 @@ class SteppedStage(ZeroStage):
 
     @abstractmethod
     def zeros(
-        self, Z: Floats, row_weight: Floats, g_context: Floats
+        self, work: RowWork, rows: slice, Z: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
         """Log-density of all cells as zeros; fills the gradient of the scaled bag sums Z."""
 
@@ -104,7 +104,7 @@ class SteppedStage(ZeroStage):
         entries.sum_bags_of(rows)
         value = entries.products_and_slopes(rows)
         total, g_sums = block.total[rows, None], entries.g_sums[rows]
-        more, part = self.zeros(entries.sums[rows] / total, work.zero_weight[rows], g_sums)
+        more, part = self.zeros(work, rows, entries.sums[rows] / total, g_sums)
         g_sums /= total
         here = entries.of_rows(rows)
         as_zero, back_weight = entries.as_zero[here], work.back_weight[here]
@@ -175,19 +175,26 @@ class SampledStage(SteppedStage):
         return np.zeros_like(self.target), np.zeros_like(self.intercept)
 
     def zeros(
-        self, Z: Floats, row_weight: Floats, g_context: Floats
+        self, work: RowWork, rows: slice, Z: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
         """Inner products, slopes, and what they are to rows and to entities."""
         from efemb.kernels.tiles import transpose
 
         column = np.zeros_like(self.intercept)
-        rows = TiledRows(Z, self.pool)
-        E = rows.inner_products(self.target)
+        tiled = TiledRows(Z, self.pool)
+        E = tiled.inner_products(self.target)
+        cells = work.entries.cells
+        if cells is not None:  # several terms may add to one cell
+            place, *at = cells.of_drawn(rows)
+            np.add.at(E, tuple(at), cells.values[place])
+        row_weight = work.zero_weight[rows]
         value = self.slopes(E, self.intercept, self.weight, row_weight, column)
-        (g_rows,) = rows.unset()
-        rows.slopes_to_rows(E, self.target, g_rows)
+        if cells is not None:
+            cells.slope[place] = E[tuple(at)]
+        (g_rows,) = tiled.unset()
+        tiled.slopes_to_rows(E, self.target, g_rows)
         transpose(g_rows[:, : len(Z)], g_context)
-        g_drawn = rows.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
+        g_drawn = tiled.slopes_to_entities(E)[: len(self.target), : Z.shape[1]]
         return value, (g_drawn.copy(), column)
 
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
@@ -283,9 +290,10 @@ class QuadraticStage(SteppedStage):
         return np.zeros_like(self.moment), np.zeros_like(self.cross), np.zeros(1)
 
     def zeros(
-        self, Z: Floats, row_weight: Floats, g_context: Floats
+        self, work: RowWork, rows: slice, Z: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
         """Sum of u^2 over all cells, with the cross terms."""
+        row_weight = work.zero_weight[rows]
         weighted = row_weight[:, None] * Z
         outer, first, weight = weighted.T @ Z, weighted.sum(axis=0), float(row_weight.sum())
         g_context[:] = -self.inverse * (weighted @ self.moment + row_weight[:, None] * self.cross)

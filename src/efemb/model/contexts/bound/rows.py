@@ -30,6 +30,8 @@ class RowBags(BoundContext):
         observation is taken out of its own context.
     masked : csr_array (T, N), optional
         Stored entries are neither zero, target nor context.
+    whole : Dataset, optional
+        The same rows with what was taken out of them, by default the data.
     """
 
     def __init__(
@@ -40,12 +42,19 @@ class RowBags(BoundContext):
         binary: bool = False,
         members: Any = None,
         masked: Any = None,
+        whole: Dataset | None = None,
     ) -> None:
+        self.whole = data if whole is None else whole
         self.data, self.scale, self.binary, self.members = data, scale, binary, members
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
         self.masked = masked
         self._stored: Stored | None = None
         check_scale(data, scale)
+
+    @property
+    def whole_data(self) -> Dataset:
+        """The rows before entries were held out."""
+        return self.whole
 
     @property
     def shares_rows(self) -> bool:
@@ -55,7 +64,12 @@ class RowBags(BoundContext):
     def without(self, masked: Any) -> RowBags:
         """The same context with some cells masked."""
         return RowBags(
-            self.data, scale=self.scale, binary=self.binary, members=self.members, masked=masked
+            self.data,
+            scale=self.scale,
+            binary=self.binary,
+            members=self.members,
+            masked=masked,
+            whole=self.whole,
         )
 
     @property
