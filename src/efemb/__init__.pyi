@@ -56,7 +56,7 @@ from .model.contexts import Basket, Explicit, Graph, Lagged, Neighbors, Window
 from .model.families import Bernoulli, Categorical, Gaussian, NegativeBinomial, Poisson
 from .model.priors import HalfNormal, LogNormal, Normal
 from .model.structures import PerEntity, Shared, Tied
-from .model.terms import RowVectors
+from .model.terms import History, RowVectors
 from .model.zeros import (
     All,
     Hierarchical,
@@ -90,6 +90,7 @@ __all__ = [
     "Graph",
     "HalfNormal",
     "Hierarchical",
+    "History",
     "InputTypeError",
     "Lagged",
     "LogNormal",

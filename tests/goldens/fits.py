@@ -19,6 +19,8 @@ K = 37  # several SIMD vectors and a remainder
 TEXT = [[f"w{i}" for i in np.random.default_rng(d).zipf(1.6, 60) % 40] for d in range(12)]
 COUNTS = baskets(150, 60)
 SPARSE_COUNTS = np.where(COUNTS > 2, COUNTS, 0.0)
+HISTORY = efemb.Dataset(COUNTS, users=np.arange(len(COUNTS)) % 20)
+SPARSE_HISTORY = efemb.Dataset(sparse.csr_array(SPARSE_COUNTS), users=np.arange(len(COUNTS)) % 20)
 NEURONS = neurons(80, 50)
 POSITIONS = np.random.default_rng(1).normal(size=(50, 3))
 
@@ -61,6 +63,11 @@ KERNEL_FITS: dict[str, Fit] = {
     "Adam": rows(P, optimizer="adam"),
     "closed form": rows(efemb.AdditivePoissonEmbedding, batch_size=70),
     "softmax": rows(efemb.CategoricalEmbedding),
+    "offsets": rows(P, HISTORY, terms=[efemb.History("user", kappa=9.0)]),
+    "offsets, sparse": rows(P, SPARSE_HISTORY, terms=[efemb.History("user", kappa=9.0)]),
+    "offsets, softmax": rows(
+        efemb.CategoricalEmbedding, HISTORY, terms=[efemb.History("user", kappa=9.0)]
+    ),
     "moments": rows(efemb.GaussianEmbedding, NEURONS, context=efemb.Neighbors(40)),
     "generic": rows(P, solver="generic"),
     "noise": text(efemb.BernoulliTextEmbedding),

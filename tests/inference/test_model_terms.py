@@ -22,7 +22,7 @@ from efemb.model.parameters import Parameters
 from efemb.model.priors import Normal
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
-from efemb.model.terms import RowVectors
+from efemb.model.terms import History, RowVectors
 from efemb.model.terms.covariate import Covariate
 from inference.samples import counts, fit, labelled
 
@@ -31,7 +31,7 @@ X = counts(n_entities=N)
 T = len(X)
 RNG = np.random.default_rng(7)
 ROWS = {"user": RNG.choice(["ann", "bob", "eve"], T), "heat": RNG.normal(15.0, 8.0, T)}
-TERMS = (RowVectors("user", 2), Covariate("heat"))
+TERMS = (RowVectors("user", 2), History("user", kappa=3.0), Covariate("heat"))
 FAMILIES = ("poisson", "bernoulli", efemb.NegativeBinomial(2.0))
 
 
@@ -94,7 +94,7 @@ def test_the_gradient_in_context_vectors_is_the_engines(family: Any, scale: str)
 
 
 def test_lists_take_terms() -> None:
-    values = RNG.normal(size=(T, N))
+    values = RNG.gamma(2.0, size=(T, N))
     values[3, 2] = np.nan
     data = data_of(values)
     spec, bound, _, vectors = model_of("gaussian", efemb.Neighbors(3), data)

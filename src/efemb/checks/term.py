@@ -33,15 +33,17 @@ def check_term(term: Term, data: Dataset) -> None:
     Raises
     ------
     AssertionError
-        If options are not stored untouched, columns have wrong shapes, `pull_back_entities` or
-        `pull_back_rows` is not a transpose, the gradient of a fit differs from finite
-        differences for some scale of the context, or the fast solver from the general one.
+        If options are not stored untouched, columns have wrong shapes, cells lie outside the data
+        or occur twice, `pull_back_entities`, `pull_back_rows` or `pull_back_cells` is not a
+        transpose, the gradient of a fit differs from finite differences for some scale of the
+        context, or the fast solver from the general one.
     """
     check_options(term, Term)
     frozen = term.freeze(data)
     assert type(frozen) is type(term), f"{type(term).__name__}.freeze gives another class"
     assert frozen.freeze(data) == frozen, f"{type(term).__name__}: freezing twice changes the term"
     _check_transposes(frozen, data)
+    _check_cells(frozen, data)
     for scale in ("none", "items", "total"):
         spec = Spec.resolve(context=Basket(scale), family="poisson", terms=[frozen])
         _check_gradient(spec, data)
@@ -74,6 +76,34 @@ def _check_transposes(term: Term, data: Dataset) -> None:
         right = sum(np.vdot(arrays[key], array) for key, array in back.items())
         message = f"{name}: pulling back the {method} side is not the transpose of its columns"
         assert_allclose(np.vdot(columns, b), right, rtol=1e-9, atol=1e-12, err_msg=message)
+
+
+def _check_cells(term: Term, data: Dataset) -> None:
+    """Cells exist and occur once; what is linear in the parameters has its transpose."""
+    name, bound = type(term).__name__, term.bind(data)
+    rng, rows = np.random.default_rng(0), np.append(np.arange(data.n_rows)[::-1], 0)
+    layout = term.arrays(data.n_entities)
+    arrays: dict[str, Floats] = {array.name: rng.normal(size=array.shape) for array in layout}
+    cells = bound.cells(arrays, rows)
+    told = f"{name}.has_cells is {term.has_cells}"
+    assert term.has_cells == (cells is not None), f"{told}, but `cells` says otherwise"
+    if cells is None:
+        return
+    shapes = f"{name}.cells must give {len(rows) + 1} pointers and one value per id"
+    assert len(cells.ptr) == len(rows) + 1, shapes
+    assert cells.ptr[-1] == len(cells.ids) == len(cells.values), shapes
+    inside = (cells.ids >= 0) & (cells.ids < data.n_entities)
+    assert inside.all(), f"{name}.cells has ids that are no entities"
+    place = cells.row * data.n_entities + cells.ids
+    assert len(np.unique(place)) == len(place), f"{name}.cells has a cell twice"
+    fixed = bound.cells({key: np.zeros_like(array) for key, array in arrays.items()}, rows)
+    assert fixed is not None
+    b = rng.normal(size=len(cells.ids))
+    back = bound.pull_back_cells(arrays, rows, b)
+    right = sum(np.vdot(arrays[key], array) for key, array in back.items())
+    message = f"{name}: pulling back cells is not the transpose of them"
+    left = np.vdot(cells.values - fixed.values, b)
+    assert_allclose(left, right, rtol=1e-6, atol=1e-9, err_msg=message)
 
 
 def _partial(bound: Any, arrays: dict[str, Floats], rows: Any) -> Any:

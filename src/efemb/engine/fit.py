@@ -107,7 +107,7 @@ def fit_model(
     else:
         bound = EntityLists(data, lists)
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
-    spec = scaled(spec.freeze_terms(data), data, sample_weight)
+    spec = scaled(spec.freeze_terms(data, sample_weight), data, sample_weight)
     check_structure_contract(spec.structure, data.n_entities)
     for term in spec.terms:
         check_term_contract(term, data)

@@ -121,7 +121,7 @@ def look_up(
     """
     for t in range(len(ptr) - 1):
         for i in range(from_ptr[t], from_ptr[t + 1]):
-            room[from_ids[i]] = values[i]
+            room[from_ids[i]] += values[i]
         for p in range(ptr[t], ptr[t + 1]):
             out[p] += room[ids[p]]
         for i in range(from_ptr[t], from_ptr[t + 1]):

@@ -15,6 +15,7 @@ from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
 from efemb.model.terms.base import BoundTerm, Term, TermArray
+from efemb.model.terms.cells import SparseRows
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -112,6 +113,14 @@ def check_term_contract(term: Term, data: Dataset) -> None:
     of_rows = np.zeros((len(rows), term.width))
     _check_shape(bound, "row_columns", _call(bound, "row_columns", arrays, rows), of_rows)
     _check_gradients(bound, "pull_back_rows", (arrays, rows, of_rows), arrays)
+    if term.has_cells:
+        cells = _call(bound, "cells", arrays, rows)
+        if not isinstance(cells, SparseRows) or len(cells.ptr) != len(rows) + 1:
+            raise InputTypeError(
+                f"{_name(bound)}.cells must return SparseRows with a pointer per row and one more, "
+                f"got {type(cells).__name__}; {WAY_OUT}"
+            )
+        _check_gradients(bound, "pull_back_cells", (arrays, rows, np.zeros(len(cells.ids))), arrays)
 
 
 def _check_gradients(

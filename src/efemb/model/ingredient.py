@@ -137,6 +137,8 @@ def _same(left: Any, right: Any) -> bool:
         return np.array_equal(left, right)
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     try:
         return bool(left == right)
     except (TypeError, ValueError):

@@ -152,8 +152,10 @@ class Spec:
         if self.context.reads_text:
             raise ParameterError("terms need rows x entities; text (Window) has none")
 
-    def freeze_terms(self, data: Dataset) -> Spec:
-        """The same model with terms that know the training rows."""
+    def freeze_terms(self, data: Dataset, weight: Floats | None = None) -> Spec:
+        """The same model with terms that know the training rows; those of weight 0 are none."""
+        if self.terms and weight is not None and not np.all(weight):
+            data = data.take_rows(np.flatnonzero(weight))
         return replace(self, terms=tuple(term.freeze(data) for term in self.terms))
 
     def _check_zeros(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import efemb
+from efemb.data import CellTable
 from efemb.model.terms import Term
 from efemb.model.terms.covariate import Covariate
 
@@ -21,7 +22,13 @@ def rows_of(n_rows: int) -> dict[str, Any]:
     }
 
 
+def cells_of(n_entities: int) -> dict[str, CellTable]:
+    """Tables of the same row columns, for any number of entities."""
+    return {}
+
+
 TERMS: dict[str, Callable[[], Term]] = {
     "covariate": lambda: Covariate("temperature"),
+    "history": lambda: efemb.History("user", kappa=2.0),
     "row-vectors": lambda: efemb.RowVectors("user", 2),
 }

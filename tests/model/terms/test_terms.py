@@ -15,11 +15,12 @@ import efemb
 from efemb.engine.callbacks import Checkpoint
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.threads import workers
+from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.terms import RowVectors, Term
-from model.terms.samples import TERMS, rows_of
+from model.terms.samples import TERMS, cells_of, rows_of
 
 K, N, T = 3, 7, 23
 RNG = np.random.default_rng(0)
@@ -35,13 +36,15 @@ FAMILIES = {
     "categorical": ("categorical", COUNTS),
 }
 
+LEARNED = [name for name in TERMS if name != "offset"]  # an offset is known, not learned
+
 
 def test_every_shipped_term_is_tested() -> None:
     assert set(TERMS) == set(Term.choices())
 
 
 def data_of(values: Any) -> efemb.Dataset:
-    return efemb.Dataset(values, rows=rows_of(T))
+    return efemb.Dataset(values, rows=rows_of(T), cells=cells_of(N))
 
 
 def model_of(family: Any, scale: str, term: Term, data: efemb.Dataset, **options: Any) -> Spec:
@@ -107,12 +110,15 @@ def test_solver_rows_is_solver_generic(family: str, scale: str, term: str) -> No
         assert_allclose(array, same.named()[name], rtol=1e-8, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.parametrize("term", LEARNED)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
-def test_a_term_at_zero_gives_the_bits_of_the_model_without_it(family: str, scale: str) -> None:
+def test_a_term_at_zero_gives_the_bits_of_the_model_without_it(
+    family: str, scale: str, term: str
+) -> None:
     kind, values = FAMILIES[family]
     data = data_of(csr_array(values))
-    spec = model_of(kind, scale, RowVectors("user", 2), data)
+    spec = model_of(kind, scale, TERMS[term](), data)
     plain = replace(spec, terms=())
     bound = spec.context.bind(data)
     at = point_of(ParameterSpace(plain, N, 1, 1, K))
@@ -133,6 +139,14 @@ def planted(n_rows: int = 600) -> efemb.Dataset:
     return efemb.Dataset(rng.poisson(rate).astype(float), users=[f"h{i}" for i in household])
 
 
+def with_columns(data: efemb.Dataset) -> efemb.Dataset:
+    """The same with all row columns and tables that the sample terms read."""
+    rows = {**rows_of(data.n_rows), "user": data.users}
+    tables = cells_of(data.n_entities)
+    labels = [f"i{n}" for n in range(data.n_entities)]
+    return efemb.Dataset(data.values, entities=labels, rows=rows, cells=tables)
+
+
 @pytest.mark.parametrize("make", [efemb.PoissonEmbedding, efemb.CategoricalEmbedding])
 def test_a_fit_learns_who_shops(make: Any) -> None:
     train, test = planted().split(test=0.3, seed=0)
@@ -143,10 +157,11 @@ def test_a_fit_learns_who_shops(make: Any) -> None:
     assert known.score(strangers) < known.score(test)
 
 
-def test_saved_and_loaded_models_agree(tmp_path: Path) -> None:
-    data = planted(200)
+@pytest.mark.parametrize("term", TERMS)
+def test_saved_and_loaded_models_agree(tmp_path: Path, term: str) -> None:
+    data = with_columns(planted(200))
     model = efemb.PoissonEmbedding(2, random_state=0, max_iter=5, early_stopping=False)
-    model.set_params(terms=[RowVectors("user", 2)])
+    model.set_params(terms=[TERMS[term]()])
     with pytest.warns(Warning, match="max_iter"):
         model.fit(data)
     model.save(tmp_path / "model")
@@ -154,6 +169,28 @@ def test_saved_and_loaded_models_agree(tmp_path: Path) -> None:
     assert loaded.spec.terms == model.fitted().spec.terms
     assert_array_equal(loaded.conditional(data), model.conditional(data))
     assert loaded.score(data) == model.score(data)
+
+
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("make", [efemb.PoissonEmbedding, efemb.CategoricalEmbedding])
+def test_explanations_add_up_to_the_predictor(term: str, make: Any) -> None:
+    data = with_columns(planted(120))
+    model = make(2, random_state=0, max_iter=3, dtype="float64", terms=[TERMS[term]()])
+    with pytest.warns(Warning, match="max_iter"):
+        model.fit(data)
+    fitted = model.fitted()
+    basket = {"i1": 2, "i4": 1}
+    row = {name: data.rows[name][7].item() for name in fitted.spec.terms[0].columns}
+    table = model.explain(basket, "i2", **row)
+    assert list(table["term"]).count(fitted.spec.terms[0].label) == 1
+    one = model.explain(basket, ["i2", "i4"], **row)
+    assert len(set(one["item"])) == 2
+    u = {}
+    for item in ("i2", "i3"):
+        u[item] = model.explain(basket, item, **row)["contribution"].sum()
+    answer = model.predict(basket, n=12, **row)
+    share = dict(zip(answer["label"], answer["probability"], strict=True))
+    assert np.log(share["i2"] / share["i3"]) == pytest.approx(u["i2"] - u["i3"], rel=1e-8)
 
 
 def test_conditional_means_add_the_term_to_the_predictor() -> None:
@@ -192,13 +229,14 @@ def test_bad_terms_are_refused() -> None:
         efemb.PoissonEmbedding(2, combine="reverse", terms=[RowVectors("user")]).fit(data)
 
 
+@pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("family", ["poisson", "bernoulli"])
-def test_the_fused_kernel_of_sparse_rows_agrees_in_single_precision(family: str) -> None:
+def test_the_fused_kernel_of_sparse_rows_agrees_in_single_precision(family: str, term: str) -> None:
     """Few stored cells take another way through the tiles than many."""
     rng = np.random.default_rng(3)
     values = csr_array((rng.random((60, 300)) < 0.02).astype(float))
-    data = efemb.Dataset(values, users=rng.integers(0, 5, 60))
-    spec = model_of(family, "total", RowVectors("user", 2), data)
+    data = efemb.Dataset(values, rows=rows_of(60), cells=cells_of(300))
+    spec = model_of(family, "total", TERMS[term](), data)
     space, bound = ParameterSpace(spec, 300, 1, 1, K), spec.context.bind(data)
     at = point_of(space)
     results = []
@@ -214,6 +252,40 @@ def test_the_fused_kernel_of_sparse_rows_agrees_in_single_precision(family: str)
         assert_allclose(single.named()[name], array, rtol=1e-3, atol=1e-4 * size, err_msg=name)
 
 
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("per", ["batch", "row"])
+def test_the_expectation_of_sampled_zeros_is_the_exact_gradient(term: str, per: str) -> None:
+    """The draws of many batches, whose zeros weigh 1 / chance."""
+    data = data_of(csr_array(COUNTS))
+    spec = model_of("poisson", "total", TERMS[term](), data, zeros=efemb.Sampled(4, per=per))
+    bound, space = spec.context.bind(data), ParameterSpace(spec, N, 1, 1, K)
+    at = point_of(space)
+    with workers(1) as pool:
+        solver = make_solver("rows", bound, spec, pool, dtype=np.float64)
+        vectors = space.vectors(at)
+        exact, gradient = solver.value_and_gradient(vectors, exact=True)
+        exact_gradient = space.pull_back(at, gradient)
+        n, values, sums = 1000, [], None
+        for _ in range(n):
+            value, drawn = solver.value_and_gradient(vectors)
+            full = Factors.zeros_like(vectors)
+            for name in ("target", "bag", "intercept"):
+                getattr(full, name)[drawn.rows] = getattr(drawn, name)
+            full.add_terms(drawn.terms)
+            values.append(value)
+            if sums is None:
+                sums = full
+            else:
+                sums.add(full)
+    assert sums is not None
+    sums.scale(1.0 / n)
+    mean = space.pull_back(at, sums)
+    assert np.mean(values) == pytest.approx(exact, rel=5e-3)
+    for name, array in exact_gradient.named().items():
+        size = max(float(np.abs(array).max()), 1.0)
+        assert_allclose(mean.named()[name], array, atol=0.03 * size, err_msg=name)
+
+
 @pytest.mark.parametrize("per", ["batch", "row"])
 def test_sampled_zeros_take_terms(per: str) -> None:
     train, test = planted().split(test=0.3, seed=0)
@@ -224,11 +296,13 @@ def test_sampled_zeros_take_terms(per: str) -> None:
     assert known.score(test) > plain.score(test) + 0.02
 
 
-def test_rows_of_weight_0_change_nothing() -> None:
-    data = planted(300)
+@pytest.mark.parametrize("term", TERMS)
+def test_rows_of_weight_0_change_nothing(term: str) -> None:
+    data = with_columns(planted(300))
+    columns = {name: np.concatenate([column, column]) for name, column in data.rows.items()}
+    columns["temperature"][data.n_rows :] += 30.0
     doubled = efemb.Dataset(
-        np.concatenate([data.values, 9.0 + data.values]),
-        users=np.concatenate([data.users, data.users]),
+        np.concatenate([data.values, 9.0 + data.values]), rows=columns, cells=data.cells
     )
     weight = np.repeat([1.0, 0.0], data.n_rows)
     options: dict[str, Any] = {"max_iter": 4, "early_stopping": False, "batch_size": None}
@@ -236,18 +310,19 @@ def test_rows_of_weight_0_change_nothing() -> None:
     for rows, sample_weight in ((data, None), (doubled, weight)):
         model = efemb.PoissonEmbedding(2, random_state=0, dtype="float64", **options)
         with pytest.warns(Warning, match="max_iter"):
-            model.set_params(terms=[RowVectors("user", 2)]).fit(rows, sample_weight=sample_weight)
+            model.set_params(terms=[TERMS[term]()]).fit(rows, sample_weight=sample_weight)
         fits.append(model.parameters_.named())
     for name, array in fits[0].items():
         assert_allclose(array, fits[1][name], rtol=1e-8, atol=1e-10, err_msg=name)
 
 
-def test_an_interrupted_fit_resumes_with_the_same_bits(tmp_path: Path) -> None:
-    data = planted(300)
+@pytest.mark.parametrize("term", TERMS)
+def test_an_interrupted_fit_resumes_with_the_same_bits(tmp_path: Path, term: str) -> None:
+    data = with_columns(planted(300))
 
     def fit(max_iter: int, callbacks: Any) -> efemb.PoissonEmbedding:
         model = efemb.PoissonEmbedding(2, random_state=0, max_iter=max_iter, callbacks=callbacks)
-        model.set_params(terms=[RowVectors("user", 2)], batch_size=64, n_iter_no_change=50)
+        model.set_params(terms=[TERMS[term]()], batch_size=64, n_iter_no_change=50)
         with pytest.warns(Warning, match="max_iter"):
             return model.fit(data)
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from efemb.model.terms.base import BoundTerm, Term, TermArray
+from efemb.model.terms.base import BoundCells, BoundTerm, CellTerm, Term, TermArray
+from efemb.model.terms.cells import SparseRows
+from efemb.model.terms.history import History
 from efemb.model.terms.row_vectors import RowVectors
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["BoundTerm", "RowVectors", "Term", "TermArray"]
+__all__ = [
+    "BoundCells",
+    "BoundTerm",
+    "CellTerm",
+    "History",
+    "RowVectors",
+    "SparseRows",
+    "Term",
+    "TermArray",
+]

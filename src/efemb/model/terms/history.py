@@ -1,0 +1,435 @@
+"""History: what the same household bought in its other rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.data.vocabulary import canonical_label
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.contexts.base import gather_rows
+from efemb.model.ingredient import positive_number
+from efemb.model.priors import Prior
+from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray, row_column
+from efemb.model.terms.cells import SparseRows
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+MIXERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+class History(CellTerm):
+    """u_tn += c log(1 + h_tn / (kappa pi_n)): a household buys again what it bought before.
+
+    h_tn are the units of n in the other training rows of the household of row t, never in row t
+    itself, and pi_n is the share of n in all training units. Without an embedding, and with c = 1,
+    these are the shares of `efemb.baselines.PersonalPopularity`.
+
+    Parameters
+    ----------
+    column : str
+        Row column of the data that names the household of each row. Unknown and missing
+        households have no history.
+    decay : float, optional
+        Units of a row that is `age` older count exp(-age / decay), in the unit of `time` (days
+        for dates). By default all rows count alike. Needs `time`.
+    time : str, optional
+        Row column with the time of each row, numbers or dates. Only earlier rows count, also
+        those of the data that are predicted. A row whose time is missing comes after all others.
+        By default all other training rows count.
+    kappa : float
+        Units of popularity that the history of a household is weighed against.
+    prior : Prior or str
+        Of the coefficient c, which starts at 1.
+    rows : mapping of str to array, optional
+        The training rows, as a fit stores them in its model.
+
+    Notes
+    -----
+    The term holds the training rows, so that a fitted model knows the history of its households;
+    they are saved with the model. A row is recognized as a training row, and its own units are
+    taken out, by its label (``rows["row"]``) or, where one of the data sets has no labels, by its
+    household, items and amounts.
+    """
+
+    def __init__(
+        self,
+        column: str,
+        decay: float | None = None,
+        time: str | None = None,
+        kappa: float = 1000.0,
+        prior: Any = "normal",
+        rows: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.column = column
+        self.decay = decay
+        self.time = time
+        self.kappa = kappa
+        self.prior = prior
+        self.rows = rows
+
+    def __repr__(self) -> str:
+        """Without the rows, of which there are many."""
+        options = {"decay": self.decay, "time": self.time}
+        shown = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+        if self.rows is not None:
+            shown.append(f"{len(self.rows['code']):,} rows")
+        return f"History({', '.join([repr(self.column), *shown])})"
+
+    @property
+    def label(self) -> str:
+        """History of the column, which may have vectors of its own."""
+        return f"history of {self.column}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The household, and the time where it counts."""
+        return (self.column,) if self.time is None else (self.column, self.time)
+
+    def check(self) -> None:
+        """Columns are names, kappa and decay positive numbers."""
+        for name, value in (("column", self.column), ("time", self.time)):
+            if not (isinstance(value, str) and value) and not (name == "time" and value is None):
+                raise InputTypeError(f"History.{name} must be a name, got {value!r}")
+        positive_number(self, "kappa")
+        if self.decay is not None:
+            positive_number(self, "decay")
+            if self.time is None:
+                raise ParameterError(
+                    f"History(decay={self.decay!r}) needs time=, the row column with the time of "
+                    "each row"
+                )
+        prior = Prior.resolve(self.prior)
+        prior.check()
+        if prior.positive:
+            raise ParameterError(f"History takes a prior of signed numbers, got {prior!r}")
+
+    def freeze(self, data: Dataset) -> History:
+        """The training rows, by household."""
+        if self.rows is not None:
+            return self
+        labels = row_column(data, self.column, self).tolist()
+        groups = list(dict.fromkeys(label for label in labels if not _is_missing(label)))
+        stored = _read_rows(self, data, groups, data.n_entities)
+        sizes = np.bincount(stored.code[stored.code >= 0], minlength=1)
+        if sizes.max() < 2:
+            raise DataError(
+                f"no {self.column} has two training rows, so there is no history to learn from: "
+                "leave the term out"
+            )
+        rows: dict[str, Any] = {
+            "groups": groups,
+            "n_entities": data.n_entities,
+            "code": stored.code,
+            "ptr": stored.units.ptr,
+            "ids": stored.units.ids,
+            "units": stored.units.values,
+            "time": stored.time,
+            "labels": stored.labels,
+        }
+        return type(self)(self.column, self.decay, self.time, self.kappa, self.prior, rows)
+
+    def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
+        """One coefficient."""
+        return (TermArray("coefficient", (1,), Prior.resolve(self.prior), 0.0, 1.0),)
+
+    @cached_property
+    def _training(self) -> _Rows:
+        assert self.rows is not None
+        rows = self.rows
+        units = SparseRows(rows["ptr"], rows["ids"], rows["units"])
+        return _Rows(rows["code"], units, rows["time"], rows["labels"])
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """Share of each entity in the units of the training rows."""
+        assert self.rows is not None
+        units = self._training.units
+        total = np.bincount(units.ids, units.values, self.rows["n_entities"])
+        return np.asarray(total / total.sum())
+
+    @cached_property
+    def _totals(self) -> SparseRows:
+        """Units of each household."""
+        assert self.rows is not None
+        training, n_groups = self._training, len(self.rows["groups"])
+        size = np.int64(len(self._shares))
+        group = training.code[training.units.row]
+        known = group >= 0
+        cell = group[known] * size + training.units.ids[known]
+        cells, place = np.unique(cell, return_inverse=True)
+        total: Any = np.bincount(place, training.units.values[known], len(cells))
+        ptr = np.searchsorted(cells // size, np.arange(n_groups + 1))
+        return SparseRows(ptr, (cells % size).astype(np.int64), total)
+
+    @cached_property
+    def _cells(self) -> Ints:
+        """The cells of `_totals` as sorted numbers."""
+        return self._totals.row * np.int64(len(self._shares)) + self._totals.ids
+
+    @cached_property
+    def _table(self) -> SparseRows:
+        """log(1 + h / (kappa pi)) of each household, with all of its rows."""
+        totals = self._totals
+        return SparseRows(totals.ptr, totals.ids, self.weigh(totals.values, totals.ids))
+
+    def weigh(self, units: Floats, ids: Ints) -> Floats:
+        """log(1 + h / (kappa pi)) of units of entities that occur in the training rows."""
+        ratio = np.maximum(units, 0.0) / (self.kappa * self._shares[ids])
+        return np.asarray(np.log1p(ratio), dtype=np.float32)
+
+    def bind(self, data: Dataset) -> BoundCells:
+        """The rows of the data, those that are training rows by their place among these."""
+        assert self.rows is not None
+        asked = _read_rows(self, data, self.rows["groups"], self.rows["n_entities"])
+        place = self._training.find(asked)
+        if self.time is None:
+            return _OtherRows(self, asked.code, place)
+        return _EarlierRows(self, asked, place)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows by household: code (-1 for none), units, time and a number for each label."""
+
+    code: Ints
+    units: SparseRows
+    time: Floats | None
+    labels: Ints | None
+
+    def find(self, asked: _Rows) -> Ints:
+        """Place of each of the asked rows among these rows, -1 where it is not one of them."""
+        if len(asked.code) == 0 or len(self.code) == 0:
+            return np.full(len(asked.code), -1)
+        by_label = self.labels is not None and asked.labels is not None
+        mine, theirs = (rows.identify(by_label=by_label) for rows in (self, asked))
+        order = np.argsort(mine, kind="stable")
+        place = np.minimum(np.searchsorted(mine, theirs, sorter=order), len(order) - 1)
+        place = order[place]
+        return np.where((mine[place] == theirs) & (asked.code >= 0), place, -1)
+
+    def identify(self, *, by_label: bool) -> Ints:
+        """A number for each row that other rows do not have, of its label or of its content."""
+        if by_label and self.labels is not None:
+            return _mix(self.labels, self.code)
+        values = self.units.values.astype(np.float64).view(np.int64)
+        each = _mix(values, self.units.ids.astype(np.int64))
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
+        content = sums[self.units.ptr[1:]] - sums[self.units.ptr[:-1]]
+        if self.time is not None:
+            content = _mix(content, self.time.view(np.int64))
+        return _mix(content, self.code)
+
+
+def _mix(left: Ints, right: Ints) -> Ints:
+    """A number for each pair of numbers, spread over all 64 bits."""
+    with np.errstate(over="ignore"):
+        mixed = left.view(np.uint64) * np.uint64(MIXERS[0]) + right.view(np.uint64)
+        for shift, factor in ((30, MIXERS[1]), (27, MIXERS[2])):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31))).view(np.int64)
+
+
+class _History(BoundCells):
+    """Cells of the history of each row; the last ones asked for are asked for twice."""
+
+    def __init__(self, term: History) -> None:
+        self.term = term
+        self._last: tuple[Ints, SparseRows] | None = None
+
+    @abstractmethod
+    def weighed(self, rows: Ints) -> SparseRows:
+        """log(1 + h / (kappa pi)) of some rows."""
+
+    def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
+        """Times the coefficient."""
+        design = self._design(rows)
+        coefficient = arrays["coefficient"]
+        values = design.values.astype(coefficient.dtype, copy=False) * coefficient[0]
+        return SparseRows(design.ptr, design.ids, values)
+
+    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Of the coefficient."""
+        slope = gradient.astype(np.float64) @ self._design(rows).values.astype(np.float64)
+        return {"coefficient": np.array([slope], dtype=arrays["coefficient"].dtype)}
+
+    def _design(self, rows: Ints) -> SparseRows:
+        last = self._last
+        if last is not None and (last[0] is rows or np.array_equal(last[0], rows)):
+            return last[1]
+        design = self.weighed(rows)
+        self._last = (rows, design)
+        return design
+
+
+class _OtherRows(_History):
+    """All rows of the household but the row itself.
+
+    code : household of each row;  place : the training row that it is, or -1
+    """
+
+    def __init__(self, term: History, code: Ints, place: Ints) -> None:
+        super().__init__(term)
+        self.code, self.place, self.table = code, place, term._table
+
+    def weighed(self, rows: Ints) -> SparseRows:
+        """The table of the household, less the units of training rows themselves."""
+        code = self.code[rows]
+        ptr = np.append(self.table.ptr, self.table.ptr[-1])  # of no household: no cells
+        code = np.where(code < 0, len(ptr) - 2, code)
+        new, where = gather_rows(ptr, code)
+        ids, values = self.table.ids.take(where), self.table.values.take(where)
+        own = np.flatnonzero(self.place[rows] >= 0)
+        units = self.term._training.units.take(self.place[rows[own]])
+        cell, total = self._cells_of_entries(code[own], units)
+        # An entry of row t lies as far into the cells of t as into those of its household.
+        at = new[own][units.row] + (cell - ptr[code[own]][units.row])
+        values[at] = self.term.weigh(total - units.values, units.ids)
+        return SparseRows(new, ids, values)
+
+    def _cells_of_entries(self, code: Ints, units: SparseRows) -> tuple[Ints, Floats]:
+        """Place in the table of each entry of rows of known households, and its total there."""
+        size = np.int64(len(self.term._shares))
+        cell = np.searchsorted(self.term._cells, code[units.row] * size + units.ids)
+        return cell, self.term._totals.values[cell]
+
+
+class _EarlierRows(_History):
+    """Rows of the household that are earlier: of the training rows and of the data themselves."""
+
+    def __init__(self, term: History, asked: _Rows, place: Ints) -> None:
+        super().__init__(term)
+        training, new = term._training, np.flatnonzero(place < 0)
+        assert training.time is not None
+        assert asked.time is not None
+        # What is predicted has a past too, unless it is that of the training rows.
+        new = new[np.isfinite(asked.time[new]) & (asked.code[new] >= 0)]
+        units = asked.units.take(new)
+        known = term._shares[units.ids] > 0  # others have no share to compare with
+        ptr = np.concatenate([[0], np.cumsum(known)])[units.ptr]
+        self.units = SparseRows(
+            np.concatenate([training.units.ptr, training.units.ptr[-1] + ptr[1:]]),
+            np.concatenate([training.units.ids, units.ids[known]]),
+            np.concatenate([training.units.values, units.values[known]]),
+        )
+        code = np.concatenate([training.code, asked.code[new]])
+        time = np.concatenate([training.time, asked.time[new]])
+        self.order = np.lexsort((time, code))
+        self.code, self.time = code[self.order], time[self.order]
+        latest = np.nanmax(training.time, initial=-np.inf)
+        self.now = np.where(np.isnan(asked.time), latest, asked.time)
+        self._find_earlier(asked.code, asked.time)
+
+    def _find_earlier(self, code: Ints, time: Floats) -> None:
+        """First and last of the sorted rows that come before each row."""
+        first, end = (np.searchsorted(self.code, code, side=side) for side in ("left", "right"))
+        earlier = [
+            np.searchsorted(self.time[a:b], t) if a < b else 0
+            for a, b, t in zip(first.tolist(), end.tolist(), time.tolist(), strict=True)
+        ]
+        self.first, self.last = first, first + np.where(code < 0, 0, earlier)
+
+    def weighed(self, rows: Ints) -> SparseRows:
+        """Sums over earlier rows, each with its weight."""
+        first, last = self.first[rows], self.last[rows]
+        ptr = np.concatenate([[0], np.cumsum(last - first)])
+        pair = np.repeat(np.arange(len(rows)), last - first)
+        source = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - first, last - first)
+        weight = np.ones(len(source))
+        if self.term.decay is not None:
+            age = self.now[rows][pair] - self.time[source]
+            weight = np.exp(-np.maximum(age, 0.0) / self.term.decay)
+        total = self._sum_rows(SparseRows(ptr, self.order[source], weight))
+        return SparseRows(total.ptr, total.ids, self.term.weigh(total.values, total.ids))
+
+    def _sum_rows(self, weights: SparseRows) -> SparseRows:
+        """Weighted sums of the units of the rows that `weights` names."""
+        if len(weights.ptr) == 2:  # a question, which does without SciPy
+            entries = self.units.take(weights.ids)
+            ids, place = np.unique(entries.ids, return_inverse=True)
+            each = weights.values[entries.row] * entries.values
+            total: Any = np.bincount(place, each, len(ids))
+            return SparseRows(np.array([0, len(ids)]), ids, total)
+        from scipy.sparse import csr_array
+
+        units, size = self.units, len(self.term._shares)
+        shape = (len(weights.ptr) - 1, len(units.ptr) - 1)
+        chosen: Any = csr_array((weights.values, weights.ids, weights.ptr), shape=shape)
+        every: Any = csr_array((units.values, units.ids, units.ptr), shape=(shape[1], size))
+        sums = chosen @ every
+        return SparseRows(sums.indptr, sums.indices, sums.data)
+
+
+def _read_rows(term: History, data: Dataset, groups: list[Any], n_entities: int) -> _Rows:
+    """The rows of the data by household, with their units, times and labels.
+
+    Entities beyond the first `n_entities` are new, and unknown to the history.
+    """
+    place = {label: code for code, label in enumerate(groups)}
+    labels = row_column(data, term.column, term).tolist()
+    code = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+    time = None if term.time is None else _read_times(term, data)
+    names = None
+    if data.row_labels is not None:
+        names = np.array([_number(label) for label in data.row_labels.tolist()], dtype=np.int64)
+    units = _read_units(term, data)
+    known = units.ids < n_entities
+    if not known.all():
+        ptr = np.concatenate([[0], np.cumsum(known)])[units.ptr]
+        units = SparseRows(ptr, units.ids[known], units.values[known])
+    return _Rows(code, units, time, names)
+
+
+def _read_units(term: History, data: Dataset) -> SparseRows:
+    """Stored values of the rows, without missing ones."""
+    if data.is_sparse:
+        values = data.values
+        units = SparseRows(
+            values.indptr.astype(np.int64), values.indices.astype(np.int64), values.data
+        )
+    else:
+        dense = np.nan_to_num(data.values.reshape(data.n_rows, -1))
+        row, ids = np.nonzero(dense)
+        ptr = np.searchsorted(row, np.arange(data.n_rows + 1))
+        units = SparseRows(ptr, ids, dense[row, ids])
+    negative = np.flatnonzero(units.values < 0)
+    if len(negative):
+        raise DataError(
+            f"{term!r} counts units, but row {units.row[negative[0]]} has "
+            f"{units.values[negative[0]]:g}: use another term for signed data"
+        )
+    return units
+
+
+def _read_times(term: History, data: Dataset) -> Floats:
+    """Times as numbers, dates in days; NaN where missing."""
+    assert term.time is not None
+    column = row_column(data, term.time, term)
+    if column.dtype.kind == "M":
+        days = column.astype("datetime64[s]").astype(np.float64) / 86400.0
+        return np.where(np.isnat(column), np.nan, days)
+    try:
+        return column.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{term!r} needs numbers or dates, but the column {term.time!r} holds other values "
+            f"({error})"
+        ) from error
+
+
+def _number(label: Any) -> int:
+    """A number that stands for a label."""
+    text = repr(canonical_label(label)).encode()
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or label != label
