@@ -36,6 +36,7 @@ from .errors import (
     MemoryEstimateError,
     MissingExtraError,
     ParameterError,
+    StorageError,
 )
 from .estimators import (
     CBOW,
@@ -112,6 +113,7 @@ __all__ = [
     "SampledSoftmax",
     "Shared",
     "SkipGram",
+    "StorageError",
     "Table",
     "Tied",
     "Vocabulary",

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import csv
+import errno
+import hashlib
 import io
 import os
+import platform
+import re
 import secrets
+import shutil
+import stat
+import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, StorageError
+
+STALE_SECONDS = 3600.0  # older partial files and folders belong to processes that were killed
+_DISK_FAILS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+# -- paths ----------------------------------------------------------------------------------------
 
 
 def expand_home(path: str | os.PathLike[str]) -> Path:
@@ -19,11 +33,28 @@ def expand_home(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.expanduser(path))  # Path.expanduser would raise an error
 
 
+def check_path(path: Any, expected: str) -> Path:
+    """A path that the system accepts, with ~ expanded; `expected` says what to pass instead."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text:
+        raise InputTypeError(f"{expected}, not {path!r}")
+    if "\x00" in text:
+        raise DataError(f"the path {text[:80]!r} contains a NUL character: correct it")
+    place = expand_home(text)
+    try:
+        place.stat()
+    except OSError as error:
+        # Anything else may still be created, or is explained where it is opened.
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise DataError(f"{text[:80]!r} is not a usable path: {error.strerror}") from error
+    except UnicodeEncodeError as error:
+        raise DataError(f"the path {text[:80]!r} cannot be encoded for this system") from error
+    return place
+
+
 def file_target(path: Any) -> Path:
     """The file that a path names, with links resolved; a folder is an error."""
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise InputTypeError(f"pass the path of a file, not {path!r}")
-    target = Path(os.path.realpath(expand_home(path)))
+    target = Path(os.path.realpath(check_path(path, "pass the path of a file")))
     if target.is_dir():
         raise DataError(f"{target} is a directory; pass the name of a file in it")
     return target
@@ -40,20 +71,99 @@ def check_writable(folder: Path) -> None:
         raise ParameterError(f"cannot write to {folder}: {error.strerror}") from error
 
 
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file for reading; anything else could block, or never end."""
+    # Without O_NONBLOCK, opening a named pipe waits for its writer.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DataError(f"{path} is not a regular file (it is a folder, a pipe or a device)")
+    return os.fdopen(handle, "rb")
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def explain_full_disk(target: Path) -> Iterator[None]:
+    """Turn errors of a full or failing disk into a StorageError."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, StorageError) or error.errno not in _DISK_FAILS:
+            raise
+        raise StorageError(
+            f"cannot write {target}: {error.strerror}; nothing was replaced: free some space, or "
+            "choose a place on another disk"
+        ) from error
+
+
 @contextmanager
 def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
     """A stream to a temporary file, which is renamed if complete and removed otherwise."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(6)}")
+    remove_abandoned(target)
+    partial = temporary_name(target, "partial")
     try:
-        with partial.open("xb") as file:
-            with _pack(file, target.suffix.lower()) as stream:
-                yield stream
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
+        with explain_full_disk(target):
+            with partial.open("xb") as file:
+                with _pack(file, target.suffix.lower()) as stream:
+                    yield stream
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def temporary_name(target: Path, kind: str) -> Path:
+    """A new hidden name next to `target`, which tells the process that uses it."""
+    owner = f"{_system()}-{os.getpid():x}"
+    return target.with_name(f".{target.name}.{kind}-{owner}-{secrets.token_hex(6)}")
+
+
+def temporary_beside(target: Path, kind: str) -> list[Path]:
+    """Existing files and folders next to `target` with the names that we give."""
+    wanted = re.compile(rf"\.{re.escape(target.name)}\.{kind}(-[0-9a-f]+)*")
+    with suppress(FileNotFoundError, NotADirectoryError):
+        names = os.listdir(target.parent)
+        return [target.with_name(name) for name in names if wanted.fullmatch(name)]
+    return []
+
+
+def remove_abandoned(target: Path) -> None:
+    """Remove what processes that were killed while they wrote `target` have left."""
+    for left in temporary_beside(target, "partial"):
+        with suppress(OSError):  # its owner has just renamed it
+            if _owner_is_gone(left.name) or time.time() - left.stat().st_mtime > STALE_SECONDS:
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink()
+
+
+def _owner_is_gone(name: str) -> bool:
+    """Whether a temporary name is of a process of this system that no longer runs."""
+    parts = name.rpartition(".")[2].split("-")
+    if os.name != "posix" or len(parts) != 4 or parts[1] != _system():
+        return False
+    try:
+        os.kill(int(parts[2], 16), 0)  # signal 0 only asks whether the process exists
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # it is another user's, or not a process number
+        return False
+    return False
+
+
+@cache
+def _system() -> str:
+    """A digest of what gives process numbers their meaning: host, boot and container."""
+    parts = [platform.node()]
+    with suppress(OSError):  # not on Linux
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Every error that efemb raises on purpose; each is also a ValueError, TypeError or ImportError."""
+"""Every error that efemb raises on purpose; each is also a built-in error."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ class InputTypeError(EfembError, TypeError):
 
 class MemoryEstimateError(EfembError, ValueError):
     """The work would need more memory than there is; nothing was started."""
+
+
+class StorageError(EfembError, OSError):
+    """A file could not be written since the disk is full or fails; nothing was replaced."""
 
 
 class DivergenceError(EfembError, ValueError):

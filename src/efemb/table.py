@@ -11,6 +11,7 @@ from unicodedata import combining, east_asian_width
 import numpy as np
 
 from efemb._deprecated import warn_renamed
+from efemb._terminal import one_line
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, MissingExtraError, suggest
 
@@ -131,7 +132,7 @@ class Table:
 
     def _cells(self, shown: int) -> list[list[str]]:
         """Text of every shown cell, column by column, the name first."""
-        return [[name, *_texts(values[:shown])] for name, values in self._columns.items()]
+        return [[one_line(name), *_texts(values[:shown])] for name, values in self._columns.items()]
 
     def _rest(self, shown: int) -> str:
         if len(self) == 0:
@@ -221,7 +222,7 @@ def _texts(values: Any) -> list[str]:
         return _float_texts(values.astype(np.float64))
     if values.dtype.kind in "iu":
         return [f"{value:,}" for value in values.tolist()]
-    return [_cut(_printable(str(value))) for value in values.tolist()]
+    return [_cut(one_line(str(value))) for value in values.tolist()]
 
 
 def _float_texts(values: Floats) -> list[str]:
@@ -242,11 +243,6 @@ def _float_form(values: Floats) -> str:
         return ".4g"
     decimals = max(0, 3 - max(-1, int(np.floor(np.log10(largest)))))
     return f",.{decimals}f"
-
-
-def _printable(text: str) -> str:
-    """Escape line ends and other control characters, which would break the alignment."""
-    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def _columns_of(text: str) -> int:

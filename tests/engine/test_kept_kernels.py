@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -38,6 +39,49 @@ def run(folder: Path) -> list[int]:
         check=True,
     )
     return [int(number) for number in done.stdout.split()]
+
+
+def damage(path: Path, how: str) -> None:
+    content = path.read_bytes()
+    if how == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:  # one bit, which may be part of the machine code
+        middle = len(content) // 2
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["truncated", "empty", "one bit", "a folder"])
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_files_are_compiled_again(how: str, ending: str, tmp_path: Path) -> None:
+    (tmp_path / "outer.py").write_text(OUTER)
+    (tmp_path / "inner.py").write_text(INNER.format(1))
+    assert run(tmp_path) == [41, 0]
+    (kept,) = tmp_path.rglob(f"*.{ending}")
+    damage(kept, how)
+    assert run(tmp_path) == [41, 0]
+    assert run(tmp_path) == [41, how != "a folder"]
+
+
+def test_a_full_disk_only_means_that_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: KernelFiles, path: str, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(KernelFiles, "_write_sealed", full)
+
+    @keeping()
+    def triple(x: Any) -> Any:
+        return 3 * x
+
+    assert triple(np.float32(4)) == 12
 
 
 @pytest.mark.slow

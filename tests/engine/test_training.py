@@ -203,3 +203,25 @@ def test_what_cannot_fit_into_memory_is_refused_with_the_figure(
 def test_the_memory_of_this_machine_is_known() -> None:
     free = memory.available_memory()
     assert free is None or free > 1_000_000
+
+
+@pytest.mark.parametrize("step", [1e8, 1e3])
+@pytest.mark.parametrize("early_stopping", [True, False])
+@pytest.mark.parametrize("name", ["GaussianEmbedding", "PoissonEmbedding", "BernoulliEmbedding"])
+def test_a_finite_result_that_is_worse_than_the_start_is_refused(name, early_stopping, step):
+    """It used to end at -6e17 with the remark that it was still improving."""
+    X = np.random.default_rng(0).integers(0, 2, (200, 10))
+    options = {"early_stopping": early_stopping, "max_iter": 20, "random_state": 0}
+    model = getattr(efemb, name)(3, optimizer=efemb.engine.optimizers.Adagrad(step), **options)
+    with pytest.raises(efemb.DivergenceError, match="lower the optimizer's step"):
+        model.fit(X)
+
+
+def test_data_of_any_scale_are_not_taken_for_divergence():
+    """Their log-densities are far down from the start to the end."""
+    X = 1e4 * np.random.default_rng(0).normal(size=(100, 6))
+    optimizer = efemb.engine.optimizers.Adagrad(1e-4)
+    model = efemb.GaussianEmbedding(2, optimizer=optimizer, max_iter=3, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X)
+    assert model.history_[-1]["objective"] < -1e6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -25,6 +26,13 @@ def test_results_come_in_the_order_of_the_pieces(n_jobs: int, n: int) -> None:
         assert list(pool.map(work, range(n))) == expected
         assert list(pool.ahead(work, range(n))) == expected
         assert [pool.begin(work, piece)() for piece in range(n)] == expected
+
+
+def test_the_number_of_threads_is_bounded() -> None:
+    before = threading.active_count()
+    with workers(10**9) as pool:
+        assert threading.active_count() - before == pool.n <= max(64, os.cpu_count() or 1)
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])

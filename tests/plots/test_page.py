@@ -81,6 +81,13 @@ def test_tables_show_as_many_rows_as_asked_for(rows: int) -> None:
 
 
 @pytest.mark.slow
+def test_browsers_are_told_to_run_and_load_nothing() -> None:
+    head, _, _ = Page("Shop").html().partition("</head>")
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'"
+    assert f'<meta http-equiv="Content-Security-Policy" content="{policy}"/>' in head
+    assert head.index("Content-Security-Policy") < head.index("<style>")
+
+
 def test_nothing_is_loaded_from_elsewhere() -> None:
     html = full_page().html()
     sources = re.findall(r'(?:src|href)="([^"]{0,30})', html)

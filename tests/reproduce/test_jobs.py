@@ -73,6 +73,39 @@ def test_a_damaged_result_is_made_again(tmp_path, kind):
     assert found.figures == {"number": 0}
 
 
+def flipped(content, place):
+    changed = bytearray(content)
+    changed[place % len(content)] ^= 1
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("kind", ["json", "npz"])
+def test_no_flipped_bit_is_believed_or_ends_the_run(tmp_path, kind):
+    ran = []
+    (job,) = jobs(ran, 1)
+    for place in range(0, 1000, 7):
+        Runner(tmp_path).run([job])
+        ran.clear()
+        path = tmp_path / "study" / f"{job.key}.{kind}"
+        path.write_bytes(flipped(path.read_bytes(), place))
+        (outcome,) = Runner(tmp_path).run([job])
+        assert (outcome.figures, outcome.arrays["square"]) == ({"number": 0}, [0])
+        assert ran == [0]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"null", b"{}", b'{"checksum": 1}', b"[" * 100_000, b"\xff", b"\0" * 99]
+)
+@pytest.mark.parametrize("kind", ["json", "npz"])
+def test_foreign_results_are_made_again(tmp_path, kind, content):
+    ran = []
+    (job,) = jobs(ran, 1)
+    Runner(tmp_path).run([job])
+    (tmp_path / "study" / f"{job.key}.{kind}").write_bytes(content)
+    Runner(tmp_path).run([job])
+    assert ran == [0, 0]
+
+
 def test_settings_and_version_name_a_job(monkeypatch):
     one = Job("study", "a job", {"k": 20, "seed": 0}, dict)
     assert one.key == Job("study", "a job", {"seed": 0, "k": 20}, list).key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import pytest
 
@@ -20,17 +20,17 @@ def at_opening(
 ) -> list[int]:
     """Call `act` with their number before files of `folder` are opened; the list counts them."""
     opened: list[int] = []
-    original, acting = Path.open, [False]
+    original, acting = sealed.open_regular, [False]
 
-    def watched(self: Path, *args: Any, **options: Any) -> Any:
-        if self.parent.name.strip(".").startswith(folder.name) and not acting[0]:
+    def watched(path: Path) -> IO[bytes]:
+        if path.parent.name.strip(".").startswith(folder.name) and not acting[0]:
             opened.append(len(opened))
             acting[0] = True
             act(opened[-1])
             acting[0] = False
-        return original(self, *args, **options)
+        return original(path)
 
-    monkeypatch.setattr(Path, "open", watched)
+    monkeypatch.setattr(sealed, "open_regular", watched)
     return opened
 
 

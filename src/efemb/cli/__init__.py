@@ -8,18 +8,21 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
+from io import StringIO
 from typing import Annotated, Any, Final
 
 import typer
 
 import efemb
 from efemb.cli._arguments import replace_old_options
-from efemb.cli._output import remark
-from efemb.errors import EfembError
+from efemb.cli._output import echo, remark
+from efemb.errors import EfembError, StorageError
 
 BAD_INPUT: Final = 2
 FAILED: Final = 1
 INTERRUPTED: Final = 130
+# What typer raises for wrong options; its class has moved between packages.
+_USAGE_ERRORS: Final[Any] = typer.BadParameter.__bases__
 # A wrong path is bad input; a full disk is not.
 _WRONG_PATH = (
     FileNotFoundError,
@@ -82,21 +85,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)
     try:
         current = replace_old_options(typed, lambda text: remark(f"efemb: {text}"))
-        build(current[0] if current else None)(args=current, prog_name="efemb")
+        run = build(current[0] if current else None)
+        code = run(args=current, prog_name="efemb", standalone_mode=False)
+    except _USAGE_ERRORS as error:
+        explanation = StringIO()
+        error.show(explanation)
+        echo(explanation.getvalue().rstrip("\n"), err=True)
+        sys.exit(error.exit_code)
+    except StorageError as error:
+        _stop(error, FAILED)
     except EfembError as error:
         _stop(error, BAD_INPUT)
     except OSError as error:
         _stop(_describe(error), BAD_INPUT if isinstance(error, _WRONG_PATH) else FAILED)
     except MemoryError as error:
         _stop(f"not enough memory {error}".rstrip(), FAILED)
-    except SystemExit as done:
-        if done.code == INTERRUPTED:
-            _stop("interrupted", INTERRUPTED)
-        raise
+    if code == INTERRUPTED:
+        _stop("interrupted", INTERRUPTED)
+    sys.exit(code)
 
 
 def _stop(message: Any, code: int) -> None:
-    typer.echo(f"efemb: {message}", err=True)
+    echo(f"efemb: {message}", err=True)
     sys.exit(code)
 
 

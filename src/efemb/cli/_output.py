@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,13 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from efemb._terminal import one_line, printable
 from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
     from efemb.table import Table
 
 Say = Callable[[str], None]
+# Control characters that JSON need not escape, and marks that reverse the text.
+_UNSAFE = re.compile(r"[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 ENDINGS = (".png", ".svg", ".pdf")
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text, which may contain labels and paths that would command the terminal."""
+    typer.echo(printable(text), err=err)
 
 
 def show(table: Table, as_json: bool, *, empty: str = "") -> None:
@@ -24,7 +33,7 @@ def show(table: Table, as_json: bool, *, empty: str = "") -> None:
     if as_json:
         show_json(list(table))
     else:
-        typer.echo(table.to_text())
+        echo(table.to_text())
     if empty and len(table) == 0:
         remark(empty)
 
@@ -38,14 +47,14 @@ def show_json(value: Any) -> None:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:  # this terminal cannot show some letters: escape them
         text = json.dumps(plain, ensure_ascii=True, **style)
-    typer.echo(text)
+    typer.echo(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def show_fields(fields: Mapping[str, Any]) -> None:
     """Print names and values, aligned."""
     width = max(map(len, fields))
     for name, value in fields.items():
-        typer.echo(f"{name.ljust(width)}  {value}")
+        echo(f"{name.ljust(width)}  {one_line(str(value))}")
 
 
 def _plain(value: Any) -> Any:
@@ -60,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 def remark(text: str) -> None:
     """Print a remark beside the answer."""
-    typer.echo(text, err=True)
+    echo(text, err=True)
 
 
 def ignore(text: str) -> None:

@@ -11,7 +11,7 @@ import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
 from efemb.cli._models import check_context, choose_model, make_model, warnings_as_remarks
-from efemb.cli._output import Say, check_picture, make_reporter, show_json, write_picture
+from efemb.cli._output import Say, check_picture, echo, make_reporter, show_json, write_picture
 from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ def command(
     if as_json:
         show_json({"metric": metric, "models": list(table), "popularity": popularity})
     else:
-        typer.echo(_select_columns(table).to_text())
-        typer.echo(f"score: {MEASURES[metric]}")
-        typer.echo(f"popularity, a model without context: {popularity:.4f}")
+        echo(_select_columns(table).to_text())
+        echo(f"score: {MEASURES[metric]}")
+        echo(f"popularity, a model without context: {popularity:.4f}")
     if curve is not None:
         label = MEASURES[metric].partition(";")[0]
         write_picture(efemb.plots.score_curve(table, y_label=label), curve)

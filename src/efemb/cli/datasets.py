@@ -9,7 +9,7 @@ import typer
 
 import efemb
 from efemb.cli import _arguments as of
-from efemb.cli._output import show_json
+from efemb.cli._output import echo, show_json
 from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def command(
     if as_json:
         show_json(fields)
         return
-    typer.echo(repr(data))
+    echo(repr(data))
     for key in ("source", "terms", "written"):
         if key in fields:
-            typer.echo(f"{key}: {fields[key]}")
+            echo(f"{key}: {fields[key]}")
 
 
 def describe_data(name: str, data: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._models import warnings_as_remarks
-from efemb.cli._output import ignore, make_reporter, show_json
+from efemb.cli._output import echo, ignore, make_reporter, show_json
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -81,8 +81,8 @@ def command(
         show_json({**{title: list(table) for title, table in tables.items()}, "report": out})
         return
     for title, table in tables.items():
-        typer.echo(f"{title}\n{table}\n")
-    typer.echo(f"report with pictures: {out}")
+        echo(f"{title}\n{table}\n")
+    echo(f"report with pictures: {out}")
 
 
 def _fit(

@@ -8,7 +8,7 @@ import typer
 
 from efemb.cli import _arguments as of
 from efemb.cli._labels import Labels, open_model
-from efemb.cli._output import show_json
+from efemb.cli._output import echo, show_json
 
 
 def command(
@@ -33,6 +33,6 @@ def command(
     if as_json:
         show_json({"item": label, "sum": total, **expected, "terms": list(table)})
         return
-    typer.echo(table.to_text())
+    echo(table.to_text())
     means = ", ".join(f"{name} {expected[name]:.4g}" for name in expected if name != "label")
-    typer.echo(f"\n{label}: sum {total:.4g}, {means}")
+    echo(f"\n{label}: sum {total:.4g}, {means}")

@@ -9,7 +9,7 @@ import typer
 
 from efemb.cli import _arguments as of
 from efemb.cli._labels import open_model
-from efemb.cli._output import show_json
+from efemb.cli._output import echo, show_json
 from efemb.errors import ParameterError, suggest
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(
         sizes = {"vectors": n_items, "components": n_components}
         show_json({"written": out, "format": kind, **sizes})
     else:
-        typer.echo(f"{n_items:,} vectors with {n_components} components written to {out}")
+        echo(f"{n_items:,} vectors with {n_components} components written to {out}")
 
 
 def _choose_format(form: str | None, out: Path) -> str:

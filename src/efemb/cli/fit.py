@@ -19,7 +19,7 @@ from efemb.cli._models import (
     score_held_out,
     warnings_as_remarks,
 )
-from efemb.cli._output import Say, make_reporter, show_json
+from efemb.cli._output import Say, echo, make_reporter, show_json
 
 
 def command(
@@ -151,11 +151,11 @@ def _show_summary(summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
         show_json(summary)
         return
-    typer.echo(
+    echo(
         f"{summary['model']} with {summary['components']} components: {summary['passes']} passes "
         f"in {summary['seconds']:.1f} s, saved in {summary['saved']}"
     )
     if "score" in summary:
         rival = summary.get("popularity")
         beside = "" if rival is None else f" (without context {rival:.4f})"
-        typer.echo(f"held-out score {summary['score']:.4f}{beside}")
+        echo(f"held-out score {summary['score']:.4f}{beside}")

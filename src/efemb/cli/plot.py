@@ -13,7 +13,7 @@ import typer
 import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._labels import Labels, open_model, read_evidence
-from efemb.cli._output import check_picture, remark, show_json, write_picture
+from efemb.cli._output import check_picture, echo, remark, show_json, write_picture
 from efemb.errors import EfembError, ParameterError, suggest
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def command(
     if as_json:
         show_json({"picture": kind, "written": out})
     else:
-        typer.echo(f"{kind} written to {out}")
+        echo(f"{kind} written to {out}")
 
 
 def _check_options(kind: str, method: str, is_set: dict[str, bool]) -> None:

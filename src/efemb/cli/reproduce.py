@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from efemb.cli import _arguments as of
-from efemb.cli._output import remark, show_json
+from efemb.cli._output import echo, remark, show_json
 
 
 def command(
@@ -49,4 +49,4 @@ def command(
     if as_json:
         show_json({"studies": names, "report": str(report)})
     else:
-        typer.echo(f"report: {report}")
+        echo(f"report: {report}")

@@ -157,7 +157,7 @@ class Checkpoint:
     every : int, default=1
         Iterations between two states.
     resume : bool, default=True
-        False starts anew, whatever is in the folder.
+        False starts anew and replaces the checkpoint in the folder, even a damaged one.
 
     Examples
     --------
@@ -184,7 +184,7 @@ class Checkpoint:
 
     def prepare(self) -> None:
         """Refuse a folder that cannot be written before any work is done."""
-        target = CHECKPOINT.replaceable(self.path)
+        target = CHECKPOINT.replaceable(self.path, damaged=not self.resume)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(target.parent, os.W_OK):
             raise PermissionError(f"{target.parent} is not writable: choose another folder")
@@ -192,7 +192,8 @@ class Checkpoint:
     def write(self, state: dict[str, Any]) -> None:
         """Replace the folder by a state: nested dictionaries of numbers, text and arrays."""
         arrays: dict[str, Any] = {}
-        CHECKPOINT.write(self.path, {"state": encode(state, arrays, "state")}, arrays)
+        body = {"state": encode(state, arrays, "state")}
+        CHECKPOINT.write(self.path, body, arrays, damaged=not self.resume)
 
     def read(self) -> dict[str, Any] | None:
         """The state in the folder, None where there is none."""

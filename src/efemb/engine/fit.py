@@ -21,7 +21,6 @@ from efemb.engine.plan import Plan, Shard
 from efemb.engine.precision import scaled, working_precision
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import Setup, choose_solver
-from efemb.engine.state import TrainState
 from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, ParameterError
@@ -140,7 +139,7 @@ def fit_model(
         loop = _loop(_plan(space, split.solver, optimizer, options, setup.seed), split, options)
         loop = replace(loop, savepoint=savepoint)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
-            result = loop.run(TrainState.start(space, begin.astype(dtype), state))
+            result = loop.run_from(begin.astype(dtype), state)
     if dtype != options.dtype:
         result.parameters = result.parameters.astype(options.dtype)
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"

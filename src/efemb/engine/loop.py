@@ -20,6 +20,9 @@ from efemb.errors import DivergenceError
 from efemb.model.families.base import Family
 from efemb.model.parameters import Parameters
 
+# Nats per observation; where a fit ends further away from 0, it is compared with its start.
+SUSPICIOUS = 20.0
+
 
 @dataclass
 class Result:
@@ -63,6 +66,12 @@ class Loop:
     tol: float
     callbacks: Callbacks
     savepoint: Savepoint | None = None
+
+    def run_from(self, start: Parameters, optimizer: OptimizerState | None) -> Result:
+        """Train from parameters, and from what an optimizer learned before."""
+        result = self.run(TrainState.start(self.plan.space, start, optimizer))
+        self._check_ascent(start, result)
+        return result
 
     def run(self, start: TrainState) -> Result:
         """Train from a state, or resume where an earlier attempt stopped."""
@@ -151,6 +160,29 @@ class Loop:
                     ended,
                     log.converged,
                 )
+            )
+
+    def _check_ascent(self, start: Parameters, result: Result) -> None:
+        """Refuse a finite result that is far worse than the parameters that the fit began with."""
+        size, history = self.backend.n_observed, result.history
+        if self.plan.optimizer.full_batch or not history:
+            return
+        if abs(history[-1]["objective"]) < SUSPICIOUS * size:
+            return
+        begin = TrainState.start(self.plan.space, start, None)
+        before = self.backend.evaluate(begin)
+        if self._learns:
+            before = self.backend.evaluate(self._adapt(begin, before))
+        end = replace(begin, parameters=result.parameters, family=result.family)
+        after = self.backend.evaluate(end)
+        far = not abs(after) < 10 * abs(before) + SUSPICIOUS * size
+        # Where means overflow, a kernel may report probabilities above 1.
+        impossible = result.family.support.integer and after > 0
+        if far and (impossible or not after >= before):
+            raise DivergenceError(
+                f"training diverged: the log-likelihood per observation was {before / size:.4g} at "
+                f"the start and is {after / size:.4g} after {result.n_iter} iterations; lower the "
+                "optimizer's step (for example optimizer=Adagrad(step=0.02)), or scale the data"
             )
 
     def _adapt(self, state: TrainState, likelihood: float) -> TrainState:

@@ -21,6 +21,7 @@ from efemb._typing import Floats
 from efemb.errors import InputTypeError, ParameterError
 
 LINE_BYTES = 64  # of the cache
+MOST_THREADS = 64
 WORTH_A_THREAD = 1 << 19  # numbers to work on: half a millisecond; waking a thread takes a tenth
 
 Piece = TypeVar("Piece")
@@ -28,14 +29,18 @@ Result = TypeVar("Result")
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Number of threads: None is 1, -1 is every core, as in scikit-learn."""
+    """Number of threads: None is 1, -1 is every core, as in scikit-learn.
+
+    The number is bounded: more than cores would only take memory, and results are the same.
+    """
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
         raise InputTypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
     if n_jobs == 0:
         raise ParameterError("n_jobs must not be 0; -1 uses every core")
-    return max(1, (os.cpu_count() or 1) + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)
+    cores = os.cpu_count() or 1
+    return max(1, cores + 1 + n_jobs) if n_jobs < 0 else min(int(n_jobs), max(cores, MOST_THREADS))
 
 
 def cut(n: int, size: int) -> list[slice]:

@@ -286,10 +286,14 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         self._n_features_out = self._fitted.n_components
 
     def _warn_unconverged(self, fit: Fit) -> None:
-        if not fit.result.converged and not fit.result.interrupted:
+        result = fit.result
+        if not result.converged and not result.interrupted:
+            rising = result.best_iter == result.n_iter
+            state = "was still improving" if rising else "had not converged"
+            advice = "raise max_iter" if rising else "raise max_iter, or lower the optimizer's step"
             warnings.warn(
-                f"{type(self).__name__} was still improving after max_iter={fit.result.n_iter} "
-                "iterations; the best parameters so far were kept: raise max_iter",
+                f"{type(self).__name__} {state} after max_iter={result.n_iter} iterations; the "
+                f"best parameters so far were kept: {advice}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

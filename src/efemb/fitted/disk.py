@@ -109,6 +109,8 @@ def unpack(contents: Contents) -> FittedEmbedding:
             raise DataError(f"{LABELS} does not hold a list of labels")
         vocabulary = Vocabulary(labels, counts=arrays.get("counts"))
     lists = None
+    if not isinstance(manifest["fixed"], bool):
+        raise DataError(f"'fixed' must be true or false, got {manifest['fixed']!r:.40}")
     if manifest["fixed"]:
         lists = tuple(
             _decode_lists(options, arrays, i) for i, options in enumerate(manifest["lists"])
@@ -158,9 +160,31 @@ def _check_shapes(fitted: FittedEmbedding) -> None:
     for name, holds in checks.items():
         if not holds():
             raise DataError(f"{name} do not fit a model of {size} entities")
-    records = fitted.history if isinstance(fitted.history, list) else [fitted.history]
-    if not isinstance(fitted.model, str) or not all(isinstance(record, dict) for record in records):
+    reads_text = fitted.spec.context.reads_text
+    if reads_text and (fitted.vocabulary is None or fitted.lists is not None):
+        raise DataError("a model of text has words, and no fixed contexts")
+    if fitted.lists == ():
+        raise DataError("the fixed contexts are missing")
+    if not isinstance(fitted.model, str) or not _is_history(fitted.history):
         raise DataError("the name or the history of the model is not what a fit leaves")
+
+
+def _is_history(history: Any) -> bool:
+    """Whether a history consists of records of numbers, as `Progress.record` makes them."""
+
+    def is_number(value: Any) -> bool:
+        return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+    def is_record(record: Any) -> bool:
+        return (
+            isinstance(record, dict)
+            and isinstance(record.get("iteration"), int | np.integer)
+            and not isinstance(record["iteration"], bool)
+            and is_number(record.get("objective"))
+            and all(value is None or is_number(value) for value in record.values())
+        )
+
+    return isinstance(history, list) and all(map(is_record, history))
 
 
 def _vectors_fit(fitted: FittedEmbedding) -> bool:

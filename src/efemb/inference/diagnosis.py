@@ -107,9 +107,11 @@ def _check_convergence(model: Any, fitted: FittedEmbedding) -> Finding:
 def _is_flat(history: list[dict[str, Any]]) -> bool:
     """Whether the last tenth of the passes contributed a negligible part of the total gain."""
     values = [float(record["objective"]) for record in history]
+    if len(values) <= 2:
+        return False
     gained = max(values) - values[0]
     before = values[-max(2, len(values) // 10)]
-    return len(values) > 2 and max(values) - before <= 1e-3 * max(gained, 1e-12)
+    return max(values) - before <= 1e-3 * max(gained, 1e-12)
 
 
 def _check_gradient(model: Any, fitted: FittedEmbedding) -> Finding:

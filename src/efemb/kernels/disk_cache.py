@@ -4,13 +4,17 @@ numba keeps a kernel until its own file changes, but a kernel holds code of the 
 which may be written in another file. Here kept code belongs to the text of all files in the folder.
 Nor does numba keep apart what two processes compile at once for different types: either may write
 code into the file that the other's index names. Here the name of a file says what is in it, and
-code is written before the index that names it.
+code is written before the index that names it. Nor does numba notice a damaged file, which would
+stop every fit, or run as machine code. Here files begin with a checksum, and damaged ones are
+ignored.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from typing import Any
 from numba import njit
 from numba.core.caching import IndexDataCacheFile
 
+_SEAL = hashlib.sha256().digest_size
 _compile: Any = njit  # which only newer versions annotate
 
 
@@ -33,9 +38,20 @@ def keeping(**options: Any) -> Callable[[Any], Any]:
         if kept is not None:  # without the compiler (NUMBA_DISABLE_JIT) it is the function itself
             stamp = folder_digest(Path(function.__code__.co_filename).parent)
             kept._cache_file = KernelFiles(kept.cache_path, kept._impl.filename_base, stamp)
+            kept.save_overload = _ignoring_file_errors(kept.save_overload)
         return dispatcher
 
     return compiled
+
+
+def _ignoring_file_errors(save: Callable[..., None]) -> Callable[..., None]:
+    """`save`, except that a full disk or a missing folder only means that nothing is kept."""
+
+    def tolerant(*args: Any) -> None:
+        with suppress(OSError):
+            save(*args)
+
+    return tolerant
 
 
 @cache
@@ -49,7 +65,7 @@ def folder_digest(folder: Path) -> str:
 
 
 class KernelFiles(IndexDataCacheFile):
-    """The index and the code of one kernel."""
+    """The index and the code of one kernel; damaged files count as missing."""
 
     def save(self, key: Any, data: Any) -> None:
         """Write code, then the index; of two writers at once the last index stays."""
@@ -57,3 +73,36 @@ class KernelFiles(IndexDataCacheFile):
         name = self._data_name_pattern.replace("{number:d}", content)
         self._save_data(name, data)
         self._save_index({**self._load_index(), key: name})
+
+    def _load_index(self) -> dict[Any, str]:
+        content = self._read_sealed(self._index_path)
+        index: dict[Any, str] = {} if content is None else pickle.loads(content)
+        return index
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._write_sealed(self._index_path, self._dump(overloads))
+
+    def _load_data(self, name: str) -> Any:
+        content = self._read_sealed(self._data_path(name))
+        return None if content is None else pickle.loads(content)
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write_sealed(self._data_path(name), self._dump(data))
+
+    def _read_sealed(self, path: str) -> bytes | None:
+        """The content of a file of ours, None for any other."""
+        try:
+            whole = Path(path).read_bytes()
+        except OSError:
+            return None
+        seal, content = whole[:_SEAL], whole[_SEAL:]
+        return content if seal == self._seal(content) else None
+
+    def _write_sealed(self, path: str, content: bytes) -> None:
+        with self._open_for_write(path) as file:
+            file.write(self._seal(content) + content)
+
+    def _seal(self, content: bytes) -> bytes:
+        """Checksum of the content, of numba's version and of the files of kernels."""
+        head = f"{self._version} {self._source_stamp} ".encode()
+        return hashlib.sha256(head + content).digest()

@@ -9,16 +9,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from efemb import __version__
-from efemb._files import complete_or_absent
+from efemb._files import complete_or_absent, open_regular
 from efemb.engine.interrupt import interrupt_at_once
 from efemb.engine.threads import one_blas_thread
+from efemb.storage.folder import sha256
 from efemb.table import Table
 
 Found = tuple[dict[str, Any], dict[str, Any]]
@@ -104,31 +105,43 @@ class Runner:
         # Arrays first: if the figures are on disk, the whole result is.
         with complete_or_absent(self._file(job, "npz")) as stream:
             np.savez_compressed(stream, **arrays)
-        record = {
+        record: dict[str, Any] = {
             "study": job.study,
             "label": job.label,
             "settings": dict(job.settings),
             "seconds": seconds,
             "figures": figures,
+            "sha256": sha256(self._file(job, "npz")),
         }
+        record["checksum"] = _checksum(record)
         with complete_or_absent(self._file(job, "json")) as stream:
             stream.write(json.dumps(record, indent=1, sort_keys=True).encode())
         return Outcome(job, figures, arrays, seconds)
 
     def _read(self, job: Job) -> Outcome | None:
-        """The result of an earlier run, if it is complete."""
+        """The result of an earlier run; None if there is none, or if it changed since."""
         try:
-            record = json.loads(self._file(job, "json").read_text(encoding="utf-8"))
-            with self._file(job, "npz").open("rb") as stream, np.load(stream) as file:
-                arrays = {name: file[name] for name in file.files}
-            return Outcome(job, record["figures"], arrays, float(record["seconds"]))
-        except FileNotFoundError:
+            with open_regular(self._file(job, "json")) as stream:
+                record = json.load(stream)
+            if not isinstance(record, dict) or record.pop("checksum", "") != _checksum(record):
+                return None
+            with open_regular(self._file(job, "npz")) as stream:
+                content = stream.read()
+        except (OSError, ValueError, RecursionError):
             return None
-        except (ValueError, KeyError, OSError, EOFError, BadZipFile):  # damaged: run it again
+        # Checked before it is parsed: damaged archives raise errors of every kind.
+        if hashlib.sha256(content).hexdigest() != record["sha256"]:
             return None
+        with np.load(BytesIO(content)) as file:
+            arrays = {name: file[name] for name in file.files}
+        return Outcome(job, record["figures"], arrays, float(record["seconds"]))
 
     def _file(self, job: Job, kind: str) -> Path:
         return self.folder / job.study / f"{job.key}.{kind}"
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 class Later:

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from efemb._files import remove_abandoned, temporary_beside, temporary_name
 from efemb.errors import DataError
 
 ATTEMPTS = 100  # to rename a folder while others keep taking its name
-STALE_SECONDS = 3600.0  # older partial folders belong to killed processes
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 
 
 def partial_folder(target: Path) -> Path:
     """A new folder next to `target` for writing; remains of killed processes are removed."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    for left in _beside(target, "partial"):
-        with suppress(OSError):  # its owner has just renamed it
-            if time.time() - left.stat().st_mtime > STALE_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
-    partial = _new_name(target, "partial")
+    remove_abandoned(target)
+    partial = temporary_name(target, "partial")
     partial.mkdir()
     return partial
 
@@ -33,7 +28,7 @@ def partial_folder(target: Path) -> Path:
 def find_stepped_aside(target: Path, file: str) -> Path | None:
     """The set-aside folder with the newest `file`, if its replacement was never completed."""
     dated = []
-    for folder in _beside(target, "previous"):
+    for folder in temporary_beside(target, "previous"):
         with suppress(OSError):  # it has just gone
             dated.append(((folder / file).stat().st_mtime_ns, folder))
     return max(dated)[1] if dated else None
@@ -46,12 +41,12 @@ def put_in_place(partial: Path, target: Path) -> None:
     in its way sets it aside as well, so the last writer wins. Whatever was set aside before the
     renaming is older than the new folder; names are never reused, so nothing else can be deleted.
     """
-    older, moved = _beside(target, "previous"), list[Path]()
+    older, moved = temporary_beside(target, "previous"), list[Path]()
     try:
         for _ in range(ATTEMPTS):
             if _try_rename(partial, target):
                 break
-            name = _new_name(target, "previous")
+            name = temporary_name(target, "previous")
             with suppress(FileNotFoundError):  # another writer has moved it
                 if _try_rename(target, name):
                     moved.append(name)
@@ -68,7 +63,7 @@ def put_in_place(partial: Path, target: Path) -> None:
     _sync(target.parent)
     for folder in (*older, *moved):
         # Renamed first, so that nobody reads it while its files are being deleted.
-        rubbish = _new_name(target, "partial")
+        rubbish = temporary_name(target, "partial")
         with suppress(OSError):
             folder.rename(rubbish)
             shutil.rmtree(rubbish, ignore_errors=True)
@@ -96,20 +91,6 @@ def _try_rename(old: Path, new: Path) -> bool:
             raise
         return False
     return True
-
-
-def _new_name(target: Path, kind: str) -> Path:
-    return target.with_name(f".{target.name}.{kind}-{secrets.token_hex(6)}")
-
-
-def _beside(target: Path, kind: str) -> list[Path]:
-    """Folders next to `target` with the names that we give."""
-    wanted = re.compile(rf"\.{re.escape(target.name)}\.{kind}(-[0-9a-f]+)?")
-    with suppress(FileNotFoundError, NotADirectoryError):
-        return [
-            target.with_name(name) for name in os.listdir(target.parent) if wanted.fullmatch(name)
-        ]
-    return []
 
 
 def _sync(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -12,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from efemb._files import expand_home
-from efemb.errors import DataError, EfembError, InputTypeError
+from efemb._files import check_path, explain_full_disk, open_regular
+from efemb.errors import DataError, EfembError
 from efemb.storage.atomic import find_stepped_aside, partial_folder, put_in_place, sync_files
 
 T = TypeVar("T")
 MANIFEST = "manifest.json"
 LEFT_BY_SYSTEMS = {".DS_Store", "desktop.ini", "Thumbs.db"}  # left by file browsers
+LARGEST_MANIFEST = 1 << 28  # bytes; a million passes leave half of it
+_HEAD = 64  # bytes that tell a pickle
 ATTEMPTS = 5  # to read a folder that keeps being replaced
 
 
@@ -52,22 +55,29 @@ class SealedKind:
         body: Mapping[str, Any],
         arrays: dict[str, Any],
         texts: Mapping[str, Any] | None = None,
+        *,
+        damaged: bool = False,
     ) -> None:
         """Write the folder `path`; an existing one of this kind is replaced atomically.
 
-        All files are written under a temporary name before the folder is renamed.
+        All files are written under a temporary name before the folder is renamed. `damaged` : see
+        `replaceable`.
         """
-        target = self.replaceable(path)
-        partial = partial_folder(target)
-        try:
-            head = {"format": self.format, "version": self.version, **body}
-            self._write_files(partial, head, arrays, texts or {})
-            put_in_place(partial, target)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        target = self.replaceable(path, damaged=damaged)
+        with explain_full_disk(target):
+            partial = partial_folder(target)
+            try:
+                head = {"format": self.format, "version": self.version, **body}
+                self._write_files(partial, head, arrays, texts or {})
+                put_in_place(partial, target)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
 
-    def replaceable(self, path: str | os.PathLike[str]) -> Path:
-        """The real path of a folder that may be written; an error if it holds anything else."""
+    def replaceable(self, path: str | os.PathLike[str], *, damaged: bool = False) -> Path:
+        """The real path of a folder that may be written; an error if it holds anything else.
+
+        `damaged` : a folder whose files have our names may be replaced whatever they hold.
+        """
         target = Path(os.path.realpath(self.check_path(path)))
         try:
             names = set(os.listdir(target)) - LEFT_BY_SYSTEMS
@@ -85,7 +95,9 @@ class SealedKind:
                 f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
                 "be deleted: choose another folder"
             )
-        if names and not self._is_own(target):
+        # Only one kind of folder holds tensors of this name.
+        known = (damaged and self.tensors in names) or self._is_own(target)
+        if names and not known:
             raise DataError(
                 f"{target} holds {min(names)!r}, which is not from a {self.noun} that efemb wrote, "
                 "and would be deleted: choose another folder, or delete it yourself"
@@ -96,7 +108,7 @@ class SealedKind:
         """Whether a folder is of this kind, or has just been removed."""
         for _ in range(ATTEMPTS):
             try:
-                manifest = json.loads((folder / MANIFEST).read_bytes())
+                manifest = _parse_manifest(folder)
             except FileNotFoundError:
                 if not folder.exists():
                     return True
@@ -108,17 +120,16 @@ class SealedKind:
 
     def check_path(self, path: Any) -> Path:
         """A path, or a typed error."""
-        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-            raise InputTypeError(f"a {self.noun} is a folder: pass its path, not {path!r}")
-        return expand_home(path)
+        return check_path(path, f"a {self.noun} is a folder: pass its path")
 
     def _write_files(
         self, folder: Path, body: dict[str, Any], arrays: dict[str, Any], texts: Mapping[str, Any]
     ) -> None:
         """Write all files; the manifest with the checksums of the others comes last."""
-        from safetensors.numpy import save_file
-
-        save_file(arrays, folder / self.tensors)
+        (folder / self.tensors).touch()
+        mode = (folder / self.tensors).stat().st_mode  # which follows the umask
+        _write_tensors(arrays, folder / self.tensors)
+        (folder / self.tensors).chmod(mode)  # safetensors lets nobody else read the file
         for name, value in texts.items():
             (folder / name).write_bytes(render(value))
         files = sorted(folder.iterdir())
@@ -185,7 +196,7 @@ class SealedKind:
             files: dict[str, IO[bytes]] = {}
             for name in (MANIFEST, self.tensors, *self.texts):
                 with suppress(FileNotFoundError, NotADirectoryError):
-                    files[name] = stack.enter_context((folder / name).open("rb"))
+                    files[name] = stack.enter_context(open_regular(folder / name))
             body = self._manifest(folder, files)
             names = (self.tensors, *(name for name in self.texts if name in body["sha256"]))
             contents = {name: self._read_checked(folder / name, files, body) for name in names}
@@ -204,7 +215,7 @@ class SealedKind:
         path = folder / MANIFEST
         if MANIFEST not in files:
             raise DataError(f"{folder} is not a {self.noun}: it has no {MANIFEST}")
-        content = files[MANIFEST].read()
+        content = _read_bounded(files[MANIFEST], path)
         _refuse_pickle(path, content)
         try:
             manifest = json.loads(content)
@@ -234,14 +245,17 @@ class SealedKind:
     ) -> bytes:
         if path.name not in files:
             raise DataError(f"{path} is missing: the {self.noun} is incomplete")
-        content = files[path.name].read()
-        _refuse_pickle(path, content)
-        wanted = body.get("bytes", {}).get(path.name, 0)
-        if len(content) < wanted:
+        file, wanted = files[path.name], body.get("bytes", {}).get(path.name)
+        size = os.fstat(file.fileno()).st_size
+        _refuse_pickle(path, file.read(_HEAD))
+        file.seek(0)
+        if wanted is not None and size < wanted:
             raise DataError(
-                f"{path} is truncated: it has {len(content):,} of {wanted:,} bytes; restore it "
-                "from a copy"
+                f"{path} is truncated: it has {size:,} of {wanted:,} bytes; restore it from a copy"
             )
+        if wanted is not None and size > wanted:  # which need not be read to be refused
+            raise _damage_error(path)
+        content = file.read()
         if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):
             raise _damage_error(path)
         return content
@@ -249,16 +263,43 @@ class SealedKind:
 
 def format_of(path: Any) -> str | None:
     """The format of the folder at `path`; None if reading it will explain what is wrong."""
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        return None
-    folder = expand_home(path)
+    folder = check_path(path, "a model is a folder: pass its path")
     if not folder.exists():
         folder = find_stepped_aside(Path(os.path.realpath(folder)), MANIFEST) or folder
     try:
-        body = json.loads((folder / MANIFEST).read_bytes())
+        body = _parse_manifest(folder)
     except (OSError, ValueError, RecursionError):
         return None
-    return body.get("format") if isinstance(body, dict) else None
+    name = body.get("format") if isinstance(body, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _parse_manifest(folder: Path) -> Any:
+    """The manifest of a folder as JSON, unchecked."""
+    with open_regular(folder / MANIFEST) as file:
+        return json.loads(_read_bounded(file, folder / MANIFEST))
+
+
+def _read_bounded(file: IO[bytes], path: Path) -> bytes:
+    """A manifest; a sparse file of any size would fill the memory."""
+    size = os.fstat(file.fileno()).st_size
+    if size > LARGEST_MANIFEST:
+        raise DataError(f"{path} has {size:,} bytes, which is too large for a manifest")
+    return file.read()
+
+
+def _write_tensors(arrays: dict[str, Any], path: Path) -> None:
+    """Write arrays with safetensors, whose errors do not tell a full disk from anything else."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(arrays, path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def _is_sealed(body: dict[str, Any], claimed: Any, content: bytes) -> bool:

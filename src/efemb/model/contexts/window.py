@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE = 1 << 18
+LARGEST = 1 << 30  # size of a window; no text is longer
 
 
 class Window(Context):
@@ -70,6 +71,8 @@ class Window(Context):
             raise InputTypeError(f"Window.size must be an integer >= 1, got {self.size!r}")
         if self.size < 1:
             raise ParameterError(f"Window.size must be >= 1, got {self.size}")
+        if self.size > LARGEST:
+            raise ParameterError(f"Window.size must be at most {LARGEST:,}, got {self.size:,}")
         if self.subsample is not None:
             positive_number(self, "subsample")
         for name in ("positional", "length_offset"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,9 @@ class RowVectors(Term):
         size = self.n_components
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise ParameterError(f"RowVectors.n_components must be an integer >= 1, got {size!r}")
+        groups = () if self.groups is None else self.groups
+        if strange := [label for label in groups if not isinstance(label, Hashable)]:
+            raise InputTypeError(f"RowVectors.groups must be labels, got {strange[0]!r}")
         prior = Prior.resolve(self.prior)
         prior.check()
         if prior.positive:
