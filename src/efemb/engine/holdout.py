@@ -188,14 +188,7 @@ def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> S
     masked = held.astype(bool)
     if not data.is_sparse and np.isnan(data.values).any():
         masked = masked + _missing(data)
-    rest = RowBags(
-        data._replace(train),
-        scale=bound.scale,
-        binary=bound.binary,
-        members=bound.members,
-        masked=masked,
-        whole=bound.whole_data,
-    )
+    rest = bound.without(masked, data._replace(train))
     entries = entries_given_rows(setup.spec, rest, held)
     of_rows = None if weight is None else weight[np.diff(held.indptr) > 0]
     score = EntryValidation(entries, setup.spec, setup.pool, row_weight=of_rows)

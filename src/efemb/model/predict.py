@@ -221,30 +221,31 @@ def row_embedding(spec: Spec, data: Dataset, alpha: Floats) -> Floats:
     embedding = np.zeros((data.n_rows, flat.shape[1]), dtype=flat.dtype)
     for start in range(0, data.n_rows, 4096):
         rows = np.arange(start, min(start + 4096, data.n_rows))
-        values, divisor = _scaled_rows(data, rows, scale, binary)
+        values, total = _scaled_rows(data, rows, scale, binary)
+        divisor = or_one(total + spec.context.pseudo_count)
         sums = values.astype(flat.dtype) @ flat
         embedding[rows] = np.asarray(sums) / divisor.astype(flat.dtype)[:, None]
     return embedding
 
 
 def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[Floats, Floats]:
+    """Values of the members, and what the scale divides their sum by."""
     if data.is_sparse:
         sparse = data.values[rows]
         if binary:
             sparse = (sparse != 0).astype(np.float64)
         count = np.diff(sparse.indptr) if scale == "items" else np.asarray(sparse.sum(axis=1))
-        divisor = np.ones(len(rows)) if scale not in ("items", "total") else or_one(count)
-        return sparse, divisor
+        return sparse, np.ones(len(rows)) if scale not in ("items", "total") else count
     dense = dense_rows(data, rows)
     values = np.nan_to_num(dense)
     if binary:
         values = (values != 0).astype(np.float64)
-    divisor = np.ones(len(rows))
+    total = np.ones(len(rows))
     if scale == "items":
-        divisor = or_one((values != 0).any(axis=2).sum(axis=1).astype(np.float64))
+        total = (values != 0).any(axis=2).sum(axis=1).astype(np.float64)
     elif scale == "total":
-        divisor = or_one(values.sum(axis=(1, 2)))
-    return values.reshape(len(rows), -1), divisor
+        total = values.sum(axis=(1, 2))
+    return values.reshape(len(rows), -1), total
 
 
 def context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints) -> Floats:

@@ -135,6 +135,11 @@ class Spec:
             raise ParameterError("Tied vectors are penalised once: give one prior, not a pair")
         if self.intercept_prior is not None:
             self._check_intercept_prior(self.intercept_prior)
+        if self.combine.reverse and (self.context.pseudo_count or self.context.thinning):
+            raise ParameterError(
+                "pseudo_count and thinning are about contexts of several members, but with "
+                "combine='reverse' every member predicts alone: leave them at 0"
+            )
         self._check_zeros()
         self._check_terms()
 

@@ -39,6 +39,10 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
             f"solver {name!r} does not draw anew in each pass, as Window(subsample=) asks: use "
             "Corpus.subsampled instead"
         )
+    if name != "rows" and spec.context.thinning:
+        raise ParameterError(
+            f"solver {name!r} does not thin contexts, as Basket(thinning=) asks: use solver='rows'"
+        )
     return name
 
 

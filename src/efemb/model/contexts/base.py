@@ -39,6 +39,8 @@ class Context(Ingredient, ABC):
     binary: bool = False
     length_offset: bool = False
     subsample: float | None = None
+    pseudo_count: float = 0.0  # added to the divisor
+    thinning: float = 0.0  # fraction of the rows whose contexts lose members in a pass
     positions: Any = None  # where each entity is
 
     @property

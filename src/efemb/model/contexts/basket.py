@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from efemb.errors import InputTypeError, ParameterError
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.rows import RowBags
+from efemb.model.ingredient import positive_number
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -20,15 +24,50 @@ class Basket(Context):
         Divide the context sum by the sum of the members' values, by their number, or by 1.
     binary : bool
         Count a member as 1, whatever its value.
+    pseudo_count : float
+        Added to the divisor: with d the sum or the number of the members, the context is
+        ``sum of x_m alpha_m / (d + pseudo_count)``. A context much smaller than this says little,
+        and an empty one nothing: the intercepts are the prediction. This is
+        ``(s + pseudo_count * a_0) / (d + pseudo_count)`` for any default context a_0, since a model
+        with alpha_m - a_0 and intercept_n + rho_n . a_0 is the same one.
+    thinning : float
+        Fraction of the rows, in [0, 1], whose contexts are thinned in each pass of a fit, so that
+        the model learns what contexts of any size tell. A thinned context keeps each member with
+        the same probability, which is drawn for each row, evenly in its logarithm, between one
+        over the number of members and one. Targets are never thinned, and contexts only in a fit.
     """
 
     unnamed = 0.0
     rest_of_row = True
 
-    def __init__(self, scale: str = "total", binary: bool = False) -> None:
+    def __init__(
+        self,
+        scale: str = "total",
+        binary: bool = False,
+        pseudo_count: float = 0.0,
+        thinning: float = 0.0,
+    ) -> None:
         self.scale = scale
         self.binary = binary
+        self.pseudo_count = pseudo_count
+        self.thinning = thinning
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+        super().check()
+        if positive_number(self, "pseudo_count", zero=True) and self.scale == "none":
+            raise ParameterError(
+                "Basket(pseudo_count=) is added to the divisor of the context, and scale='none' "
+                "has none: use scale='total' or scale='items'"
+            )
+        share = self.thinning
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
+            raise InputTypeError(f"Basket.thinning must be a number, got {share!r}")
+        if not 0.0 <= share <= 1.0:
+            raise ParameterError(f"Basket.thinning must lie in [0, 1], got {share!r}")
 
     def bind(self, data: Dataset) -> RowBags:
         """Each row is one bag; an observation takes itself out of it."""
-        return RowBags(data, scale=self.scale, binary=self.binary)
+        return RowBags(
+            data, scale=self.scale, binary=self.binary, pseudo_count=float(self.pseudo_count)
+        )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.cell_offsets import StepOffsets
@@ -55,6 +55,7 @@ class RowsSolver(Solver[RowBags]):
         offset = self.spec.noise_offset(popularity)
         self.offset = None if offset is None else offset.astype(self.dtype)
         self.samples = self.spec.zeros.gradient != "exact"
+        self.members: Bools | None = None  # of this round's contexts, where they are thinned
         self._lookup: Ints | None = None
         self._coming: _Expected | None = None
         self._begun: _Expected | None = None
@@ -102,7 +103,7 @@ class RowsSolver(Solver[RowBags]):
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
         """Sum over the rows, block by block."""
-        block = self._all if rows is None else self._expected(rows)
+        block = self._whole(exact=exact) if rows is None else self._expected(rows, exact=exact)
         places = np.arange(self.n_rows) if rows is None else rows
         weight = self.row_weight[places][block.row]
         side: Floats | None = None
@@ -147,9 +148,18 @@ class RowsSolver(Solver[RowBags]):
     def _all(self) -> RowBlock:
         return self._prepared(np.arange(self.n_rows))
 
+    def _whole(self, *, exact: bool) -> RowBlock:
+        """All rows, with the contexts of this round unless they have to be exact."""
+        if self.members is None or exact:
+            return self._all
+        return self._prepared(np.arange(self.n_rows), self.members)
+
     def start_round(self, key: RoundKey) -> None:
-        """Draw the zeros of this round of this shard."""
+        """Draw the zeros and the contexts of this round of this shard."""
         self.draws.start_round(key)
+        if self.spec.context.thinning:
+            stored = self.bound.stored
+            self.members = thin(stored.ptr, self.spec.context.thinning, key.generator("contexts"))
 
     def expect(self, rows: Ints | None) -> None:
         """These rows come after the next ones."""
@@ -159,16 +169,18 @@ class RowsSolver(Solver[RowBags]):
     def gather_ahead(self) -> None:
         """Let a thread gather the rows that come next, while others leave the interpreter alone."""
         if self._next is not None:
-            self._begun = (self._next, self.pool.begin(self._prepared, self._next))
+            work = partial(self._prepared, members=self.members)
+            self._begun = (self._next, self.pool.begin(work, self._next))
             self._next = None
 
-    def _expected(self, rows: Ints) -> RowBlock:
+    def _expected(self, rows: Ints, *, exact: bool) -> RowBlock:
         if self._coming is not None and self._coming[0] is rows:
             return self._coming[1]()
-        return self._block(rows)
+        return self._block(rows, None if exact else self.members)
 
-    def _block(self, rows: Ints) -> RowBlock:
-        block = self.bound.block(rows, reverse=self.spec.combine.reverse)
+    def _block(self, rows: Ints, members: Bools | None = None) -> RowBlock:
+        thinned = {} if members is None else {"members": members}
+        block = self.bound.block(rows, reverse=self.spec.combine.reverse, **thinned)
         if block.x.dtype == self.dtype:
             return block
         arrays = {
@@ -177,9 +189,9 @@ class RowsSolver(Solver[RowBags]):
         }
         return replace(block, **arrays)
 
-    def _prepared(self, rows: Ints) -> RowBlock:
+    def _prepared(self, rows: Ints, members: Bools | None = None) -> RowBlock:
         """Some rows, with what a step will ask for and parameters do not change."""
-        block = self._block(rows)
+        block = self._block(rows, members)
         whole = (
             len(block.total) <= self.pool.tuning.block_rows
         )  # parts of a block do not keep what it knows
@@ -316,6 +328,18 @@ class RowsSolver(Solver[RowBags]):
         if self.side is not None and offsets is not None:
             gradient.add_terms(self.side.pull_back_cells(vectors.terms, rows, of_cells))
         return value, gradient
+
+
+def thin(ptr: Ints, share: float, rng: np.random.Generator) -> Bools:
+    """Which stored entries stay in the contexts of their rows (CSR pointer `ptr`).
+
+    A row is thinned with probability `share`; its members then stay with a probability that is
+    spread evenly in the logarithm, from one over their number to one.
+    """
+    sizes = np.diff(ptr)
+    chance = np.maximum(sizes, 1.0) ** -rng.random(len(sizes))
+    chance[rng.random(len(sizes)) >= share] = 1.0
+    return np.asarray(rng.random(int(ptr[-1])) < np.repeat(chance, sizes))
 
 
 def _part(block: RowBlock, piece: slice) -> RowBlock:

@@ -32,6 +32,8 @@ class RowBags(BoundContext):
         Stored entries are neither zero, target nor context.
     whole : Dataset, optional
         The same rows with what was taken out of them, by default the data.
+    pseudo_count : float, optional
+        Added to every divisor.
     """
 
     def __init__(
@@ -43,11 +45,12 @@ class RowBags(BoundContext):
         members: Any = None,
         masked: Any = None,
         whole: Dataset | None = None,
+        pseudo_count: float = 0.0,
     ) -> None:
         self.whole = data if whole is None else whole
         self.data, self.scale, self.binary, self.members = data, scale, binary, members
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
-        self.masked = masked
+        self.masked, self.pseudo_count = masked, pseudo_count
         self._stored: Stored | None = None
         check_scale(data, scale)
 
@@ -61,15 +64,16 @@ class RowBags(BoundContext):
         """Of scalar data."""
         return self.n_dims == 1
 
-    def without(self, masked: Any) -> RowBags:
-        """The same context with some cells masked."""
+    def without(self, masked: Any, data: Dataset | None = None) -> RowBags:
+        """The same context with some cells masked, of other values if `data` are passed."""
         return RowBags(
-            self.data,
+            self.data if data is None else data,
             scale=self.scale,
             binary=self.binary,
             members=self.members,
             masked=masked,
             whole=self.whole,
+            pseudo_count=self.pseudo_count,
         )
 
     @property
@@ -79,10 +83,34 @@ class RowBags(BoundContext):
             self._stored = Stored.of(self)
         return self._stored
 
-    def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
-        """Some rows as sparse arrays (scalar data)."""
+    def block(
+        self, rows: Ints, *, reverse: bool = False, members: Bools | None = None
+    ) -> RowBlock:
+        """Some rows as sparse arrays (scalar data).
+
+        members : of all stored entries, which ones are in the contexts; by default all
+        """
         block = self.stored.block(rows, shares_bag=self.members is None)
+        if members is not None:
+            assert self.members is None
+            block = self._thin(block, members.take(gather_rows(self.stored.ptr, rows)[1]))
         return reverse_block(block, self.scale) if reverse else block
+
+    def _thin(self, block: RowBlock, members: Bools) -> RowBlock:
+        """The block with fewer members in its contexts; targets stay as they are."""
+        own = np.where(members, block.own, 0).astype(block.own.dtype)
+        share = _entry_share(own, self.scale)
+        total = np.bincount(block.row_of_entry, share, len(block.total))
+        rest = total[block.row_of_entry] - share
+        divisors = {
+            name: self.divisor(value).astype(block.x.dtype)
+            for name, value in (("total", total), ("rest", rest))
+        }
+        return replace(block, bag_values=own, own=own, **divisors)
+
+    def divisor(self, total: Floats) -> Floats:
+        """What context sums are divided by, from the sum or the number of the members."""
+        return total + self.pseudo_count if self.pseudo_count else or_one(total)
 
     def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
         """What `score` looks at: each entry given the rest of its row, in either direction."""
@@ -119,7 +147,7 @@ class RowBags(BoundContext):
                 Bags(
                     matrix=csr_array(value.reshape(n_rows, -1)),
                     bag=np.repeat(cells // n_entities, n_dims),
-                    scale=np.broadcast_to(or_one(total)[:, :, None], shape).ravel(),
+                    scale=np.broadcast_to(self.divisor(total)[:, :, None], shape).ravel(),
                     own=own,
                     left_out=left_out,
                 ),
@@ -201,8 +229,8 @@ class Stored:
             share = np.zeros(len(x))
             owner = np.repeat(np.arange(bag.shape[0]), np.diff(bag.indptr))
             total = np.bincount(owner, _entry_share(bag.data, bags.scale), bag.shape[0])
-        rest = or_one(total[row] - share)
-        return cls(ptr, ids, x, own, rest.astype(x.dtype), or_one(total), bag)
+        rest = bags.divisor(total[row] - share)
+        return cls(ptr, ids, x, own, rest.astype(x.dtype), bags.divisor(total), bag)
 
     def block(self, rows: Ints, *, shares_bag: bool) -> RowBlock:
         ptr, where = gather_rows(self.ptr, rows)
