@@ -83,9 +83,7 @@ class RowBags(BoundContext):
             self._stored = Stored.of(self)
         return self._stored
 
-    def block(
-        self, rows: Ints, *, reverse: bool = False, members: Bools | None = None
-    ) -> RowBlock:
+    def block(self, rows: Ints, *, reverse: bool = False, members: Bools | None = None) -> RowBlock:
         """Some rows as sparse arrays (scalar data).
 
         members : of all stored entries, which ones are in the contexts; by default all
