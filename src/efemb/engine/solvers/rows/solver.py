@@ -179,8 +179,10 @@ class RowsSolver(Solver[RowBags]):
         return self._block(rows, None if exact else self.members)
 
     def _block(self, rows: Ints, members: Bools | None = None) -> RowBlock:
-        thinned = {} if members is None else {"members": members}
-        block = self.bound.block(rows, reverse=self.spec.combine.reverse, **thinned)
+        if members is None:
+            block = self.bound.block(rows, reverse=self.spec.combine.reverse)
+        else:
+            block = self.bound.thinned_block(rows, members)
         if block.x.dtype == self.dtype:
             return block
         arrays = {

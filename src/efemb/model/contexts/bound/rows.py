@@ -98,13 +98,10 @@ class RowBags(BoundContext):
         """The block with fewer members in its contexts; targets stay as they are."""
         own = np.where(members, block.own, 0).astype(block.own.dtype)
         share = _entry_share(own, self.scale)
-        total = np.bincount(block.row_of_entry, share, len(block.total))
-        rest = total[block.row_of_entry] - share
-        divisors = {
-            name: self.divisor(value).astype(block.x.dtype)
-            for name, value in (("total", total), ("rest", rest))
-        }
-        return replace(block, bag_values=own, own=own, **divisors)
+        total: Floats = np.bincount(block.row_of_entry, share, len(block.total)).astype(np.float64)
+        rest = self.divisor(total[block.row_of_entry] - share).astype(block.x.dtype)
+        total = self.divisor(total).astype(block.x.dtype)
+        return replace(block, bag_values=own, own=own, total=total, rest=rest)
 
     def divisor(self, total: Floats) -> Floats:
         """What context sums are divided by, from the sum or the number of the members."""
