@@ -83,19 +83,18 @@ class RowBags(BoundContext):
             self._stored = Stored.of(self)
         return self._stored
 
-    def block(self, rows: Ints, *, reverse: bool = False, members: Bools | None = None) -> RowBlock:
-        """Some rows as sparse arrays (scalar data).
-
-        members : of all stored entries, which ones are in the contexts; by default all
-        """
+    def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
+        """Some rows as sparse arrays (scalar data)."""
         block = self.stored.block(rows, shares_bag=self.members is None)
-        if members is not None:
-            assert self.members is None
-            block = self._thin(block, members.take(gather_rows(self.stored.ptr, rows)[1]))
         return reverse_block(block, self.scale) if reverse else block
 
-    def _thin(self, block: RowBlock, members: Bools) -> RowBlock:
-        """The block with fewer members in its contexts; targets stay as they are."""
+    def thinned_block(self, rows: Ints, members: Bools) -> RowBlock:
+        """Some rows with fewer members in their contexts; targets stay as they are.
+
+        members : of all stored entries, which ones are in the contexts
+        """
+        block = self.block(rows)
+        members = members.take(gather_rows(self.stored.ptr, rows)[1])
         own = np.where(members, block.own, 0).astype(block.own.dtype)
         share = _entry_share(own, self.scale)
         total: Floats = np.bincount(block.row_of_entry, share, len(block.total)).astype(np.float64)
