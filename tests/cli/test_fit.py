@@ -214,3 +214,31 @@ def test_output_is_checked_first(run, blocked: Path, tmp_path: Path) -> None:
     assert done.code == 2
     assert "photo.jpg" in done.err
     assert (foreign / "photo.jpg").exists()
+
+
+def test_layouts_and_headers(run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [" ".join(map(str, rng.permutation(12)[: rng.integers(2, 7)])) for _ in range(80)]
+    (tmp_path / "retail.dat").write_text("\n".join(lines))
+    done = run("fit", tmp_path / "retail.dat", "--out", tmp_path / "m", "--max-iter", "2")
+    assert "each line is a basket" in done.err
+    pairs = [f"{t}\t{n}\t{rng.integers(1, 5)}" for t in range(60) for n in rng.permutation(9)[:4]]
+    (tmp_path / "u.data").write_text("\n".join(pairs))
+    unsure = run("fit", tmp_path / "u.data", "--out", tmp_path / "m")
+    assert unsure.code == 2
+    assert "--layout" in unsure.err
+    assert "--header" in unsure.err
+    named = ("--header", "user,item,rating", "--max-iter", "2")
+    done = run("fit", tmp_path / "u.data", "--out", tmp_path / "m", *named)
+    assert "baskets in 'user', items in 'item', counts in 'rating'" in done.err
+    clash = run("fit", tmp_path / "u.data", "--layout", "lines", "--item", "x")
+    assert clash.code == 2
+    assert "has no columns" in clash.err
+
+
+def test_an_option_that_is_passed_twice(run, trips: Path, tmp_path: Path) -> None:
+    twice = run("fit", trips, "--item", "a", "--item", "b", "--out", tmp_path / "m")
+    assert (twice.code, twice.err) == (
+        2,
+        "efemb: --item was passed twice, but it takes a single value\n",
+    )

@@ -55,7 +55,7 @@ CSV_ERRORS = {
     "negative": ("trip,what,n\n1,a,1\n1,b,-2\n", "'n' is not positive in line 3.*on_bad"),
     "zero": ("trip,what,n\n1,b,0\n", "'n' is not positive in line 2"),
     "no number": ("trip,what,n\n1,b,two\n", "'n' is missing or not a number in line 2"),
-    "thousands": ('trip,what,n\n1,b,"1,000"\n', "not a number in line 2"),
+    "no thousands": ('trip,what,n\n1,b,"1,00"\n', "not a number in line 2"),
     "underscore": ("trip,what,n\n1,b,1_000\n", "not a number in line 2"),
     "empty count": ("trip,what,n\n1,b,\n", "not a number in line 2"),
     "nan": ("trip,what,n\n1,b,NaN\n", "not a number in line 2"),
@@ -268,8 +268,6 @@ def test_other_sources() -> None:
     for wrong in (5, None, [1, 2], object()):
         with pytest.raises(InputTypeError, match="pandas, polars or pyarrow"):
             read_baskets(wrong, basket="a", item="b")
-    with pytest.raises(InputTypeError, match="collect"):
-        read_baskets(pl.LazyFrame({"a": [1], "b": [1]}), basket="a", item="b")
     twice = pd.DataFrame([[1, 2, 3]], columns=["a", "b", "b"])
     with pytest.raises(DataError, match="b"):
         read_baskets(twice, basket="a", item="b")
@@ -365,8 +363,7 @@ def test_tables_that_are_still_on_disk(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"trip": [1], "what": ["a"]}), tmp_path / "x.parquet")
     lazy = dataset.dataset(tmp_path / "x.parquet")
     for source in (lazy, lazy.scanner()):
-        with pytest.raises(InputTypeError, match="to_table"):
-            read_baskets(source, basket="trip", item="what")
+        assert read_baskets(source, basket="trip", item="what").shape == (1, 1)
 
 
 def test_the_contents_of_a_file_in_place_of_its_name() -> None:

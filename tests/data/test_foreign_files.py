@@ -21,7 +21,7 @@ NAMES = {
     "trips.pkl": "pickle",
     "session.mat": r"numpy\.save",
     "session.nwb": r"numpy\.save",
-    "trips.zip": "extract it first",
+    "trips.7z": "extract it first",
 }
 
 

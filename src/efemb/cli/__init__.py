@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 
 import efemb
-from efemb.cli._arguments import replace_old_options
+from efemb.cli._arguments import StrictCommand, replace_old_options
 from efemb.cli._output import echo, remark
 from efemb.errors import EfembError, StorageError
 
@@ -70,7 +70,7 @@ def build(asked: str | None = None) -> typer.Typer:
     files = [info.name for info in pkgutil.iter_modules(__path__) if info.name[0] != "_"]
     for name in [asked] if asked in files else files:
         module = importlib.import_module(f"{__name__}.{name}")
-        app.command(name.replace("_", "-"))(module.command)
+        app.command(name.replace("_", "-"), cls=StrictCommand)(module.command)
     return app
 
 

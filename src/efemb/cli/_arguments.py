@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
+
+from efemb.errors import ParameterError
 
 Model = Annotated[Path, typer.Argument(help="Folder of a saved model.", show_default=False)]
 Data = Annotated[
     Path, typer.Argument(help="CSV, TSV, Parquet, NPY, NPZ or text file.", show_default=False)
+]
+DataFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        help="CSV, TSV, Parquet, NPY, NPZ or text file; several, a pattern in quotes or a folder "
+        "of Parquet files for transactions; a folder of suite2p.",
+        show_default=False,
+    ),
 ]
 Items = Annotated[
     list[str], typer.Argument(help="Items, by label or part of a label.", show_default=False)
@@ -56,8 +67,11 @@ Rarest = Annotated[
     ),
 ]
 Basket = Annotated[
-    str | None,
-    typer.Option(help="Column that identifies the basket: order, trip, user.", metavar="COLUMN"),
+    list[str] | None,
+    typer.Option(
+        help="Column that identifies the basket: order, trip, user; repeat if several do.",
+        metavar="COLUMN",
+    ),
 ]
 Item = Annotated[
     str | None, typer.Option(help="Column that identifies the item.", metavar="COLUMN")
@@ -65,9 +79,33 @@ Item = Annotated[
 Count = Annotated[
     str | None, typer.Option(help="Column of counts; none counts each line as 1.", metavar="COLUMN")
 ]
+Layout = Annotated[
+    str | None,
+    typer.Option(
+        help="table (a line per item of a basket), lines (a basket per line), matrix or text "
+        "(a document per line); by default inferred.",
+        metavar="NAME",
+    ),
+]
+Header = Annotated[
+    str | None,
+    typer.Option(
+        help="Names of the columns, for a table without a header: user,item,rating.",
+        metavar="NAMES",
+    ),
+]
+NetReturns = Annotated[
+    bool,
+    typer.Option(
+        "--net-returns", help="Subtract negative counts within a basket instead of dropping them."
+    ),
+]
 Positions = Annotated[
     Path | None,
-    typer.Option(help="Coordinates of the columns: NPY or CSV.", metavar="FILE"),
+    typer.Option(
+        help="Coordinates of the columns: NPY, or CSV with columns x, y, z or latitude, longitude.",
+        metavar="FILE",
+    ),
 ]
 Encoding = Annotated[
     str, typer.Option(help="Text encoding of the file, such as cp1252.", metavar="NAME")
@@ -82,6 +120,37 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no 
 
 # Old spellings, which work until version 0.4.
 RENAMED: Final = {"--number": "--n"}
+
+
+class StrictCommand(TyperCommand):
+    """A command that rejects an option of one value that is passed twice."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Check the arguments, then parse them."""
+        repeated = find_repeated(args, self)
+        if repeated is not None:
+            raise ParameterError(f"{repeated} was passed twice, but it takes a single value")
+        return super().parse_args(ctx, args)
+
+
+def find_repeated(arguments: Sequence[str], command: Any) -> str | None:
+    """An option that takes one value and was passed twice; the last would win silently."""
+    single = {
+        name: option.name
+        for option in command.params
+        if getattr(option, "multiple", True) is False and not getattr(option, "is_flag", False)
+        for name in option.opts
+    }
+    seen: set[str] = set()
+    for argument in arguments:
+        if argument == "--":  # what follows are values, not options
+            return None
+        name = argument.partition("=")[0]
+        if single.get(name) in seen:
+            return name
+        if name in single:
+            seen.add(single[name])
+    return None
 
 
 def replace_old_options(arguments: Sequence[str], warn: Callable[[str], None]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,19 @@ if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
 TEXT_ONLY = ("cbow", "skip-gram", "poisson-text")
-_CONTENTS = {"baskets": "transactions", "matrix": "a matrix", "text": "text"}
+_CONTENTS = {
+    "baskets": "transactions",
+    "matrix": "a matrix",
+    "text": "text",
+    "recording": "a recording",
+}
 
 
 @dataclass(frozen=True)
 class Reading:
     """How to read a file; `say` hears everything that was inferred."""
 
-    basket: str | None = None
+    basket: Sequence[str] | None = None
     item: str | None = None
     count: str | None = None
     encoding: str = "utf-8"
@@ -34,19 +40,36 @@ class Reading:
     progress: bool = False
     say: Say = print
     min_items: int = 2  # per basket: a single item has no context
+    layout: str | None = None
+    header: str | None = None
+    net_returns: bool = False
 
-    def read(self, path: Path, model: str | None = None) -> Dataset | Corpus:
-        """Read a file."""
+    def read(self, source: Path | Sequence[Path], model: str | None = None) -> Dataset | Corpus:
+        """Read a file, or several."""
+        paths = [source] if isinstance(source, Path) else list(source)
+        path = paths[0]
         guess = self._guess(path, model)
         self._check_options(path, guess.kind)
+        if len(paths) > 1 and guess.kind != "baskets":
+            raise ParameterError(
+                f"{path.name} is {_CONTENTS[guess.kind]}: only files of transactions can be read "
+                "together; pass a single file"
+            )
+        if guess.kind == "recording":
+            return efemb.read_suite2p(path, progress=self.progress)
         if guess.kind == "text":
             return efemb.read_text(
                 path, min_count=self.min_count, encoding=self.encoding, progress=self.progress
             )
         if guess.kind == "baskets":
-            return self._read_baskets(path, guess)
+            return self._read_baskets(paths if len(paths) > 1 else path, guess)
         options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
+        from efemb.data.readers.column_roles import is_number
+
         data = efemb.read_matrix(path, row_labels=guess.row_labels, **options)
+        if guess.kind == "matrix" and data.entities is not None and is_number(list(data.entities)):
+            first = ", ".join(map(str, data.entities.labels[:3]))
+            self.say(f"the first line names the columns: {first}, ...")
         if "positions" in data.report:
             self.say(f"positions: {data.report['positions']}")
         return data
@@ -77,11 +100,13 @@ class Reading:
 
     def _check_options(self, path: Path, kind: str) -> None:
         """Reject options that do not apply to this kind of file instead of ignoring them."""
-        if kind != "baskets" and (self.basket or self.item or self.count):
+        if kind != "baskets" and (self.basket or self.item or self.count or self.header):
             raise ParameterError(
-                f"{path.name} is {_CONTENTS[kind]}: --basket, --item and --count apply to a "
-                "table of transactions"
+                f"{path.name} is {_CONTENTS[kind]}: --basket, --item, --count and --header apply "
+                "to a table of transactions"
             )
+        if kind != "baskets" and self.net_returns:
+            raise ParameterError(f"{path.name} is {_CONTENTS[kind]}, which has no returns")
         if kind != "matrix" and self.positions is not None:
             raise ParameterError(
                 f"--positions applies to an array, but {path.name} is {_CONTENTS[kind]}"
@@ -92,19 +117,30 @@ class Reading:
 
         if model in TEXT_ONLY:
             return Guess("text", f"{model} is a model of text")
-        columns = {"basket": self.basket, "item": self.item, "count": self.count}
+        columns: dict[str, Any] = {"basket": self.basket, "item": self.item, "count": self.count}
+        if self.layout == "lines" and (any(columns.values()) or self.header):
+            raise ParameterError(
+                "--layout lines reads a basket per line, which has no columns: leave out "
+                "--basket, --item, --count and --header"
+            )
+        columns |= {"layout": self.layout, "header": self._header}
         guess = guess_contents(path, **columns, encoding=self.encoding)
         self.say(f"{path.name}: {_CONTENTS[guess.kind]}; {guess.why}")
         return guess
 
-    def _read_baskets(self, path: Path, guess: Guess) -> Dataset:
-        assert guess.basket is not None
-        assert guess.item is not None
+    @property
+    def _header(self) -> list[str] | None:
+        return None if self.header is None else [name.strip() for name in self.header.split(",")]
+
+    def _read_baskets(self, source: Any, guess: Guess) -> Dataset:
+        columns: dict[str, Any] = {"layout": "lines", "separator": guess.separator}
+        if not guess.lines:
+            columns = {name: getattr(guess, name) for name in ("basket", "item", "count")}
+            columns["header"] = self._header
         data = efemb.read_baskets(
-            path,
-            basket=guess.basket,
-            item=guess.item,
-            count=guess.count,
+            source,
+            **columns,
+            returns="net" if self.net_returns else "bad",
             min_count=self.min_count,
             min_items_per_basket=self.min_items,
             on_bad="error" if self.strict else "drop",
@@ -117,6 +153,8 @@ class Reading:
     def _report_dropped(self, report: dict[str, Any]) -> None:
         for reason, number in report.get("bad", {}).items():
             self.say(f"dropped {number:,} of {report['lines']:,} lines: {reason}")
+        if report.get("returned"):
+            self.say(f"{report['returned']:,} items of baskets were returned completely")
         # Baskets and items without a usable line, such as an invoice of returns, are among them.
         unusable = "without a usable line"
         rare = f"in fewer than {self.min_count} baskets" if self.min_count > 1 else unusable

@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def command(
-    data: of.Data,
+    data: of.DataFiles,
     model: Annotated[
         list[str] | None,
         typer.Option(help="Name of a model; repeat for several.", metavar="NAME"),
@@ -47,6 +47,9 @@ def command(
     basket: of.Basket = None,
     item: of.Item = None,
     count: of.Count = None,
+    layout: of.Layout = None,
+    header: of.Header = None,
+    net_returns: of.NetReturns = False,
     positions: of.Positions = None,
     min_count: of.Rarest = 5,
     curve: Annotated[
@@ -77,7 +80,12 @@ def command(
         check_picture(curve)
     for name in wanted:
         check_context(name, None, None, positions)
-    reading = Reading(basket, item, count, encoding, positions, min_count, strict, not quiet, say)
+    reading = Reading(
+        *(basket, item, count, encoding, positions, min_count, strict, not quiet, say),
+        layout=layout,
+        header=header,
+        net_returns=net_returns,
+    )
     observed = reading.read(data, *wanted[:1])
     if not isinstance(observed, efemb.Dataset):
         raise ParameterError("compare needs rows of numbers; score text with efemb evaluate")

@@ -16,6 +16,8 @@ def command(
     basket: of.Basket = None,
     item: of.Item = None,
     count: of.Count = None,
+    layout: of.Layout = None,
+    header: of.Header = None,
     encoding: of.Encoding = "utf-8",
     min_count: of.MinCount = None,
     where: of.Where = None,
@@ -32,6 +34,7 @@ def command(
       efemb complements model milk --data trips.csv --min-support 5
     """
     columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    columns |= {"layout": layout, "header": header}
     filters = (min_count, where, exclude)
     fitted, query, options = open_pair_question(model, items, filters, data, **columns)
     options |= {"direction": direction, "min_support": min_support}

@@ -35,6 +35,8 @@ def command(
     basket: of.Basket = None,
     item: of.Item = None,
     count: of.Count = None,
+    layout: of.Layout = None,
+    header: of.Header = None,
     positions: of.Positions = None,
     encoding: of.Encoding = "utf-8",
     strict: of.Strict = False,
@@ -58,7 +60,11 @@ def command(
     fitted = open_model(model)
     if fitted.spec.context.reads_text:
         _check_text(train, protocol)
-    reading = Reading(basket, item, count, encoding, positions, 1, strict, not quiet, say)
+    reading = Reading(
+        *(basket, item, count, encoding, positions, 1, strict, not quiet, say),
+        layout=layout,
+        header=header,
+    )
     test = reading.read_for(data, fitted)
     say(describe_size(test))
     with warnings_as_remarks(say):

@@ -23,7 +23,7 @@ from efemb.cli._output import Say, echo, make_reporter, show_json
 
 
 def command(
-    data: of.Data,
+    data: of.DataFiles,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the model.", metavar="FOLDER")
     ] = Path("model"),
@@ -38,6 +38,9 @@ def command(
     basket: of.Basket = None,
     item: of.Item = None,
     count: of.Count = None,
+    layout: of.Layout = None,
+    header: of.Header = None,
+    net_returns: of.NetReturns = False,
     positions: of.Positions = None,
     neighbors: Annotated[
         int | None,
@@ -62,12 +65,16 @@ def command(
     """Fit a model to a file and save it.
 
     Anything you do not specify is inferred from the data and reported. Transactions have one line
-    per item of a basket, an array has one row per time or user, text has one document per line.
+    per item of a basket (or, with --layout lines, one line per basket), an array has one row per
+    time or user, text has one document per line.
 
     \b
       efemb fit trips.csv --out model
       efemb fit trips.csv --basket order --item sku --count quantity -k 100
       efemb fit ratings.csv --basket user --item title --model ap-emb
+      efemb fit u.data --header user,movie,rating,time
+      efemb fit retail.dat --layout lines
+      efemb fit "trips/*.parquet" --basket customer --basket date
       efemb fit activity.npy --positions xyz.npy --neighbors 50 --model g-emb
       efemb fit corpus.txt.gz --model cbow --window 5
 
@@ -92,7 +99,12 @@ def command(
     wanted = None if model is None else canonical_name(model)
     check_context(wanted, neighbors, window, positions)
     check_writable(MODEL.replaceable(out).parent)
-    reading = Reading(basket, item, count, encoding, positions, min_count, strict, not quiet, say)
+    reading = Reading(
+        *(basket, item, count, encoding, positions, min_count, strict, not quiet, say),
+        layout=layout,
+        header=header,
+        net_returns=net_returns,
+    )
     observed = reading.read(data, wanted)
     say(describe_size(observed))
     name = choose_model(wanted, observed, say, neighbors)

@@ -20,6 +20,8 @@ def command(
     basket: of.Basket = None,
     item: of.Item = None,
     count: of.Count = None,
+    layout: of.Layout = None,
+    header: of.Header = None,
     encoding: of.Encoding = "utf-8",
     min_count: of.MinCount = None,
     where: of.Where = None,
@@ -42,6 +44,7 @@ def command(
       efemb substitutes model milk --data trips.csv --apart
     """
     columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    columns |= {"layout": layout, "header": header}
     filters = (min_count, where, exclude)
     fitted, query, options = open_pair_question(model, items, filters, data, **columns)
     options |= {"direction": direction, "min_support": min_support, "apart": apart}

@@ -69,6 +69,44 @@ class LabelTable(dict[Any, int]):
             raise InputTypeError(f"a label must be text, a number or a date: {error}") from error
 
 
+class KeyTable:
+    """Code of every combination of the labels of one or more columns.
+
+    A combination with a missing cell has code -1. The label of a combination is its labels,
+    separated by spaces.
+    """
+
+    def __init__(self, n_columns: int, absent: Sequence[str] = ()) -> None:
+        self._tables = [LabelTable(absent) for _ in range(n_columns)]
+        self._codes: dict[tuple[int, ...], int] = {}
+        self._labels: list[Label] = []
+
+    @property
+    def labels(self) -> list[Label]:
+        """Label of each code."""
+        return self._labels if len(self._tables) > 1 else self._tables[0].labels
+
+    def codes(self, columns: Sequence[Column]) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+        """Code of every line, and the codes of each column."""
+        by_column = [
+            table.codes(column) for table, column in zip(self._tables, columns, strict=True)
+        ]
+        if len(by_column) == 1:
+            return by_column[0], by_column
+        keys, places = np.unique(np.stack(by_column, axis=1), axis=0, return_inverse=True)
+        codes = np.array([self._code(tuple(key)) for key in keys.tolist()], dtype=np.int64)
+        return codes[places.ravel()], by_column
+
+    def _code(self, key: tuple[int, ...]) -> int:
+        if MISSING in key:
+            return MISSING
+        code = self._codes.setdefault(key, len(self._labels))
+        if code == len(self._labels):
+            pairs = zip(self._tables, key, strict=True)
+            self._labels.append(" ".join(str(table.labels[i]) for table, i in pairs))
+        return code
+
+
 class CountTable(dict[Any, float]):
     """Number of each cell; NaN if it is missing or not a number."""
 

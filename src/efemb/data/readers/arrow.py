@@ -57,7 +57,7 @@ class ParquetSource:
         pyarrow = require_pyarrow(f"reading {path}")
         self.name = str(path)
         try:
-            self._file = pyarrow.parquet.ParquetFile(path)
+            self._file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
         except (pyarrow.ArrowException, OSError) as error:
             raise _damage_error(self.name, error) from error
         self.size = self._file.metadata.num_rows
@@ -80,7 +80,7 @@ class ParquetSource:
         pyarrow = require_pyarrow(self.name)
         try:
             parts = self._file.iter_batches(batch_size=_ROWS, columns=list(dict.fromkeys(wanted)))
-            yield from _arrow_batches(parts, wanted, numeric, advance)
+            yield from arrow_batches(parts, wanted, numeric, advance)
         except (pyarrow.ArrowException, OSError) as error:
             raise _damage_error(self.name, error) from error
 
@@ -89,7 +89,7 @@ def read_parquet(path: Path) -> Any:
     """A whole Parquet file as a pyarrow table."""
     pyarrow = require_pyarrow(f"reading {path}")
     try:
-        return pyarrow.parquet.ParquetFile(path).read()
+        return pyarrow.parquet.ParquetFile(path, page_checksum_verification=True).read()
     except (pyarrow.ArrowException, OSError) as error:
         raise _damage_error(str(path), error) from error
 
@@ -112,12 +112,13 @@ class ArrowTableSource:
         """Yield the wanted columns."""
         column_places(wanted, self.header, self.name)
         parts = self._table.select(list(dict.fromkeys(wanted))).to_batches(max_chunksize=_ROWS)
-        yield from _arrow_batches(parts, wanted, numeric, advance)
+        yield from arrow_batches(parts, wanted, numeric, advance)
 
 
-def _arrow_batches(
+def arrow_batches(
     batches: Iterable[Any], wanted: Sequence[str], numeric: Sequence[bool], advance: Advance
 ) -> Iterator[Batch]:
+    """The wanted columns of Arrow batches, with the numbers of their rows."""
     start = 0
     for batch in batches:
         columns = [

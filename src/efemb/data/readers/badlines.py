@@ -15,7 +15,7 @@ _SHOWN = 5
 @dataclass
 class _Problem:
     total: int = 0
-    first: list[int] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
     example: str = ""
 
 
@@ -35,13 +35,15 @@ class BadLines:
         self._unit = unit
         self._problems: dict[str, _Problem] = {}
         self.left_out = 0
+        self.file = ""  # of the lines that follow, if there are several
 
     def add(self, problem: str, places: NDArray[np.int64] | list[int], example: str = "") -> None:
         """Record `problem` at `places`; its first `example` is reported."""
         if len(places):
             noted = self._problems.setdefault(problem, _Problem(example=example))
             noted.total += len(places)
-            noted.first += [int(place) for place in places[: _SHOWN - len(noted.first)]]
+            within = f" of {self.file}" if self.file else ""
+            noted.first += [f"{place}{within}" for place in places[: _SHOWN - len(noted.first)]]
 
     def leave_out(self, problem: str, place: int) -> None:
         """Record a line that could not be split into cells."""
@@ -63,7 +65,7 @@ class BadLines:
         return DataError(f"{self._source}: {'; '.join(problems)}. {way_out}")
 
     def _describe(self, problem: str, noted: _Problem) -> str:
-        places = ", ".join(map(str, noted.first))
+        places = ", ".join(noted.first)
         example = f": {noted.example}" if noted.example else ""
         if noted.total == 1:
             return f"{problem} in {self._unit} {places}{example}"

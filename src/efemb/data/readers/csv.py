@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,9 +19,11 @@ from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.dialect import (
     SEPARATORS,
     check_separator,
+    drop_thousands,
     excel_separator,
     guess_separator,
     has_decimal_commas,
+    has_thousands,
     huge_fields,
     use_decimal_points,
 )
@@ -32,6 +33,7 @@ from efemb.data.readers.input_file import (
     is_compressed,
     line_ends,
     open_bytes,
+    text_lines,
 )
 from efemb.data.readers.source import Batch, column_places
 from efemb.errors import DataError
@@ -53,7 +55,13 @@ class CsvSource:
     unit = "line"
     knows_places = True
 
-    def __init__(self, path: Path, separator: str | None, encoding: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        separator: str | None,
+        encoding: str,
+        header: Sequence[str] | None = None,
+    ) -> None:
         self.path = path
         self.name = str(path)
         self.size = 0 if is_compressed(path) else path.stat().st_size
@@ -65,11 +73,16 @@ class CsvSource:
             self._parting = re.compile(re.escape(self.separator) + sentence)
             with self._chunks(1) as (chunks, _):
                 records = ((n[0], rows[0]) for n, rows in chunks if rows[0])
-                self.header_line, self.header = next(islice(records, above, None))
+                if header is None:
+                    self.header_line, self.header = next(islice(records, above, None))
+                else:  # the first line is data
+                    self.header_line, self.header = above, list(header)
                 rows = (row for _, row in islice(records, SAMPLE))
                 self.sample = _sample(rows, len(self.header))
         if self.header == [END]:
             raise DataError(f"{path} is empty: it does not even have a header")
+        if header is not None:
+            self._check_width()
         if self.header[-1].endswith(END):
             raise self._quote_error(self.header_line)
         if separator is not None:
@@ -80,7 +93,7 @@ class CsvSource:
     def _separator(self, asked: str | None) -> tuple[str, int]:
         """The field separator, and the number of lines above the header."""
         with open_bytes(self.path) as raw:
-            text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
+            text = text_lines(raw, self.encoding, self.path)
             lines = (line for line in text if line.strip("\r\n"))
             first = next(lines, "")
             named = excel_separator(first)
@@ -91,10 +104,16 @@ class CsvSource:
             return guess_separator(self.path, chain([first], lines)), 0
 
     def change(self, places: Sequence[int]) -> Change:
-        """How to convert the numbers of columns at `places`: decimal commas become points."""
-        cells = (row[place] for row in self.sample for place in places)
-        commas = self.separator != "," and has_decimal_commas(cells)
-        return use_decimal_points if commas else list
+        """How to convert the numbers of columns at `places`.
+
+        Decimal commas become points, and separators of thousands are removed. In a table that is
+        separated by commas, a comma within a number can only separate thousands.
+        """
+        cells = [row[place] for row in self.sample for place in places]
+        if self.separator != "," and has_decimal_commas(cells):
+            return use_decimal_points
+        groups = self.separator == "," or has_thousands(cells)
+        return drop_thousands if groups else list
 
     def changes(self, places: Sequence[int], numeric: Sequence[bool]) -> list[Change]:
         """How to convert the cells of each column."""
@@ -140,7 +159,7 @@ class CsvSource:
     def _chunks(self, size: int = ROWS) -> Iterator[tuple[Iterator[_Chunk], IO[bytes]]]:
         """Numbered records in chunks, and the stream of bytes below them."""
         with open_bytes(self.path) as raw:
-            text = io.TextIOWrapper(raw, encoding=self.encoding, newline="")
+            text = text_lines(raw, self.encoding, self.path)
             yield self._number_records(chain(text, [END]), size), raw
 
     def _number_records(self, text: Iterable[str], size: int) -> Iterator[_Chunk]:
@@ -183,6 +202,14 @@ class CsvSource:
             if len(sizes) > 1 and set(sizes) == {width}:
                 return True
         return False
+
+    def _check_width(self) -> None:
+        """Reject names of columns that are not as many as the columns."""
+        if not self.sample:
+            raise DataError(
+                f"{self.path}: no line has {len(self.header)} fields, the number of names in "
+                f"header={self.header}"
+            )
 
     def _check_separator(self) -> None:
         """Reject a header of one field that contains another separator."""

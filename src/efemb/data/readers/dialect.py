@@ -16,12 +16,14 @@ SEPARATORS = ",;\t|"
 MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "null", "none"})
 _TABS = {".tsv", ".tab"}
 _LOOKED_AT = 50
-_HUGE = 2**31 - 1
+# Characters of a field; more is damage, or an attack on the memory.
+_HUGE = 1 << 24
 # Excel may write the separator above the header.
 _TOLD = re.compile(r"\"?sep=(.)\"?\r?\n?", re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
 # 1,234 is either 1.234 or 1234.
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -77,7 +79,7 @@ def _widths(lines: list[str], separator: str) -> list[int]:
 
 @contextmanager
 def huge_fields() -> Iterator[None]:
-    """Lift the csv module's global limit of 131,072 characters per field, and restore it."""
+    """Lift the csv module's global limit of 131,072 characters per field, and restore it later."""
     limit = csv.field_size_limit(_HUGE)
     try:
         yield
@@ -98,6 +100,28 @@ def has_decimal_commas(cells: Iterable[str]) -> bool:
         if "," in cell and not only_commas:
             only_commas = bool(_COMMA.fullmatch(cell)) and not _EITHER.fullmatch(cell)
     return only_commas
+
+
+def has_thousands(cells: Iterable[str]) -> bool:
+    """Whether commas separate thousands: 1,234,567 or 1,234.5 is unambiguous, 1,234 is not.
+
+    >>> has_thousands(["1,234", "12,345.6"]), has_thousands(["1,234"])
+    (True, False)
+    """
+    grouped = [cell for cell in map(str.strip, cells) if _THOUSANDS.fullmatch(cell)]
+    return any(not _EITHER.fullmatch(cell) for cell in grouped)
+
+
+def drop_thousands(cells: Sequence[str]) -> list[str]:
+    """Remove the commas that separate thousands.
+
+    >>> drop_thousands(["1,200", "12,345.6", "7", "1,5"])
+    ['1200', '12345.6', '7', '1,5']
+    """
+    return [
+        cell.replace(",", "") if "," in cell and _THOUSANDS.fullmatch(cell.strip()) else cell
+        for cell in cells
+    ]
 
 
 def use_decimal_points(cells: Sequence[str]) -> list[str]:

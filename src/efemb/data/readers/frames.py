@@ -42,10 +42,6 @@ def eager_frame(source: Any) -> Any:
 def frame_source(source: Any) -> Source:
     """The source for a table in memory."""
     if type(source).__module__.startswith("pyarrow") and hasattr(source, "to_batches"):
-        if not hasattr(source, "num_rows"):  # a dataset on disk, or a scanner
-            raise InputTypeError(
-                f"{type(source).__name__} is not a table: call .to_table(columns=[...]) first"
-            )
         return ArrowTableSource(source)
     return FrameSource(eager_frame(source))
 

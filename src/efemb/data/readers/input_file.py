@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import io
 import lzma
 import os
 import zlib
@@ -11,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from efemb._files import expand_home
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError
 
 # Exceptions from reading a damaged or inaccessible file.
-UNREADABLE = (EOFError, zlib.error, lzma.LZMAError, OSError)
+UNREADABLE = (EOFError, zlib.error, lzma.LZMAError, BadZipFile, OSError)
 _CHUNK = 1 << 20
 PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\0": ".xz", b"BZh": ".bz2"}
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
@@ -31,12 +33,23 @@ _FOREIGN = {
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), ("JSON", _JSON)),
     **dict.fromkeys((".feather", ".arrow", ".orc", ".dta", ".sav"), ("a table", _FRAME)),
     **dict.fromkeys((".pkl", ".pickle"), ("a pickle, which could execute any code", _FRAME)),
-    **dict.fromkeys(
-        (".mat", ".h5", ".hdf5", ".nwb", ".tif", ".tiff"), ("not a plain array", _ARRAY)
+    **dict.fromkeys((".h5", ".hdf5", ".tif", ".tiff"), ("not a plain array", _ARRAY)),
+    ".h5ad": ("an AnnData file", "in Python, fit or read_matrix take anndata.read_h5ad(path)"),
+    ".nwb": (
+        "an NWB file",
+        "pass the traces and positions that pynwb reads to efemb.read_traces, or save them with "
+        "numpy.save",
     ),
-    **dict.fromkeys((".zip", ".tar", ".7z", ".rar"), ("an archive", "extract it first")),
+    ".mat": (
+        "a MATLAB file",
+        "pass scipy.io.loadmat(path)['name'] (or h5py for version 7.3), or save it with numpy.save",
+    ),
+    **dict.fromkeys((".tar", ".7z", ".rar"), ("an archive", "extract it first")),
 }
-_PACKED = {".gz", ".bz2", ".xz"}
+_NOT_UNPACKED = {".parquet", ".pq", ".npy", ".npz"}
+_PACKED = {".gz", ".bz2", ".xz", ".zip"}
+# Longer lines are not read: a small compressed file can hold gigabytes of one cell.
+LONGEST_LINE = 1 << 27
 # By the first bytes, for files with a misleading name.
 _BYTES = {
     b"PK\x03\x04": "a spreadsheet or a zip archive",
@@ -53,7 +66,10 @@ def existing_file(source: str | os.PathLike[str]) -> Path:
     except OSError as error:  # the name is too long; perhaps it is a text
         raise DataError(f"there is no file {shorten(source)} ({error.strerror})") from error
     if path.is_dir():
-        raise DataError(f"{path} is a directory; pass a single file")
+        raise DataError(
+            f"{path} is a directory; pass a single file (read_baskets also reads a folder of "
+            "Parquet files, read_suite2p a folder of suite2p)"
+        )
     if not there:
         if not path.parent.is_dir():
             raise DataError(f"there is no file {path}; its folder does not exist")
@@ -72,24 +88,38 @@ def existing_file(source: str | os.PathLike[str]) -> Path:
 
 def check_encoding(encoding: str) -> str:
     """The codec's canonical name; for UTF-8, the variant that skips a byte order mark."""
+    if not isinstance(encoding, str):
+        raise InputTypeError(f"encoding={encoding!r} must be a name such as 'utf-8'")
     try:
         name = codecs.lookup(encoding).name
-    except LookupError as error:
+    except (LookupError, ValueError) as error:  # a name may even hold a NUL
         raise ParameterError(f"encoding={encoding!r} is unknown; try 'utf-8'") from error
-    try:
-        "a".encode(encoding)
-    except (LookupError, UnicodeError) as error:  # base64 and others do not encode text
-        raise ParameterError(f"encoding={encoding!r} cannot be used: {error}") from error
+    if not _reads_lines(name):
+        raise ParameterError(f"encoding={encoding!r} cannot be used for files; try 'utf-8'")
     return "utf-8-sig" if name == "utf-8" else name
+
+
+def _reads_lines(encoding: str) -> bool:
+    """Whether a codec gives back lines: those of host names, escapes and bytes do not."""
+    lines = "\\a,1\n\\n,2\n"
+    try:
+        decoder = codecs.getincrementaldecoder(encoding)()
+        pieces = [decoder.decode(bytes([byte])) for byte in lines.encode(encoding)]
+        decoder.getstate()
+        return "".join(pieces) + decoder.decode(b"", final=True) == lines
+    except (LookupError, UnicodeError, TypeError, AttributeError, ValueError, AssertionError):
+        return False
 
 
 def is_compressed(path: Path) -> bool:
     """Whether `path` is decompressed while it is read."""
-    return path.suffix.lower() in _COMPRESSED
+    return path.suffix.lower() in _PACKED
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of `path`, decompressed if it ends in .gz, .bz2 or .xz."""
+    """The bytes of `path`, decompressed if it ends in .gz, .bz2, .xz or .zip (of one file)."""
+    if path.suffix.lower() == ".zip":
+        return _open_member(path)
     module = _COMPRESSED.get(path.suffix.lower())
     if module is None:
         return path.open("rb")
@@ -99,17 +129,62 @@ def open_bytes(path: Path) -> IO[bytes]:
     return stream
 
 
+def _open_member(path: Path) -> IO[bytes]:
+    try:
+        # The member keeps the archive open as long as it is read.
+        return ZipFile(path).open(_only_member(path))
+    except BadZipFile as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    except (RuntimeError, NotImplementedError) as error:  # encrypted, or a rare compression
+        raise DataError(f"{path} cannot be extracted: {error}; extract it first") from error
+
+
+def _only_member(path: Path) -> str:
+    """The name of the one file in a .zip archive."""
+    with ZipFile(path) as archive:
+        # Archives made on a Mac hold a second file for every file.
+        names = [
+            name
+            for name in archive.namelist()
+            if not name.endswith("/") and not name.startswith("__MACOSX")
+        ]
+    if len(names) != 1:
+        shown = ", ".join(names[:5])
+        raise DataError(
+            f"{path} holds {len(names):,} files, not one: extract it, and pass a file or a list "
+            f"of files ({shown}{', ...' if len(names) > 5 else ''})"
+        )
+    return names[0]
+
+
+def text_lines(raw: IO[bytes], encoding: str, path: Path) -> Iterator[str]:
+    """The lines of a text, each with its end; a line that does not end is an error."""
+    text = io.TextIOWrapper(raw, encoding=encoding, newline="")
+    for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
+        if len(line) >= LONGEST_LINE:
+            raise DataError(
+                f"{path}: line {number} has more than {LONGEST_LINE:,} characters; is it a table "
+                "with one record per line?"
+            )
+        yield line
+    text.detach()
+
+
 @contextmanager
 def explain_errors(path: Path, encoding: str) -> Iterator[None]:
     """Convert errors of decoding and decompression into a `DataError`."""
     try:
         yield
     except UnicodeDecodeError:
-        raise _encoding_error(path, encoding) from None
+        try:
+            problem = _encoding_error(path, encoding)
+        except UNREADABLE as error:  # it is damaged as well
+            problem = DataError(f"{path} cannot be read: {str(error) or type(error).__name__}")
+        raise problem from None
     except UnicodeError as error:  # for instance, a missing byte order mark
         raise DataError(f"{path} is not {encoding}: {error}") from error
     except UNREADABLE as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
+        raise DataError(f"{path} cannot be read: {str(error) or type(error).__name__}") from error
 
 
 def _encoding_error(path: Path, encoding: str) -> DataError:
@@ -169,6 +244,8 @@ def inner_suffix(path: Path) -> str:
     >>> inner_suffix(Path("Trips.CSV.gz"))
     '.csv'
     """
+    if path.suffix.lower() == ".zip" and path.is_file() and is_zipfile(path):
+        path = Path(_only_member(path))
     endings = [suffix.lower() for suffix in path.suffixes]
     while endings and endings[-1] in _PACKED:
         endings.pop()
@@ -178,6 +255,8 @@ def inner_suffix(path: Path) -> str:
 def refuse_foreign(path: Path) -> None:
     """Reject a file that only other programs can read, and say what to do."""
     foreign = _FOREIGN.get(inner_suffix(path))
+    if foreign is None and is_compressed(path) and inner_suffix(path) in _NOT_UNPACKED:
+        foreign = ("compressed", "extract it first")
     if foreign is not None:
         raise DataError(f"{path} is {foreign[0]}: {foreign[1]}")
 

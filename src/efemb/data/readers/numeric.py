@@ -19,6 +19,7 @@ from efemb.data.readers.csv import Change, CsvSource
 from efemb.data.readers.dialect import MISSING
 from efemb.data.readers.frames import eager_frame, number_column
 from efemb.data.readers.input_file import existing_file, refuse_foreign
+from efemb.data.readers.several import whole_table
 from efemb.data.readers.source import column_places
 from efemb.errors import DataError
 
@@ -43,7 +44,7 @@ def read_numeric_table(
     An index that pandas wrote is not an entity: it is set aside and reported as the index.
     """
     if not isinstance(source, str | os.PathLike):
-        return read_frame(source, "the table", aside)
+        return read_frame(whole_table(source), "the table", aside)
     path = existing_file(source)
     refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:

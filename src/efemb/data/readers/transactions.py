@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from efemb._progress import progress_bar
 from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
-from efemb.data.readers.accumulators import MISSING, CountTable, LabelTable, PairSums
+from efemb.data.readers.accumulators import MISSING, CountTable, KeyTable, LabelTable, PairSums
 from efemb.data.readers.arrow import ArrowCsvSource, ParquetSource, find_pyarrow
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.csv import CsvSource
-from efemb.data.readers.frames import frame_source
 from efemb.data.readers.input_file import existing_file, refuse_foreign
+from efemb.data.readers.item_lists import item_lists, peek_lists
+from efemb.data.readers.several import SeveralFiles, find_files, table_source
 from efemb.data.readers.source import Batch, NeedsTextReaderError, Source
 from efemb.data.vocabulary import Label, Vocabulary, shorten, sorted_order
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
@@ -36,11 +38,14 @@ NO_LABEL = ("NULL", r"\N", "NaN", "nan", "<NA>", "#N/A")
 def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     source: Any,
     *,
-    basket: str,
-    item: str,
+    basket: str | Sequence[str] | None = None,
+    item: str | None = None,
     count: str | None = None,
     user: str | None = None,
     rows: Mapping[str, str] | None = None,
+    layout: Literal["table", "lines"] = "table",
+    header: Sequence[str] | None = None,
+    returns: Literal["bad", "net"] = "bad",
     min_count: int = 1,
     top_n: int | None = None,
     min_items_per_basket: int = 1,
@@ -49,7 +54,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     on_bad: Literal["error", "drop"] = "error",
     progress: bool = False,
 ) -> Dataset:
-    r"""Read transactions: one line per item of a basket.
+    r"""Read transactions: one line per item of a basket, or one line per basket.
 
     Rows are baskets and entities are items, both sorted by label (by value if all labels are
     numbers). Lines with the same basket and item are summed. The source is read in batches and
@@ -57,11 +62,17 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
 
     Parameters
     ----------
-    source : path or table
-        CSV or TSV (also .gz, .bz2, .xz) with a header, Parquet, or a pandas, polars or pyarrow
-        table. Parquet needs ``pip install "efemb[io]"``.
+    source : path, table or lists
+        CSV or TSV (also .gz, .bz2, .xz, or a .zip with one file) with a header, or Parquet, which
+        needs ``pip install "efemb[io]"``; a list of such files, a pattern (``"trips-*.csv"``) or a
+        folder of Parquet files. A pandas, polars (also lazy) or pyarrow table, anything else with
+        ``__arrow_c_stream__`` (a query of DuckDB, a reader), or an iterator of tables. Lists of
+        items, ``[["milk", "bread"], ["beer"]]``: each is a basket, an item that occurs twice
+        counts 2, and no columns are named.
     basket, item : str
-        Names of the columns. Labels are text or numbers; those of a CSV file are text.
+        Names of the columns. Labels are text or numbers; those of a CSV file are text. Several
+        columns may identify a basket, ``basket=["customer", "date"]``; their labels are joined by
+        a space, and each column also becomes a column of ``data.rows``.
     count : str, optional
         Column of counts: positive numbers up to 2**53, the largest range that float64 represents
         exactly. Without it, each line counts 1.
@@ -72,6 +83,16 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         ``rows={"household": "household_id", "week": "week"}``. A basket whose lines have two
         different values is an error (or loses the later lines, see `on_bad`); a missing value is
         kept as missing (None) unless another line of the basket has one.
+    layout : {"table", "lines"}
+        "table": columns, one line per item of a basket. "lines": each line of a file is a basket,
+        its items separated by `separator`, by default by commas, semicolons, tabs or bars if the
+        first lines have them, otherwise by spaces; baskets are labeled by the number of their
+        line, and no columns are named.
+    header : sequence of str, optional
+        Names of the columns, for CSV and TSV files without a header.
+    returns : {"bad", "net"}
+        What negative counts are: bad lines (see `on_bad`), or returns, which are subtracted from
+        the other lines of the same basket and item. Items of which nothing is left are dropped.
     min_count : int
         Drop items that occur in fewer baskets.
     top_n : int, optional
@@ -114,30 +135,72 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     ([[1.0, 1.0], [2.0, 0.0]], 1)
     """
     _check_options(min_count, top_n, min_items_per_basket, on_bad)
-    columns = _line_columns(basket, item, count, user, rows or {})
-    collected = _collect(table_sources(source, separator, encoding), columns, on_bad, progress)
+    choices = {"layout": (layout, ("table", "lines")), "returns": (returns, ("bad", "net"))}
+    for name, (value, known) in choices.items():
+        if value not in known:
+            raise ParameterError(f"{name}={value!r} is unknown; {suggest(value, known)}")
+    source, in_memory = peek_lists(source)
+    if in_memory or layout == "lines":
+        named = (basket, item, count, user, rows, header)
+        if any(option is not None for option in named):
+            raise ParameterError(
+                "a list of items per basket has no columns: leave out basket=, item=, count=, "
+                "user=, rows= and header="
+            )
+        columns = LineColumns({"basket": "basket", "item": "item"}, {}, frozenset())
+        sources = item_lists(source, in_memory, separator, encoding)
+    else:
+        columns = _line_columns(basket, item, count, user, rows or {})
+        sources = table_sources(source, separator, encoding, header)
+    collected = _collect(sources, columns, on_bad, progress, net=returns == "net")
     return _filter(collected, min_count, top_n, min_items_per_basket)
 
 
-def table_sources(source: Any, separator: str | None, encoding: str) -> list[Source]:
-    """Sources to try in turn for a path or a table; the last one can explain every error."""
-    if not isinstance(source, str | os.PathLike):
-        return [frame_source(source)]
-    path = existing_file(source)
+def table_sources(
+    source: Any, separator: str | None, encoding: str, header: Sequence[str] | None = None
+) -> list[Source]:
+    """Sources to try in turn for paths or tables; the last one can explain every error."""
+    files = find_files(source)
+    if files is not None:
+        ways = [_file_sources(path, separator, encoding, header) for path in files]
+        name = f"{files[0]} and {len(files) - 1:,} further files" if files[1:] else str(files[0])
+        fast = SeveralFiles([way[0] for way in ways], name)
+        plain = SeveralFiles([way[-1] for way in ways], name)
+        return [plain] if fast.knows_places else [fast, plain]
+    if isinstance(source, str | os.PathLike):
+        return _file_sources(existing_file(source), separator, encoding, header)
+    if header is not None:
+        raise ParameterError("header= names the columns of a text file; a table has its own names")
+    return [table_source(source)]
+
+
+def _file_sources(
+    path: Path, separator: str | None, encoding: str, header: Sequence[str] | None
+) -> list[Source]:
+    path = existing_file(path)
     refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:
         return [ParquetSource(path)]
-    plain = CsvSource(path, separator, encoding)
+    plain = CsvSource(path, separator, encoding, _check_header(header))
     return [ArrowCsvSource(plain), plain] if find_pyarrow() else [plain]
 
 
+def _check_header(header: Sequence[str] | None) -> list[str] | None:
+    if header is None:
+        return None
+    names = [header] if isinstance(header, str) else list(header)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputTypeError(f"header={header!r:.80} must be a list of the names of all columns")
+    return names
+
+
 def _collect(
-    sources: Sequence[Any], columns: LineColumns, on_bad: str, progress: bool
+    sources: Sequence[Any], columns: LineColumns, on_bad: str, progress: bool, net: bool
 ) -> Collected:
     for source in sources:
         bad = BadLines(source.name, source.unit)
         try:
-            collected = collect(source, columns, bad, progress)
+            collected = collect(source, columns, bad, progress, net)
         except NeedsTextReaderError:
             continue
         if bad and on_bad == "error":
@@ -164,7 +227,13 @@ def _empty_error(name: str, collected: Collected) -> DataError:
 def _filter(collected: Collected, min_count: int, top_n: int | None, min_items: int) -> Dataset:
     """Drop rare items, then small baskets; sort both by label."""
     rows, columns, counts = collected.sums.finish()
+    n_pairs = len(rows)
     _check_sums(counts, collected.report["source"])
+    if collected.net:
+        bought = counts > 0
+        rows, columns, counts = rows[bought], columns[bought], counts[bought]
+        if not len(rows):
+            raise DataError(f"{collected.report['source']}: nothing is left after returns")
     baskets, items = collected.baskets.labels, collected.items.labels
     popularity = np.bincount(columns, minlength=len(items))
     kept_items = _popular(popularity, sorted_order(items), min_count, top_n)
@@ -186,7 +255,8 @@ def _filter(collected: Collected, min_count: int, top_n: int | None, min_items: 
         rows={name: column.labels(kept_baskets) for name, column in collected.columns.items()},
         report={
             **collected.report,
-            "duplicates_summed": collected.sums.lines - len(rows),
+            "duplicates_summed": collected.sums.lines - n_pairs,
+            **({"returned": n_pairs - len(rows)} if collected.net else {}),
             "items_dropped": len(items) - len(kept_items),
             "baskets_dropped": len(baskets) - len(kept_baskets),
             "entries_dropped": len(rows) - values.nnz,
@@ -215,9 +285,10 @@ def _matrix(
 
 
 def _check_sums(counts: NDArray[Any], name: str) -> None:
-    if len(counts) and counts.max() > LARGEST_COUNT:
+    largest = np.abs(counts).max(initial=0)
+    if largest > LARGEST_COUNT:
         raise DataError(
-            f"{name}: the lines of one basket and item add up to {counts.max():.4g}, above 2**53, "
+            f"{name}: the lines of one basket and item add up to {largest:.4g}, above 2**53, "
             "where counts are no longer exact; divide the counts by a common unit"
         )
 
@@ -247,9 +318,23 @@ def _object_array(labels: Sequence[Label | None]) -> NDArray[Any]:
 
 
 def _line_columns(
-    basket: str, item: str, count: str | None, user: str | None, rows: Mapping[str, str]
+    basket: str | Sequence[str] | None,
+    item: str | None,
+    count: str | None,
+    user: str | None,
+    rows: Mapping[str, str],
 ) -> LineColumns:
-    lines = {"basket": basket, "item": item} | ({} if count is None else {"count": count})
+    if basket is None or item is None:
+        raise ParameterError(
+            "basket= and item= name the columns of a table with one line per item of a basket; "
+            'for a file with one basket per line pass layout="lines"'
+        )
+    if not isinstance(basket, str | Sequence) or not basket:
+        raise InputTypeError(f"the column basket= is selected by its name (text), not {basket!r}")
+    keys = [basket] if isinstance(basket, str) else list(basket)
+    roles = ["basket", *(f"basket {number}" for number in range(2, len(keys) + 1))]
+    lines = dict(zip(roles, keys, strict=True)) | {"item": item}
+    lines |= {} if count is None else {"count": count}
     named = list(lines.values())
     twice = [name for name in named if named.count(name) > 1]
     if twice:
@@ -259,6 +344,8 @@ def _line_columns(
             f"rows={rows!r:.80} must map names to columns of the source, such as "
             "{'week': 'week_number'}"
         )
+    if len(keys) > 1:  # each column of the key is known for every basket
+        rows = {**{name: name for name in keys if name != "row"}, **rows}
     if user is None:
         return LineColumns(lines, dict(rows), frozenset())
     if "user" in rows:
@@ -294,6 +381,11 @@ class LineColumns:
     required: frozenset[str]
 
     @property
+    def keys(self) -> dict[str, str]:
+        """Those of `lines` that identify the basket."""
+        return {role: name for role, name in self.lines.items() if role.startswith("basket")}
+
+    @property
     def wanted(self) -> list[str]:
         """All names."""
         return [*self.lines.values(), *self.rows.values()]
@@ -321,7 +413,8 @@ class Collected:
     """Everything that is retained from a source."""
 
     columns: dict[str, BasketColumn]
-    baskets: LabelTable = field(default_factory=_label_table)
+    baskets: KeyTable
+    net: bool = False
     items: LabelTable = field(default_factory=_label_table)
     sums: PairSums = field(default_factory=PairSums)
     report: dict[str, Any] = field(default_factory=dict)
@@ -347,9 +440,12 @@ class Collected:
         return f"basket {shorten(label)} has {shorten(first)} and {shorten(second)}"
 
 
-def collect(source: Source, columns: LineColumns, bad: BadLines, progress: bool) -> Collected:
+def collect(
+    source: Source, columns: LineColumns, bad: BadLines, progress: bool, net: bool
+) -> Collected:
     """Read the whole source; unusable lines are skipped and recorded in `bad`."""
-    collected = Collected({name: BasketColumn() for name in columns.rows})
+    baskets = KeyTable(len(columns.keys), NO_LABEL)
+    collected = Collected({name: BasketColumn() for name in columns.rows}, baskets, net)
     numbers = CountTable()
     lines = 0
     with progress_bar(f"reading {source.name}", source.size, progress) as advance:
@@ -376,15 +472,15 @@ def _add(
     usable = np.ones(len(batch.places), dtype=bool)
     if "count" in cells:
         counts = numbers.numbers(cells["count"])
-        usable &= _check_counts(counts, columns.lines["count"], batch, bad)
-    baskets = collected.baskets.codes(cells["basket"])
+        usable &= _check_counts(counts, columns.lines["count"], batch, bad, collected.net)
+    baskets, by_key = collected.baskets.codes([cells[role] for role in columns.keys])
     items = collected.items.codes(cells["item"])
     of_rows = batch.columns[len(columns.lines) :]
     values = {
         role: collected.columns[role].table.codes(column)
         for role, column in zip(columns.rows, of_rows, strict=True)
     }
-    needed = [(columns.lines["basket"], baskets), (columns.lines["item"], items)]
+    needed = [*zip(columns.keys.values(), by_key, strict=True), (columns.lines["item"], items)]
     needed += [(columns.rows[role], values[role]) for role in columns.required]
     for name, codes in needed:
         bad.add(f"column {name!r} is missing", batch.places[codes == MISSING])
@@ -401,9 +497,11 @@ def _add(
 
 
 def _check_counts(
-    counts: NDArray[np.float64], name: str, batch: Batch, bad: BadLines
+    counts: NDArray[np.float64], name: str, batch: Batch, bad: BadLines, net: bool
 ) -> NDArray[np.bool_]:
-    """Whether each count is usable."""
+    """Whether each count is usable; with `net`, negative ones are."""
+    if net:
+        counts = np.abs(counts)
     usable = (counts > 0) & (counts <= LARGEST_COUNT)
     if not usable.all():
         problems = {

@@ -22,7 +22,7 @@ from efemb.data.readers.input_file import (
     open_bytes,
 )
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError
 
 # Characters or tokens per batch: intermediate arrays should fit into the processor's cache.
 BLOCK = 1 << 16
@@ -171,7 +171,7 @@ class TextFile:
         self.path = _existing(source)
         self.name = str(self.path)
         self.size = 0 if is_compressed(self.path) else self.path.stat().st_size
-        self._encoding = _text_encoding(encoding)
+        self._encoding = check_encoding(encoding)
         self._errors = errors
 
     def batches(self, advance: Advance) -> Iterator[str]:
@@ -243,16 +243,3 @@ def _existing(source: str | os.PathLike[str]) -> Path:
         if isinstance(source, str) and not os.path.exists(expand_home(source)):
             raise DataError(f"{error}; {_AS_TEXT}") from None
         raise
-
-
-def _text_encoding(encoding: str) -> str:
-    """The name of a codec from bytes to text."""
-    if not isinstance(encoding, str):
-        raise InputTypeError(f"encoding={encoding!r} must be a name such as 'utf-8'")
-    name = check_encoding(encoding)
-    try:
-        "a".encode(name)
-        codecs.getincrementaldecoder(name)
-    except (LookupError, UnicodeError) as error:
-        raise ParameterError(f"encoding={encoding!r} cannot be used: {error}") from error
-    return name

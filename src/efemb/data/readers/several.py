@@ -1,0 +1,200 @@
+"""Sources of several parts: files, globs, folders, tables one after the other, Arrow streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from glob import glob, has_magic
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from efemb._files import expand_home
+from efemb._progress import Advance
+from efemb.data.containers import refuse_remote
+from efemb.data.readers.arrow import arrow_batches, require_pyarrow
+from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.frames import frame_source
+from efemb.data.readers.source import Batch, Source, column_places
+from efemb.errors import DataError, InputTypeError
+
+_PARQUET = {".parquet", ".pq"}
+
+
+def find_files(source: Any) -> list[Path] | None:
+    """The files that a glob, a folder or a list of paths names; None for anything else."""
+    if isinstance(source, str | os.PathLike):
+        path = expand_home(source)
+        if os.path.isdir(path):
+            return _parquet_files(path)
+        # A file may have such a name; so may the contents of a file in place of its name.
+        if has_magic(str(path)) and "\n" not in str(path) and not os.path.exists(path):
+            return _matching(str(path))
+        return None
+    if isinstance(source, list | tuple) and source and isinstance(source[0], str | os.PathLike):
+        paths = [find_files(path) or [expand_home(path)] for path in source]
+        return list(chain.from_iterable(paths))
+    return None
+
+
+def _matching(pattern: str) -> list[Path]:
+    # Sorted: the order of the lines decides which of several values comes first.
+    names = sorted(name for name in glob(pattern, recursive=True) if os.path.isfile(name))
+    if not names:
+        raise DataError(f"no file matches {pattern!r}")
+    return [Path(name) for name in names]
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    """All Parquet files of a folder and its folders, without hidden ones."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _PARQUET)
+    visible = [path for path in files if path.name[0] not in "._" and path.is_file()]
+    if not visible:
+        raise DataError(
+            f"{folder} is a directory without Parquet files; name its files by a pattern, such "
+            f"as '{folder}/*.csv', or pass one of them"
+        )
+    return visible
+
+
+class SeveralFiles:
+    """The lines of several files, one after the other."""
+
+    def __init__(self, sources: Sequence[Source], name: str) -> None:
+        self._sources = sources
+        self.name = name
+        self.unit = sources[0].unit
+        self.knows_places = all(source.knows_places for source in sources)
+        self.size = sum(source.size for source in sources)
+
+    def batches(
+        self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
+    ) -> Iterator[Batch]:
+        """Yield the wanted columns of every file."""
+        for source in self._sources:
+            bad.file = source.name
+            yield from source.batches(wanted, numeric, bad, advance)
+
+
+class SeveralTables:
+    """The rows of the tables that an iterator yields; each is released before the next."""
+
+    name = "the tables"
+    unit = "row"
+    knows_places = True
+    size = 0
+
+    def __init__(self, tables: Iterable[Any]) -> None:
+        self._tables = tables
+
+    def batches(
+        self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
+    ) -> Iterator[Batch]:
+        """Yield the wanted columns of every table."""
+        number = -1
+        for number, table in enumerate(self._tables):
+            bad.file = f"table {number}"
+            try:
+                yield from frame_source(table).batches(wanted, numeric, bad, advance)
+            except (DataError, InputTypeError) as error:
+                raise type(error)(f"table {number} of the source: {error}") from error
+        if number < 0:
+            raise DataError("the source yields no tables")
+
+
+class ArrowStream:
+    """The rows of anything that hands out Arrow batches: DuckDB, readers, scanners of datasets."""
+
+    name = "the table"
+    unit = "row"
+    knows_places = True
+    size = 0
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def batches(
+        self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
+    ) -> Iterator[Batch]:
+        """Yield the wanted columns."""
+        pyarrow = require_pyarrow("reading an Arrow stream")
+        try:
+            reader = pyarrow.RecordBatchReader.from_stream(self._source)
+            column_places(wanted, reader.schema.names, self.name)
+            yield from arrow_batches(reader, wanted, numeric, advance)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataError(f"the table cannot be read: {error}") from error
+
+    def read(self) -> Any:
+        """The whole table."""
+        pyarrow = require_pyarrow("reading an Arrow stream")
+        try:
+            return pyarrow.RecordBatchReader.from_stream(self._source).read_all()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataError(f"the table cannot be read: {error}") from error
+
+
+class LazyTable:
+    """The rows of a lazy table, of which only the wanted columns are collected."""
+
+    name = "the table"
+    unit = "row"
+    knows_places = True
+    size = 0
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def batches(
+        self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
+    ) -> Iterator[Batch]:
+        """Yield the wanted columns."""
+        column_places(wanted, self._frame.collect_schema().names(), self.name)
+        table = LazyTable(self._frame.select(list(dict.fromkeys(wanted)))).read()
+        yield from frame_source(table).batches(wanted, numeric, bad, advance)
+
+    def read(self) -> Any:
+        """The whole table."""
+        try:
+            return self._frame.collect()
+        except Exception as error:  # whatever the query raises
+            raise DataError(f"the lazy table cannot be collected: {error}") from error
+
+
+def table_source(source: Any) -> Source:
+    """The source for tables in memory, streams and iterators of tables."""
+    refuse_remote(source)
+    if _is_lazy(source):
+        return LazyTable(source)
+    if hasattr(source, "to_batches") and not hasattr(source, "num_rows"):
+        return ArrowStream(_scanner(source))
+    if not hasattr(source, "__dataframe__") and not hasattr(source, "columns"):
+        if hasattr(source, "__arrow_c_stream__"):
+            return ArrowStream(source)
+        if isinstance(source, Iterator | list | tuple):
+            return SeveralTables(source)
+    if type(source).__module__.partition(".")[0] in {"duckdb", "_duckdb"}:
+        return ArrowStream(source)
+    return frame_source(source)
+
+
+def whole_table(source: Any) -> Any:
+    """A table in memory; lazy ones are collected, streams read to their end."""
+    if hasattr(source, "__array__"):
+        return source
+    opened = table_source(source) if hasattr(source, "columns") or _streams(source) else None
+    return opened.read() if isinstance(opened, LazyTable | ArrowStream) else source
+
+
+def _streams(source: Any) -> bool:
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_batches")
+
+
+def _is_lazy(source: Any) -> bool:
+    return type(source).__name__ == "LazyFrame" and hasattr(source, "collect_schema")
+
+
+def _scanner(source: Any) -> Any:
+    """A reader of a dataset on disk, or of a scanner of one."""
+    scanner = source if hasattr(source, "to_reader") else source.scanner()
+    return scanner.to_reader()
