@@ -66,6 +66,19 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
+    def _local(self, name: str) -> None:
+        self.send_response(302)
+        self.send_header("Location", "file:///etc/hostname")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _endless(self, name: str) -> None:
+        """Ever more bytes, of which nothing says how many there are."""
+        self.send_response(200)
+        self.end_headers()
+        for _ in range(10_000):
+            self.wfile.write(CONTENT)
+
     def _missing(self, name: str) -> None:
         self.send_error(404)
 

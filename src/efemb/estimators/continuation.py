@@ -9,7 +9,8 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.data.align import positions_with_new, with_new
-from efemb.data.dataset import Dataset
+from efemb.data.dataset import Dataset, recount
+from efemb.data.vocabulary import Vocabulary
 from efemb.engine.fit import Fit
 from efemb.engine.optimizers.first_order import OptimizerState
 from efemb.errors import DataError, ParameterError, suggest
@@ -55,6 +56,24 @@ def grow(
     estimator.vocabulary_ = data.entities
     estimator.n_features_in_ = data.n_entities
     return data, _extend_parameters(parameters, n_new, rng), _extend_state(state, n_new)
+
+
+def add_counts(data: Any, earlier: Vocabulary | None) -> Vocabulary | None:
+    """The labels of the data; their counts, if any, are those of all batches so far.
+
+    Words keep the counts of the first text, which define the noise and the tree of the model.
+    """
+    labels: Vocabulary | None = data.entities
+    if not isinstance(data, Dataset) or labels is None or earlier is None:
+        return labels
+    if earlier.counts is None:
+        return labels
+    counts = np.zeros(len(labels))
+    counts[: len(earlier)] = earlier.counts
+    batch = recount(labels.with_counts(counts), data.values)
+    assert batch is not None
+    assert batch.counts is not None
+    return batch.with_counts(counts + batch.counts)
 
 
 def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structure) -> list[int]:

@@ -18,6 +18,7 @@ from efemb.data.dataset import Dataset
 from efemb.data.readers.column_roles import entity_columns
 from efemb.data.readers.text.read import read_text, recode
 from efemb.data.vocabulary import Vocabulary, column_labels
+from efemb.engine.limits import check_columns
 from efemb.errors import DataError, InputTypeError
 from efemb.estimators import checks
 from efemb.model.support import (
@@ -45,7 +46,10 @@ def prepare(
     estimator: Any, X: Any, positions: Any, sample_weight: Any, validation: Any, *, reset: bool
 ) -> Prepared:
     """Read and check everything that `fit` receives."""
-    checks.check_components(estimator.n_components)
+    n_components = checks.check_components(estimator.n_components)
+    n_columns = getattr(X, "shape", (0, 0))[1:2]
+    if n_columns and isinstance(n_columns[0], int):
+        check_columns(n_columns[0], n_components)
     data = read_data(estimator, X, reset=reset, positions=positions)
     spec = estimator._spec()
     if spec.context.reads_text:

@@ -21,6 +21,7 @@ Errors = Literal["strict", "replace", "ignore"]
 Duplicates = Literal["error", "first"]
 
 _LONGEST_HEADER = 100
+_MOST_COMPONENTS = 1_000_000
 _PEEK = 1 << 16
 # Bytes that do not occur in text; almost every float32 array has some.
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\v"))
@@ -162,6 +163,11 @@ def _header(file: Path, first: bytes) -> tuple[int, int]:
     n_words, size = int(fields[0]), int(fields[1])
     if n_words < 1 or size < 1:
         raise DataError(f"{file}: the first line promises {n_words} words of {size} components")
+    if size > _MOST_COMPONENTS:
+        raise DataError(
+            f"{file}: the first line promises vectors of {size:,} components; at most "
+            f"{_MOST_COMPONENTS:,} are read, so the file seems to be damaged"
+        )
     return n_words, size
 
 

@@ -179,10 +179,16 @@ def index_names(header: Sequence[Any], aside: Sequence[str]) -> list[str]:
     ]
 
 
-def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str]) -> list[str]:
+def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str], name: str) -> list[str]:
     """Columns of a pyarrow table that pandas recorded as the index."""
-    notes = getattr(getattr(source, "schema", None), "pandas_metadata", None)
-    names = notes.get("index_columns", ()) if isinstance(notes, dict) else ()
+    try:
+        notes = getattr(getattr(source, "schema", None), "pandas_metadata", None)
+        names = list(notes.get("index_columns", ())) if isinstance(notes, dict) else []
+    except (ValueError, TypeError) as error:  # not JSON, or not a list
+        raise DataError(
+            f"{name}: what pandas noted about the index is damaged ({error}); write the table "
+            "again, or drop the notes with table.replace_schema_metadata()"
+        ) from error
     known = [name for name in names if isinstance(name, str) and name in header]
     return [name for name in known if name not in (*aside, *index_names(header, aside))]
 

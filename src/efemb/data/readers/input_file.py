@@ -48,6 +48,8 @@ _FOREIGN = {
 }
 _NOT_UNPACKED = {".parquet", ".pq", ".npy", ".npz"}
 _PACKED = {".gz", ".bz2", ".xz", ".zip"}
+# Codecs of literals and host names, which turn text into other text.
+_ESCAPES = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
 # Longer lines are not read: a small compressed file can hold gigabytes of one cell.
 LONGEST_LINE = 1 << 27
 # By the first bytes, for files with a misleading name.
@@ -100,7 +102,9 @@ def check_encoding(encoding: str) -> str:
 
 
 def _reads_lines(encoding: str) -> bool:
-    """Whether a codec gives back lines: those of host names, escapes and bytes do not."""
+    """Whether a codec is one of text files: those of host names, escapes and bytes are not."""
+    if encoding.replace("-", "_") in _ESCAPES:
+        return False
     lines = "\\a,1\n\\n,2\n"
     try:
         decoder = codecs.getincrementaldecoder(encoding)()

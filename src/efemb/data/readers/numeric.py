@@ -26,6 +26,8 @@ from efemb.errors import DataError
 # Names of columns that identify the entity of a line.
 ENTITY = ("id", "cell", "neuron", "unit", "roi", "voxel", "entity", "index", "label", "name")
 
+_EXACT = 2**53
+
 
 class NumericTable(NamedTuple):
     """The numbers, the labels of their columns, the columns set aside, and the name of an index."""
@@ -58,7 +60,7 @@ def read_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
     # By position: the names of pandas' columns may be numbers.
     columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))
     column_places(aside, list(columns), name)
-    index = index_names(list(columns), aside) + noted_index(source, list(columns), aside)
+    index = index_names(list(columns), aside) + noted_index(source, list(columns), aside, name)
     apart = {*aside, *index}
     entities = {label: column for label, column in columns.items() if label not in apart}
     wrong = [label for label, column in entities.items() if not _is_numeric(column.dtype)]
@@ -67,10 +69,25 @@ def read_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
             f"{name}: column {wrong[0]!r} ({entities[wrong[0]].dtype}) does not hold numbers; drop "
             f"it, or name it as row_labels= or recordings= ({len(wrong)} such columns)"
         )
+    for label, column in entities.items():
+        _check_exact(label, column, name)
     numbers = [number_column(column) for column in entities.values()]
     values = np.stack(numbers, axis=1) if numbers else np.empty((len(frame), 0))
     cells = {label: columns[label].to_list() for label in apart}
     return _without_counter(NumericTable(values, list(entities), cells, next(iter(index), None)))
+
+
+def _check_exact(label: Any, column: Any, name: str) -> None:
+    """Reject whole numbers that float64 cannot hold; they are usually identifiers."""
+    if not column.dtype.is_integer() or not len(column):
+        return
+    ends = [end for end in (column.min(), column.max()) if end is not None]
+    beyond = [int(end) for end in ends if abs(int(end)) > _EXACT]
+    if beyond:
+        raise DataError(
+            f"{name}: column {label!r} holds {beyond[0]}, beyond 2**53, where numbers are not "
+            "exact; drop it, or name it as row_labels= if it is an identifier"
+        )
 
 
 def _is_numeric(dtype: Any) -> bool:
