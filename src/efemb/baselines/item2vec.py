@@ -12,6 +12,7 @@ from efemb.baselines.arrays import sparse
 from efemb.baselines.base import Baseline
 from efemb.data.corpus import Corpus
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.optimizers.first_order import Adagrad
 from efemb.engine.options import whole
 from efemb.errors import DataError
 from efemb.estimators.checks import check_components
@@ -104,6 +105,7 @@ class ItemSkipGram(Baseline):
             int(self.n_components),
             context=Window(int(sizes.max()) - 1, scale="none", subsample=self.subsample),
             zeros=NegativeSampling(int(self.n_negatives), NOISE),
+            optimizer=Adagrad(0.3, epsilon=1e-4),
             max_iter=int(self.max_iter),
             n_jobs=self.n_jobs,
             random_state=self.random_state,

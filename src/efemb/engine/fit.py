@@ -15,7 +15,7 @@ from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
 from efemb.engine.limits import check_memory
 from efemb.engine.loop import Loop, Result
-from efemb.engine.optimizers.first_order import LBFGS, Adagrad, Optimizer, OptimizerState
+from efemb.engine.optimizers.first_order import LBFGS, SGD, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
 from efemb.engine.plan import Plan, Shard
 from efemb.engine.precision import scaled, working_precision
@@ -68,6 +68,8 @@ def choose_optimizer(
         if solver == "moments":
             return LBFGS()
         if solver == "windows":
+            if spec.combine.reverse:  # by likelihood and word lists of two corpora; word2vec's own
+                return SGD(0.025, decay="linear")
             return Adagrad(0.3, epsilon=1e-4)  # one sum of squares per vector: bolder than usual
         if spec.positive_rho:  # steps are relative
             return Adagrad(0.7, epsilon=1e-3) if minibatches else Adagrad(0.5)

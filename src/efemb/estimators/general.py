@@ -119,7 +119,7 @@ class Embedding(BaseEmbedding):
 
     def _spec(self) -> Spec:
         return Spec.resolve(
-            context=self.context,
+            context=self._context(),
             family=self._family(),
             link=self.link,
             combine=self.combine,
@@ -130,6 +130,9 @@ class Embedding(BaseEmbedding):
             intercept_prior=self.intercept_prior,
             terms=() if self.terms is None else self.terms,
         )
+
+    def _context(self) -> Any:
+        return self.context
 
     def _family(self) -> Any:
         return self.family

@@ -10,6 +10,8 @@ from efemb.fitted.queries import Queries, documented_by
 from efemb.model.contexts import Window
 from efemb.model.zeros import NegativeSampling, Zeros
 
+DRAWING = ("auto", "windows")  # solvers that may draw windows anew in each pass
+
 
 def _summed() -> Window:
     """The paper's context of a word."""
@@ -82,6 +84,9 @@ class SkipGram(BernoulliTextEmbedding):
     family : Family or str, default="auto"
         Bernoulli, or categorical if `zeros` are those of a softmax: `Hierarchical()` or
         `NoiseContrastive(n)`.
+    context : Context, str or None, default=None
+        None is `Window(5, shrink=True)`, five words on each side of which near ones count for more,
+        or `Window(5)` where no windows are drawn (`zeros="all"`, other solvers).
     zeros : Zeros, str or None, default=None
         None is `NegativeSampling(5, "smoothed")`; the words around a word share its negatives.
 
@@ -97,6 +102,13 @@ class SkipGram(BernoulliTextEmbedding):
     family: Any = field(default="auto", kw_only=True)
     combine: Any = field(default="reverse", kw_only=True)
     zeros: Any = field(default=None, kw_only=True)
+    context: Any = field(default=None, kw_only=True)
+
+    def _context(self) -> Any:
+        if self.context is not None:
+            return self.context
+        zeros = Zeros.resolve(self._zeros())
+        return Window(shrink=self.solver in DRAWING and (zeros.by_noise or zeros.tree))
 
     def _family(self) -> Any:
         if not isinstance(self.family, str) or self.family != "auto":

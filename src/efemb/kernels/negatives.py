@@ -85,6 +85,14 @@ def negative_outputs(
 
 
 @kernel
+def draw_reach(size: int, state: Array, reach: Array) -> None:
+    """How far the window of each token reaches: 1 to `size`, all equally likely."""
+    for t in range(len(reach)):
+        product = (_next(state) >> types.uint64(32)) * types.uint64(size)
+        reach[t] = 1 + (product >> types.uint64(32))
+
+
+@kernel
 def gather(tokens: Array, first: Array, starts: Array, out: Array) -> None:
     """Documents of a text side by side: document d, from first[d], to starts[d]."""
     for d in range(len(first)):

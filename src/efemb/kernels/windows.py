@@ -165,6 +165,7 @@ def skipgram(
     bag: Array,
     K: int,
     window: int,
+    reach: Array,
     part: Any,
     step: Any,
     gain: Any,
@@ -172,6 +173,7 @@ def skipgram(
 ) -> float:
     """Each token's outputs given every single word around it; these words share the outputs.
 
+    `reach` is how far the window of each token reaches, at most `window`.
     A product of neighbours x outputs: each vector is moved once a token.
     """
     real, value = target.dtype.type, 0.0
@@ -183,7 +185,8 @@ def skipgram(
         begin, end = starts[d], starts[d + 1]
         for t in range(begin, end):
             first, n_outputs, members = ptr[t], ptr[t + 1] - ptr[t], 0
-            for place in range(max(t - window, begin), min(t + window + 1, end)):
+            near = reach[t]
+            for place in range(max(t - near, begin), min(t + near + 1, end)):
                 if place != t:
                     around[members] = tokens[place]
                     members += 1

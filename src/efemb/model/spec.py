@@ -193,6 +193,12 @@ class Spec:
                 "Window(subsample=) draws anew in each pass, which exact zeros do not: use "
                 "Corpus.subsampled, or zeros=NegativeSampling()"
             )
+        drawn = self.combine.reverse and (self.zeros.by_noise or self.zeros.tree)
+        if self.context.shrink and not drawn:
+            raise ParameterError(
+                "Window(shrink=True) draws the windows of skip-gram with negative sampling or a "
+                "tree: use shrink=False"
+            )
 
     def _check_intercept_prior(self, prior: Prior) -> None:
         prior.check()

@@ -141,24 +141,35 @@ class Visit:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What was drawn: documents and, token by token, (row, label) pairs."""
+    """What was drawn: documents and, token by token, (row, label) pairs and reach of its window."""
 
     documents: Documents
     outputs: list[list[list[tuple[int, int]]]]
+    reach: list[list[int]]
 
     @classmethod
     def of(cls, drawn: Sequence[Array]) -> Outputs:
-        tokens, starts, ptr, rows, labels = drawn
-        documents, outputs = [], []
+        tokens, starts, ptr, rows, labels, near = drawn
+        documents, outputs, reach = [], [], []
         for begin, end in pairwise(starts):
             documents.append([int(w) for w in tokens[begin:end]])
+            reach.append([int(size) for size in near[begin:end]])
             outputs.append(
                 [
                     [(int(rows[i]), int(labels[i])) for i in range(ptr[t], ptr[t + 1])]
                     for t in range(begin, end)
                 ]
             )
-        return cls(documents, outputs)
+        return cls(documents, outputs, reach)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Outputs]) -> Outputs:
+        """One after the other."""
+        return cls(
+            [document for part in parts for document in part.documents],
+            [outputs for part in parts for outputs in part.outputs],
+            [reach for part in parts for reach in part.reach],
+        )
 
 
 @dataclass(frozen=True)
@@ -214,11 +225,12 @@ def cbow_visits(
             yield Visit("bag", word, gradient)
 
 
-def skipgram_visits(drawn: Outputs, tables: Tables, window: int) -> Iterator[Visit | float]:
-    """Each token's outputs given every single word around it."""
-    for document, outputs in zip(drawn.documents, drawn.outputs, strict=True):
+def skipgram_visits(drawn: Outputs, tables: Tables) -> Iterator[Visit | float]:
+    """Each token's outputs given every single word within its reach."""
+    texts = zip(drawn.documents, drawn.outputs, drawn.reach, strict=True)
+    for document, outputs, reach in texts:
         for t, wanted in enumerate(outputs):
-            around = [word for _, word in neighbours(document, t, window)]
+            around = [word for _, word in neighbours(document, t, reach[t])]
             pairs = [slopes(wanted, tables.bag[word], tables, False) for word in around]
             yield from (value for _, value in pairs)
             for j, (row, _) in enumerate(wanted):

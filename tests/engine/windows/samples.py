@@ -83,11 +83,8 @@ def passes(
 
 def drawn(run: WindowPasses, seed: int) -> plain.Outputs:
     """What the next pass with this seed will see, chunk after chunk."""
-    found = [plain.Outputs.of(run.streams.draw(c)) for c in chunks(run, seed)]
-    return plain.Outputs(
-        [document for one in found for document in one.documents],
-        [outputs for one in found for outputs in one.outputs],
-    )
+    parts = [plain.Outputs.of(run.streams.draw(c)) for c in chunks(run, seed)]
+    return plain.Outputs.joined(parts)
 
 
 def chunks(run: WindowPasses, seed: int) -> Any:
@@ -123,8 +120,4 @@ def streams(text: efemb.Corpus, zeros: Any, **context: Any) -> Streams:
 
 def outputs(source: Streams, seed: int) -> plain.Outputs:
     chosen = source.chunks.drawn(np.random.default_rng(seed))
-    found = [plain.Outputs.of(source.draw(c)) for c in chosen]
-    return plain.Outputs(
-        [document for one in found for document in one.documents],
-        [outputs for one in found for outputs in one.outputs],
-    )
+    return plain.Outputs.joined([plain.Outputs.of(source.draw(c)) for c in chosen])

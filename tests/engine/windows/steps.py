@@ -51,7 +51,7 @@ def visits(
     tables = samples.tables(spec, start, offset)
     window: int = spec.context.size  # type: ignore[attr-defined]
     if spec.combine.reverse:
-        found: Any = plain.skipgram_visits(drawn, tables, window)
+        found: Any = plain.skipgram_visits(drawn, tables)
     else:
         compete = isinstance(spec.zeros, efemb.SampledSoftmax)
         mean = spec.context.scale == "items"

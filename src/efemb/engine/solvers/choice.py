@@ -34,6 +34,8 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
         raise ParameterError(f"solver 'windows' cannot run this model: {windows.explain(spec)}")
     if name != "windows" and spec.zeros.words_only:
         raise ParameterError(windows.explain(spec))
+    if name != "windows" and spec.context.shrink:
+        raise ParameterError(f"solver {name!r} does not draw windows: use Window(shrink=False)")
     if name != "windows" and getattr(spec.context, "subsample", None) is not None:
         raise ParameterError(
             f"solver {name!r} does not draw anew in each pass, as Window(subsample=) asks: use "

@@ -41,6 +41,7 @@ class Context(Ingredient, ABC):
     subsample: float | None = None
     pseudo_count: float = 0.0  # added to the divisor
     thinning: float = 0.0  # fraction of the rows whose contexts lose members in a pass
+    shrink: bool = False
     positions: Any = None  # where each entity is
 
     @property

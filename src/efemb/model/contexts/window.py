@@ -42,6 +42,9 @@ class Window(Context):
         Leave out tokens of frequent words at random, anew in each pass, before windows form:
         word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and the like
         draw anew; for exact models use `Corpus.subsampled`.
+    shrink : bool
+        Skip-gram with negative sampling and the like: draw the size of each window anew in each
+        pass, between 1 and `size`, as word2vec does, so that near words count for more.
     length_offset : bool
         Poisson models: add the logarithm of the document's length to the natural parameter, so
         that the mean is in proportion to the length.
@@ -57,12 +60,14 @@ class Window(Context):
         positional: bool = False,
         subsample: float | None = None,
         length_offset: bool = False,
+        shrink: bool = False,
     ) -> None:
         self.size = size
         self.scale = scale
         self.positional = positional
         self.subsample = subsample
         self.length_offset = length_offset
+        self.shrink = shrink
 
     def check(self) -> None:
         """`size` >= 1, `subsample` > 0 if given."""
@@ -75,7 +80,7 @@ class Window(Context):
             raise ParameterError(f"Window.size must be at most {LARGEST:,}, got {self.size:,}")
         if self.subsample is not None:
             positive_number(self, "subsample")
-        for name in ("positional", "length_offset"):
+        for name in ("positional", "length_offset", "shrink"):
             value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
                 raise InputTypeError(f"Window.{name} must be True or False, got {value!r}")

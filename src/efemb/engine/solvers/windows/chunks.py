@@ -132,6 +132,12 @@ class Streams:
             self.chance = np.minimum(np.sqrt(ratio) + ratio, 1.0)
         self.chunks = Chunks(self.corpus.starts, 1 + self.n if self.tree is None else 1)
 
+    @property
+    def mean_reach(self) -> float:
+        """How far a window reaches on either side, on average."""
+        size = self.bound.reach
+        return (size + 1) / 2 if self.bound.window.shrink else float(size)
+
     def visits(self, *, pairs: bool) -> tuple[Floats, Floats]:
         """Expected visits of each row of the predicting and of the summed vectors in a pass.
 
@@ -141,7 +147,7 @@ class Streams:
         counts = counts if self.subsample is None else counts * self.chance
         members = counts
         if pairs:
-            around = self.bound.predictions_of_entry()
+            around = self.bound.predictions_of_entry() * self.mean_reach / self.bound.reach
             members = np.bincount(self.corpus.tokens, around, len(counts))
             members = members if self.subsample is None else members * self.chance
         if self.tree is not None:
@@ -152,7 +158,7 @@ class Streams:
         return counts + self.n * self.share * others, members
 
     def draw(self, chunk: Chunk) -> tuple[Any, ...]:
-        """(tokens, starts, ptr, rows, labels) of a chunk."""
+        """(tokens, starts, ptr, rows, labels, reach) of a chunk."""
         from efemb.kernels import negatives as streams
         from efemb.kernels.windows import AHEAD
 
@@ -175,4 +181,7 @@ class Streams:
         else:
             noise = (self.n, self.table, self.distinct, state)
             streams.negative_outputs(tokens, *noise, ptr, rows, labels)
-        return tokens, starts, ptr, rows, labels
+        reach = np.full(len(tokens), self.bound.reach, np.int32)
+        if self.bound.window.shrink:
+            streams.draw_reach(self.bound.reach, state, reach)
+        return tokens, starts, ptr, rows, labels, reach

@@ -186,7 +186,7 @@ class WindowPasses:
         """Steps on a chunk; of several threads each has copies of the busiest rows meanwhile."""
         from efemb.kernels.hot_rows import rename
 
-        tokens, _, _, rows, _ = drawn  # drawn for this step alone: renamed in place
+        tokens, _, _, rows, *_ = drawn  # drawn for this step alone: renamed in place
         if len(tokens) == 0:
             return 0.0
         if len(self.hot[0].hot) == 0:
@@ -206,7 +206,7 @@ class WindowPasses:
     def _steps(self, drawn: Any, step: float) -> float:
         from efemb.kernels.windows import cbow, skipgram
 
-        tokens, starts, *outputs = drawn
+        tokens, starts, *outputs, reach = drawn
         spec, real = self.solver.spec, self.target.dtype.type
         gain = real(1.0 if self.optimizer.sums_squares else 0.0)
         bias = real(step if spec.intercept else 0.0)
@@ -222,7 +222,8 @@ class WindowPasses:
         )
         rates = (real(1.0 / self.k), real(step), gain, bias)
         if spec.combine.reverse:
-            return float(skipgram(*(data + rates)))
+            arguments: Any = (*data, reach, *rates)
+            return float(skipgram(*arguments))
         mean = (self.solver.bound.scale != "none",)
         return float(cbow(*(data + mean + rates + (spec.zeros.among_draws,))))
 
