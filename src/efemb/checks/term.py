@@ -17,6 +17,7 @@ from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.terms.base import Term
+from efemb.model.terms.cells import GroupTable, SparseRows
 
 K = 2
 
@@ -89,21 +90,31 @@ def _check_cells(term: Term, data: Dataset) -> None:
     assert term.has_cells == (cells is not None), f"{told}, but `cells` says otherwise"
     if cells is None:
         return
-    shapes = f"{name}.cells must give {len(rows) + 1} pointers and one value per id"
-    assert len(cells.ptr) == len(rows) + 1, shapes
-    assert cells.ptr[-1] == len(cells.ids) == len(cells.values), shapes
-    inside = (cells.ids >= 0) & (cells.ids < data.n_entities)
-    assert inside.all(), f"{name}.cells has ids that are no entities"
-    place = cells.row * data.n_entities + cells.ids
-    assert len(np.unique(place)) == len(place), f"{name}.cells has a cell twice"
+    assert isinstance(cells, SparseRows | GroupTable), f"{name}.cells is {type(cells).__name__}"
+    if isinstance(cells, SparseRows):
+        _check_sparse(name, cells, len(rows), data.n_entities)
+    else:
+        shape = (len(rows), (len(cells.values), data.n_entities))
+        given = (len(cells.code), cells.values.shape)
+        assert given == shape, f"{name}.cells must have shapes {shape}, got {given}"
     fixed = bound.cells({key: np.zeros_like(array) for key, array in arrays.items()}, rows)
     assert fixed is not None
-    b = rng.normal(size=len(cells.ids))
+    b = rng.normal(size=cells.values.shape)
     back = bound.pull_back_cells(arrays, rows, b)
     right = sum(np.vdot(arrays[key], array) for key, array in back.items())
     message = f"{name}: pulling back cells is not the transpose of them"
     left = np.vdot(cells.values - fixed.values, b)
     assert_allclose(left, right, rtol=1e-6, atol=1e-9, err_msg=message)
+
+
+def _check_sparse(name: str, cells: SparseRows, n_rows: int, n_entities: int) -> None:
+    shapes = f"{name}.cells must give {n_rows + 1} pointers and one value per id"
+    assert len(cells.ptr) == n_rows + 1, shapes
+    assert cells.ptr[-1] == len(cells.ids) == len(cells.values), shapes
+    inside = (cells.ids >= 0) & (cells.ids < n_entities)
+    assert inside.all(), f"{name}.cells has ids that are no entities"
+    place = cells.row * n_entities + cells.ids
+    assert (np.diff(place) > 0).all(), f"{name}.cells: the ids of a row must ascend, each once"
 
 
 def _partial(bound: Any, arrays: dict[str, Floats], rows: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
 import numpy as np
 
@@ -54,21 +53,17 @@ class RowConditionals(Conditionals):
         self._weigh(spec.zeros.weigh_rows(row_weight, positives))
 
     def _store_offsets(self, side: RowSide | None, factors: Factors, entities: Ints) -> None:
-        """Offsets of the entities in every row (CSR), None where terms have none."""
-        self.offsets: Any = None
+        """Offsets of the entities in every row, None where terms have none."""
+        self.offsets: Floats | None = None
         if side is None or not side.has_cells:
             return
-        from scipy.sparse import csr_array, vstack
-
         parts = []
         for start in range(0, self.n_rows, ROWS_AT_ONCE):  # those of all entities may be many
             rows = np.arange(start, min(start + ROWS_AT_ONCE, self.n_rows))
             offsets = side.offsets(factors.terms, rows)
             assert offsets is not None
-            row, ids, values = offsets.flat()
-            shape = (len(rows), side.n_entities)
-            parts.append(csr_array((values.astype(self.dtype), (row, ids)), shape)[:, entities])
-        self.offsets = csr_array(vstack(parts, format="csr"))
+            parts.append(offsets.of_entities(entities).astype(self.dtype))
+        self.offsets = np.concatenate(parts)
 
     def subset(self, chosen: Ints) -> RowConditionals:
         """Some of the entities, on the same rows."""
@@ -159,7 +154,7 @@ class RowConditionals(Conditionals):
         left = self.total[entries, None] * contexts[row, : self.k_context] - own
         contexts[row, : self.k_context] = left / self.rest[entries, None]
         x[row], weight[row] = self.x[entries], self.seen[entries]
-        offset = None if self.offsets is None else self.offsets[:, [i]].toarray()[:, 0]
+        offset = None if self.offsets is None else self.offsets[:, i]
         return Design(contexts, x, weight, offset)
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
@@ -207,7 +202,7 @@ class _Sums:
         cells = (row - rows.start, column)
         offset: Floats | float = 0.0
         if c.offsets is not None:
-            offsets = c.offsets[rows][:, self.which].toarray()
+            offsets = c.offsets[rows][:, self.which]
             E += offsets
             offset = offsets[cells]
         as_zero = E[cells]

@@ -96,55 +96,6 @@ def hide_cells(E: Array, first: int, last: int, edges: Array, row: Array, hidden
 
 
 @elementwise
-def add_offsets(E: Array, first: int, last: int, edges: Array, row: Array, offset: Array) -> None:
-    """Add the offsets of cells of entities first..last; hidden cells stay hidden."""
-    for n in range(first, last):
-        for i in range(edges[n], edges[n + 1]):
-            E[n - first, row[i]] += offset[i]
-
-
-@kernel
-def read_slopes(E: Array, first: int, last: int, edges: Array, row: Array, slope: Array) -> None:
-    """The slopes of cells of entities first..last."""
-    for n in range(first, last):
-        for i in range(edges[n], edges[n + 1]):
-            slope[i] = E[n - first, row[i]]
-
-
-@elementwise
-def look_up(
-    ptr: Array, ids: Array, from_ptr: Array, from_ids: Array, values: Array, room: Array, out: Array
-) -> None:
-    """out[p] += the value of the same row and id among other sparse rows, 0 where it is not there.
-
-    `room` has a place for each id and holds zeros.
-    """
-    for t in range(len(ptr) - 1):
-        for i in range(from_ptr[t], from_ptr[t + 1]):
-            room[from_ids[i]] += values[i]
-        for p in range(ptr[t], ptr[t + 1]):
-            out[p] += room[ids[p]]
-        for i in range(from_ptr[t], from_ptr[t + 1]):
-            room[from_ids[i]] = 0
-
-
-@elementwise
-def add_offsets_to_rows(E: Array, place: Array, ptr: Array, ids: Array, offset: Array) -> None:
-    """Add the offsets of row place[i] to E[i]."""
-    for i in range(len(place)):
-        for p in range(ptr[place[i]], ptr[place[i] + 1]):
-            E[i, ids[p]] += offset[p]
-
-
-@elementwise
-def add_slopes_of_rows(E: Array, place: Array, ptr: Array, ids: Array, slope: Array) -> None:
-    """slope[p] += the slopes of its cell in every E[i] of its row place[i]."""
-    for i in range(len(place)):
-        for p in range(ptr[place[i]], ptr[place[i] + 1]):
-            slope[p] += E[i, ids[p]]
-
-
-@elementwise
 def write_cells(
     E: Array,
     first: int,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from efemb.kernels.jit import elementwise, kernel
+from efemb.kernels.offsets import add_groups, add_sparse, find_first, read_groups, read_sparse
 from efemb.kernels.products import BLOCK, inner_products, multiply
-from efemb.kernels.rows import (
-    add_offsets,
-    add_without_own,
-    hide_cells,
-    read_slopes,
-    write_cells,
-)
+from efemb.kernels.rows import add_without_own, hide_cells, write_cells
 from efemb.kernels.wide import use_wide_vectors
 from efemb.kernels.zero_terms import zero_slopes
 
@@ -30,18 +27,22 @@ def _strip_of_cells(
 ) -> float:  # fmt: skip
     use_wide_vectors()
     value = 0.0
-    o_edges, o_row, o_value, o_slope = offsets
+    ptr, ids, offset, offset_slope, n_rows, table, order, groups, table_slope = offsets
+    cursor = np.empty(len(ptr) - 1, np.int64)
+    find_first(edges[0], ptr, ids, cursor)
     for i in range(len(edges) - 1):
         first, last = edges[i], edges[i + 1]
         mine, cells = rho[first:last], E[: -(-(last - first) // BLOCK) * BLOCK]
         multiply(mine, Z, cells, width, True)
         hide_cells(cells, first, last, *places, hidden)
-        if len(o_edges) > 0:
-            add_offsets(cells, first, last, o_edges, o_row, o_value)
+        add_sparse(cells, first, last, n_rows, ptr, ids, offset, cursor)
+        if len(groups) > 1:
+            add_groups(cells, first, last, table, order, groups)
         both = (weight[first:last], row_weight)
         value += zero_slopes(cells, intercept[first:last], *both, size, column[first:last])
-        if len(o_edges) > 0:
-            read_slopes(cells, first, last, o_edges, o_row, o_slope)
+        read_sparse(cells, first, last, n_rows, ptr, ids, offset_slope, cursor)
+        if len(groups) > 1:
+            read_groups(cells, first, last, order, groups, table_slope)
         write_cells(cells, first, last, *places, *shares, slope, own_slope, column)
         inner_products(cells, Z, part, width)
         own = own_slope[first:last]

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 
 from efemb.model.terms.base import BoundCells, BoundTerm, CellTerm, Term, TermArray
-from efemb.model.terms.cells import SparseRows
+from efemb.model.terms.cells import GroupTable, SparseRows
 from efemb.model.terms.history import History
 from efemb.model.terms.row_vectors import RowVectors
 
@@ -17,6 +17,7 @@ __all__ = [
     "BoundCells",
     "BoundTerm",
     "CellTerm",
+    "GroupTable",
     "History",
     "RowVectors",
     "SparseRows",

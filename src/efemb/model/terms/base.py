@@ -13,7 +13,7 @@ from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 from efemb.model.priors import Prior
-from efemb.model.terms.cells import Offsets, SparseRows
+from efemb.model.terms.cells import CellValues, Offsets
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -101,12 +101,12 @@ class BoundTerm(ABC):
     def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
         """Gradients of the arrays behind R from that of R of some rows."""
 
-    def cells(self, arrays: Arrays, rows: Ints) -> SparseRows | None:
-        """o_tn of the cells of some rows that the term adds to; None if it has no such cells."""
+    def cells(self, arrays: Arrays, rows: Ints) -> CellValues | None:
+        """o_tn of some rows: `SparseRows`, or a `GroupTable`; None if it has no such cells."""
         return None
 
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """Gradients of the arrays behind o from dL/du at exactly the cells of `cells`."""
+        """Gradients of the arrays behind o from dL/do, in the shape of the values of `cells`."""
         return {}
 
 
@@ -129,12 +129,12 @@ class BoundCells(BoundTerm):
     """A `CellTerm` on one data set."""
 
     @abstractmethod
-    def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
-        """o_tn of the cells of some rows that the term adds to."""
+    def cells(self, arrays: Arrays, rows: Ints) -> CellValues:
+        """o_tn of some rows: `SparseRows`, or a `GroupTable`."""
 
     @abstractmethod
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """Gradients of the arrays behind o from dL/du at exactly the cells of `cells`."""
+        """Gradients of the arrays behind o from dL/do, in the shape of the values of `cells`."""
 
     def row_columns(self, arrays: Arrays, rows: Ints) -> Floats:
         """None, (rows, 0)."""
@@ -194,7 +194,7 @@ class RowSide:
             share = float(columns @ entity_columns[start : start + term.width])
             cells = bound.cells(own, place)
             if cells is not None:
-                share += float(cells.values[cells.ids == entity].sum())
+                share += float(cells.at(np.zeros(1, dtype=np.int64), np.array([entity]))[0])
             shares[term.label] = share
             start += term.width
         return shares
@@ -213,7 +213,7 @@ class RowSide:
     def pull_back_cells(
         self, arrays: Arrays, rows: Ints, gradients: Iterable[Floats]
     ) -> dict[str, Floats]:
-        """Gradients of all arrays behind o, from dL/du at the cells of each part of `offsets`."""
+        """Gradients of all arrays behind o, from those of the values of each part of `offsets`."""
         total: dict[str, Floats] = {}
         with_cells = [(term, bound) for term, bound in self.terms if term.has_cells]
         for (term, bound), gradient in zip(with_cells, gradients, strict=True):

@@ -1,11 +1,10 @@
-"""Offsets of cells: what terms add to u of single cells, as sparse rows."""
+"""Offsets of cells: what terms add to u of single cells, sparse or by group of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -13,9 +12,27 @@ from efemb._typing import Floats, Ints
 from efemb.model.contexts.base import gather_rows
 
 
+class CellValues(ABC):
+    """Numbers added to u of cells of some rows; `values` are what a term computes them by."""
+
+    values: Floats
+
+    @abstractmethod
+    def add_to(self, u: Floats) -> None:
+        """Add to u of every cell, (rows, N), in place."""
+
+    @abstractmethod
+    def at(self, row: Ints, ids: Ints) -> Floats:
+        """What is added to any cells."""
+
+    @abstractmethod
+    def gather(self, cells: Floats) -> Floats:
+        """The transpose of `add_to`: numbers of all cells, (rows, N), summed for each value."""
+
+
 @dataclass(frozen=True)
-class SparseRows:
-    """Values of some cells of some rows (CSR); a cell occurs once at most.
+class SparseRows(CellValues):
+    """Values of some cells of some rows (CSR); the ids of a row ascend.
 
     ptr : (rows + 1,);  ids, values : entity and value of each cell, those of row t at
     ptr[t]..ptr[t + 1]
@@ -35,73 +52,75 @@ class SparseRows:
         ptr, where = gather_rows(self.ptr, rows)
         return SparseRows(ptr, self.ids.take(where), self.values.take(where))
 
-    def part(self, rows: slice) -> SparseRows:
-        """Some consecutive rows."""
-        cells = slice(self.ptr[rows.start], self.ptr[rows.stop])
-        ptr = self.ptr[rows.start : rows.stop + 1] - cells.start
-        return SparseRows(ptr, self.ids[cells], self.values[cells])
+    def add_to(self, u: Floats) -> None:
+        """Add to u of every cell."""
+        u[self.row, self.ids] += self.values
 
-    def at(self, row: Ints, ids: Ints, n_entities: int) -> Floats:
+    def at(self, row: Ints, ids: Ints) -> Floats:
         """Value of any cells, 0 where there is none."""
         values = np.zeros(len(row), dtype=self.values.dtype)
         if len(self.ids) == 0 or len(row) == 0:
             return values
-        mine = self.row * np.int64(n_entities) + self.ids
-        order = np.argsort(mine, kind="stable")
-        asked = row * np.int64(n_entities) + ids
-        place = np.minimum(np.searchsorted(mine, asked, sorter=order), len(order) - 1)
-        place = order[place]
+        size = np.int64(1 + max(int(self.ids.max()), int(ids.max())))
+        mine, asked = self.row * size + self.ids, row * size + ids  # mine is sorted
+        place = np.minimum(np.searchsorted(mine, asked), len(mine) - 1)
         known = mine[place] == asked
         values[known] = self.values[place[known]]
         return values
+
+    def gather(self, cells: Floats) -> Floats:
+        """The numbers of its cells."""
+        return np.asarray(cells[self.row, self.ids])
+
+
+@dataclass(frozen=True)
+class GroupTable(CellValues):
+    """A value for each entity in each group of rows.
+
+    code : (rows,) group of each row, -1 for none;  values : (groups, N)
+    """
+
+    code: Ints
+    values: Floats
+
+    def add_to(self, u: Floats) -> None:
+        """Add to u of every cell."""
+        known = np.flatnonzero(self.code >= 0)
+        u[known] += self.values[self.code[known]]
+
+    def at(self, row: Ints, ids: Ints) -> Floats:
+        """Value of any cells, 0 in rows of no group."""
+        code = self.code[row]
+        return np.where(code >= 0, self.values[code, ids], 0).astype(self.values.dtype)
+
+    def gather(self, cells: Floats) -> Floats:
+        """Sums over the rows of each group."""
+        members = self.code == np.arange(len(self.values))[:, None]
+        return np.asarray(members.astype(cells.dtype) @ cells)
 
 
 @dataclass(frozen=True)
 class Offsets:
     """What the terms of a model add to u of single cells of some rows; a part for each term."""
 
-    parts: tuple[SparseRows, ...]
+    parts: tuple[CellValues, ...]
     n_rows: int
     n_entities: int
 
     def add_to(self, u: Floats) -> None:
         """Add to u of every cell, (rows, N), in place."""
         for part in self.parts:
-            u[part.row, part.ids] += part.values
+            part.add_to(u)
 
     def at(self, row: Ints, ids: Ints) -> Floats:
         """Sum of the offsets of any cells."""
-        return np.asarray(sum(part.at(row, ids, self.n_entities) for part in self.parts))
-
-    def column(self, entity: int) -> Floats:
-        """Offset of one entity in every row."""
-        total = np.zeros(self.n_rows)
-        for part in self.parts:
-            mine = part.ids == entity
-            total[part.row[mine]] += part.values[mine]
-        return total
+        return np.asarray(sum(part.at(row, ids) for part in self.parts))
 
     def gather(self, cells: Floats) -> list[Floats]:
-        """Numbers of all cells, (rows, N), at the cells of each part."""
-        return [cells[part.row, part.ids] for part in self.parts]
+        """For each part, numbers of all cells, (rows, N), summed for each of its values."""
+        return [part.gather(cells) for part in self.parts]
 
-    def flat(self) -> tuple[Ints, Ints, Floats]:
-        """Row, entity and value of the cells of all parts, one part after the other."""
-        if len(self.parts) == 1:
-            part = self.parts[0]
-            return part.row, part.ids, part.values
-        row, ids, values = zip(*((p.row, p.ids, p.values) for p in self.parts), strict=True)
-        return np.concatenate(row), np.concatenate(ids), np.concatenate(values)
-
-    def split(self, flat: Floats) -> Iterator[Floats]:
-        """Numbers of the cells of all parts, part by part."""
-        edges = np.cumsum([0, *(len(part.ids) for part in self.parts)])
-        for start, stop in pairwise(edges.tolist()):
-            yield flat[start:stop]
-
-    def part(self, rows: slice) -> Offsets:
-        """The offsets of some consecutive rows."""
-        if rows.start == 0 and rows.stop == self.n_rows:
-            return self
-        parts = tuple(part.part(rows) for part in self.parts)
-        return Offsets(parts, rows.stop - rows.start, self.n_entities)
+    def of_entities(self, entities: Ints) -> Floats:
+        """Offsets of some entities in every row, (rows, entities)."""
+        row = np.repeat(np.arange(self.n_rows), len(entities))
+        return self.at(row, np.tile(entities, self.n_rows)).reshape(self.n_rows, -1)

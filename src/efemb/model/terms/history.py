@@ -168,18 +168,26 @@ class History(CellTerm):
         cells, place = np.unique(cell, return_inverse=True)
         total: Any = np.bincount(place, training.units.values[known], len(cells))
         ptr = np.searchsorted(cells // size, np.arange(n_groups + 1))
-        return SparseRows(ptr, (cells % size).astype(np.int64), total)
-
-    @cached_property
-    def _cells(self) -> Ints:
-        """The cells of `_totals` as sorted numbers."""
-        return self._totals.row * np.int64(len(self._shares)) + self._totals.ids
+        return SparseRows(ptr, (cells % size).astype(np.int32), total)
 
     @cached_property
     def _table(self) -> SparseRows:
         """log(1 + h / (kappa pi)) of each household, with all of its rows."""
         totals = self._totals
         return SparseRows(totals.ptr, totals.ids, self.weigh(totals.values, totals.ids))
+
+    @cached_property
+    def _own(self) -> SparseRows:
+        """The entries of training rows: place among the cells of the household, and value there.
+
+        The value is that of the household without the row.
+        """
+        training, totals, size = self._training, self._totals, np.int64(len(self._shares))
+        units, code = training.units, np.maximum(training.code, 0)[training.units.row]
+        cell = np.searchsorted(totals.row * size + totals.ids, code * size + units.ids)
+        cell = np.minimum(cell, len(totals.ids) - 1)  # of no household: never asked for
+        rest = self.weigh(totals.values[cell] - units.values, units.ids)
+        return SparseRows(units.ptr, cell - totals.ptr[code], rest)
 
     def weigh(self, units: Floats, ids: Ints) -> Floats:
         """log(1 + h / (kappa pi)) of units of entities that occur in the training rows."""
@@ -287,19 +295,10 @@ class _OtherRows(_History):
         code = np.where(code < 0, len(ptr) - 2, code)
         new, where = gather_rows(ptr, code)
         ids, values = self.table.ids.take(where), self.table.values.take(where)
-        own = np.flatnonzero(self.place[rows] >= 0)
-        units = self.term._training.units.take(self.place[rows[own]])
-        cell, total = self._cells_of_entries(code[own], units)
-        # An entry of row t lies as far into the cells of t as into those of its household.
-        at = new[own][units.row] + (cell - ptr[code[own]][units.row])
-        values[at] = self.term.weigh(total - units.values, units.ids)
+        known = np.flatnonzero(self.place[rows] >= 0)
+        own = self.term._own.take(self.place[rows[known]])
+        values[new[known][own.row] + own.ids] = own.values
         return SparseRows(new, ids, values)
-
-    def _cells_of_entries(self, code: Ints, units: SparseRows) -> tuple[Ints, Floats]:
-        """Place in the table of each entry of rows of known households, and its total there."""
-        size = np.int64(len(self.term._shares))
-        cell = np.searchsorted(self.term._cells, code[units.row] * size + units.ids)
-        return cell, self.term._totals.values[cell]
 
 
 class _EarlierRows(_History):
@@ -365,6 +364,7 @@ class _EarlierRows(_History):
         chosen: Any = csr_array((weights.values, weights.ids, weights.ptr), shape=shape)
         every: Any = csr_array((units.values, units.ids, units.ptr), shape=(shape[1], size))
         sums = chosen @ every
+        sums.sort_indices()
         return SparseRows(sums.indptr, sums.indices, sums.data)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.engine.solvers.rows.cell_offsets import CellOffsets, order_by_entity
+from efemb.engine.solvers.rows.cell_offsets import CellOffsets, TileOffsets, order_by_entity
 from efemb.engine.solvers.rows.zero_stages import HIDDEN, RowWork, TiledRows, ZeroStage
 from efemb.engine.threads import cut
 from efemb.model.contexts.bound.rows import ByEntity, RowBlock
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from efemb.engine.solvers.rows.solver import RowsSolver
 
 TAPER = 4  # a strip has at most this part of the tiles that are left
-_NO_INDEX = np.zeros(0, dtype=np.int64)
-NO_OFFSETS = {
-    np.dtype(kind): (_NO_INDEX, _NO_INDEX, *np.zeros((2, 0), kind)) for kind in ("f4", "f8")
-}
+NO_OFFSETS = {np.dtype(kind): TileOffsets.of(None, kind) for kind in ("f4", "f8")}
 
 
 class Entries:
@@ -258,8 +255,6 @@ def cell_terms(
     entries.spread_bags(work.own_slope)
     if dense and entries.beside is not None:
         entries.slope[entries.by_entity.order] = work.slope
-    if entries.cells is not None:
-        entries.cells.collect_tiles()
     return value
 
 
@@ -293,12 +288,13 @@ class _Tiles:
         self.fused = solver.slopes.size is not None and not dense
         vectors, gradient = entries.vectors, entries.gradient
         cells = entries.cells
-        self.offsets = NO_OFFSETS[block.x.dtype] if cells is None else cells.by_entity
+        self.offsets = NO_OFFSETS[block.x.dtype] if cells is None else cells.tiles
         self.given: Any = (
             vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
             self.places, self.shares, self.slope,
             vectors.intercept, column_weight, zero_weight, solver.slopes.size,
-            vectors.bag, entries.first, gradient.target, self.own_slope, self.column, self.offsets,
+            vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
+            tuple(self.offsets),
         )  # fmt: skip
 
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
@@ -351,13 +347,7 @@ class _Tiles:
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
-        from efemb.kernels.rows import (
-            add_offsets,
-            hide_cells,
-            read_cells,
-            read_slopes,
-            write_cells,
-        )
+        from efemb.kernels.rows import hide_cells, read_cells, write_cells
 
         entries, intercept = self.entries, self.entries.vectors.intercept
         places = (tile.start, tile.stop, *self.places)
@@ -367,15 +357,38 @@ class _Tiles:
             value += self._slopes_of_entries(tile)
         hidden: Any = E.dtype.type(HIDDEN)
         hide_cells(E, *places, hidden)
-        offset_edges, offset_row, offset, offset_slope = self.offsets
-        if len(offset_edges):
-            add_offsets(E, tile.start, tile.stop, offset_edges, offset_row, offset)
+        if self.entries.cells is not None:
+            self._add_offsets(tile, E)
         weights = (self.column_weight[tile], self.zero_weight)
         value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
-        if len(offset_edges):
-            read_slopes(E, tile.start, tile.stop, offset_edges, offset_row, offset_slope)
+        if self.entries.cells is not None:
+            self._read_offsets(tile, E)
         write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)
         return value
+
+    def _add_offsets(self, tile: slice, E: Floats) -> None:
+        """Add the offsets of the cells of a tile to u."""
+        from efemb.kernels.offsets import add_groups, add_sparse
+
+        o, here = self.offsets, (E, tile.start, tile.stop)
+        add_sparse(*here, o.n_rows, o.ptr, o.ids, o.values, self._cursor(tile))
+        add_groups(*here, o.table, o.order, o.edges)
+
+    def _read_offsets(self, tile: slice, E: Floats) -> None:
+        """Keep the slopes of the cells of a tile that have offsets."""
+        from efemb.kernels.offsets import read_groups, read_sparse
+
+        o, here = self.offsets, (E, tile.start, tile.stop)
+        read_sparse(*here, o.n_rows, o.ptr, o.ids, o.slope, self._cursor(tile))
+        read_groups(*here, o.order, o.edges, o.table_slope)
+
+    def _cursor(self, tile: slice) -> Ints:
+        """The first offset of a tile in every row."""
+        from efemb.kernels.offsets import find_first
+
+        cursor = np.empty(len(self.offsets.ptr) - 1, dtype=np.int64)
+        find_first(tile.start, self.offsets.ptr, self.offsets.ids, cursor)
+        return cursor
 
     def _slopes_of_entries(self, tile: slice) -> float:
         """Of those whose inner products were read; returns their value."""

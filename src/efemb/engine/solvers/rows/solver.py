@@ -31,7 +31,7 @@ from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.families import Family
 from efemb.model.predictor import row_side
-from efemb.model.terms.cells import Offsets
+from efemb.model.terms.cells import CellValues, GroupTable, Offsets, SparseRows
 
 BLOCK_ENTITIES = 1 << 14
 
@@ -424,17 +424,27 @@ class _RowOffsets:
 
     def add(self, E: Floats, some: slice) -> None:
         """Add the offsets to the inner products of some softmaxes."""
-        from efemb.kernels.rows import add_offsets_to_rows
+        from efemb.kernels.offsets import add_to_rows
 
         for part, values in zip(self.parts, self.values, strict=True):
-            add_offsets_to_rows(E, self.row[some], part.ptr, part.ids, values)
+            if isinstance(part, SparseRows):
+                add_to_rows(E, self.row[some], part.ptr, part.ids, values)
+            else:
+                self._table_of(part, some, values).add_to(E)
 
     def collect(self, E: Floats, some: slice) -> None:
         """Add up the slopes of some softmaxes at the cells of the offsets."""
-        from efemb.kernels.rows import add_slopes_of_rows
+        from efemb.kernels.offsets import add_slopes_of_rows
 
         for part, slope in zip(self.parts, self.slopes, strict=True):
-            add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, slope)
+            if isinstance(part, SparseRows):
+                add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, slope)
+            else:
+                np.add(slope, self._table_of(part, some, slope).gather(E), out=slope)
+
+    def _table_of(self, part: CellValues, some: slice, values: Floats) -> GroupTable:
+        assert isinstance(part, GroupTable)
+        return GroupTable(part.code[self.row[some]], values)
 
 
 def _softmax_rows(

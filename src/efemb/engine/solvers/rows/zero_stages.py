@@ -184,13 +184,12 @@ class SampledStage(SteppedStage):
         tiled = TiledRows(Z, self.pool)
         E = tiled.inner_products(self.target)
         cells = work.entries.cells
-        if cells is not None:  # several terms may add to one cell
-            place, *at = cells.of_drawn(rows)
-            np.add.at(E, tuple(at), cells.values[place])
+        if cells is not None:
+            cells.add_drawn(rows, E)
         row_weight = work.zero_weight[rows]
         value = self.slopes(E, self.intercept, self.weight, row_weight, column)
         if cells is not None:
-            cells.slope[place] = E[tuple(at)]
+            cells.read_drawn(rows, E)
         (g_rows,) = tiled.unset()
         tiled.slopes_to_rows(E, self.target, g_rows)
         transpose(g_rows[:, : len(Z)], g_context)
