@@ -14,12 +14,12 @@ from efemb.model.families import Family
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
 from efemb.model.terms import RowVectors, Term
-from model.terms.samples import TERMS, rows_of
+from model.terms.samples import TERMS, cells_of, rows_of
 
 Array = Any
 RNG = np.random.default_rng(0)
 SIGNALS = RNG.normal(size=(12, 5))
-COUNTS = efemb.Dataset(RNG.poisson(0.8, (14, 5)).astype(float), rows=rows_of(14))
+COUNTS = efemb.Dataset(RNG.poisson(0.8, (14, 5)).astype(float), rows=rows_of(14), cells=cells_of(5))
 CONTEXTS: dict[str, tuple[Context, Any]] = {
     "basket": (efemb.Basket("items"), None),
     "neighbors": (efemb.Neighbors(2), SIGNALS),

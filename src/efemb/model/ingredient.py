@@ -134,7 +134,8 @@ def _same(left: Any, right: Any) -> bool:
     if hasattr(left, "tocsr") and hasattr(right, "tocsr"):
         return bool(left.shape == right.shape and (left.tocsr() != right.tocsr()).nnz == 0)
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return np.array_equal(left, right)
+        missing = np.asarray(left).dtype.kind == "f" and np.asarray(right).dtype.kind == "f"
+        return np.array_equal(left, right, equal_nan=missing)
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(_same, left, right))
     if isinstance(left, dict) and isinstance(right, dict):

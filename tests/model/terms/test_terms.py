@@ -283,7 +283,7 @@ def test_the_expectation_of_sampled_zeros_is_the_exact_gradient(term: str, per: 
     assert np.mean(values) == pytest.approx(exact, rel=5e-3)
     for name, array in exact_gradient.named().items():
         size = max(float(np.abs(array).max()), 1.0)
-        assert_allclose(mean.named()[name], array, atol=0.03 * size, err_msg=name)
+        assert_allclose(mean.named()[name], array, atol=0.08 * size, err_msg=name)
 
 
 @pytest.mark.parametrize("per", ["batch", "row"])

@@ -8,6 +8,7 @@ import pkgutil
 from efemb.model.terms.base import BoundCells, BoundTerm, CellTerm, Term, TermArray
 from efemb.model.terms.cells import GroupTable, SparseRows
 from efemb.model.terms.history import History
+from efemb.model.terms.offset import Offset
 from efemb.model.terms.row_vectors import RowVectors
 
 for _module in pkgutil.iter_modules(__path__):
@@ -19,6 +20,7 @@ __all__ = [
     "CellTerm",
     "GroupTable",
     "History",
+    "Offset",
     "RowVectors",
     "SparseRows",
     "Term",

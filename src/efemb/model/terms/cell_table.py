@@ -1,0 +1,90 @@
+"""A table of the data by group of rows and entity, as terms see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.data.array_checks import is_sparse
+from efemb.data.columns import CellTable
+from efemb.errors import DataError
+from efemb.model.ingredient import Ingredient
+from efemb.model.terms.base import row_column
+from efemb.model.terms.cells import CellValues, GroupTable, SparseRows
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+Stored = Mapping[str, Any]
+
+
+def cell_table(data: Dataset, name: str, asked_by: Ingredient) -> CellTable:
+    """A cell table of the data, or an error that lists the tables."""
+    if name not in data.cells:
+        known = ", ".join(map(repr, data.cells)) or "none"
+        raise DataError(
+            f"{asked_by!r} needs the cell table {name!r}, which the data lack (tables: {known}): "
+            f"pass Dataset(values, rows=..., cells={{{name!r}: CellTable(...)}})"
+        )
+    return data.cells[name]
+
+
+def store_table(table: CellTable) -> dict[str, Any]:
+    """A table as options of a term, which files can hold."""
+    return {"values": table.values, "by": table.by, "groups": list(table.groups)}
+
+
+def find_table(data: Dataset, name: str, stored: Stored, asked_by: Ingredient) -> CellTable:
+    """The table of the data, where they have one, else the stored one."""
+    if name in data.cells:
+        return data.cells[name]
+    row_column(data, stored["by"], asked_by)
+    return CellTable(stored["values"], by=stored["by"], groups=stored["groups"])
+
+
+@dataclass(frozen=True)
+class RowsOfTable:
+    """The rows of a data set by the rows of a table.
+
+    values : (G, N), or sparse;  code : (rows,) group of each row, -1 for none
+    """
+
+    values: Any
+    code: Ints
+
+    def of(self, rows: Ints) -> tuple[Ints, Any]:
+        """Code of some rows among the groups that they have, and the values of these groups."""
+        present, code = np.unique(self.code[rows], return_inverse=True)
+        none = int(len(present) > 0 and present[0] < 0)
+        return code - none, self.values[present[none:]]
+
+    def offsets(self, rows: Ints, coefficient: Floats) -> CellValues:
+        """Values times coefficients of the entities, at the cells of some rows."""
+        code, values = self.of(rows)
+        if not is_sparse(values):
+            return GroupTable(code, values.astype(coefficient.dtype, copy=False) * coefficient)
+        table = sparse_rows(values)
+        padded = SparseRows(np.append(table.ptr, table.ptr[-1]), table.ids, table.values)
+        rows_of_table = padded.take(np.where(code < 0, len(table.ptr) - 1, code))
+        weight = coefficient[rows_of_table.ids]
+        return SparseRows(rows_of_table.ptr, rows_of_table.ids, rows_of_table.values * weight)
+
+    def collect(self, rows: Ints, gradient: Floats, n_entities: int) -> Floats:
+        """Gradient of the coefficients from that of `offsets`: its transpose."""
+        _, values = self.of(rows)
+        if not is_sparse(values):
+            z = values.astype(gradient.dtype, copy=False)
+            return np.asarray(np.einsum("gn,gn->n", z, gradient))
+        cells: Any = self.offsets(rows, np.ones(n_entities, dtype=gradient.dtype))
+        total = np.bincount(cells.ids, cells.values * gradient, n_entities)
+        return np.asarray(total, dtype=gradient.dtype)
+
+
+def sparse_rows(table: Any) -> SparseRows:
+    """A csr_array with sorted ids, as arrays."""
+    table.sort_indices()
+    return SparseRows(table.indptr.astype(np.int64), table.indices, table.data)
