@@ -57,7 +57,7 @@ from .model.contexts import Basket, Explicit, Graph, Lagged, Neighbors, Window
 from .model.families import Bernoulli, Categorical, Gaussian, NegativeBinomial, Poisson
 from .model.priors import HalfNormal, LogNormal, Normal
 from .model.structures import PerEntity, Shared, Tied
-from .model.terms import History, Offset, RowVectors
+from .model.terms import CellCovariate, History, Offset, RowVectors
 from .model.zeros import (
     All,
     Hierarchical,
@@ -79,6 +79,7 @@ __all__ = [
     "Blend",
     "Categorical",
     "CategoricalEmbedding",
+    "CellCovariate",
     "Corpus",
     "DataError",
     "Dataset",

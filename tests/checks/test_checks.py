@@ -75,6 +75,11 @@ class NotNormalized(efemb.Poisson):
         return np.zeros_like(x)
 
 
+class WrongCells(efemb.CellCovariate):
+    def collect(self, arrays: Any, gradient: Array) -> dict[str, Array]:
+        return {**super().collect(arrays, gradient), "entities": 2 * gradient}
+
+
 class ArrayPrior(efemb.Normal):
     def log_density(self, theta: Array) -> Any:
         return -0.5 * theta**2
@@ -119,6 +124,7 @@ class StoredElsewhere(efemb.Normal):
         (checks.check_context, (Itself(),), "changes with its own value"),
         (checks.check_structure, (WrongTranspose(), 5), "not the transpose of spread"),
         (checks.check_term, (WrongPullBack("user", 2), COUNTS), "not the transpose"),
+        (checks.check_term, (WrongCells("price", log=True), COUNTS), "pulling back cells"),
         (checks.check_family, (efemb.Normal(),), "is not a Family"),
     ],
 )

@@ -21,6 +21,15 @@ COUNTS = baskets(150, 60)
 SPARSE_COUNTS = np.where(COUNTS > 2, COUNTS, 0.0)
 HISTORY = efemb.Dataset(COUNTS, users=np.arange(len(COUNTS)) % 20)
 SPARSE_HISTORY = efemb.Dataset(sparse.csr_array(SPARSE_COUNTS), users=np.arange(len(COUNTS)) % 20)
+PRICES = efemb.data.CellTable(
+    np.exp(np.random.default_rng(5).normal(0.0, 0.2, (3, COUNTS.shape[1]))),
+    by="week",
+    groups=range(3),
+)
+TABLE, SPARSE_TABLE = (
+    efemb.Dataset(values, rows={"week": np.arange(len(COUNTS)) % 3}, cells={"price": PRICES})
+    for values in (COUNTS, sparse.csr_array(SPARSE_COUNTS))
+)
 NEURONS = neurons(80, 50)
 POSITIONS = np.random.default_rng(1).normal(size=(50, 3))
 
@@ -65,6 +74,10 @@ KERNEL_FITS: dict[str, Fit] = {
     "softmax": rows(efemb.CategoricalEmbedding),
     "offsets": rows(P, HISTORY, terms=[efemb.History("user", kappa=9.0)]),
     "offsets, sparse": rows(P, SPARSE_HISTORY, terms=[efemb.History("user", kappa=9.0)]),
+    "offsets by group": rows(P, TABLE, terms=[efemb.CellCovariate("price", log=True)]),
+    "offsets by group, sparse": rows(
+        P, SPARSE_TABLE, terms=[efemb.CellCovariate("price", log=True)], n_jobs=2
+    ),
     "offsets, softmax": rows(
         efemb.CategoricalEmbedding, HISTORY, terms=[efemb.History("user", kappa=9.0)]
     ),

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import efemb
 from efemb.data import CellTable
-from efemb.model.terms import Term
+from efemb.model.terms import CellCovariate, Term
 from efemb.model.terms.covariate import Covariate
 
 
@@ -38,6 +38,7 @@ def cells_of(n_entities: int) -> dict[str, CellTable]:
 
 
 TERMS: dict[str, Callable[[], Term]] = {
+    "cell-covariate": lambda: CellCovariate("price", log=True),
     "covariate": lambda: Covariate("temperature"),
     "history": lambda: efemb.History("user", kappa=2.0),
     "offset": lambda: efemb.Offset("shelf"),

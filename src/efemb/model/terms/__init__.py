@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 
 from efemb.model.terms.base import BoundCells, BoundTerm, CellTerm, Term, TermArray
+from efemb.model.terms.cell_covariate import CellCovariate
 from efemb.model.terms.cells import GroupTable, SparseRows
 from efemb.model.terms.history import History
 from efemb.model.terms.offset import Offset
@@ -17,6 +18,7 @@ for _module in pkgutil.iter_modules(__path__):
 __all__ = [
     "BoundCells",
     "BoundTerm",
+    "CellCovariate",
     "CellTerm",
     "GroupTable",
     "History",

@@ -1,0 +1,228 @@
+"""CellCovariate: a number of each entity in each group of rows, such as its price of the week."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.data.array_checks import is_missing_label, is_sparse
+from efemb.data.columns import CellTable
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.priors import Normal, Prior
+from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray, row_column
+from efemb.model.terms.cell_table import RowsOfTable, cell_table, find_table, store_table
+from efemb.model.terms.cells import CellValues
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+ROUNDING = 1e-9
+COMMON = Normal(0.01)  # of the response of all entities: it is learned from all of the data
+
+
+class CellCovariate(CellTerm):
+    """u_tn += c_n z_tn: entities respond to a number of their own, such as their price.
+
+    c_n = common + category + entity: the response of all entities, and how its category and the
+    entity itself differ from it. z is centered for each entity, so that only variation within an
+    entity counts; where z is the logarithm of a price, c_n is the price elasticity.
+
+    Parameters
+    ----------
+    table : str
+        Name of a cell table of the data, ``Dataset(cells={"price": CellTable(...)})``. Dense
+        tables are centered, missing values count as the mean of the entity. Sparse tables, such as
+        promotions, are used as they are.
+    by : str, optional
+        Entity feature (``Dataset(features={...})``) that names the category of each entity.
+    log : bool
+        Take logarithms of the table, whose values must be positive: prices.
+    prior : Prior or str
+        Of the differences of categories and entities; by default ``Normal(10)``.
+    frozen : mapping, optional
+        Table, centers and categories of the training data, as a fit stores them in its model.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        by: str | None = None,
+        log: bool = False,
+        prior: Any = None,
+        frozen: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.table = table
+        self.by = by
+        self.log = log
+        self.prior = prior
+        self.frozen = frozen
+
+    def __repr__(self) -> str:
+        """Without the table."""
+        options = {"by": self.by, "log": self.log or None, "prior": self.prior}
+        shown = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+        return f"CellCovariate({', '.join([repr(self.table), *shown])})"
+
+    @property
+    def label(self) -> str:
+        """The table."""
+        return self.table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The row column that groups the rows of the table."""
+        return () if self.frozen is None else (str(self.frozen["by"]),)
+
+    def check(self) -> None:
+        """Names are text, the prior is one of signed numbers."""
+        for name, value in (("table", self.table), ("by", self.by)):
+            if not (isinstance(value, str) and value) and not (name == "by" and value is None):
+                raise InputTypeError(f"CellCovariate.{name} must be a name, got {value!r}")
+        if not isinstance(self.log, bool | np.bool_):
+            raise InputTypeError(f"CellCovariate.log must be True or False, got {self.log!r}")
+        self._prior.check()
+        if self._prior.positive:
+            raise ParameterError(
+                f"CellCovariate takes a prior of signed numbers, got {self._prior!r}"
+            )
+
+    @property
+    def _prior(self) -> Prior:
+        return Normal(10.0) if self.prior is None else Prior.resolve(self.prior)
+
+    def freeze(self, data: Dataset) -> CellCovariate:
+        """The table of the training data, the centers of its columns, and the categories."""
+        if self.frozen is not None:
+            return self
+        table = cell_table(data, self.table, self)
+        values = self._transform(table)
+        frozen: dict[str, Any] = store_table(table)
+        frozen["center"] = self._centers(values, table.codes(data.rows[table.by]))
+        frozen["categories"], frozen["category"] = self._categories(data)
+        return type(self)(self.table, self.by, self.log, self.prior, frozen)
+
+    def _transform(self, table: CellTable) -> Any:
+        """The table, or its logarithms."""
+        if not self.log:
+            return table.values
+        values = table.values
+        if is_sparse(values):
+            raise DataError(
+                f"{self!r} takes logarithms, but the table is sparse, and what it does not store "
+                "is 0: pass a dense table, or log=False"
+            )
+        group, entity = np.nonzero(values <= 0)
+        if len(group):
+            raise DataError(
+                f"{self!r} takes logarithms of positive numbers, but the table has "
+                f"{values[group[0], entity[0]]:g} in {table.by} {list(table.groups)[group[0]]!r}, "
+                f"entity {entity[0]} ({len(group):,} such values): correct them, or set them to "
+                "NaN"
+            )
+        return np.log(values)
+
+    def _centers(self, values: Any, code: Ints) -> Floats:
+        """Mean of each entity over the training rows whose value is known."""
+        if is_sparse(values):
+            return np.zeros(values.shape[1])
+        weight = np.bincount(code[code >= 0], minlength=len(values)).astype(np.float64)
+        known = np.isfinite(values)
+        total = weight @ known
+        center = (weight @ np.nan_to_num(values)) / np.maximum(total, 1.0)
+        spread = np.abs(np.where(known, values - center, 0.0)) > ROUNDING * (1.0 + np.abs(center))
+        if not np.any(spread[weight > 0]):
+            raise DataError(
+                f"the cell table {self.table!r} does not vary within any entity (or has no value "
+                "for the training rows), so nothing can be learned from it: leave the term out"
+            )
+        return np.asarray(center)
+
+    def _categories(self, data: Dataset) -> tuple[list[Any], Ints]:
+        """Labels of the categories, and the category of each entity, -1 for none."""
+        if self.by is None:
+            return [], np.full(data.n_entities, -1, dtype=np.int64)
+        if self.by not in data.features:
+            known = ", ".join(map(repr, data.features)) or "none"
+            raise DataError(
+                f"{self!r} needs the entity feature {self.by!r}, which the data lack (features: "
+                f"{known}): pass Dataset(values, features={{{self.by!r}: ...}})"
+            )
+        labels = data.features[self.by].tolist()
+        named = list(dict.fromkeys(label for label in labels if not is_missing_label(label)))
+        place = {label: code for code, label in enumerate(named)}
+        return named, np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+
+    def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
+        """The response of all entities, and the differences of categories and entities."""
+        assert self.frozen is not None
+        arrays = [TermArray("common", (1,), COMMON, 0.0)]
+        if self.by is not None:
+            shape = (len(self.frozen["categories"]),)
+            arrays.append(TermArray("categories", shape, self._prior, 0.0))
+        return (*arrays, TermArray("entities", (n_entities,), self._prior, 0.0))
+
+    def coefficients(self, arrays: Arrays) -> Floats:
+        """c of every entity, (N,)."""
+        coefficients = arrays["entities"] + arrays["common"]
+        if self.by is not None:
+            category = self._category(len(coefficients))
+            known = category >= 0
+            coefficients[known] += arrays["categories"][category[known]]
+        return np.asarray(coefficients)
+
+    def collect(self, arrays: Arrays, gradient: Floats) -> dict[str, Floats]:
+        """Gradients of the arrays from that of `coefficients`: its transpose."""
+        common = np.array([gradient.sum()], dtype=gradient.dtype)
+        collected = {"common": common, "entities": gradient}
+        if self.by is not None:
+            category = self._category(len(gradient))
+            known, size = category >= 0, len(arrays["categories"])
+            total = np.bincount(category[known], gradient[known], size)
+            collected["categories"] = np.asarray(total, dtype=gradient.dtype)
+        return collected
+
+    def _category(self, n_entities: int) -> Ints:
+        """Category of every entity; new ones have none."""
+        assert self.frozen is not None
+        new = n_entities - len(self.frozen["category"])
+        return np.concatenate([self.frozen["category"], np.full(new, -1, dtype=np.int64)])
+
+    def bind(self, data: Dataset) -> BoundCells:
+        """Centered values of the groups of rows, 0 where missing."""
+        assert self.frozen is not None
+        table = find_table(data, self.table, self.frozen, self)
+        code = table.codes(row_column(data, table.by, self))
+        return _Response(self, RowsOfTable(self.centered(table, data.n_entities), code))
+
+    def centered(self, table: CellTable, n_entities: int) -> Any:
+        """z of the groups of a table; new entities have the values of their own as center."""
+        assert self.frozen is not None
+        values, center = self._transform(table), self.frozen["center"]
+        if is_sparse(values):
+            return values
+        if values.shape[1] < n_entities:  # stored with the model, before entities were added
+            gap = np.full((len(values), n_entities - values.shape[1]), np.nan)
+            values = np.concatenate([values, gap], axis=1)
+        new = values[:, len(center) :]
+        known = np.isfinite(new)
+        own = np.nan_to_num(new).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        return np.nan_to_num(values - np.concatenate([center, own]))
+
+
+class _Response(BoundCells):
+    """Coefficients times the values of the groups."""
+
+    def __init__(self, term: CellCovariate, rows: RowsOfTable) -> None:
+        self.term, self.rows = term, rows
+
+    def cells(self, arrays: Arrays, rows: Ints) -> CellValues:
+        """c_n z_tn."""
+        return self.rows.offsets(rows, self.term.coefficients(arrays))
+
+    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Of the coefficients, then of what they are made of."""
+        size = len(arrays["entities"])
+        return self.term.collect(arrays, self.rows.collect(rows, gradient, size))
