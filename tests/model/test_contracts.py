@@ -13,6 +13,7 @@ from efemb.model.contexts import Context
 from efemb.model.priors import Normal
 from efemb.model.structures import PerEntity
 from efemb.model.terms import BoundTerm, Term, TermArray
+from efemb.model.terms.cells import SparseRows
 
 X = np.random.default_rng(0).poisson(0.7, (60, 6))
 
@@ -98,6 +99,34 @@ class Unbound(Effect):
         return 3
 
 
+class NoCells(Constant):
+    def cells(self, arrays: Any, rows: Any) -> Any:
+        return np.zeros((len(rows), 6))
+
+
+class OneCell(Constant):
+    def cells(self, arrays: Any, rows: Any) -> Any:
+        n = len(rows)
+        return SparseRows(np.arange(n + 1), np.zeros(n, np.int64), np.ones(n))
+
+    def pull_back_cells(self, arrays: Any, rows: Any, gradient: Any) -> Any:
+        return {"gamma": gradient}
+
+
+class DenseCells(Effect):
+    has_cells = True
+
+    def bind(self, data: Any) -> Any:
+        return NoCells(2)
+
+
+class CellGradient(Effect):
+    has_cells = True
+
+    def bind(self, data: Any) -> Any:
+        return OneCell(2)
+
+
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "context": ({"context": NoContext()}, "NoContext.bind must return RowBags"),
     "sizes": ({"structure": OneSize()}, "OneSize.sizes must return the rows of rho"),
@@ -107,6 +136,8 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "entity side": ({"terms": [NarrowEntities()]}, r"NarrowEntities.entity_columns .* \(6, 1\)"),
     "gradient": ({"terms": [OtherGradient()]}, "OtherGradient.pull_back_entities .*'delta'"),
     "row side": ({"terms": [WideRows()]}, r"Constant.row_columns .* got \(2, 3\)"),
+    "cells": ({"terms": [DenseCells()]}, "NoCells.cells must return SparseRows, got ndarray"),
+    "of cells": ({"terms": [CellGradient()]}, r"OneCell.pull_back_cells .*'gamma': \(2,\)"),
     "bind": ({"terms": [Unbound()]}, "Unbound.bind must return a BoundTerm, got int"),
 }
 

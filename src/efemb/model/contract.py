@@ -113,6 +113,14 @@ def check_term_contract(term: Term, data: Dataset) -> None:
     of_rows = np.zeros((len(rows), term.width))
     _check_shape(bound, "row_columns", _call(bound, "row_columns", arrays, rows), of_rows)
     _check_gradients(bound, "pull_back_rows", (arrays, rows, of_rows), arrays)
+    cells = _call(bound, "cells", arrays, rows)
+    if term.has_cells and not isinstance(cells, SparseRows):
+        raise InputTypeError(
+            f"{_name(bound)}.cells must return SparseRows, got {type(cells).__name__}; {WAY_OUT}"
+        )
+    if term.has_cells:
+        of_cells = np.zeros(len(cells.values))
+        _check_gradients(bound, "pull_back_cells", (arrays, rows, of_cells), arrays)
     if term.has_cells:
         cells = _call(bound, "cells", arrays, rows)
         if not isinstance(cells, SparseRows) or len(cells.ptr) != len(rows) + 1:
