@@ -173,7 +173,9 @@ def test_collections_on_other_machines_are_refused(package: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [Endless(), [Endless()], {"a": [1, 2]}, {1, 2}, "abc", iter([1])], ids=repr
+    "values",
+    [Endless(), [Endless()], {"a": [1, 2]}, {1, 2}, "abc", iter([1])],
+    ids=["endless", "list", "dict", "set", "text", "iterator"],
 )
 def test_what_only_looks_like_an_array_is_refused_at_once(values: Any) -> None:
     with pytest.raises(InputTypeError, match="must be"):
