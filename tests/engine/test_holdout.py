@@ -143,11 +143,14 @@ def test_entries_of_fixed_contexts_are_predicted_from_the_training_rows(weighted
     model = efemb.GaussianEmbedding(
         2, context=efemb.Graph(1 - np.eye(6)), random_state=0, dtype="float64", max_iter=10
     ).fit(train, validation=entries, sample_weight=weight)
-    total = count = 0.0
+    total, count, variance = 0.0, 0.0, model.family_.variance
+    means = np.nansum(weight[:, None] * train, axis=0) / (weight @ ~cells)
     for t, n in np.argwhere(cells):
-        s = sum(train[t, m] * model.context_[m] for m in range(6) if m != n and not cells[t, m])
+        members = [m for m in range(6) if m != n and not cells[t, m]]
+        s = sum((train[t, m] - means[m]) * model.context_[m] for m in members)
         u = model.embedding_[n] @ (s + np.zeros(2)) + model.intercept_[n]
-        total += weight[t] * (-0.5 * (X[t, n] - u) ** 2 - 0.5 * np.log(2 * np.pi))
+        density = -0.5 * (X[t, n] - u) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
+        total += weight[t] * density
         count += weight[t]
     assert best_score(model) == pytest.approx(total / count, rel=1e-9)
 
@@ -160,7 +163,14 @@ def test_entries_are_asked_of_the_reverse_conditional_too(offset: int) -> None:
     ring = efemb.Graph(np.roll(np.eye(6), 1, axis=1))  # entity n has n + 1 in its context
     context = efemb.Lagged((offset,), of=ring, include_self=False) if offset else ring
     model = efemb.GaussianEmbedding(
-        2, context=context, combine="reverse", random_state=0, dtype="float64", max_iter=10
+        2,
+        context=context,
+        combine="reverse",
+        family="gaussian",
+        center=False,
+        random_state=0,
+        dtype="float64",
+        max_iter=10,
     ).fit(train, validation=entries)
     found = []
     for t, n in np.argwhere(cells):

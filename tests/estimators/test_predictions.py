@@ -52,11 +52,12 @@ def test_transform_is_the_whole_row_in_context_vectors(scale: str, binary: bool,
 
 
 def test_transform_skips_missing_values() -> None:
-    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3, scale="items"), **QUICK)
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(5, scale="items"), **QUICK)
     model.fit(neurons())
     X = neurons(seed=3)
     X[0, 2], X[1] = np.nan, np.nan
-    expected = [context(x, -1, model.context_, "items") for x in X]
+    centered = X - neurons().mean(axis=0)
+    expected = [context(x, -1, model.context_, "items") for x in centered]
     found = model.transform(X)
     assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     assert (found[1] == 0).all()
@@ -87,7 +88,9 @@ def test_context_sums_leave_the_entry_out(scale: str) -> None:
 
 
 def test_context_sums_of_a_missing_observation_are_missing() -> None:
-    model = efemb.GaussianEmbedding(2, context=efemb.Graph(1 - np.eye(6)), **QUICK).fit(neurons())
+    model = efemb.GaussianEmbedding(
+        2, context=efemb.Graph(1 - np.eye(6)), center=False, **QUICK
+    ).fit(neurons())
     X = neurons(seed=3)
     X[0, 2] = np.nan
     found = model.context_sums(X, ([0, 0], [2, 1]))
@@ -166,15 +169,15 @@ def test_conditional_means_of_neighbours_and_lags_are_those_of_the_loop() -> Non
     recordings = np.repeat([0, 1], 30)
     data = efemb.Dataset(X, recordings=recordings)
     model = efemb.GaussianEmbedding(2, context=lagged, **QUICK).fit(data)
-    found = model.conditional(data)
+    found, means = model.conditional(data), np.nanmean(X, axis=0)
     for t in range(60):
         for n in range(6):
             s = np.zeros(2)
             near, before = X[t, (n + 1) % 6], X[t - 1, n]
             if not np.isnan(near):
-                s += near * model.context_[(n + 1) % 6]
+                s += (near - means[(n + 1) % 6]) * model.context_[(n + 1) % 6]
             if t > 0 and recordings[t - 1] == recordings[t] and not np.isnan(before):
-                s += before * model.context_[6 + n]
+                s += (before - means[n]) * model.context_[6 + n]
             u = model.embedding_[n] @ s + model.intercept_[n]
             assert found[t, n] == pytest.approx(u, rel=1e-9), "also where x itself is missing"
 
@@ -315,7 +318,7 @@ def test_score_of_real_numbers_is_the_mean_log_density_of_what_is_observed(sigma
 def test_a_learned_variance_is_the_mean_squared_residual() -> None:
     X = neurons(200)
     model = efemb.GaussianEmbedding(
-        2, family=efemb.Gaussian("learned"), early_stopping=False, random_state=0, dtype="float64"
+        2, prior=efemb.Normal(1.0), early_stopping=False, random_state=0, dtype="float64"
     ).fit(X)
     squares = np.mean((X - model.conditional(X)) ** 2)
     assert model.family_.variance == pytest.approx(squares, rel=1e-3)

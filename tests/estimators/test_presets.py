@@ -21,9 +21,9 @@ DEFAULTS: dict[Any, dict[str, Any]] = {
         "family": efemb.Categorical(),
         "link": efemb.model.links.Identity(),
     },
-    efemb.GaussianEmbedding: {"family": efemb.Gaussian(1.0), "context": efemb.Neighbors()},
+    efemb.GaussianEmbedding: {"family": efemb.Gaussian("learned"), "context": efemb.Neighbors()},
     efemb.NonnegativeGaussianEmbedding: {
-        "family": efemb.Gaussian(1.0),
+        "family": efemb.Gaussian("learned"),
         "context": efemb.Neighbors(),
     },
 }
@@ -51,6 +51,8 @@ def test_a_preset_is_the_general_estimator_with_its_ingredients(preset: Any) -> 
         family=spec.family,
         link=spec.link,
         prior=(spec.prior_rho, spec.prior_alpha),
+        weight_ridge=spec.weight_ridge,
+        center=model.center,
         **options,
     )
     assert_array_equal(general.fit(X).embedding_, model.fit(X).embedding_)
@@ -187,6 +189,7 @@ def test_moments_and_generic_reach_the_same_objective() -> None:
         model = efemb.GaussianEmbedding(
             2,
             context=efemb.Graph(1 - np.eye(6)),
+            prior=efemb.Normal(1.0),
             solver=solver,
             optimizer="lbfgs",
             early_stopping=False,

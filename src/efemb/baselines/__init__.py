@@ -8,6 +8,7 @@ from efemb.baselines.factor_analysis import FactorAnalysis
 from efemb.baselines.hpf import HPF
 from efemb.baselines.item2vec import ItemSkipGram
 from efemb.baselines.item_knn import ItemKNN
+from efemb.baselines.neighbor_ridge import NeighborRidge
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baselines.popularity import Popularity
 from efemb.baselines.rp3beta import RP3beta
@@ -22,6 +23,7 @@ __all__ = [
     "FactorAnalysis",
     "ItemKNN",
     "ItemSkipGram",
+    "NeighborRidge",
     "PersonalPopularity",
     "Popularity",
     "RP3beta",

@@ -19,10 +19,13 @@ from efemb.engine.optimizers.first_order import LBFGS, SGD, Adagrad, Optimizer, 
 from efemb.engine.options import Options
 from efemb.engine.plan import Plan, Shard
 from efemb.engine.precision import scaled, working_precision
+from efemb.engine.prior_choice import choose_priors
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import Setup, choose_solver
-from efemb.engine.statistics import Statistics
+from efemb.engine.solvers.moments.solver import MomentsSolver
+from efemb.engine.statistics import Statistics, centered
 from efemb.engine.threads import workers
+from efemb.engine.validation import SolverValidation
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import BoundContext, Context
 from efemb.model.contexts.bound.entities import EntityLists, Lists
@@ -58,6 +61,8 @@ class Fit:
     held_out: bool  # whether a held-out score, not the objective, decided when to stop
     optimizer: Optimizer
     terms: tuple[Term, ...]  # with what they learned from the training rows
+    spec: Spec  # with priors in numbers
+    report: dict[str, Any]  # what was chosen by the data
 
 
 def choose_optimizer(
@@ -95,23 +100,18 @@ def fit_model(
     start: Parameters | None = None,
     state: OptimizerState | None = None,
     lists: tuple[Lists, ...] | None = None,
+    center: bool = False,
 ) -> Fit:
     """Fit one model; raises typed errors before any work where something cannot be done.
 
-    `lists` keeps the neighbors of an earlier fit, `state` where its optimizer stood.
+    `lists` keeps the neighbors of an earlier fit, `state` where its optimizer stood. `center`
+    measures the members of fixed contexts from their means.
     """
     options.check()
-    if lists is None:
-        bound = spec.context.bind_weighted(data, sample_weight)
-        check_context_contract(spec.context, bound)
-        bound.check_reach()
-    else:
-        bound = EntityLists(data, lists)
+    bound = _bind(spec, data, sample_weight, lists, center=center)
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
     spec = scaled(spec.freeze_terms(data, sample_weight), data, sample_weight)
-    check_structure_contract(spec.structure, data.n_entities)
-    for term in spec.terms:
-        check_term_contract(term, data)
+    _check_contracts(spec, data)
     name = choose_solver(options.solver, bound, spec)
     planned = name == "windows"
     if planned and options.batch_size not in ("auto", None):
@@ -124,7 +124,13 @@ def fit_model(
     space = ParameterSpace(spec, *dims)
     dtype = working_precision(data, spec, name, options.dtype)
     check_memory(bound, space, name, dtype)
-    origin = {"sample_weight": sample_weight, "start": start, "state": state, "lists": lists}
+    origin: dict[str, Any] = {
+        "sample_weight": sample_weight,
+        "start": start,
+        "state": state,
+        "lists": lists,
+    }
+    origin |= {"center": center} if center else {}
     savepoint = Savepoint.open(
         options.callbacks,
         rng,
@@ -135,19 +141,68 @@ def fit_model(
         setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
         split = _split(bound, validation, sample_weight, setup, options, rng)
         _check_observed(split.solver)
+        chosen = choose_priors(spec, split.solver, bound.lists, keep=lists is not None)
+        spec = chosen.spec
+        space = ParameterSpace(spec, *dims)
         begin = initial_parameters(space, Statistics.of(split.bound, split.solver.row_weight), rng)
-        if start is not None:
-            begin = space.checked(start)
+        begin = (begin if start is None else space.checked(start)).astype(dtype)
         loop = _loop(_plan(space, split.solver, optimizer, options, setup.seed), split, options)
-        loop = replace(loop, savepoint=savepoint)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
-            result = loop.run_from(begin.astype(dtype), state)
-    if dtype != options.dtype:
-        result.parameters = result.parameters.astype(options.dtype)
+            result = replace(loop, savepoint=savepoint).run_from(begin, state)
+        if validation is None:
+            _use_all_rows(result, split, space)
+    result.parameters = result.parameters.astype(options.dtype)
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
-    how = (bound.lists, spec.context, bound.n_slots, held, optimizer, spec.terms)
-    return Fit(result, name, gradient, *how)
+    how = (chosen.lists, spec.context, bound.n_slots, held, optimizer, spec.terms)
+    return Fit(result, name, gradient, *how, spec, chosen.report)
+
+
+def _use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
+    """Solve for rho once more with the rows that were held out, where that takes no pass.
+
+    Only with a ridge, which keeps rho from fitting more to its rows than was judged good.
+    """
+    solver, held = split.solver, split.validation
+    if space.spec.weight_ridge is None:
+        return
+    if not (isinstance(held, SolverValidation) and solver.projects(space)):
+        return
+    other = held.solver
+    if not (isinstance(solver, MomentsSolver) and isinstance(other, MomentsSolver)):
+        return
+    if any(part.reaches_other_rows for part in solver.bound.lists) or result.interrupted:
+        return  # held-out rows were blanked, not taken away
+    solver.set_family(result.family)
+    solver.absorb(other)
+    rho, intercept = solver.best_targets(result.parameters.alpha)
+    if np.isfinite(rho).all():
+        result.parameters.rho = rho
+        if result.parameters.intercept is not None:
+            result.parameters.intercept = intercept
+
+
+def _check_contracts(spec: Spec, data: Dataset) -> None:
+    check_structure_contract(spec.structure, data.n_entities)
+    for term in spec.terms:
+        check_term_contract(term, data)
+
+
+def _bind(
+    spec: Spec,
+    data: Dataset,
+    sample_weight: Floats | None,
+    lists: tuple[Lists, ...] | None,
+    *,
+    center: bool,
+) -> BoundContext:
+    """The contexts of the data: those of an earlier fit, or new ones."""
+    if lists is not None:
+        return EntityLists(data, lists)
+    bound = spec.context.bind_weighted(data, sample_weight)
+    check_context_contract(spec.context, bound)
+    bound.check_reach()
+    return centered(bound, data, sample_weight) if center else bound
 
 
 def _split(

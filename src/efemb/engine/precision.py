@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.engine.statistics import ValueMoments, has_outweighing_entry
+from efemb.engine.statistics import ValueMoments, column_means, has_outweighing_entry
 from efemb.model.contexts.basket import Basket
 from efemb.model.spec import Spec
 
@@ -48,12 +48,18 @@ def needs_double(moments: ValueMoments, solver: str) -> bool:
 def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
     """The model with a dispersion, where one is to be learned, that starts at that of the data.
 
-    Rows without weight are not asked: what they say is to change nothing.
+    A row counts as often as its weight says; one without weight changes nothing.
     """
     if not spec.family.learns or spec.context.reads_text:
         return spec
     if weight is not None and not (weight > 0).all():
-        data = data.take_rows(weight > 0)
-    moments = ValueMoments.of(data)
-    spread = float(np.maximum(moments.mean_square - moments.mean**2, 0.0).mean())
+        data, weight = data.take_rows(weight > 0), weight[weight > 0]
+    if weight is None or (weight == 1).all() or data.is_sparse or data.n_dims > 1:
+        moments = ValueMoments.of(data)
+        squares, mean = moments.mean_square, moments.mean
+    else:
+        values = np.asarray(data.values, dtype=np.float64).reshape(data.n_rows, data.n_entities)
+        mean = column_means(data, weight)
+        squares = column_means(data._replace(values**2), weight)
+    spread = float(np.maximum(squares - mean**2, 0.0).mean())
     return replace(spec, family=spec.family.scaled_to(spread)) if spread > 0 else spec

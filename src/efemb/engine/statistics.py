@@ -213,3 +213,23 @@ def _n_members(bound: BoundContext) -> float | None:
         return None
     degree = max(1.0, sum(len(edges.members) for edges in bound.lists) / bound.n_entities)
     return 1.0 / degree if any(edges.scale != "none" for edges in bound.lists) else degree
+
+
+def centered(bound: BoundContext, data: Dataset, weight: Floats | None = None) -> BoundContext:
+    """The same contexts with the members of fixed lists measured from their weighted means."""
+    if bound.lists is None or bound.n_dims > 1:
+        return bound
+    return bound.about(column_means(data, weight))
+
+
+def column_means(data: Dataset, weight: Floats | None = None) -> Floats:
+    """Weighted mean of every entity over the rows in which it is observed, (N,) of scalar data."""
+    if weight is not None:
+        data = data.take_rows(weight > 0)
+        weight = weight[weight > 0]
+    dense = data.values.toarray() if data.is_sparse else data.values
+    flat = np.asarray(dense, dtype=np.float64).reshape(data.n_rows, data.n_entities)
+    seen = ~np.isnan(flat)
+    mass = np.ones(data.n_rows) if weight is None else weight
+    total = mass @ np.where(seen, flat, 0.0)
+    return np.asarray(total / np.maximum(mass @ seen, np.finfo(float).tiny))

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
 
@@ -151,6 +152,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
                 validation=inputs.validation,
                 sample_weight=inputs.weight,
                 start=start,
+                center=self._centers(),
             )
             self._keep(fit, spec, inputs)
         except BaseException:
@@ -207,6 +209,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
                 state=state,
                 sample_weight=inputs.weight,
                 lists=lists,
+                center=self._centers(),
             )
             if start is not None and spec.family.missing:
                 absent = leave_absent(fit, start, inputs.data, spec.structure)
@@ -252,6 +255,12 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         """X as `fit` reads it; the same rules hold whatever X is used for."""
         return read_data(self, X, reset=False)
 
+    def _centers(self) -> bool:
+        center = getattr(self, "center", False)
+        if not isinstance(center, (bool, np.bool_)):
+            raise InputTypeError(f"center must be True or False, got {center!r}")
+        return bool(center)
+
     def _binarizes(self) -> bool:
         return bool(getattr(self, "binarize", self._binarize))
 
@@ -267,7 +276,15 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
             positions = earlier.positions
         self._fitted = FittedEmbedding(
             parameters=result.parameters,
-            spec=replace(spec, family=result.family, context=fit.context, terms=fit.terms),
+            spec=replace(
+                spec,
+                family=result.family,
+                context=fit.context,
+                terms=fit.terms,
+                prior_rho=fit.spec.prior_rho,
+                prior_alpha=fit.spec.prior_alpha,
+                weight_ridge=fit.spec.weight_ridge,
+            ),
             vocabulary=vocabulary,
             positions=positions,
             lists=fit.lists,
@@ -281,6 +298,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         self.solver_, self.gradient_ = fit.solver, fit.gradient
         self.report_ = {
             **inputs.report,
+            **fit.report,
             "held_out": fit.held_out,
             "interrupted": result.interrupted,
         }

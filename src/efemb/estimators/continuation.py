@@ -136,6 +136,9 @@ def resume(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
     settings["prior"] = (spec.prior_rho, spec.prior_alpha)
     settings.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
     options = estimator.get_params(deep=False)
+    if "weight_ridge" in options:
+        settings["weight_ridge"] = spec.weight_ridge
+        settings["center"] = any(part.center is not None for part in fitted.lists or ())
     for name in params:
         if name not in options:
             raise ParameterError(

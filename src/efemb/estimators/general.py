@@ -34,6 +34,14 @@ class Embedding(BaseEmbedding):
         Of both kinds of vectors, or a pair (of rho, of alpha).
     zeros : Zeros or str, default="all"
         How observations that are zero are weighted or sampled.
+    weight_ridge : float, "auto" or None, default=None
+        Penalty on the squares of the weights rho_n . alpha_m of the context members, in units of
+        the variance: with K at least as large as the contexts, the model is a ridge regression
+        of each entity on its members. "auto" chooses it for each entity by the evidence, larger
+        for members that are farther away. For real data in fixed contexts.
+    center : bool, default=False
+        Measure the members of fixed contexts from their means over the training rows, so that a
+        missing member counts as its mean, not as 0.
     allow_real : bool, default=False
         Accept values other than whole numbers for families of counts.
     structure : Structure or str, default="per-entity"
@@ -114,6 +122,8 @@ class Embedding(BaseEmbedding):
     zeros: Any = field(default="all", kw_only=True)
     allow_real: bool = field(default=False, kw_only=True)
     deterministic: bool = field(default=False, kw_only=True)
+    weight_ridge: Any = field(default=None, kw_only=True)
+    center: bool = field(default=False, kw_only=True)
 
     _way_out = "correct such values, or pass allow_real=True to accept values between counts"
 
@@ -124,11 +134,12 @@ class Embedding(BaseEmbedding):
             link=self.link,
             combine=self.combine,
             structure=self.structure,
-            prior=self.prior,
+            prior=self._prior(),
             zeros=self._zeros(),
             intercept=self.intercept,
             intercept_prior=self.intercept_prior,
             terms=() if self.terms is None else self.terms,
+            weight_ridge=self._weight_ridge(),
         )
 
     def _context(self) -> Any:
@@ -136,6 +147,12 @@ class Embedding(BaseEmbedding):
 
     def _family(self) -> Any:
         return self.family
+
+    def _prior(self) -> Any:
+        return self.prior
+
+    def _weight_ridge(self) -> Any:
+        return self.weight_ridge
 
     def _zeros(self) -> Any:
         return self.zeros

@@ -12,8 +12,10 @@ from sklearn.utils.metaestimators import available_if
 
 from efemb._typing import Floats
 from efemb.engine.precision import scaled
+from efemb.engine.prior_choice import choose_priors
 from efemb.engine.search import profile_objective
 from efemb.engine.solvers.choice import choose_solver, make_solver
+from efemb.engine.statistics import centered
 from efemb.engine.threads import workers
 from efemb.estimators.inputs import read_data
 from efemb.fitted.embedding import DataMethods, FittedEmbedding
@@ -179,12 +181,15 @@ class FittedMixin(DataMethods, TransformerMixin):
         if positions is None and "_fitted" in vars(self):
             spec, lists = self._with_frozen_context(spec), self._fitted.lists
         bound = spec.context.bind(data) if lists is None else EntityLists(data, lists)
+        if lists is None and getattr(self, "center", False):
+            bound = centered(bound, data)
         k = int(np.shape(parameters.rho)[1])
-        space = ParameterSpace(spec, bound.n_entities, bound.n_slots, bound.n_dims, k)
-        checked = space.checked(parameters)
         with workers(self.n_jobs) as pool:
             name = choose_solver(self.solver, bound, spec)
             solver = make_solver(name, bound, spec, pool, dtype=np.float64)
+            chosen = choose_priors(spec, solver, bound.lists, keep=lists is not None)
+            space = ParameterSpace(chosen.spec, bound.n_entities, bound.n_slots, bound.n_dims, k)
+            checked = space.checked(parameters)
             return profile_objective(space, solver, checked)
 
     def _with_frozen_context(self, spec: Spec) -> Spec:
@@ -193,4 +198,7 @@ class FittedMixin(DataMethods, TransformerMixin):
         if fitted is None:
             return spec
         spec = replace(spec, terms=fitted.spec.terms)
+        if fitted.spec.weight_ridge is not None and self._fitted.lists is not None:
+            known = fitted.spec
+            spec = replace(spec, prior_rho=known.prior_rho, prior_alpha=known.prior_alpha)
         return replace(spec, context=fitted.spec.context) if fitted.spec.context.is_sum else spec

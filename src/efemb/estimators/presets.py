@@ -9,7 +9,8 @@ from efemb.engine.optimizers.first_order import Adagrad
 from efemb.errors import ParameterError
 from efemb.estimators.general import Embedding, complete_docstring
 from efemb.model.contexts import Basket, Neighbors
-from efemb.model.priors import LogNormal, Normal
+from efemb.model.families import Gaussian
+from efemb.model.priors import HalfNormal, LogNormal, Normal
 from efemb.model.zeros import All
 
 
@@ -180,8 +181,18 @@ class GaussianEmbedding(Embedding):
 
     Parameters
     ----------
-    family : Family or str, default="gaussian"
-        Conditional distribution; `Gaussian("learned")` learns the variance.
+    family : Family or str, default="auto"
+        Conditional distribution; "auto" is `Gaussian("learned")`, which learns the variance.
+    prior : Prior, pair of priors, "auto" or None, default="auto"
+        Of both kinds of vectors. "auto" chooses the precision from the data; `report_` contains
+        what was chosen.
+    weight_ridge : float, "auto" or None, default="auto"
+        Penalty on the squares of the weights rho_n . alpha_m of the neighbors, in units of the
+        variance. "auto" chooses it for each entity by the evidence, larger for neighbors that are
+        farther away, if `prior` is "auto" as well, and is None otherwise.
+    center : bool, default=True
+        Measure the neighbors from their means over the training rows, so that a missing neighbor
+        counts as its mean, not as 0.
     context : Context or str, default="neighbors"
         `Neighbors()` is the 10 nearest entities by position, or the most correlated ones if the
         data have no positions.
@@ -196,18 +207,33 @@ class GaussianEmbedding(Embedding):
     (60, 5)
     """
 
-    family: Any = field(default="gaussian", kw_only=True)
+    family: Any = field(default="auto", kw_only=True)
     context: Any = field(default="neighbors", kw_only=True)
+    prior: Any = field(default="auto", kw_only=True)
+    weight_ridge: Any = field(default="auto", kw_only=True)
+    center: bool = field(default=True, kw_only=True)
 
     _way_out = "remove infinite values; NaN marks a missing observation"
 
+    def _family(self) -> Any:
+        automatic = isinstance(self.family, str) and self.family == "auto"
+        return Gaussian("learned") if automatic else self.family
+
+    def _weight_ridge(self) -> Any:
+        if not (isinstance(self.weight_ridge, str) and self.weight_ridge == "auto"):
+            return self.weight_ridge
+        return "auto" if isinstance(self.prior, str) and self.prior == "auto" else None
+
     @classmethod
     def paper(cls, n_components: int = 100, **overrides: Any) -> Self:
-        """The paper's settings: 50 neighbors, lambda 10, no intercept."""
+        """The paper's settings: 50 neighbors, lambda 10, variance 1, no intercept, no centering."""
         settings: dict[str, Any] = {
             "context": Neighbors(50),
+            "family": Gaussian(1.0),
             "prior": Normal(10.0),
+            "weight_ridge": None,
             "intercept": False,
+            "center": False,
         }
         return cls(n_components=n_components, **{**settings, **overrides})
 
@@ -221,8 +247,9 @@ class NonnegativeGaussianEmbedding(GaussianEmbedding):
 
     Parameters
     ----------
-    family : Family or str, default="gaussian"
-        Conditional distribution; `Gaussian("learned")` learns the variance.
+    prior : Prior, pair of priors, "auto" or None, default="auto"
+        Of both kinds of vectors. "auto" is `HalfNormal` with a precision that is chosen from the
+        data; `report_` contains what was chosen.
 
     Examples
     --------
@@ -234,7 +261,9 @@ class NonnegativeGaussianEmbedding(GaussianEmbedding):
     True
     """
 
-    prior: Any = field(default="half-normal", kw_only=True)
+    def _prior(self) -> Any:
+        automatic = isinstance(self.prior, str) and self.prior == "auto"
+        return HalfNormal("auto") if automatic else self.prior
 
     @classmethod
     def paper(cls, n_components: int = 10, **overrides: Any) -> Self:

@@ -32,6 +32,7 @@ MODEL = SealedKind(
 )
 TERMS = "terms/"  # before the names of their arrays, apart from those of ingredients
 _LISTS = ("ptr", "members", "offset", "slot")
+_OF_EDGES = ("distance", "center", "ridge")  # arrays that some lists have
 
 
 def save(fitted: FittedEmbedding, path: str | os.PathLike[str]) -> None:
@@ -83,6 +84,9 @@ def pack(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[
 def _encode_lists(members: Lists, arrays: dict[str, Any], number: int) -> dict[str, Any]:
     for name in _LISTS:
         encode(np.asarray(getattr(members, name)), arrays, f"lists.{number}.{name}")
+    for name in _OF_EDGES:
+        if getattr(members, name) is not None:
+            encode(np.asarray(getattr(members, name)), arrays, f"lists.{number}.{name}")
     return {"scale": members.scale, "binary": members.binary}
 
 
@@ -146,7 +150,8 @@ def _spec(parts: dict[str, Any]) -> Spec:
 
 def _decode_lists(options: dict[str, Any], arrays: dict[str, Any], number: int) -> Lists:
     ptr, members, offset, slot = (arrays[f"lists.{number}.{name}"] for name in _LISTS)
-    return Lists(ptr, members, offset, slot, **options)
+    of_edges: dict[str, Any] = {name: arrays.get(f"lists.{number}.{name}") for name in _OF_EDGES}
+    return Lists(ptr, members, offset, slot, **options, **of_edges)
 
 
 def _check_shapes(fitted: FittedEmbedding) -> None:
@@ -226,7 +231,15 @@ def _lists_fit(lists: Lists, size: int) -> bool:
         len(lists.ptr) == size + 1
         and bool(lists.ptr[0] == 0 and lists.ptr[-1] == n_edges and (np.diff(lists.ptr) >= 0).all())
         and len(lists.offset) == len(lists.slot) == n_edges
+        and all(_numbers_fit(getattr(lists, name), n_edges) for name in _OF_EDGES)
         and bool(inside.all())
         and lists.scale in SCALES
         and isinstance(lists.binary, bool)
     )
+
+
+def _numbers_fit(values: Any, size: int) -> bool:
+    """Whether an array that may be absent holds a finite number for each edge."""
+    if values is None:
+        return True
+    return values.dtype.kind == "f" and values.shape == (size,) and bool(np.isfinite(values).all())

@@ -314,7 +314,8 @@ class FittedEmbedding(DataMethods):
         dims = (data.n_entities, self.n_slots, data.n_dims, self.n_components)
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters)
         alpha = vectors.target if reverse else vectors.bag
-        return predict.row_embedding(spec, data, alpha.astype(data.values.dtype))
+        center = next((part.column_center for part in self.lists or ()), None)
+        return predict.row_embedding(spec, data, alpha.astype(data.values.dtype), center)
 
     def save(self, path: Any) -> None:
         """Write the model to a folder of arrays and JSON, without pickle.

@@ -35,12 +35,14 @@ class Design:
     contexts : (T, K) scaled context sums z, and the row side of further terms beside them
     x, weight : (T,)
     offset : (T,) offsets o of further terms, None where there are none
+    precision : (K, K) of a ridge on the weights of the members, None without one
     """
 
     contexts: Floats
     x: Floats
     weight: Floats
     offset: Floats | None = None
+    precision: Floats | None = None
 
     def evaluate(self, spec: Spec, rho: Floats, intercept: float) -> tuple[float, Floats, float]:
         """Log-likelihood (without base measures) and its gradient in rho and the intercept."""
@@ -48,7 +50,11 @@ class Design:
         u = u if self.offset is None else u + self.offset
         value, slope = value_and_slope(spec.family, spec.link, self.x, u)
         slope = self.weight * slope
-        return float(self.weight @ value), slope @ self.contexts, float(slope.sum())
+        total, gradient = float(self.weight @ value), slope @ self.contexts
+        if self.precision is not None:
+            pull = self.precision @ rho
+            total, gradient = total - 0.5 * float(pull @ rho), gradient - pull
+        return total, gradient, float(slope.sum())
 
     def information(self, spec: Spec, rho: Floats, intercept: float) -> Floats:
         """-d2 L / d(rho, b)2 = sum of w c (z, 1)(z, 1)', (K + 1, K + 1) in float64."""
@@ -56,7 +62,10 @@ class Design:
         for rows, x, u, weight in self._blocks(rho, intercept):
             each = weight * curvature(spec.family, spec.link, x, u)
             total = total + (rows * each[:, None]).T @ rows
-        return np.asarray(total)
+        information = np.asarray(total)
+        if self.precision is not None:
+            information[:-1, :-1] += self.precision
+        return information
 
     def score_moments(self, spec: Spec, rho: Floats, intercept: float) -> Floats:
         """Sum over the rows of the outer products of their scores, (K + 1, K + 1)."""
@@ -240,7 +249,25 @@ def _make_designs(
     edges = np.searchsorted(owner[order], np.arange(len(entities) + 1))
     contexts, x, weight = (array[order].astype(bag.dtype) for array in (contexts, x, weight))
     offset = offset[order] if has_cells else offset
+    ridges = _ridge_precisions(spec, bound, bag, len(entities))
     return [
-        Design(contexts[a:b], x[a:b], weight[a:b], offset[a:b] if has_cells else None)
-        for a, b in pairwise(edges)
+        Design(contexts[a:b], x[a:b], weight[a:b], offset[a:b] if has_cells else None, ridge)
+        for (a, b), ridge in zip(pairwise(edges), ridges, strict=True)
     ]
+
+
+def _ridge_precisions(spec: Spec, bound: Any, bag: Floats, n: int) -> list[Floats | None]:
+    """What a ridge on the weights rho_n . alpha_m adds to the precision of the first n rho."""
+    parts = [part for part in bound.lists or () if part.ridge is not None]
+    if not parts:
+        return [None] * n
+    precisions: list[Floats | None] = []
+    for i in range(n):
+        total = np.zeros((bag.shape[1], bag.shape[1]))
+        for part in parts:
+            edges = slice(part.ptr[i], part.ptr[i + 1])
+            alpha = bag[part.slot[edges] * bound.n_entities + part.members[edges]]
+            alpha = alpha.astype(np.float64)
+            total += alpha.T @ (part.ridge[edges, None] * alpha)
+        precisions.append(total / spec.family.variance)
+    return precisions

@@ -421,7 +421,14 @@ def _extend_lists(
     degree = np.concatenate([np.diff(known.ptr), [len(near) for near in nearest]])
     ptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
     none = np.zeros(len(members), dtype=np.int64)
-    return (Lists(ptr, members, none, none, known.scale, known.binary),)
+    lists = Lists(ptr, members, none, none, known.scale, known.binary)
+    center = known.column_center
+    if center is not None:
+        lists = replace(lists, center=center[members])
+    if known.ridge is not None:  # new entities have the usual one
+        usual = np.full(len(members) - len(known.ridge), np.median(known.ridge))
+        lists = replace(lists, ridge=np.concatenate([known.ridge, usual]))
+    return (lists,)
 
 
 def _extend_positions(fitted: FittedEmbedding, data: Dataset, aligned: Dataset) -> Floats | None:

@@ -214,8 +214,14 @@ def document_embedding(corpus: Corpus, alpha: Floats, scale: str) -> Floats:
     return embedding
 
 
-def row_embedding(spec: Spec, data: Dataset, alpha: Floats) -> Floats:
-    """The whole row's context sum X alpha / d, (T, K): missing values skipped, empty rows 0."""
+def row_embedding(spec: Spec, data: Dataset, alpha: Floats, center: Floats | None = None) -> Floats:
+    """The whole row's context sum X alpha / d, (T, K): missing values skipped, empty rows 0.
+
+    Values are measured from the center of their column, if there is one.
+    """
+    if center is not None:
+        dense = data.values.toarray() if data.is_sparse else data.values
+        data = data._replace((dense - center).astype(dense.dtype))
     scale, binary = spec.context.scale, bool(getattr(spec.context, "binary", False))
     flat = alpha[: data.n_entities * data.n_dims]
     embedding = np.zeros((data.n_rows, flat.shape[1]), dtype=flat.dtype)

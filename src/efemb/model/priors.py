@@ -28,6 +28,15 @@ class Prior(Ingredient, ABC):
         """The precision of a quadratic penalty, which a step can include; 0 of any other prior."""
         return 0.0
 
+    @property
+    def automatic(self) -> bool:
+        """Whether the precision is left to the data."""
+        return False
+
+    def settled(self, precision: float) -> Prior:
+        """The prior with this precision where it is left to the data, else the same."""
+        return self
+
     @abstractmethod
     def log_density(self, theta: Floats) -> float:
         """Return log p(theta) summed over all numbers."""
@@ -45,33 +54,49 @@ class Prior(Ingredient, ABC):
 
 
 class Normal(Prior):
-    """-precision/2 sum theta^2: the paper's lambda."""
+    """-precision/2 sum theta^2: the paper's lambda.
+
+    Parameters
+    ----------
+    precision : float or "auto"
+        "auto" is chosen from the data by the solver "moments", and 1 elsewhere.
+    """
 
     is_ridge = True
 
-    def __init__(self, precision: float = 1.0) -> None:
+    def __init__(self, precision: float | str = 1.0) -> None:
         self.precision = precision
 
     def log_density(self, theta: Floats) -> float:
         """Return -precision/2 sum theta^2."""
-        return -0.5 * self.precision * float(np.vdot(theta, theta))
+        return -0.5 * self.shrinkage * float(np.vdot(theta, theta))
 
     @property
     def shrinkage(self) -> float:
         """The precision."""
-        return float(self.precision)
+        return 1.0 if isinstance(self.precision, str) else float(self.precision)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the precision is left to the data."""
+        return isinstance(self.precision, str)
+
+    def settled(self, precision: float) -> Prior:
+        """With this precision where it is left to the data."""
+        return Normal(precision) if self.automatic else self
 
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta."""
-        return -self.precision * theta
+        return -self.shrinkage * theta
 
     def tightened(self, precision: float) -> Normal:
         """With the larger of both precisions."""
-        return Normal(max(float(self.precision), precision))
+        return Normal(max(self.shrinkage, precision))
 
     def check(self) -> None:
-        """Precision must be >= 0."""
-        positive_number(self, "precision", zero=True)
+        """Precision must be >= 0, or "auto"."""
+        if self.precision != "auto":
+            positive_number(self, "precision", zero=True)
 
 
 class LogNormal(Prior):
@@ -100,37 +125,55 @@ class LogNormal(Prior):
 
 
 class HalfNormal(Prior):
-    """-precision/2 sum theta^2 on positive vectors."""
+    """-precision/2 sum theta^2 on positive vectors.
+
+    Parameters
+    ----------
+    precision : float or "auto"
+        "auto" is chosen from the data by the solver "moments", and 1 elsewhere.
+    """
 
     positive = True
 
-    def __init__(self, precision: float = 1.0) -> None:
+    def __init__(self, precision: float | str = 1.0) -> None:
         self.precision = precision
 
     def log_density(self, theta: Floats) -> float:
         """Return -precision/2 sum theta^2."""
-        return -0.5 * self.precision * float(np.vdot(theta, theta))
+        return -0.5 * self.shrinkage * float(np.vdot(theta, theta))
 
     @property
     def shrinkage(self) -> float:
         """The precision."""
-        return float(self.precision)
+        return 1.0 if isinstance(self.precision, str) else float(self.precision)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the precision is left to the data."""
+        return isinstance(self.precision, str)
+
+    def settled(self, precision: float) -> Prior:
+        """With this precision where it is left to the data."""
+        return HalfNormal(precision) if self.automatic else self
 
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta^2, the derivative in log theta."""
-        return -self.precision * theta * theta
+        return -self.shrinkage * theta * theta
 
     def tightened(self, precision: float) -> HalfNormal:
         """With the larger of both precisions."""
-        return HalfNormal(max(float(self.precision), precision))
+        return HalfNormal(max(self.shrinkage, precision))
 
     def check(self) -> None:
-        """Precision must be >= 0."""
-        positive_number(self, "precision", zero=True)
+        """Precision must be >= 0, or "auto"."""
+        if self.precision != "auto":
+            positive_number(self, "precision", zero=True)
 
 
 def resolve_pair(prior: object) -> tuple[Prior | None, Prior | None]:
     """One prior for both kinds of vectors, or a pair (for rho, for alpha)."""
+    if isinstance(prior, str) and prior == "auto":
+        prior = Normal("auto")
     pair = prior if isinstance(prior, tuple) and len(prior) == 2 else (prior, prior)
     rho, alpha = (None if one is None else Prior.resolve(one) for one in pair)
     for one in (rho, alpha):

@@ -43,9 +43,10 @@ class Spec:
     intercept: bool
     intercept_prior: Prior | None
     terms: tuple[Term, ...] = ()
+    weight_ridge: float | str | None = None  # penalty on (rho_n . alpha_m)^2 in units of sigma2
 
     @classmethod
-    def resolve(
+    def resolve(  # noqa: PLR0913 - every ingredient is its own keyword
         cls,
         *,
         context: Any,
@@ -58,6 +59,7 @@ class Spec:
         intercept: bool = True,
         intercept_prior: Any = None,
         terms: Any = (),
+        weight_ridge: float | str | None = None,
     ) -> Spec:
         """Build and check a model from names or objects."""
         rho, alpha = resolve_pair(prior)
@@ -73,6 +75,7 @@ class Spec:
             intercept=_flag("intercept", intercept),
             intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
             terms=resolve_terms(terms),
+            weight_ridge=weight_ridge,
         )
         spec.check()
         return spec
@@ -142,6 +145,7 @@ class Spec:
             )
         self._check_zeros()
         self._check_terms()
+        _check_ridge(self.weight_ridge)
 
     def _check_terms(self) -> None:
         """Terms are signed, and rows are what they know."""
@@ -213,6 +217,15 @@ def _flag(option: str, value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{option} must be True or False, got {value!r}")
     return bool(value)
+
+
+def _check_ridge(ridge: Any) -> None:
+    if ridge is None or (isinstance(ridge, str) and ridge == "auto"):
+        return
+    if isinstance(ridge, bool) or not isinstance(ridge, (int, float, np.number)):
+        raise InputTypeError(f"weight_ridge must be a number >= 0, 'auto' or None, got {ridge!r}")
+    if not (np.isfinite(ridge) and ridge >= 0):
+        raise ParameterError(f"weight_ridge must be finite and >= 0, got {ridge!r}")
 
 
 def _positive(prior: Prior | None, link: Link) -> bool:

@@ -208,6 +208,10 @@ class BoundContext(ABC):
         """Raise where members lie so far away that no row has any."""
         return
 
+    def about(self, means: Floats) -> BoundContext:
+        """The same with members measured from the means of the entities, where lists are fixed."""
+        return self
+
     def frozen(self, context: Context) -> Context:
         """The context of a model, with what was found in the parts of a sum."""
         return context

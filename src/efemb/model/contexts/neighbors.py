@@ -53,6 +53,7 @@ class Neighbors(Context):
         size = data.n_entities
         k = self._size(size)
         positions = self.positions if self.positions is not None else data.positions
+        distance = None
         if k == 0:
             near: Ints = np.empty((size, 0), dtype=np.int64)
         elif positions is None:
@@ -60,10 +61,12 @@ class Neighbors(Context):
         else:
             from efemb.data.array_checks import check_positions
 
-            near = nearest(np.asarray(check_positions(positions, size)), k)
+            places = np.asarray(check_positions(positions, size))
+            near = nearest(places, k)
+            distance = np.linalg.norm(places[near] - places[:, None], axis=2).ravel()
         ptr = np.arange(size + 1) * k
         return EntityLists.from_neighbors(
-            data, ptr, near.ravel(), scale=self.scale, binary=self.binary
+            data, ptr, near.ravel(), scale=self.scale, binary=self.binary, distance=distance
         )
 
     def find_known(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.engine.solvers.base import Solver
+from efemb.engine.solvers.moments.evidence import (
+    GRID,
+    Evidence,
+    measure_evidence,
+    pool_evidence,
+)
 from efemb.engine.threads import Workers, cut
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
@@ -21,6 +28,15 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 BLOCK_ENTITIES = 256
+
+
+@dataclass(frozen=True)
+class Ridges:
+    """The ridge of every entity (N,), the mean variance, and the mean square of members."""
+
+    ridge: Floats
+    variance: float
+    size: float
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
@@ -69,6 +85,7 @@ class MomentsSolver(Solver[EntityLists]):
         index = np.concatenate(
             [part.slot * bound.n_entities + part.members for part in bound.lists]
         )
+        self.order: Ints = order  # of the edges here among those of all parts
         self.members: Ints = index[order]
         degree = np.bincount(owner, minlength=bound.n_entities)
         self.ptr: Ints = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
@@ -83,9 +100,11 @@ class MomentsSolver(Solver[EntityLists]):
         """Gram matrices and cross products of every entity."""
         self.gram = np.empty(self.place[-1], dtype=self.dtype)
         self.cross = np.empty(len(self.members) + self.bound.n_entities, dtype=self.dtype)
+        self.square_of, self.weight_of = np.zeros((2, self.bound.n_entities))
         shifted = Shifted(self.bound, self.pool)
         pieces = cut(self.bound.n_entities, BLOCK_ENTITIES)
         results = self.pool.map(lambda piece: self._gram_of(piece, shifted), pieces)
+        self.ridge: Floats = np.zeros(len(self.members))
         self.squares, self.total_weight = 0.0, 0.0
         for squares, weight in results:
             self.squares += squares
@@ -107,14 +126,87 @@ class MomentsSolver(Solver[EntityLists]):
             weighted = design if alike else design * weight
             self.gram[self.place[n] : self.place[n + 1]] = (weighted @ design.T).ravel()
             self.cross[self.ptr[n] + n : self.ptr[n + 1] + n + 1] = weighted @ x
-            squares += float(weight @ (x * x))
-            total += float(weight.sum())
+            self.square_of[n], self.weight_of[n] = float(weight @ (x * x)), float(weight.sum())
+            squares += float(self.square_of[n])
+            total += float(self.weight_of[n])
         return squares, total
 
     def _weight(self, x: Floats, observed: Floats) -> Floats:
         """Weights of the observations of one entity."""
         weight = self.row_weight * observed
         return np.where(x == 0, weight * self.spec.zeros.weight, weight)
+
+    # -- shrinkage of the members' weights ---------------------------------------------------------
+
+    def absorb(self, other: MomentsSolver) -> None:
+        """Add the rows of another solver with the same lists: sums over rows add up."""
+        self.gram += other.gram
+        self.cross += other.cross
+        self.square_of += other.square_of
+        self.weight_of += other.weight_of
+        self.squares += other.squares
+        self.total_weight += other.total_weight
+        self.n_observed = self.total_weight
+
+    def in_order(self, parts: Sequence[Floats]) -> Floats:
+        """Numbers of the edges of every part, in the order of the edges here."""
+        return np.asarray(np.concatenate(parts)[self.order])
+
+    def regression(self, n: int) -> tuple[Floats, Floats, float]:
+        """Gram matrix, cross products and squares of one entity, about means with an intercept."""
+        size = int(self.ptr[n + 1] - self.ptr[n])
+        gram = self.gram[self.place[n] : self.place[n + 1]].reshape(size + 1, size + 1)
+        whole = np.asarray(gram, dtype=np.float64)
+        cross = np.asarray(self.cross[self.ptr[n] + n : self.ptr[n + 1] + n + 1], dtype=np.float64)
+        square = float(self.square_of[n])
+        if not whole[-1, -1] > 0:
+            return whole[:-1, :-1], cross[:-1], square
+        pull = whole[:-1, -1] / whole[-1, -1]
+        centered = whole[:-1, :-1] - pull[:, None] * whole[-1, :-1]
+        square -= cross[-1] ** 2 / whole[-1, -1]
+        return centered, cross[:-1] - pull * cross[-1], max(square, 0.0)
+
+    def best_ridges(self, factors: Floats) -> Ridges:
+        """The ridge of every entity by evidence; `factors` are those of the edges, in order."""
+
+        def measure(piece: slice) -> list[Evidence]:
+            return [
+                measure_evidence(
+                    *self.regression(n),
+                    float(self.weight_of[n]),
+                    factors[self.ptr[n] : self.ptr[n + 1]],
+                )
+                for n in range(piece.start, piece.stop)
+            ]
+
+        pieces = cut(self.bound.n_entities, BLOCK_ENTITIES)
+        evidence = [one for piece in self.pool.map(measure, pieces) for one in piece]
+        size = np.array([one.size for one in evidence])
+        probability = pool_evidence(np.stack([one.log_evidence for one in evidence]))
+        ridge = size * np.exp(probability @ np.log(GRID))
+        variance = np.stack([one.variance for one in evidence])
+        noise = float(self.weight_of @ (probability * variance).sum(axis=1))
+        total = float(self.weight_of.sum())
+        return Ridges(ridge, noise / total if total > 0 else 0.0, float(size.mean()))
+
+    def add_ridge(self, parts: Sequence[Floats | None]) -> None:
+        """Penalise the squares of the weights rho_n . alpha_m: a diagonal beside the Gram matrices.
+
+        So value and gradient have the penalty in them, and a learned variance counts it as a part
+        of the residuals, as the evidence does.
+        """
+        given = [part if part is not None else np.zeros(0) for part in parts]
+        self.ridge = self.in_order(given)
+        degree = np.diff(self.ptr)
+        within = np.arange(len(self.members)) - np.repeat(self.ptr[:-1], degree)
+        diagonal = np.repeat(self.place[:-1], degree) + within * np.repeat(degree + 2, degree)
+        self.gram[diagonal] += self.ridge.astype(self.dtype)
+
+    def variance_at_start(self, noise: float) -> float:
+        """The variance of the family, or that of the noise where it is learned."""
+        return noise if self.family.learns and noise > 0 else self.variance
+
+    # -- value and gradient ------------------------------------------------------------------------
 
     def value_and_gradient(
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
@@ -223,12 +315,23 @@ class Shifted:
         else:
             for offset, mine in self._by_offset(part, offsets, edges):
                 values[mine] = self.cache[offset][0][members[mine]]
+        if part.center is not None:
+            self._center(part, offsets, edges, values)
         if part.binary:
             np.not_equal(values, 0, out=values)
         if part.scale != "none":
             items = part.scale == "items"
             scale = self._seen(part, offsets, edges) if items else values.sum(axis=0)
             values /= np.where(scale > 0, scale, 1.0)
+
+    def _center(self, part: Lists, offsets: list[int], edges: slice, values: Floats) -> None:
+        """Measure observed values from the centers of their members; missing ones stay 0."""
+        assert part.center is not None
+        members, center = part.members[edges], part.center[edges]
+        for offset, mine in self._by_offset(part, offsets, edges):
+            known = self.cache[offset][1]
+            level = center[mine, None]
+            values[mine] -= level if known is None else level * known[members[mine]]
 
     def _by_offset(
         self, part: Lists, offsets: list[int], edges: slice

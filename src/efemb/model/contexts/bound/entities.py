@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,19 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 
+EDGE_ARRAYS = ("members", "offset", "slot", "distance", "center", "ridge")
+
+
 @dataclass(frozen=True)
 class Lists:
     """Members of each entity: `members[ptr[n]:ptr[n + 1]]`, seen `offset` rows away.
 
     ptr : (N + 1,);  members, offset, slot : (edges,);  scale, binary as in `Context`
+    distance : (edges,) from each entity to its members, None where no positions are known
+    center : (edges,) what the value of each member is measured from, so that a missing one counts
+        as its mean; None is 0
+    ridge : (edges,) penalty on the square of each weight rho_n . alpha_m, in units of the
+        variance; None is 0
     """
 
     ptr: Ints
@@ -37,6 +46,9 @@ class Lists:
     slot: Ints
     scale: str = "none"
     binary: bool = False
+    distance: Floats | None = None
+    center: Floats | None = None
+    ridge: Floats | None = None
 
     @property
     def owner(self) -> Ints:
@@ -51,6 +63,20 @@ class Lists:
     def amounts(self, values: Floats) -> Floats:
         """What members with these values count for."""
         return (values != 0).astype(np.float64) if self.binary else values
+
+    def about(self, means: Floats) -> Lists:
+        """The same lists with member values measured from the means of the entities."""
+        measured = not self.binary and self.scale != "total"
+        return replace(self, center=means[self.members]) if measured else self
+
+    @property
+    def column_center(self) -> Floats | None:
+        """What the values of each entity are measured from (N,), None for 0."""
+        if self.center is None:
+            return None
+        center = np.zeros(len(self.ptr) - 1)
+        center[self.members] = self.center
+        return center
 
     def shares(self, amounts: Floats, seen: Bools) -> Floats:
         """What each member adds to the divisor of its context."""
@@ -102,12 +128,19 @@ class EntityLists(BoundContext):
 
     @classmethod
     def from_neighbors(
-        cls, data: Dataset, ptr: Any, members: Any, *, scale: str = "none", binary: bool = False
+        cls,
+        data: Dataset,
+        ptr: Any,
+        members: Any,
+        *,
+        scale: str = "none",
+        binary: bool = False,
+        distance: Floats | None = None,
     ) -> EntityLists:
         """Contexts within the same row, from the members of each entity in CSR form."""
         index = np.asarray(members, dtype=np.int64)
         none = np.zeros(len(index), dtype=np.int64)
-        part = Lists(np.asarray(ptr, dtype=np.int64), index, none, none, scale, binary)
+        part = Lists(np.asarray(ptr, dtype=np.int64), index, none, none, scale, binary, distance)
         return cls(data, (part,))
 
     def plus(self, other: BoundContext) -> BoundContext:
@@ -137,6 +170,12 @@ class EntityLists(BoundContext):
             first = first.shifted(second.n_slots)
         private = self.private and other.private
         return EntityLists(self.data, first.lists + second.lists, private=private)
+
+    def about(self, means: Floats) -> EntityLists:
+        """The same contexts with member values measured from the means of the entities (N,)."""
+        lists = tuple(part.about(means) for part in self.lists)
+        targets = None if self.targets is self.data else self.targets
+        return EntityLists(self.data, lists, private=self.private, targets=targets)
 
     def shifted(self, slots: int) -> EntityLists:
         """The same lists with their slots moved up."""
@@ -205,6 +244,8 @@ class EntityLists(BoundContext):
             source, inside = self.source_rows(rows, int(offset))
             block = dense_rows(self.data if data is None else data, source)[:, part.members[edges]]
             ok = ~np.isnan(block).any(axis=2) & inside[:, None]
+            if part.center is not None and data is None:
+                block = block - part.center[edges, None]
             values[:, edges] = np.where(ok[:, :, None], block, 0.0)
             seen[:, edges] = ok
         return values, seen
@@ -265,21 +306,35 @@ class EntityLists(BoundContext):
         owner, vector, amount = (np.concatenate(column) for column in zip(*edges, strict=True))
         return owner, vector, amount / np.concatenate(scales)
 
+    def weighted_sums(self, rows: Ints, weights: Sequence[Floats]) -> Floats:
+        """Sums over the members with a given weight for each edge of every list, (rows, N)."""
+        sums = np.zeros((len(rows), self.n_entities))
+        for part, weight in zip(self.lists, weights, strict=True):
+            total, scale = self._edge_sums(part, rows, weight)
+            sums += total / or_one(scale)
+        return sums
+
     def _part_sums(
         self, part: Lists, rows: Ints, target: Floats, bag: Floats
     ) -> tuple[Floats, Floats]:
         """Sums over the members, and their divisors (0: nothing to divide by)."""
+        alpha = bag[part.slot * self.n_entities + part.members]
+        weight = np.einsum("ek,ek->e", target[part.owner], alpha).astype(np.float64)
+        return self._edge_sums(part, rows, weight)
+
+    def _edge_sums(self, part: Lists, rows: Ints, weight: Floats) -> tuple[Floats, Floats]:
+        """The same with the weight of every edge."""
         from scipy.sparse import csr_array
 
         owner, size = part.owner, (self.n_entities, self.n_entities)
-        alpha = bag[part.slot * self.n_entities + part.members]
-        weight = np.einsum("ek,ek->e", target[owner], alpha).astype(np.float64)
         total, scale = np.zeros((len(rows), size[0])), np.zeros((len(rows), size[0]))
         for offset in np.unique(part.offset):
             mine = part.offset == offset
             source, inside = self.source_rows(rows, int(offset))
             block = dense_rows(self.data, source)[:, :, 0]
             seen = ~np.isnan(block) & inside[:, None]
+            center = part.column_center
+            block = block if center is None else block - center
             value = part.amounts(np.where(seen, block, 0.0))
             edges = (owner[mine], part.members[mine])
             total += (csr_array((weight[mine], edges), shape=size) @ value.T).T
@@ -367,8 +422,8 @@ def _fields(part: Lists) -> tuple[Any, ...]:
 def _chosen(part: Lists, entities: Ints) -> Lists:
     """The lists of some entities, in their order."""
     ptr, edges = gather_rows(part.ptr, entities)
-    members, offset, slot = (array[edges] for array in (part.members, part.offset, part.slot))
-    return replace(part, ptr=ptr, members=members, offset=offset, slot=slot)
+    of_edges = {name: getattr(part, name) for name in EDGE_ARRAYS}
+    return replace(part, ptr=ptr, **{n: a[edges] for n, a in of_edges.items() if a is not None})
 
 
 def _padded(part: Lists, n_entities: int, place: Ints) -> Lists:

@@ -1,0 +1,108 @@
+"""Priors that are left to the data: the ridge on weights, and the precision of the vectors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from efemb.engine.solvers.base import Solver
+from efemb.engine.solvers.moments.evidence import distance_factors
+from efemb.engine.solvers.moments.solver import MomentsSolver, Ridges
+from efemb.errors import ParameterError
+from efemb.model.contexts.bound.entities import Lists
+from efemb.model.priors import Prior
+from efemb.model.spec import Spec
+
+# The penalty on vectors, precision x variance, in units of the largest weight that noise alone
+# would make: the deviation of the noise times the root of the members' squares. Chosen on
+# validation frames of two recordings.
+PRECISION_OF_NOISE = 0.5
+
+
+@dataclass(frozen=True)
+class ChosenPriors:
+    """The model with its priors in numbers, its lists with their ridges, and what to report."""
+
+    spec: Spec
+    lists: tuple[Lists, ...] | None
+    report: dict[str, Any]
+
+
+def choose_priors(
+    spec: Spec, solver: Solver[Any], lists: tuple[Lists, ...] | None, *, keep: bool = False
+) -> ChosenPriors:
+    """Settle what the model leaves to the data, from the training rows of the solver, and tell it.
+
+    Lists that already have a ridge `keep` it. Solvers without Gram matrices take precision 1
+    and no ridge; they refuse a ridge that was asked for.
+    """
+    chosen = _choose(spec, solver, lists, keep=keep)
+    solver.spec = chosen.spec
+    return chosen
+
+
+def _choose(
+    spec: Spec, solver: Solver[Any], lists: tuple[Lists, ...] | None, *, keep: bool
+) -> ChosenPriors:
+    if not isinstance(solver, MomentsSolver):
+        return _without_moments(spec, lists)
+    if keep and lists is not None and all(part.ridge is not None for part in lists):
+        solver.add_ridge([part.ridge for part in lists])
+        return ChosenPriors(_in_numbers(spec, 1.0), lists, {})
+    if spec.weight_ridge is None and not _is_automatic(spec):
+        return ChosenPriors(spec, lists, {})
+    factors = [distance_factors(part.distance, len(part.members)) for part in solver.bound.lists]
+    evidence = solver.best_ridges(solver.in_order(factors))
+    report: dict[str, Any] = {}
+    if _is_automatic(spec):
+        spec = _in_numbers(spec, _precision(solver, evidence))
+        report["prior"] = repr(spec.prior_rho)
+    if spec.weight_ridge is None:
+        return ChosenPriors(spec, lists, report)
+    ridge = evidence.ridge
+    if spec.weight_ridge != "auto":
+        ridge = np.full(len(ridge), float(spec.weight_ridge))
+    parts = [ridge[part.owner] * by for part, by in zip(solver.bound.lists, factors, strict=True)]
+    solver.add_ridge(parts)
+    given = solver.bound.lists if lists is None else lists
+    lists = tuple(replace(part, ridge=by) for part, by in zip(given, parts, strict=True))
+    report["weight_ridge"] = float(np.median(ridge))
+    return ChosenPriors(spec, lists, report)
+
+
+def _is_automatic(spec: Spec) -> bool:
+    return any(
+        prior is not None and prior.automatic for prior in (spec.prior_rho, spec.prior_alpha)
+    )
+
+
+def _in_numbers(spec: Spec, precision: float) -> Spec:
+    def settle(prior: Prior | None) -> Prior | None:
+        return prior if prior is None else prior.settled(precision)
+
+    return replace(spec, prior_rho=settle(spec.prior_rho), prior_alpha=settle(spec.prior_alpha))
+
+
+def _without_moments(spec: Spec, lists: tuple[Lists, ...] | None) -> ChosenPriors:
+    if spec.weight_ridge not in (None, "auto"):
+        raise ParameterError(
+            f"weight_ridge={spec.weight_ridge!r} needs Gram matrices: a Gaussian family with the "
+            "identity link, scalar data, a context that is fixed for each entity, and "
+            "solver='auto' or 'moments'"
+        )
+    report = {"prior": repr(_in_numbers(spec, 1.0).prior_rho)} if _is_automatic(spec) else {}
+    return ChosenPriors(replace(_in_numbers(spec, 1.0), weight_ridge=None), lists, report)
+
+
+def _precision(solver: MomentsSolver, found: Ridges) -> float:
+    """Precision of the vectors: their penalty takes out what noise alone would put into them.
+
+    The largest singular value of what noise adds to the weights, times the Gram matrix, grows as
+    the deviation of the noise and the root of the sum of squares of a member. Halves of a weight's
+    norm are the squares of its two vectors, so that is their penalty.
+    """
+    scale = PRECISION_OF_NOISE * math.sqrt(max(found.variance * found.size, 0.0))
+    return max(float(f"{scale / solver.variance_at_start(found.variance):.3g}"), 1e-6)
