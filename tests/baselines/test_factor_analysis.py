@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 from sklearn.decomposition import FactorAnalysis as ScikitLearn
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -107,7 +108,7 @@ def test_fit_is_scikit_learns_and_score_the_mean_log_density() -> None:
             {},
             np.where(np.arange(7) == 3, np.nan, signals()),
             efemb.DataError,
-            "entity 3 is missing .* row 0",
+            "no observed value .first: 3",
         ),
         ({}, signals()[:, :, None], efemb.DataError, "one number per observation"),
         ({}, signals()[:1], efemb.DataError, "at least 2 rows"),
@@ -118,6 +119,45 @@ def test_bad_input(options: Any, X: Any, error: type[Exception], words: str) -> 
     with pytest.raises(error, match=words):
         model.fit(X)
     assert not hasattr(model, "components_")
+
+
+def observed_log_likelihood(model: Any, X: Any) -> float:
+    """Of every row, by the density of the numbers that it has."""
+    covariance = model.components_.T @ model.components_ + np.diag(model.noise_variance_)
+    total = 0.0
+    for row in X:
+        seen = ~np.isnan(row)
+        part = multivariate_normal(model.mean_[seen], covariance[np.ix_(seen, seen)])
+        total += float(part.logpdf(row[seen]))
+    return total
+
+
+def test_missing_numbers_are_left_out_of_the_likelihood() -> None:
+    X = signals(200)
+    holes = X.copy()
+    holes[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
+    steps = [FactorAnalysis(2, max_iter=n, tol=0.0).fit(holes) for n in (2, 4, 20, 400)]
+    values = [observed_log_likelihood(model, holes) for model in steps]
+    assert np.all(np.diff(values) > 0)
+    best, rng = steps[-1], np.random.default_rng(2)
+    for name in ("mean_", "components_", "noise_variance_"):  # nothing nearby is better
+        for _ in range(5):
+            other = copy.copy(best)
+            array = getattr(best, name)
+            setattr(other, name, array * (1 + 0.01 * rng.normal(size=array.shape)))
+            assert observed_log_likelihood(other, holes) < values[-1]
+    new = signals(300, seed=5)
+    filled = FactorAnalysis(2).fit(np.where(np.isnan(holes), np.nanmean(holes, axis=0), holes))
+    ours, theirs = (((m.conditional(new) - new) ** 2).mean() for m in (best, filled))
+    assert ours < theirs
+
+
+def test_a_single_gap_is_nearly_the_fit_of_complete_data() -> None:
+    X = signals(300)
+    holes = X.copy()
+    holes[0, 0] = np.nan
+    whole, gap = FactorAnalysis(2, tol=1e-6).fit(X), FactorAnalysis(2, tol=1e-6).fit(holes)
+    assert_allclose(gap.conditional(X), whole.conditional(X), atol=0.05)
 
 
 @pytest.mark.parametrize("model", [FactorAnalysis(2), Popularity("gaussian")], ids=["FA", "mean"])

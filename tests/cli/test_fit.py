@@ -242,3 +242,29 @@ def test_an_option_that_is_passed_twice(run, trips: Path, tmp_path: Path) -> Non
         2,
         "efemb: --item was passed twice, but it takes a single value\n",
     )
+
+
+def test_real_numbers_have_errors_on_the_same_footing(run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    activity = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 12))
+    X = 10.0 * (activity + 0.3 * rng.normal(size=(300, 12))) + 50.0
+    np.save(tmp_path / "x.npy", X)
+    done = run("fit", tmp_path / "x.npy", "-o", tmp_path / "m", "--jobs", "1")
+    assert "chosen by the data: prior Normal(" in done.err
+    assert "held-out log-density" in done.out
+    assert "held-out squared error" in done.out
+    assert "R^2 0.9" in done.out
+    told = json.loads(
+        run("fit", tmp_path / "x.npy", "-o", tmp_path / "m", "--jobs", "1", "--json", "-q").out
+    )
+    train, test = efemb.Dataset(X).split(test=0.05, seed=0)
+    plain = train.values.mean(axis=0)
+    gap, variance = test.values - plain, train.values.var(axis=0).mean()
+    density = -0.5 * gap**2 / variance - 0.5 * np.log(2 * np.pi * variance)
+    assert told["popularity"] == pytest.approx(density.mean(), rel=1e-5)
+    assert told["squared_error_without_context"] == pytest.approx((gap**2).mean(), rel=1e-5)
+    model = efemb.load(tmp_path / "m")
+    error = ((model.conditional(test) - test.values) ** 2).mean()
+    assert told["squared_error"] == pytest.approx(error, rel=1e-5)
+    assert told["r2"] == pytest.approx(1.0 - error / (gap**2).mean(), rel=1e-5)
+    assert told["score"] > told["popularity"]

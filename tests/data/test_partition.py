@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import efemb
+from efemb.baselines import NeighborRidge
 from efemb.data import Dataset, split
 from efemb.errors import DataError, ParameterError
 
@@ -94,3 +96,97 @@ def test_parts_keep_the_other_properties() -> None:
 def test_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         counts().split(**options)
+
+
+def frames(n_rows: int = 200, **options: Any) -> Dataset:
+    values = np.random.default_rng(0).normal(size=(n_rows, 3))
+    return Dataset(values, **options)
+
+
+def test_blocks_are_stretches_and_become_recordings() -> None:
+    data = frames(rows={"time": np.arange(200)})
+    train, held, test = data.split(test=0.2, validation=0.1, by="blocks", seed=3)
+    assert (train.n_rows, held.n_rows, test.n_rows) == (140, 20, 40)
+    times = np.concatenate([part.rows["time"] for part in (train, held, test)])
+    assert sorted(times) == list(range(200))
+    for part in (train, held, test):
+        assert not part.rows_left_out
+        follows = part.recordings[1:] == part.recordings[:-1]
+        assert np.array_equal(follows, np.diff(part.rows["time"]) == 1)
+    again = data.split(test=0.2, validation=0.1, by="blocks", seed=3)[2]
+    assert np.array_equal(again.values, test.values)
+
+
+def test_blocks_do_not_cross_recordings() -> None:
+    data = frames(recordings=np.repeat([4, 9], [30, 170]))
+    for part in data.split(test=0.3, by="blocks"):
+        marked = np.isin(part.values[:, 0], data.values[:30, 0])
+        same = part.recordings[1:] == part.recordings[:-1]
+        assert not (same & (marked[1:] != marked[:-1])).any()
+
+
+def test_time_takes_the_last_rows() -> None:
+    data = frames(rows={"week": np.repeat(np.arange(10), 20)[::-1]})
+    train, held, test = data.split(test=0.1, validation=0.2, by="time")
+    assert np.array_equal(np.concatenate([p.values for p in (train, held, test)]), data.values)
+    assert (train.n_rows, held.n_rows, test.n_rows) == (140, 40, 20)
+    train, held, test = data.split(test=2, validation=1, by="time", column="week")
+    assert [sorted(set(p.rows["week"].tolist())) for p in (held, test)] == [[7], [8, 9]]
+    train, test = data.split(test=0.11, by="time", column="week")  # whole weeks
+    assert sorted(set(test.rows["week"].tolist())) == [8, 9]
+
+
+def test_groups_stay_together() -> None:
+    labels = np.random.default_rng(1).choice(["a", "b", "c", "d", "e"], 200)
+    data = frames(rows={"fish": labels})
+    train, test = data.split(test=0.4, by="groups", column="fish", seed=2)
+    order = np.random.default_rng(2).permutation(5)[:2]
+    assert set(test.rows["fish"].tolist()) == {"abcde"[i] for i in order}
+    assert not set(test.rows["fish"].tolist()) & set(train.rows["fish"].tolist())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"by": "frames"}, ParameterError, "by='frames' is unknown"),
+        ({"by": "groups"}, ParameterError, "needs column="),
+        ({"by": "groups", "column": "fsh"}, DataError, "no row column 'fsh'.*fish"),
+        ({"by": "rows", "column": "fish"}, ParameterError, "applies to by='groups'"),
+        ({"by": "groups", "column": "fish", "test": 2}, DataError, "of 2 groups give 0"),
+        ({"by": "groups", "column": "gaps"}, DataError, "no value in 1 rows .first in row 3"),
+        ({"by": "time", "test": 1.5}, ParameterError, "fraction"),
+    ],
+)
+def test_bad_splits(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    gaps: list[Any] = ["x"] * 20
+    gaps[3] = None
+    data = frames(20, rows={"fish": ["a", "b"] * 10, "gaps": gaps})
+    with pytest.raises(error, match=words):
+        data.split(**options)
+
+
+def test_rows_that_are_left_out_are_remembered_where_lags_matter() -> None:
+    data = frames(60)
+    assert not data.take_rows(slice(10, 40)).rows_left_out
+    assert not frames(60, recordings=np.repeat([0, 1], 30)).take_rows([0, 1, 30, 31]).rows_left_out
+    thinned, rest = data.split(test=0.2)
+    assert thinned.rows_left_out
+    context = efemb.Lagged([-1])
+    for model in (efemb.GaussianEmbedding(2, context=context), NeighborRidge(context)):
+        with pytest.raises(DataError, match="by='blocks'"):
+            model.fit(thinned)
+        model.fit(data)
+        with pytest.raises(DataError, match="by='blocks'"):
+            model.conditional(rest)
+
+
+def test_blocks_keep_what_lags_know() -> None:
+    """An autoregression of .8: what is left is .36 of the variance."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((800, 10))
+    for t in range(1, len(X)):
+        X[t] = 0.8 * X[t - 1] + 0.6 * rng.normal(size=10)
+    train, test = Dataset(X).split(test=0.2, by="blocks")
+    model = efemb.GaussianEmbedding(4, context=efemb.Lagged([-1]), random_state=0).fit(train)
+    error = ((model.conditional(test) - test.values) ** 2).mean()
+    assert error < 0.42

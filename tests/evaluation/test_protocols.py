@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 
 import efemb
-from efemb.evaluation import held_out_entries, leave_fold_out, leave_one_out
+from efemb.evaluation import Predictions, held_out_entries, leave_fold_out, leave_one_out
 from estimators.samples import PRESETS, baskets, data_for, neurons
 from evaluation.plain import embedding, judged_entries, means_given, neighbor_mean, unit_mean
 
@@ -140,7 +140,9 @@ def test_other_models_of_counts_agree_with_their_score(model: Any) -> None:
 def test_real_data_agree_with_the_score(context: Any, sigma2: Any) -> None:
     X = neurons()
     X[4, 1] = X[5] = np.nan
-    model = efemb.GaussianEmbedding(2, context=context, family=efemb.Gaussian(sigma2), **QUICK)
+    model = efemb.GaussianEmbedding(
+        2, context=context, family=efemb.Gaussian(sigma2), center=False, **QUICK
+    )
     model.fit(X)
     found = leave_one_out(model, X)
     assert found.log_likelihood().value == pytest.approx(model.score(X), rel=1e-10)
@@ -179,7 +181,7 @@ def test_vector_data_are_judged_number_by_number() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 5, 2)) + rng.normal(size=(40, 1, 2))
     X[3, 2, 0] = np.nan
-    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), **QUICK).fit(X)
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), center=False, **QUICK).fit(X)
     found = leave_one_out(model, X)
     assert len(found) == 40 * 5 * 2 - 2, "an observation with a missing part is missing"
     assert found.log_likelihood().value == pytest.approx(model.score(X), rel=1e-10)
@@ -196,7 +198,9 @@ CONTEXTS = {
 
 
 def fixed_lists(name: str, X: Array, intercept: bool) -> efemb.fitted.FittedEmbedding:
-    model = efemb.GaussianEmbedding(2, context=CONTEXTS[name], intercept=intercept, **QUICK)
+    model = efemb.GaussianEmbedding(
+        2, context=CONTEXTS[name], intercept=intercept, center=False, **QUICK
+    )
     fitted = model.fit(X).fitted()
     rng = np.random.default_rng(5)
     p = fitted.parameters
@@ -284,3 +288,40 @@ def test_a_family_that_cannot_be_inverted_has_no_log_density() -> None:
     assert found.log_density is None
     with pytest.raises(efemb.ParameterError, match="predictor"):
         found.log_likelihood()
+
+
+def test_by_entity_has_the_r2_of_each_column() -> None:
+    from sklearn.metrics import r2_score
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 4)) + np.arange(4.0)
+    mean = x + rng.normal(0.0, [0.1, 0.5, 1.0, 3.0], (80, 4))
+    x[3, 1] = np.nan
+    row, entity = np.nonzero(~np.isnan(x))
+    predictions = Predictions(row, entity, x[row, entity], mean=mean[row, entity])
+    table = predictions.by_entity()
+    assert table["n"].tolist() == [80, 79, 80, 80]
+    for n in range(4):
+        seen = ~np.isnan(x[:, n])
+        assert table["r2"][n] == pytest.approx(r2_score(x[seen, n], mean[seen, n]))
+        gap = ((x - mean)[seen, n] ** 2).mean()
+        assert table["mean_squared_error"][n] == pytest.approx(gap)
+        draws = [rng.integers(0, seen.sum(), seen.sum()) for _ in range(2000)]
+        resampled = [r2_score(x[seen, n][draw], mean[seen, n][draw]) for draw in draws]
+        half = 0.5 * (table["high"][n] - table["low"][n])
+        assert half == pytest.approx(1.96 * np.std(resampled), rel=0.25)
+    assert table["low"][0] < table["r2"][0] < table["high"][0] <= 1.0
+    narrow = predictions.by_entity(level=0.5)
+    assert (narrow["high"] - narrow["low"] < table["high"] - table["low"]).all()
+    for level in (0.0, 1.0, True):
+        with pytest.raises(efemb.ParameterError, match="level must lie between 0 and 1"):
+            predictions.by_entity(level)
+
+
+def test_an_entity_that_does_not_vary_has_no_r2() -> None:
+    predictions = Predictions(
+        np.arange(3), np.zeros(3, dtype=np.int64), np.ones(3), mean=np.array([1.0, 2.0, 1.0])
+    )
+    table = predictions.by_entity()
+    assert np.isnan(table["r2"][0])
+    assert np.isnan(predictions.r2())

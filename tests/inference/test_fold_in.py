@@ -163,7 +163,13 @@ def test_neighbours_are_a_ridge_regression(scale: str, missing: bool) -> None:
     context = efemb.Neighbors(3, scale=scale)
     model = fit(
         efemb.GaussianEmbedding(
-            2, context=context, family=efemb.Gaussian(0.5), random_state=0, dtype="float64"
+            2,
+            context=context,
+            family=efemb.Gaussian(0.5),
+            prior="normal",
+            center=False,
+            random_state=0,
+            dtype="float64",
         ),
         known(data),
     )
@@ -532,6 +538,7 @@ def test_new_neurons_do_not_depend_on_where_zero_is(mean: float) -> None:
     """A free intercept takes up what is added to every value: the embeddings stay."""
     X = signals()
     options: dict[str, Any] = {"dtype": "float64", "random_state": 0, "max_iter": 20}
+    options |= {"family": "gaussian", "prior": "normal", "center": False}
     model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), **options)
     fitted = fit(model, known(labelled(X))).fitted()
     p, (part,) = fitted.parameters, fitted.lists

@@ -86,6 +86,7 @@ def test_a_gaussian_is_the_posterior_of_ridge_regression(missing: bool) -> None:
             context=efemb.Neighbors(3),
             family=efemb.Gaussian(0.5),
             prior=efemb.Normal(2.0),
+            center=False,
             random_state=0,
             dtype="float64",
         ),
@@ -100,6 +101,29 @@ def test_a_gaussian_is_the_posterior_of_ridge_regression(missing: bool) -> None:
         penalty = np.diag([2.0, 2.0, 0.0])
         precision = Z.T @ Z / 0.5 + penalty
         mean = np.linalg.solve(precision, Z.T @ X[seen, n] / 0.5)
+        assert_allclose(found.covariance(LABELS[n]), np.linalg.inv(precision)[:2, :2], rtol=1e-6)
+        assert_allclose(found.embedding(LABELS[n]), mean[:2], rtol=1e-5, atol=1e-7)
+
+
+def test_a_ridge_on_weights_is_a_part_of_the_precision() -> None:
+    X, xy = signals(), positions()
+    data = labelled(X + 50.0, positions=xy)
+    options: dict[str, Any] = {"prior": efemb.Normal(2.0), "weight_ridge": 6.0}
+    model = efemb.GaussianEmbedding(
+        2, context=efemb.Neighbors(3), family=efemb.Gaussian(0.5), dtype="float64", **options
+    )
+    model = fit(model.set_params(random_state=0), data)
+    found = laplace(model, data, refit=True)
+    means, lists = X.mean(axis=0), model.fitted().lists[0]
+    for n in (0, 5):
+        near = np.argsort(np.linalg.norm(xy - xy[n], axis=1))[1:4]
+        distance = np.linalg.norm(xy[near] - xy[n], axis=1)
+        ridge = 6.0 * np.maximum(distance / lists.distance.mean(), 0.05) ** 2
+        alpha = model.alpha_[near]
+        Z = np.column_stack([(X[:, near] - means[near]) @ alpha, np.ones(len(X))])
+        precision = Z.T @ Z / 0.5 + np.diag([2.0, 2.0, 0.0])
+        precision[:2, :2] += alpha.T @ (ridge[:, None] * alpha) / 0.5
+        mean = np.linalg.solve(precision, Z.T @ (X[:, n] + 50.0) / 0.5)
         assert_allclose(found.covariance(LABELS[n]), np.linalg.inv(precision)[:2, :2], rtol=1e-6)
         assert_allclose(found.embedding(LABELS[n]), mean[:2], rtol=1e-5, atol=1e-7)
 

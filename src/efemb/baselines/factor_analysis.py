@@ -11,10 +11,11 @@ from efemb._progress import progress_bar
 from efemb._typing import Floats
 from efemb.baselines.arrays import dense, known_variances
 from efemb.baselines.base import Baseline
+from efemb.baselines.factor_em import fit_observed
 from efemb.baselines.low_rank import predict_left_out
 from efemb.engine.options import number, whole
-from efemb.errors import DataError, ParameterError
-from efemb.estimators.checks import check_components, generator
+from efemb.errors import ParameterError
+from efemb.estimators.checks import check_components, check_variation, generator
 from efemb.model.families import Family, Gaussian
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 class FactorAnalysis(Baseline):
     """x_t = mean + W' z_t + noise, z_t ~ Normal(0, I), noise_n ~ Normal(0, psi_n).
 
-    Fitted by scikit-learn. A value is predicted by its exact distribution given the other observed
+    Fitted by scikit-learn, or by expectation-maximization to what is observed if values are missing
+    (NaN). A value is predicted by its exact distribution given the other observed
     values of its row, E[x_n | rest] = x_n - (x_n - mean_n - w_n . zhat) / (1 - h_n),
     where zhat is the factor given the whole row and h_n = w_n' S w_n / psi_n with its covariance
     S; the variance is psi_n / (1 - h_n). Rows with the same missing cells share S, so
@@ -83,36 +85,47 @@ class FactorAnalysis(Baseline):
         whole("max_iter", self.max_iter)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
-        from sklearn.decomposition import FactorAnalysis as Fit
-
         values = dense(data)
-        missing = np.isnan(values)
-        if missing.any():
-            row, entity = np.argwhere(missing)[0]
-            raise DataError(
-                f"the fit of factor analysis needs every number; entity {entity} is missing (NaN) "
-                f"in row {row}: drop such rows or entities, or use "
-                'ExponentialFamilyPCA(family="gaussian"), which is fitted to what there is'
-            )
+        check_variation(data, {})
         if self.n_components > data.n_entities:
             raise ParameterError(
                 f"n_components={self.n_components} exceeds the number of entities, "
                 f"{data.n_entities:,}"
             )
-        seed = int(generator(self.random_state).integers(2**31))
-        fit = Fit(self.n_components, tol=self.tol, max_iter=self.max_iter, random_state=seed)
         # scikit-learn keeps variances above 1e-12, whatever the unit of the data is.
-        unit = float(np.sqrt(values.var(axis=0).mean())) or 1.0
-        with progress_bar("factor analysis", 0, bool(self.verbose)):
-            solution = fit.fit(values / unit)
-        self.mean_, self.components_ = unit * solution.mean_, unit * solution.components_
-        self.noise_variance_ = known_variances(unit**2 * solution.noise_variance_, values)
-        self.n_iter_ = solution.n_iter_
+        unit = float(np.sqrt(np.nanvar(values, axis=0).mean())) or 1.0
+        fit = self._fit_observed if np.isnan(values).any() else self._fit_complete
+        mean, loadings, noise, self.n_iter_ = fit(values / unit)
+        self.mean_, self.components_ = unit * mean, unit * loadings.T
+        self.noise_variance_ = known_variances(unit**2 * noise, values)
         whole_row = np.zeros((1, data.n_entities))
         variance = predict_left_out(
             whole_row, self.components_.T, self.noise_variance_, lambda _: None
         )[1]
         self.family_ = Gaussian(float(variance.mean()))
+
+    def _fit_complete(self, values: Floats) -> tuple[Floats, Floats, Floats, int]:
+        """Mean, loadings, noise and iterations, by scikit-learn."""
+        from sklearn.decomposition import FactorAnalysis as Fit
+
+        seed = int(generator(self.random_state).integers(2**31))
+        fit = Fit(self.n_components, tol=self.tol, max_iter=self.max_iter, random_state=seed)
+        with progress_bar("factor analysis", 0, bool(self.verbose)):
+            solution = fit.fit(values)
+        return solution.mean_, solution.components_.T, solution.noise_variance_, solution.n_iter_
+
+    def _fit_observed(self, values: Floats) -> tuple[Floats, Floats, Floats, int]:
+        """The same from the values that there are."""
+        with progress_bar("factor analysis", self.max_iter, bool(self.verbose)) as advance:
+            factors = fit_observed(
+                values,
+                self.n_components,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                rng=generator(self.random_state),
+                advance=advance,
+            )
+        return factors.mean, factors.loadings, factors.noise, factors.n_iter
 
     def _moments(self, data: Dataset) -> tuple[Floats, Floats]:
         gap = dense(data) - self.mean_
@@ -121,9 +134,3 @@ class FactorAnalysis(Baseline):
                 gap, self.components_.T, self.noise_variance_, advance
             )
         return mean + self.mean_, variance
-
-    def __sklearn_tags__(self) -> Any:
-        """NaN is predicted, but not learned from."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
-        return tags

@@ -106,9 +106,31 @@ def warnings_as_remarks(say: Say) -> Iterator[None]:
 def score_held_out(model: Any, train: Any, test: Any) -> dict[str, float]:
     """Score on held-out data, beside a model without context where there is one."""
     scores = {"score": float(model.score(test))}
-    if not isinstance(train, efemb.Corpus):
-        from efemb.evaluation.comparison import fit_popularity
+    if isinstance(train, efemb.Corpus):
+        return scores
+    from efemb.evaluation.comparison import fit_popularity
 
-        rival, seen = fit_popularity(model, train, test)
-        scores["popularity"] = float(rival.score(seen))
-    return scores
+    rival, seen = fit_popularity(model, train, test)
+    if not rival.family_.missing:
+        return {**scores, "popularity": float(rival.score(seen))}
+    return {**scores, **_score_real(model, test, rival, seen)}
+
+
+def _score_real(model: Any, test: Any, rival: Any, seen: Any) -> dict[str, float]:
+    """Squared errors, R^2, and the log-density without context, of one variance as in the model."""
+    import numpy as np
+
+    from efemb.baselines.arrays import normal_log_density
+    from efemb.evaluation import leave_one_out
+
+    with_context, without = (leave_one_out(*pair) for pair in ((model, test), (rival, seen)))
+    gap = without.x - without.known("mean")
+    density = normal_log_density(gap, np.array(rival.family_.variance))
+    error = with_context.mean_squared_error().value
+    plain = without.mean_squared_error().value
+    return {
+        "popularity": float(density.mean()),
+        "squared_error": error,
+        "squared_error_without_context": plain,
+        "r2": 1.0 - error / plain if plain > 0 else float("nan"),
+    }

@@ -49,7 +49,7 @@ def command(
     Each entry is predicted from its context. Counts are scored by log-probability per unit, recall
     and rank; real numbers by squared error; text by log-probability per word. Items that the model
     does not know are dropped. Use data that the model was not fitted to. leave-fold-out hides part
-    of the columns, as if they were 0: center raw recordings before fitting.
+    of the columns, which then count as their means, or as 0 in a model that was not centered.
 
     \b
       efemb evaluate model test.csv

@@ -116,6 +116,7 @@ def command(
     context = {"neighbors": neighbors, "window": window}
     estimator, seconds = _fit(name, k, train, {**context, **options}, say)
     _report_unseen(estimator, say)
+    _report_priors(estimator, say)
     if estimator.report_["interrupted"]:
         say(f"interrupted in pass {estimator.n_iter_}: saving the best vectors so far")
     estimator.save(out)
@@ -159,6 +160,21 @@ def _report_unseen(estimator: Any, say: Say) -> None:
         )
 
 
+def _report_priors(estimator: Any, say: Say) -> None:
+    """Report the priors that the data chose."""
+    report = estimator.report_
+    if "prior" not in report:
+        return
+    ridge = report.get("weight_ridge")
+    of_weights = (
+        "" if ridge is None else f", ridge on the weights of neighbors {ridge:.3g} (median)"
+    )
+    say(
+        f"chosen by the data: prior {report['prior']}{of_weights}, "
+        f"variance {estimator.family_.variance:.4g}"
+    )
+
+
 def _show_summary(summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
         show_json(summary)
@@ -170,4 +186,12 @@ def _show_summary(summary: dict[str, Any], as_json: bool) -> None:
     if "score" in summary:
         rival = summary.get("popularity")
         beside = "" if rival is None else f" (without context {rival:.4f})"
-        echo(f"held-out score {summary['score']:.4f}{beside}")
+        real = "squared_error" in summary
+        what = "log-density" if real else "score"
+        echo(f"held-out {what} {summary['score']:.4f}{beside}")
+        if real:
+            plain = summary["squared_error_without_context"]
+            echo(
+                f"held-out squared error {summary['squared_error']:.4g} (without context "
+                f"{plain:.4g}), R^2 {summary['r2']:.3f}"
+            )

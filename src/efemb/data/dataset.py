@@ -25,6 +25,7 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 # Row columns that have an argument and an attribute of their own.
+THINNED = "rows_left_out"  # in the report: rows that follow one another did not do so before
 _ROW_COLUMNS = {"row_labels": "row", "users": "user", "recordings": "recording"}
 
 
@@ -188,7 +189,24 @@ class Dataset:
         rows = _places(index, self.n_rows, "rows")
         values = self.values[rows]
         entities = recount(self.entities, values)
-        return self._replace(values, entities=entities, rows=self.rows.take(rows))
+        report = self.report
+        if self._skips_rows(rows):
+            report = {**report, THINNED: True}
+        return self._replace(values, entities=entities, rows=self.rows.take(rows), report=report)
+
+    @property
+    def rows_left_out(self) -> bool:
+        """Whether rows that follow one another in a recording did not do so in the data before."""
+        return bool(self.report.get(THINNED, False))
+
+    def _skips_rows(self, rows: NDArray[np.int64]) -> bool:
+        """Whether rows that will follow one another do not do so here, in the same recording."""
+        if self.is_sparse:  # baskets and counts, whose contexts do not reach other rows
+            return False
+        gap = np.diff(rows) != 1
+        if self.recordings is not None:
+            gap &= np.diff(self.recordings[rows]) == 0
+        return bool(gap.any())
 
     def take_entities(self, index: ArrayLike | slice) -> Dataset:
         """Select entities by integers, booleans or a slice, in that order."""
@@ -226,12 +244,13 @@ class Dataset:
         test: float = 0.05,
         validation: float = 0.0,
         seed: int = 0,
-        by: Literal["rows", "entries"] = "rows",
+        by: Literal["rows", "entries", "blocks", "time", "groups"] = "rows",
+        column: str | None = None,
     ) -> tuple[Dataset, ...]:
         """(train, test) or, if `validation` > 0, (train, validation, test); see `split`."""
         from efemb.data.partition import split
 
-        return split(self, test=test, validation=validation, seed=seed, by=by)
+        return split(self, test=test, validation=validation, seed=seed, by=by, column=column)
 
     def filled_rows(self) -> NDArray[np.bool_]:
         """Whether each row holds any value that is neither zero nor missing."""

@@ -1,4 +1,4 @@
-"""Training, validation and test parts of a `Dataset`, by rows or by single entries."""
+"""Training, validation and test parts of a `Dataset`: by rows, entries, blocks, time or groups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb.data.array_checks import generator, make_csr
+from efemb.data.array_checks import generator, is_missing_label, make_csr
 from efemb.data.dataset import Dataset, recount
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+
+By = Literal["rows", "entries", "blocks", "time", "groups"]
+WAYS = ("rows", "entries", "blocks", "time", "groups")
+N_BLOCKS = 40
 
 
 def split(
@@ -17,11 +21,12 @@ def split(
     test: float = 0.05,
     validation: float = 0.0,
     seed: int = 0,
-    by: Literal["rows", "entries"] = "rows",
+    by: By = "rows",
+    column: str | None = None,
 ) -> tuple[Dataset, ...]:
-    """Split `data` at random: (train, test) or, if `validation` > 0, (train, validation, test).
+    """Split `data`: (train, test) or, if `validation` > 0, (train, validation, test).
 
-    `default_rng(seed).permutation(n)` shuffles the n rows (or entries, row by row); the first
+    `default_rng(seed).permutation(n)` shuffles the n rows (entries, blocks, groups); the first
     int(test * n) are the test part, the next int(validation * n) the validation part, the rest the
     training part. Each part keeps the original order, and counts of labels are those of the part.
 
@@ -29,12 +34,23 @@ def split(
     ----------
     data : Dataset
     test, validation : float or int
-        Fractions in [0, 1), or whole numbers of rows (or entries), 1 or more.
+        Fractions in [0, 1), or whole numbers of rows (entries, blocks, groups, times), 1 or more.
     seed : int
-    by : {"rows", "entries"}
+        Random seed; `by="time"` has no use for it.
+    by : {"rows", "entries", "blocks", "time", "groups"}
+        "rows": single rows.
         "entries": every part has all rows. Sparse: the non-zero entries are divided, so a held-out
         entry is absent (zero) from the training part. Dense: the observed entries are divided (as
         whole vectors if D > 1), and entries of the other parts are NaN.
+        "blocks": stretches of consecutive rows, 40 in all, for contexts that reach other rows
+        (`Lagged`).
+        "time": the last rows are the test part, those before them the validation part. With a
+        `column`, rows of one value stay together, and whole numbers count its values.
+        "groups": all rows of a group are in the same part; `column` says which they are.
+        Stretches of rows that follow one another become `recordings` of the parts in the last
+        three, so that no context reaches across a gap.
+    column : str, optional
+        Row column of the groups or times, such as "household" or "week".
 
     Returns
     -------
@@ -45,24 +61,127 @@ def split(
     >>> train, test = split(Dataset(np.eye(10)), test=0.2)
     >>> train.n_rows, test.n_rows
     (8, 2)
+    >>> weeks = Dataset(np.eye(6), rows={"week": [1, 1, 2, 2, 3, 3]})
+    >>> train, test = split(weeks, test=1, by="time", column="week")
+    >>> test.rows["week"].tolist()
+    [3, 3]
     """
-    if by not in ("rows", "entries"):
-        raise ParameterError(f"by={by!r} is unknown; {suggest(by, ['rows', 'entries'])}")
-    total = data.n_rows if by == "rows" else len(_observed(data))
+    if by not in WAYS:
+        raise ParameterError(f"by={by!r} is unknown; {suggest(by, WAYS)}")
+    if by in ("rows", "entries", "blocks") and column is not None:
+        raise ParameterError(f"column={column!r} applies to by='groups' and by='time', not {by!r}")
+    if by == "rows":
+        pieces = _shuffle(data.n_rows, test, validation, seed, "rows")
+        return tuple(data.take_rows(piece) for piece in pieces)
+    if by == "entries":
+        pieces = _shuffle(len(_observed(data)), test, validation, seed, "entries")
+        return tuple(_only_entries(data, piece) for piece in pieces)
+    if by == "time" and column is None:
+        codes = np.arange(data.n_rows)
+    else:
+        codes = _blocks(data) if by == "blocks" else _codes(data, column, by)
+    n_codes = int(codes.max()) + 1
+    if by == "time":
+        pieces = _last(codes, test, validation, "rows" if column is None else f"{column} values")
+    else:
+        pieces = _shuffle(n_codes, test, validation, seed, by)
+    return tuple(_with_recordings(data, np.flatnonzero(np.isin(codes, piece))) for piece in pieces)
+
+
+def _shuffle(
+    total: int, test: float, validation: float, seed: int, unit: str
+) -> list[NDArray[Any]]:
+    """Numbers of the training, validation (if any) and test part, each in order."""
     n_test, n_validation = _size(test, total, "test"), _size(validation, total, "validation")
+    _check_sizes(total, n_test, n_validation, test, validation, unit)
+    order = generator(seed).permutation(total)
+    bounds = np.cumsum([n_test, n_validation]) if validation else np.array([n_test])
+    # np.split gives test (, validation), training; callers expect training first, test last.
+    return [np.sort(piece) for piece in reversed(np.split(order, bounds))]
+
+
+def _check_sizes(
+    total: int, n_test: int, n_validation: int, test: float, validation: float, unit: str
+) -> None:
     if n_test == 0 or n_test + n_validation >= total or (validation and not n_validation):
         raise DataError(
-            f"test={test} and validation={validation} of {total:,} {by} give "
+            f"test={test} and validation={validation} of {total:,} {unit} give "
             f"{total - n_test - n_validation:,} for training, {n_validation:,} for validation and "
             f"{n_test:,} for test; every part needs at least one"
         )
-    order = generator(seed).permutation(total)
-    bounds = np.cumsum([n_test, n_validation]) if validation else np.array([n_test])
-    pieces = [np.sort(piece) for piece in np.split(order, bounds)]
-    # np.split gives test (, validation), training; callers expect training first, test last.
-    if by == "rows":
-        return tuple(data.take_rows(piece) for piece in reversed(pieces))
-    return tuple(_only_entries(data, piece) for piece in reversed(pieces))
+
+
+def _last(codes: NDArray[Any], test: float, validation: float, unit: str) -> list[NDArray[Any]]:
+    """The same by time: fractions are of the rows, whole numbers of the times."""
+    total = int(codes.max()) + 1
+    rows_from_end = np.cumsum(np.bincount(codes, minlength=total)[::-1])
+
+    def count_times(share: float, skipped: int, name: str) -> int:
+        """Times before the last `skipped` ones that hold (at least) a share of the rows."""
+        whole = _size(share, total, name)
+        if isinstance(share, int | np.integer):
+            return whole
+        before = rows_from_end[skipped - 1] if skipped else 0
+        needed = before + int(share * len(codes))
+        return int(np.searchsorted(rows_from_end, needed)) + 1 - skipped if needed > before else 0
+
+    n_test = count_times(test, 0, "test")
+    n_validation = count_times(validation, min(n_test, total), "validation") if validation else 0
+    _check_sizes(total, n_test, n_validation, test, validation, unit)
+    bounds = [total - n_test - n_validation, total - n_test] if validation else [total - n_test]
+    return np.split(np.arange(total), bounds)
+
+
+def _codes(data: Dataset, column: str | None, by: str) -> NDArray[Any]:
+    """Numbers of the values of a row column, in their order."""
+    if column is None:
+        raise ParameterError(
+            f"by={by!r} needs column=, the name of a row column: {', '.join(data.rows) or 'none'} "
+            "in these data"
+        )
+    if column not in data.rows:
+        raise DataError(f"the data have no row column {column!r}; {suggest(column, data.rows)}")
+    values = data.rows[column]
+    missing = [i for i, value in enumerate(values.tolist()) if is_missing_label(value)]
+    if missing:
+        raise DataError(
+            f"row column {column!r} has no value in {len(missing):,} rows (first in row "
+            f"{missing[0]}), so that they belong to no part: drop them with take_rows"
+        )
+    try:
+        return np.asarray(np.unique(values, return_inverse=True)[1].ravel())
+    except TypeError as error:
+        raise DataError(f"values of row column {column!r} cannot be ordered: {error}") from error
+
+
+def _blocks(data: Dataset) -> NDArray[Any]:
+    """Numbers of stretches of consecutive rows, none of which crosses a recording."""
+    length = max(1, -(-data.n_rows // N_BLOCKS))
+    if data.recordings is None:
+        return np.arange(data.n_rows) // length
+    starts = np.r_[True, data.recordings[1:] != data.recordings[:-1]]
+    first = np.maximum.accumulate(np.where(starts, np.arange(data.n_rows), 0))
+    begins = (np.arange(data.n_rows) - first) % length == 0
+    return np.cumsum(begins) - 1
+
+
+def _with_recordings(data: Dataset, rows: NDArray[Any]) -> Dataset:
+    """Some rows; stretches of rows that followed one another are recordings, if there are gaps."""
+    gap = np.diff(rows) != 1
+    if data.recordings is not None:
+        gap |= np.diff(data.recordings[rows]) != 0
+    if not gap.any() and data.recordings is None:
+        return data.take_rows(rows)
+    run = np.concatenate([[0], np.cumsum(gap)])
+    marked = data._replace(data.values, recordings=_spread(run, rows, data.n_rows))
+    return marked.take_rows(rows)
+
+
+def _spread(run: NDArray[Any], rows: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """Numbers of the chosen rows among all; others are recordings of their own."""
+    recordings = len(run) + np.arange(n_rows)
+    recordings[rows] = run
+    return recordings
 
 
 def _size(share: float, total: int, name: str) -> int:

@@ -174,4 +174,4 @@ def _plain(value: Any) -> Any:
     """Dataclasses of arrays, or tuples of them, as dictionaries."""
     if isinstance(value, tuple):
         return [_plain(element) for element in value]
-    return None if value is None else vars(value)
+    return value if value is None or isinstance(value, bool) else vars(value)

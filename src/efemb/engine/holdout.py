@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 DEFAULT_FRACTION, MOST_ENTRIES = 0.05, 20_000
+MOST_STRETCHES = 10  # of rows that are held out where contexts reach other rows
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,22 @@ def hold_out(
         split = None if held is None else _masked(bound, held, weight, setup)
         return split or no_split(bound, weight, setup)
     asked = np.arange(bound.n_rows) if weight is None else np.flatnonzero(weight > 0)
-    rows = np.sort(rng.permutation(asked)[: max(1, round(share * len(asked)))])
+    n_held = max(1, round(share * len(asked)))
+    if setup.spec.context.reaches_other_rows:
+        rows = _stretches(asked, n_held, rng)
+    else:
+        rows = np.sort(rng.permutation(asked)[:n_held])
     if len(asked) < 10:
         return no_split(bound, weight, setup)
     return _without_rows(bound, rows, weight, setup)
+
+
+def _stretches(asked: Ints, n_held: int, rng: np.random.Generator) -> Ints:
+    """About so many rows in stretches, so that few rows lose the context that reaches into them."""
+    length = max(1, n_held // MOST_STRETCHES)
+    n_stretches = -(-len(asked) // length)
+    chosen = rng.permutation(n_stretches)[: max(1, round(n_held / length))]
+    return asked[np.isin(np.arange(len(asked)) // length, chosen)]
 
 
 def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: Setup) -> Split:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,6 +152,53 @@ class Predictions:
         """Distribution of the number of observed context members: columns size, n, share."""
         size, n = np.unique(self.known("context_size"), return_counts=True)
         return Table({"size": size, "n": n, "share": n / n.sum()})
+
+    def by_entity(self, level: float = 0.95) -> Table:
+        """How well each entity is predicted.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals.
+
+        Returns
+        -------
+        Table
+            Columns entity, n, mean_squared_error, r2, low and high. r2 is the share of the
+            entity's variance that the predictions explain, 1 - sum (x - mean)^2 /
+            sum (x - average)^2; low and high are the ends of its normal interval, with errors
+            of the ratio that treat rows as independent. NaN if an entity does not vary.
+        """
+        if isinstance(level, bool) or not 0.0 < level < 1.0:
+            raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
+        entity, code = np.unique(self.entity, return_inverse=True)
+        n = np.bincount(code)
+        squares = (self.x - self.known("mean")) ** 2
+        average = np.bincount(code, self.x) / n
+        around = (self.x - average[code]) ** 2
+        left, total = np.bincount(code, squares), np.bincount(code, around)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(total > 0, left / total, np.nan)
+            spread = np.sqrt(np.bincount(code, (squares - ratio[code] * around) ** 2)) / total
+        half = NormalDist().inv_cdf(0.5 + level / 2.0) * np.where(n > 1, spread, np.nan)
+        return Table(
+            {
+                "entity": entity,
+                "n": n,
+                "mean_squared_error": left / n,
+                "r2": 1.0 - ratio,
+                "low": 1.0 - ratio - half,
+                "high": 1.0 - ratio + half,
+            }
+        )
+
+    def r2(self) -> float:
+        """Share of the variance about the averages of the entities that is explained, over all."""
+        code = np.unique(self.entity, return_inverse=True)[1]
+        average = np.bincount(code, self.x) / np.bincount(code)
+        total = float(((self.x - average[code]) ** 2).sum())
+        left = float(((self.x - self.known("mean")) ** 2).sum())
+        return 1.0 - left / total if total > 0 else float("nan")
 
     def summary(self) -> Table:
         """All available scores: columns metric, by, score, standard_error, row_error and n."""

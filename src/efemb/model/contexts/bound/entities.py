@@ -125,6 +125,12 @@ class EntityLists(BoundContext):
         self.n_slots = 1 + max((int(part.slot.max(initial=0)) for part in lists), default=0)
         for part in lists:
             check_scale(data, part.scale)
+        if data.rows_left_out and any(part.reaches_other_rows for part in lists):
+            raise DataError(
+                "contexts reach other rows (Lagged), but rows of these data were left out, so that "
+                "those that follow one another here did not do so before: split with "
+                "by='blocks' or by='time', or say by recordings= which rows belong together"
+            )
 
     @classmethod
     def from_neighbors(
