@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
     from efemb.fitted.labeled_vectors import LabeledVectors
+    from efemb.fitted.relation import Affinity
     from efemb.model.contexts.base import BoundContext
     from efemb.model.contexts.bound.entities import Lists
     from efemb.model.factors import Factors
@@ -246,6 +247,11 @@ class FittedEmbedding(DataMethods):
     @cached_property
     def _labeled(self) -> dict[str, LabeledVectors]:
         """Vectors that were requested, kept with their unit vectors."""
+        return {}
+
+    @cached_property
+    def _affinities(self) -> dict[tuple[str, bool], Affinity]:
+        """Inner products of pairs that were asked for, with what was derived from them."""
         return {}
 
     @property

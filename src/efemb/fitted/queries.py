@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from efemb._typing import Floats
@@ -19,6 +20,9 @@ from efemb.fitted.weights import weights
 from efemb.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from efemb.explore import Explorer
     from efemb.fitted.embedding import FittedEmbedding
     from efemb.inference import Laplace, Report
 
@@ -75,6 +79,24 @@ data : Dataset or array, optional
     Rows of counts or binary values. Adds the columns `count` (rows that contain n),
     `together` (rows that contain both), `lift` (`together` divided by its expectation under
     independence), `lift_low` and `lift_high`.
+""",
+    "explore": """\
+against : fitted estimator or FittedEmbedding, optional
+    A second model, shown beside the first; neighbors that differ are marked.
+data : like the X of `fit`, optional
+    Rows of the fit or others. Adds counts of pairs and lift, and R^2 for recordings.
+test : like the X of `fit`, optional
+    Held-out rows; the card shows their score and, with `data`, that of popularity.
+groups : mapping of labels to groups, one group per item, or path of a table, optional
+    Colors of the map; in a table, `group_column` names the column of the groups.
+errors : Laplace or array of shape (N,), optional
+    How uncertain each embedding is: what `laplace` returns, or a number per item.
+methods : str or list of {"pca", "tsne", "umap"}, optional
+    Projections of the maps; t-SNE and principal components by default.
+names : str or pair of str, optional
+    Titles of the models.
+progress : bool, default=False
+    Show progress bars.
 """,
     "errors": """\
 confidence : float, default=0.95
@@ -609,6 +631,63 @@ class Queries:
         ['label', 'before', 'after', 'change', 'ratio']
         """
         return what_if(self, context, add, remove, n, **options)
+
+    # -- in the browser --------------------------------------------------------------------------
+
+    def explore(self, **options: Any) -> Explorer:
+        """Show the model in the browser: its map, relations, baskets and topics.
+
+        In a notebook, the page appears in the cell. Elsewhere it is served to the browser until
+        interrupted (Ctrl-C). Requires the extra `explore`.
+
+        Parameters
+        ----------
+        %(explore)s
+        host, port, token, open_browser : optional
+            How the page is served; see `efemb.explore.Explorer.serve`.
+
+        Returns
+        -------
+        Explorer
+            Shows itself in a notebook; `to_html` writes the page.
+        """
+        explore = import_module("efemb.explore")  # by name: a layer above, with web packages
+        serving = ("host", "port", "token", "open_browser")
+        how = {name: options.pop(name) for name in serving if name in options}
+        return explore.show(explore.explorer(self, **options), **how)  # type: ignore[no-any-return]
+
+    def to_html(self, path: Any, *, bits: int = 24, **options: Any) -> Path:
+        """Write the model as one self-contained page that answers questions offline.
+
+        The page holds labels, maps and vectors of up to 20,000 items and computes every answer
+        itself. It loads nothing from elsewhere, so that it can be sent to a colleague. Requires the
+        extra `explore`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        bits : {24, 16, 8}, default=24
+            Precision of the vectors: 24 bits give the answers of Python, 16 and 8 bits make a
+            smaller file whose neighbors are sometimes exchanged.
+        %(explore)s
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Examples
+        --------
+        %(shop)s
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = model.to_html(os.path.join(folder, "map.html"), data=trips, methods="pca")
+        ...     page.stat().st_size < 3_000_000
+        True
+        """
+        explore = import_module("efemb.explore")
+        return explore.explorer(self, **options).to_html(path, bits)  # type: ignore[no-any-return]
 
     # -- after the fit ---------------------------------------------------------------------------
 

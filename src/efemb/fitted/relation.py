@@ -119,6 +119,14 @@ class Affinity:
         return np.asarray(np.clip(cosine, -1.0, 1.0))
 
 
+def affinity_of(model: FittedEmbedding, direction: str, center: bool) -> Affinity:
+    """The affinity of a model, kept with it: the next question needs the same sums."""
+    cache = model._affinities
+    if (direction, center) not in cache:
+        cache[direction, center] = Affinity(model, direction, center)
+    return cache[direction, center]
+
+
 class Pairing:
     """Checked options of a question about pairs, and the table of its answer."""
 
@@ -147,9 +155,9 @@ class Pairing:
                 "errors= of refitted vectors belong to other products than the model's: use "
                 "laplace(...) without refit, or interval() of what you have"
             )
-        self.affinity = Affinity(fitted, direction, center)
+        self.affinity = affinity_of(fitted, direction, center)
         self.min_support = checked_support(data, min_support)
-        self.support = None if data is None else Support(fitted, data)
+        self.support = data if data is None or isinstance(data, Support) else Support(fitted, data)
         self.confidence, self.errors = confidence, errors
         counts = None if self.support is None else self.support.counts
         self.labels = fitted.entities.labels

@@ -84,7 +84,7 @@ def embedding_map(
     colors = _assign_groups(vectors, groups)
     ax = new_axes(ax, (7.5, 6.0))
     numbers = (vectors.unit_vectors if unit else vectors.vectors).astype(np.float64)
-    points, names = _project(numbers, method, seed, progress)
+    points, names = project_vectors(numbers, method, seed, progress)
     large = len(points) > LARGE
     _draw_points(ax, points, colors, large)
     ax.set_xlabel(names[0])
@@ -127,7 +127,7 @@ def project_on_principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
     return points, np.clip(share, 0.0, 1.0)
 
 
-def _project(
+def project_vectors(
     vectors: Floats, method: str, seed: int, progress: bool
 ) -> tuple[Floats, tuple[str, str]]:
     """Points (N, 2) and the names of both axes."""

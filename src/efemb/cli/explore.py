@@ -1,0 +1,102 @@
+"""`efemb explore`: a page in the browser that shows a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from efemb.cli import _arguments as of
+from efemb.cli._labels import open_model, read_evidence
+from efemb.cli._output import make_reporter
+
+
+def command(
+    model: of.Model,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a second model, shown beside the first.", metavar="MODEL"),
+    ] = None,
+    data: of.MaybeData = None,
+    basket: of.Basket = None,
+    item: of.Item = None,
+    count: of.Count = None,
+    encoding: of.Encoding = "utf-8",
+    test: Annotated[
+        Path | None,
+        typer.Option(help="Held-out data; adds their score.", metavar="FILE"),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="Table of items and their groups; adds colors.", metavar="FILE"),
+    ] = None,
+    group_column: Annotated[
+        str | None, typer.Option(help="Column of the groups in that table.", metavar="COLUMN")
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Map: pca, tsne or umap; repeat for several.", metavar="NAME"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Write one self-contained HTML file instead.", metavar="FILE"
+        ),
+    ] = None,
+    bits: Annotated[
+        int, typer.Option(help="With --out: precision of the vectors, 8, 16 or 24.", metavar="N")
+    ] = 24,
+    host: Annotated[str, typer.Option(help="Address to serve at.", metavar="HOST")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port; the next free one if in use.", min=0, max=65535, metavar="N")
+    ] = 8765,
+    token: Annotated[
+        str | None,
+        typer.Option(help="Needed by browsers; required if HOST is not local.", metavar="TEXT"),
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    quiet: of.Quiet = False,
+) -> None:
+    """Show a model in the browser: map, relations, baskets, topics.
+
+    Serves the page until interrupted, or writes it to a file that needs no server (up to 20,000
+    items).
+
+    \b
+      efemb explore model
+      efemb explore model --data trips.csv --groups products.csv
+      efemb explore model --against older-model
+      efemb explore model --out map.html
+    """
+    from efemb._files import check_writable, file_target
+    from efemb.explore.explorer import explorer
+    from efemb.explore.serving import check_exposure
+
+    say = make_reporter(quiet)
+    if out is None:
+        check_exposure(host, token, lambda _: None)
+    else:
+        check_writable(file_target(out).parent)
+    fitted = open_model(model)
+    columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    names = [path.resolve().name for path in (model, against) if path is not None]
+    page = explorer(
+        fitted,
+        against=None if against is None else open_model(against),
+        data=read_evidence(data, fitted, **columns),
+        test=read_evidence(test, fitted, **columns),
+        groups=groups,
+        group_column=group_column,
+        methods=method or None,
+        names=names,
+        progress=not quiet,
+    )
+    for contents in page.contents[:1]:
+        if contents.groups is not None:
+            say(contents.groups.remark())
+    if out is None:
+        page.serve(host, port, token=token, open_browser=browser, say=typer.echo)
+        return
+    target = page.to_html(out, bits)
+    typer.echo(f"{target} ({target.stat().st_size / 1e6:.1f} MB)")

@@ -1,0 +1,93 @@
+"""Maps: coordinates of all items in the plane, for each kind of vectors and each method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb._typing import Floats
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.fitted.nearest import unit_rows
+from efemb.plots.embedding_map import METHODS, project_vectors
+
+if TYPE_CHECKING:
+    from efemb.explore.payload import Payload
+    from efemb.fitted.embedding import FittedEmbedding
+
+POSITIONS = "positions"  # the method of items that have a place of their own
+LEAST = 4  # items for t-SNE and UMAP
+TITLES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", POSITIONS: "positions"}
+
+
+@dataclass
+class MapMaker:
+    """Makes and keeps the maps of one model.
+
+    methods : names of projections that a page gets
+    """
+
+    model: FittedEmbedding
+    methods: tuple[str, ...] = ("pca",)
+    seed: int = 0
+    _made: dict[tuple[str, str], NDArray[np.float32]] = field(default_factory=dict)
+
+    def spaces(self) -> dict[str, Floats]:
+        """The vectors that can be projected."""
+        from efemb.explore.contents import available_vectors
+
+        vectors = available_vectors(self.model)
+        return {"rho": vectors["rho"]} if self._is_tied(vectors) else vectors
+
+    def _is_tied(self, vectors: dict[str, Floats]) -> bool:
+        return self.model.spec.structure.tied and "rho" in vectors
+
+    def points(self, space: str, method: str, progress: bool = False) -> NDArray[np.float32]:
+        """Coordinates, (N, 2); positions may have three."""
+        if (space, method) not in self._made:
+            self._made[space, method] = self._project(space, method, progress)
+        return self._made[space, method]
+
+    def _project(self, space: str, method: str, progress: bool) -> NDArray[np.float32]:
+        if method == POSITIONS:
+            if self.model.positions is None:
+                raise DataError("the items of this model have no positions")
+            return np.asarray(self.model.positions[:, :3], dtype=np.float32)
+        spaces = self.spaces()
+        if space not in spaces:
+            raise ParameterError(f"there is no map of {space!r}; {suggest(space, spaces)}")
+        if method not in METHODS:
+            raise ParameterError(f"method={method!r} is unknown; {suggest(method, METHODS)}")
+        unit = unit_rows(spaces[space]).astype(np.float64)
+        return np.asarray(project_vectors(unit, method, self.seed, progress)[0], dtype=np.float32)
+
+    def add_to(self, payload: Payload, progress: bool) -> None:
+        """Put all maps into a payload, the first one being that which is shown first."""
+        listed: list[dict[str, Any]] = []
+        positions = self.model.positions
+        if positions is not None and positions.shape[1] >= 2:
+            listed.append({"space": "", "method": POSITIONS})
+        n = self.model.n_entities
+        for method in self.methods:
+            if method != "pca" and n < LEAST:
+                continue
+            listed += [{"space": space, "method": method} for space in self.spaces()]
+        for entry in listed:
+            name = f"map.{entry['space']}.{entry['method']}"
+            payload.arrays[name] = self.points(entry["space"], entry["method"], progress)
+            entry["array"], entry["title"] = name, TITLES[entry["method"]]
+        payload.header["maps"] = listed
+
+
+def checked_methods(methods: Any) -> tuple[str, ...]:
+    """Names of projections, the first of which is shown first."""
+    names = (methods,) if isinstance(methods, str) else methods
+    if not isinstance(names, Sequence) or not names:
+        raise InputTypeError(f"methods must be names such as ('pca', 'tsne'), got {methods!r}")
+    for name in names:
+        if name not in METHODS:
+            raise ParameterError(f"methods: {name!r} is unknown; {suggest(str(name), METHODS)}")
+    return tuple(dict.fromkeys(names))
