@@ -34,7 +34,7 @@ function itemList(app, rows, how) {
     "li", { class: how.lit?.(row) ? "lit" : "" },
     element("button", {
       class: "item", "aria-pressed": String(how.chosen === row.code), onclick: () => choose(row.code),
-    }, labelNode(app.labels[row.code], 38),
+    }, labelNode(app.labels[row.code], 80),
     element("span", { class: "value" }, format(row[how.value])),
     bar(row[how.value], largest),
     how.detail ? element("small", {}, how.detail(row)) : null),
