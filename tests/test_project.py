@@ -20,6 +20,7 @@ import efemb
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 HEAVY = {"sklearn", "scipy", "pandas", "numba", "matplotlib", "polars", "pyarrow"}
+HEAVY |= {"starlette", "uvicorn", "plotly"}
 
 
 def run_python(*arguments: str) -> str:

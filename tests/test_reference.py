@@ -30,6 +30,7 @@ MODULES = [
     "efemb.engine.optimizers",
     "efemb.estimators",
     "efemb.evaluation",
+    "efemb.explore",
     "efemb.export",
     "efemb.inference",
     "efemb.model.contexts",

@@ -9,7 +9,8 @@ import typer
 
 from efemb.cli import _arguments as of
 from efemb.cli._labels import open_model, read_evidence
-from efemb.cli._output import make_reporter
+from efemb.cli._output import make_reporter, show_json
+from efemb.errors import ParameterError
 
 
 def command(
@@ -57,6 +58,7 @@ def command(
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     quiet: of.Quiet = False,
+    as_json: of.Json = False,
 ) -> None:
     """Show a model in the browser: map, relations, baskets, topics.
 
@@ -70,10 +72,12 @@ def command(
       efemb explore model --out map.html
     """
     from efemb._files import check_writable, file_target
-    from efemb.explore.explorer import explorer
+    from efemb.explore.explorer import prepare
     from efemb.explore.serving import check_exposure
 
     say = make_reporter(quiet)
+    if as_json and out is None:
+        raise ParameterError("--json describes a file: use it with --out FILE")
     if out is None:
         check_exposure(host, token, lambda _: None)
     else:
@@ -81,7 +85,7 @@ def command(
     fitted = open_model(model)
     columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     names = [path.resolve().name for path in (model, against) if path is not None]
-    page = explorer(
+    page = prepare(
         fitted,
         against=None if against is None else open_model(against),
         data=read_evidence(data, fitted, **columns),
@@ -99,4 +103,8 @@ def command(
         page.serve(host, port, token=token, open_browser=browser, say=typer.echo)
         return
     target = page.to_html(out, bits)
-    typer.echo(f"{target} ({target.stat().st_size / 1e6:.1f} MB)")
+    size = target.stat().st_size
+    if as_json:
+        show_json({"page": target, "bytes": size})
+    else:
+        typer.echo(f"{target} ({size / 1e6:.1f} MB)")

@@ -4,6 +4,6 @@
 explore MODEL` serves it.
 """
 
-from efemb.explore.explorer import Explorer, explorer, show
+from efemb.explore.explorer import Explorer, prepare, show
 
-__all__ = ["Explorer", "explorer", "show"]
+__all__ = ["Explorer", "prepare", "show"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,16 @@ class Contents:
     vectors: bool = True
     progress: bool = False
 
+    @cached_property
+    def support(self) -> Support | str | None:
+        """Counts of pairs in the data, or why they are not counted."""
+        if self.data is None:
+            return None
+        try:
+            return Support(self.model, self.data)
+        except (InputTypeError, ParameterError) as error:
+            return f"Pairs are not counted: {error}."
+
     def without_vectors(self) -> Contents:
         """The same for a page that asks a server."""
         return replace(self, vectors=False)
@@ -91,6 +102,8 @@ def _noun(model: FittedEmbedding) -> str:
 def _add_items(payload: Payload, contents: Contents) -> None:
     """How often each item occurs, its group and its uncertainty, where they are known."""
     counts = contents.model.entities.counts
+    if counts is None and isinstance(contents.support, Support):
+        counts = contents.support.counts
     if counts is not None:
         payload.arrays["counts"] = counts.astype(np.float32)
     else:
@@ -218,22 +231,12 @@ def _add_relations(payload: Payload, contents: Contents) -> None:
 
 def _add_support(payload: Payload, contents: Contents) -> None:
     """Rows of the data as sets of items, so that the page counts pairs itself."""
-    support = read_support(contents)
+    support = contents.support
     if isinstance(support, str):
         payload.header["notes"].append(support)
     elif support is not None:
         payload.arrays["support.pointers"] = support._ptr.astype(np.int32)
         payload.arrays["support.items"] = small_integers(support._ids)
-
-
-def read_support(contents: Contents) -> Support | str | None:
-    """Counts of pairs in the data, or why they are not counted."""
-    if contents.data is None:
-        return None
-    try:
-        return Support(contents.model, contents.data)
-    except (InputTypeError, ParameterError) as error:
-        return f"Pairs are not counted: {error}."
 
 
 # -- neurons --------------------------------------------------------------------------------------

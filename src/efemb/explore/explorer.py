@@ -26,7 +26,7 @@ FRAME_HEIGHT = 680  # pixels in a notebook
 
 @dataclass(frozen=True)
 class Explorer:
-    """One model, or two side by side, as a page: make one with `efemb.explore.explorer`.
+    """One model, or two side by side, as a page: make one with `efemb.explore.prepare`.
 
     In a notebook it shows itself. `to_html` writes one self-contained file, `serve` answers in the
     browser until it is interrupted.
@@ -142,7 +142,7 @@ class Explorer:
         return f'<iframe srcdoc="{escape(self.html())}" {look}></iframe>'
 
 
-def explorer(
+def prepare(
     model: Any,
     *,
     against: Any = None,
@@ -219,12 +219,12 @@ def _titles(names: Any, models: list[Any]) -> list[str]:
     return titles
 
 
-def show(explorer_: Explorer, **serving: Any) -> Explorer:
+def show(explorer: Explorer, **serving: Any) -> Explorer:
     """Show an explorer where Python runs: in the cell of a notebook, else in the browser."""
-    if _in_notebook() and explorer_.n_items <= PAGE_ITEMS:
-        return explorer_  # the cell shows what it returns
-    explorer_.serve(**serving)
-    return explorer_
+    if _in_notebook() and explorer.n_items <= PAGE_ITEMS:
+        return explorer  # the cell shows what it returns
+    explorer.serve(**serving)
+    return explorer
 
 
 def _in_notebook() -> bool:

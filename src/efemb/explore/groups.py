@@ -53,6 +53,8 @@ def read_groups(source: Any, items: Vocabulary, column: str | None = None) -> Gr
     column : of a table, the column of the groups; by default the first beside the items
     """
     if source is None:
+        if column is not None:
+            raise ParameterError("group_column needs the table it is a column of: pass groups")
         return None
     if isinstance(source, str | os.PathLike):
         return _match(items, *_read_table(source, items, column))

@@ -44,15 +44,20 @@ SURFACE_POLICY = (
 class RateLimit:
     """A bucket of tokens for each client, filled at a constant rate."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        requests: float = REQUESTS,
+        per_second: float = PER_SECOND,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.requests, self.per_second, self._clock = requests, per_second, clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def allows(self, client: str) -> bool:
         """Take a token of a client; False if there is none."""
         now = self._clock()
-        tokens, before = self._buckets.pop(client, (float(REQUESTS), now))
-        tokens = min(float(REQUESTS), tokens + (now - before) * PER_SECOND)
+        tokens, before = self._buckets.pop(client, (self.requests, now))
+        tokens = min(self.requests, tokens + (now - before) * self.per_second)
         allowed = tokens >= 1.0
         self._buckets[client] = (tokens - allowed, now)
         while len(self._buckets) > MOST_CLIENTS:  # the one that was heard of longest ago
@@ -74,10 +79,11 @@ class Guard:
         hosts: frozenset[str] | None = frozenset({"127.0.0.1", "localhost", "[::1]"}),
         token: str | None = None,
         body_seconds: float = BODY_SECONDS,
+        rate: RateLimit | None = None,
     ) -> None:
         self.app, self.hosts, self.token = app, hosts, token
         self.body_seconds = body_seconds
-        self.rate = RateLimit()
+        self.rate = RateLimit() if rate is None else rate
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.errors import EfembError, MissingExtraError
-from efemb.explore.contents import Contents, read_support
+from efemb.explore.contents import Contents
 from efemb.explore.guard import Guard
 from efemb.explore.page import STYLES, join_modules, page_file, plotly_script, served_page
+from efemb.fitted.cooccurrence import Support
 from efemb.fitted.relation import PairOptions
 
 if TYPE_CHECKING:
@@ -143,9 +144,9 @@ class Desk:
         self.contents, self.model = contents, contents.model
         self.labels = contents.model.entities.labels
         self.busy = threading.Lock()
-        support = read_support(contents)
+        support = contents.support
         self.pair_options: PairOptions = {}
-        if support is not None and not isinstance(support, str):
+        if isinstance(support, Support):
             self.pair_options["data"] = support  # counted once, not for every question
         if hasattr(contents.errors, "standard_errors"):
             self.pair_options["errors"] = contents.errors

@@ -116,8 +116,10 @@ def make_address(host: str, port: int, token: str | None) -> str:
     return f"http://{shown}:{port}/" + (f"?token={quote(token)}" if token else "")
 
 
-def make_server(explorer: Explorer, hosts: frozenset[str] | None, token: str | None) -> Any:
-    """A uvicorn server."""
+def make_server(
+    explorer: Explorer, hosts: frozenset[str] | None, token: str | None, **guarding: Any
+) -> Any:
+    """A uvicorn server; `guarding` are further options of `Guard`."""
     from efemb.explore.server import make_app
 
     try:
@@ -126,7 +128,7 @@ def make_server(explorer: Explorer, hosts: frozenset[str] | None, token: str | N
         raise MissingExtraError(
             "serving an explorer needs uvicorn: pip install 'efemb[explore]'"
         ) from error
-    app = make_app(explorer, hosts=hosts, token=token)
+    app = make_app(explorer, hosts=hosts, token=token, **guarding)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     return uvicorn.Server(
         uvicorn.Config(

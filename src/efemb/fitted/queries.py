@@ -650,11 +650,16 @@ class Queries:
         -------
         Explorer
             Shows itself in a notebook; `to_html` writes the page.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.explore(data=trips)  # doctest: +SKIP
         """
         explore = import_module("efemb.explore")  # by name: a layer above, with web packages
         serving = ("host", "port", "token", "open_browser")
         how = {name: options.pop(name) for name in serving if name in options}
-        return explore.show(explore.explorer(self, **options), **how)  # type: ignore[no-any-return]
+        return explore.show(explore.prepare(self, **options), **how)  # type: ignore[no-any-return]
 
     def to_html(self, path: Any, *, bits: int = 24, **options: Any) -> Path:
         """Write the model as one self-contained page that answers questions offline.
@@ -687,7 +692,7 @@ class Queries:
         True
         """
         explore = import_module("efemb.explore")
-        return explore.explorer(self, **options).to_html(path, bits)  # type: ignore[no-any-return]
+        return explore.prepare(self, **options).to_html(path, bits)  # type: ignore[no-any-return]
 
     # -- after the fit ---------------------------------------------------------------------------
 

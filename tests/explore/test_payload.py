@@ -1,0 +1,172 @@
+"""The bytes of a page hold the model: labels as they are, vectors within their rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import efemb
+from efemb.explore import prepare
+from efemb.explore.contents import kept_neighbors
+from efemb.explore.payload import Payload, Quantized, small_integers
+from efemb.explore.prediction import add_prediction
+from efemb.model.terms import RowVectors, Term
+from efemb.model.terms.base import arrays_of
+from explore.scenes import (
+    HOSTILE,
+    decode,
+    plain,
+    recording,
+    stop_early,
+    trips,
+    with_terms,
+    words,
+)
+
+SHAPES = st.tuples(st.integers(1, 5), st.integers(1, 5))
+
+
+@given(
+    arrays(
+        np.float64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.floats(-1e6, 1e6)
+    ),
+    st.sampled_from([8, 16, 24]),
+)
+def test_a_rounded_number_is_within_half_a_step(vectors: np.ndarray, bits: int) -> None:
+    """One step is the largest number of the row divided by the largest whole number."""
+    rounded = Quantized.of(vectors, bits)
+    step = np.abs(vectors).max(axis=1, keepdims=True) / (2 ** (bits - 1) - 1)
+    # The scale and the product are single precision.
+    allowed = 0.5 * step + 1.5e-7 * np.abs(vectors) + 1e-37
+    assert (np.abs(rounded.restore() - vectors) <= allowed * 1.01).all()
+    payload = Payload({"title": "x"}, vectors={"v": rounded})
+    np.testing.assert_allclose(decode(payload.encode())[1]["v"], rounded.restore(), rtol=2e-7)
+
+
+def test_small_integers_keep_their_values() -> None:
+    for largest in (3, 40_000, 70_000):
+        values = np.array([-1, 0, largest]) if largest != 40_000 else np.array([0, largest])
+        np.testing.assert_array_equal(small_integers(values), values)
+
+
+def test_the_same_model_gives_the_same_bytes() -> None:
+    first, second = (prepare(plain(), data=trips(), methods="pca").encoded for _ in range(2))
+    assert first == second
+
+
+def test_a_page_holds_the_model() -> None:
+    model = plain()
+    header, content = decode(prepare(model, data=trips(), methods="pca").encoded[0])
+    assert header["labels"][: len(HOSTILE)] == HOSTILE
+    assert (header["n"], header["k"], header["noun"]) == (30, 3, "item")
+    np.testing.assert_allclose(content["rho"], model.rho_, atol=1e-6 * np.abs(model.rho_).max())
+    np.testing.assert_allclose(content["alpha"], model.alpha_, atol=1e-6)
+    np.testing.assert_allclose(content["intercept"], model.intercept_)
+    np.testing.assert_allclose(content["counts"], (np.asarray(trips().values) > 0).sum(axis=0))
+    assert content["map.rho.pca"].shape == content["map.alpha.pca"].shape == (30, 2)
+    worst = np.abs(content["rho"] - model.rho_).max()
+    assert worst <= header["quantization"]["largest_error"]["rho"] * 1.1 + 1e-9
+
+
+def test_rows_of_the_data_are_sets_of_items() -> None:
+    content = decode(prepare(plain(), data=trips(), methods="pca").encoded[0])[1]
+    pointers, items = content["support.pointers"], content["support.items"]
+    values = np.asarray(trips().values)
+    for row in (0, 7, len(values) - 1):
+        listed = items[pointers[row] : pointers[row + 1]]
+        assert sorted(listed) == np.flatnonzero(values[row]).tolist()
+
+
+def test_models_without_counts_labels_or_data() -> None:
+    model = stop_early(efemb.PoissonEmbedding(2, max_iter=2, random_state=0), np.eye(6) + 1)
+    header, content = decode(prepare(model, methods="pca").encoded[0])
+    assert header["labels"] == ["0", "1", "2", "3", "4", "5"]
+    assert "support.items" not in content
+
+
+def test_terms_are_offered_and_computed() -> None:
+    header, content = decode(prepare(with_terms(), methods="pca").encoded[0])
+    household, price = header["prediction"]["terms"]
+    assert "refused" not in header["prediction"]
+    assert (household["kind"], sorted(household["choices"])) == ("choice", list(range(9)))
+    assert price["kind"] == "number"
+    parameters = with_terms().parameters_.named()
+    np.testing.assert_allclose(content["term.0.rows"], parameters["household.rows"], rtol=1e-5)
+    np.testing.assert_allclose(
+        content["term.0.entities"], parameters["household.entities"], rtol=1e-5
+    )
+
+
+def test_a_part_that_the_page_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the term added more to u than its columns, which a term of single cells does."""
+    monkeypatch.setattr(
+        RowVectors, "entity_columns", lambda self, arrays, n: 2.0 * arrays["entities"]
+    )
+    header = Payload({"n": 30})
+    model = with_terms().fitted()
+    add_prediction(header, model, vectors=True)
+    assert "refused" not in header.header["prediction"]  # both sides see the same term
+    monkeypatch.setattr("efemb.explore.prediction.arrays_of", halved_arrays)
+    add_prediction(header, model, vectors=True)
+    assert "parts that a page lacks" in header.header["prediction"]["refused"]
+
+
+def halved_arrays(term: Term, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays of a term, but not those that the model has."""
+    return {name: array / 2 for name, array in arrays_of(term, arrays).items()}
+
+
+def test_neurons_have_positions_weights_and_r2() -> None:
+    model, frames = recording()
+    header, content = decode(prepare(model, data=frames, methods="pca").encoded[0])
+    assert header["noun"] == "neuron"
+    assert header["maps"][0]["method"] == "positions"
+    np.testing.assert_allclose(content["map..positions"], model.positions_, rtol=1e-6)
+    table = model.weights(3)
+    begin, end = content["lists.pointers"][3:5]
+    of_page = dict(
+        zip(content["lists.members"][begin:end], content["lists.weights"][begin:end], strict=True)
+    )
+    for row in table:
+        assert of_page[row["neighbor"]] == pytest.approx(row["weight"], rel=1e-5)
+    mean = model.conditional(frames)
+    r2 = 1 - np.square(frames - mean).sum(axis=0) / np.square(frames - frames.mean(axis=0)).sum(
+        axis=0
+    )
+    np.testing.assert_allclose(content["r2"], r2, rtol=1e-4)
+
+
+def test_words_have_noise_and_analogies() -> None:
+    header, content = decode(prepare(words(), methods="pca").encoded[0])
+    assert header["noun"] == "word"
+    assert header["prediction"]["columns"] == ["probability"]
+    assert np.isfinite(content["noise"]).all()
+
+
+def test_kept_neighbors_of_two_models() -> None:
+    first, second = plain().fitted(), plain().fitted()
+    np.testing.assert_array_equal(kept_neighbors(first, second), 1.0)
+    fewer = trips().take_entities(slice(0, 20))
+    part = stop_early(efemb.PoissonEmbedding(3, max_iter=3, random_state=1), fewer)
+    share = kept_neighbors(first, part.fitted(), 5)
+    assert np.isnan(share[20:]).all()
+    labels = list(trips().entities)[:20]
+    expected = []
+    for label in labels:
+        near = [set(m.similar(label, 5, where=labels)["label"]) for m in (first, part)]
+        expected.append(len(near[0] & near[1]) / 5)
+    np.testing.assert_allclose(share[:20], expected)
+
+
+def test_errors_color_by_uncertainty() -> None:
+    model = plain()
+    _, content = decode(prepare(model, errors=model.laplace(trips()), methods="pca").encoded[0])
+    label = list(trips().entities)[4]
+    spread = np.sqrt(np.square(model.laplace(trips()).standard_error(label)).sum())
+    length = np.linalg.norm(model.vectors()[label])
+    assert content["uncertainty"][4] == pytest.approx(spread / length, rel=1e-4)
+    with pytest.raises(efemb.DataError, match="one finite number for each of 30 items"):
+        prepare(model, errors=[1.0, 2.0], methods="pca").encoded  # noqa: B018
