@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 
@@ -31,7 +32,7 @@ HOSTILE = [
 def stop_early(model: Any, data: Any, **options: Any) -> Any:
     """Fit a few passes, without the warning that there could be more."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*was still improving")
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(data, **options)
 
 
