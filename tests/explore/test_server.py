@@ -279,8 +279,8 @@ def test_too_many_requests_have_to_wait() -> None:
     assert limit.allows("b")
     now = 1.0
     assert limit.allows("a")
-    client = client_of(plain())
-    codes = [client.get("/page/nothing").status_code for _ in range(REQUESTS + 50)]
+    client = client_of(plain(), {"rate": RateLimit(requests=5, per_second=1e-6)})
+    codes = [client.get("/page/nothing").status_code for _ in range(9)]
     assert codes[0] == 404
     assert codes[-1] == 429
 
