@@ -22,14 +22,15 @@ ARGS ?=
 
 BASE ?= HEAD~1
 
-.PHONY: help venv demo test test-fast lint check goldens bench bench-compare docs fmt dist clean
+.PHONY: help venv demo test test-fast test-browser lint check goldens bench bench-compare docs fmt dist clean
 
 help:
 	@echo "make demo    see the package at work"
 	@echo "make test    the whole suite: tests, doctests, coverage"
 	@echo "make test-fast   the tests that are quick, of every area, in less than a minute"
+	@echo "make test-browser   the explorer in a real browser; installs what it needs, where it can"
 	@echo "make lint    ruff, mypy, import-linter"
-	@echo "make check   lint and test; what CI runs"
+	@echo "make check   lint and test; CI runs this, then make test-browser"
 	@echo "make goldens keep today's results of the golden fits, where they were meant to change"
 	@echo "make bench   the benchmarks, in their quick form"
 	@echo "make bench-compare BASE=<rev>   time this tree against another revision, in one job"
@@ -67,6 +68,23 @@ test: $(READY)
 # Doctests and coverage are left to `make test`.
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" tests $(ARGS)
+
+# Playwright drives the chromium of the system; only Debian's package manager is asked for one. Types of
+# the page's modules are checked where node is installed.
+test-browser: $(READY)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check playwright
+	@for name in chromium chromium-browser google-chrome; do \
+	  command -v $$name >/dev/null 2>&1 && found=1; done; \
+	if [ -z "$$found$$CHROMIUM" ] && command -v apt-get >/dev/null 2>&1; then \
+	  (apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1; \
+	fi; \
+	command -v chromium chromium-browser google-chrome $$CHROMIUM >/dev/null 2>&1 || { \
+	  echo "no browser: install chromium, or name one with CHROMIUM=/path" >&2; exit 1; }
+	@if command -v npx >/dev/null 2>&1; then echo "== types of the page"; \
+	  npx --yes --package typescript tsc --project src/efemb/explore/page; \
+	else echo "== types of the page are not checked: npx is missing"; fi
+	@echo "== browser"
+	@EFEMB_BROWSER=1 $(BIN)/python -m pytest -q tests/browser $(ARGS)
 
 lint: $(READY)
 	@echo "== ruff"

@@ -379,6 +379,7 @@ async function start() {
       onSelect: () => {}, onView: () => {},
     });
   }
+  if (app.other && !location.hash) app.state.tab = "compare";
   app.applyTheme();
   app.connect();
   await app.drawMaps();

@@ -1,0 +1,173 @@
+"""The mathematics of the page: its answers are those of Python, for every kind of model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import efemb
+from efemb.fitted.embedding import FittedEmbedding
+from efemb.model.parameters import Parameters
+from efemb.model.spec import Spec
+from explore.scenes import fit, plain, recording, trips, with_terms, words
+
+pytestmark = pytest.mark.browser
+
+
+def shop(n: int, k: int, seed: int = 0) -> FittedEmbedding:
+    """A model of random vectors."""
+    rng = np.random.default_rng(seed)
+    rho, alpha = rng.normal(size=(2, n, k)).astype(np.float32) / k**0.25
+    counts = np.sort(rng.integers(1, 5000, n))[::-1].astype(float)
+    labels = [f"product {number}" for number in range(n)]
+    return FittedEmbedding(
+        Parameters(rho, alpha, rng.normal(-3, 1, n).astype(np.float32)),
+        Spec.resolve(context="basket", family="poisson"),
+        efemb.Vocabulary(labels, counts=counts),
+    )
+
+
+def ask(page: Any, question: str, *arguments: Any) -> Any:
+    """A question to the answers of the page, by the number of an item or a basket as pairs."""
+    return page.evaluate(
+        f"([...a]) => explorer.answers.{question}(...a.map("
+        "one => Array.isArray(one) && Array.isArray(one[0]) ? new Map(one) : one))",
+        list(arguments),
+    )
+
+
+def codes(rows: Any) -> list[int]:
+    return [row["code"] for row in rows]
+
+
+def labels_to_codes(model: Any, table: Any) -> list[int]:
+    return [model.fitted().entities.index_of(label) for label in table["label"]]
+
+
+def test_the_same_ten_for_a_thousand_items(visit: Callable, written: Callable) -> None:
+    """3,000 items in 50 dimensions; similar by rho and alpha, and complements, in order."""
+    model = shop(3000, 50)
+    page = visit(written(model, methods="pca")).open().page
+    items = np.random.default_rng(1).choice(3000, 1000, replace=False).tolist()
+    names = [f"product {item}" for item in items]
+    listed = {
+        ("similar", "rho"): model.similar(names, 10),
+        ("similar", "alpha"): model.similar(names, 10, which="alpha"),
+        ("complements", 10): model.complements(names, 10),
+    }
+    for (question, option), table in listed.items():
+        script = "async items => { const found = []; for (const i of items) found.push((await "
+        script += (
+            f"explorer.answers.{question}(i, {option!r})).map(row => row.code)); return found }}"
+        )
+        answers = page.evaluate(script, items)
+        expected = np.reshape(labels_to_codes(model, table), (1000, 10))
+        np.testing.assert_array_equal(answers, expected)
+
+
+@pytest.mark.parametrize("kind", ["poisson", "bernoulli", "categorical", "additive"])
+def test_baskets_of_every_family(visit: Callable, written: Callable, kind: str) -> None:
+    model = fit(kind)
+    page = visit(written(model, methods="pca")).open().page
+    labels = list(trips().entities)
+    for basket in ([[3, 1]], [[3, 1], [13, 1], [20, 1]], [[12, 3], [5, 1]]):
+        amounts = {labels[code]: amount for code, amount in basket}
+        table = model.complete(amounts, 10)
+        rows = ask(page, "complete", basket, {})
+        assert codes(rows) == labels_to_codes(model, table)
+        for name in set(table.columns) - {"label"}:
+            np.testing.assert_allclose([row[name] for row in rows], table[name], rtol=1e-4)
+        target = codes(rows)[0]
+        parts = ask(page, "explain", basket, target, {})
+        explained = model.explain(amounts, labels[target])
+        assert [part["term"] for part in parts] == [
+            str(term)[:10_000] for term in explained["term"]
+        ]
+        np.testing.assert_allclose(
+            [part["contribution"] for part in parts],
+            explained["contribution"],
+            rtol=1e-3,
+            atol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("context", [efemb.Basket("items"), efemb.Basket("none", binary=True)])
+def test_other_scales_of_the_context(visit: Callable, written: Callable, context: Any) -> None:
+    model = fit(context=context)
+    page = visit(written(model, methods="pca")).open().page
+    labels = list(trips().entities)
+    table = model.complete({labels[12]: 3, labels[5]: 1}, 10)
+    rows = ask(page, "complete", [[12, 3], [5, 1]], {})
+    assert codes(rows) == labels_to_codes(model, table)
+    np.testing.assert_allclose(
+        [row["probability"] for row in rows], table["probability"], rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("data", [None, "trips"])
+def test_relations_with_and_without_data(visit: Callable, written: Callable, data: Any) -> None:
+    model, evidence = plain(), None if data is None else trips()
+    page = visit(written(model, data=evidence, methods="pca")).open().page
+    for item, label in enumerate(trips().entities):
+        for question in ("complements", "substitutes"):
+            table = getattr(model, question)(label, 10, data=evidence)
+            rows = ask(page, question, item)
+            assert codes(rows) == labels_to_codes(model, table), (question, label)
+            for name in set(table.columns) & {
+                "product",
+                "context_similarity",
+                "lift",
+                "lift_low",
+                "lift_high",
+                "together",
+            }:
+                np.testing.assert_allclose(
+                    [row[name] for row in rows], table[name], rtol=1e-3, atol=1e-5
+                )
+            if question == "substitutes":
+                assert [row["kind"] for row in rows] == table["kind"].tolist()
+
+
+def test_terms_change_the_answer(visit: Callable, written: Callable) -> None:
+    model, labels = with_terms(), list(trips().entities)
+    page = visit(written(model, methods="pca")).open().page
+    for row in ({}, {"household": 4}, {"price": 3.1}, {"household": 0, "price": 1.2}):
+        table = model.complete({labels[3]: 1}, 10, **row)
+        rows = ask(page, "complete", [[3, 1]], row)
+        assert codes(rows) == labels_to_codes(model, table)
+        np.testing.assert_allclose(
+            [r["probability"] for r in rows], table["probability"], rtol=1e-3
+        )
+        parts = ask(page, "explain", [[3, 1]], 7, row)
+        explained = model.explain({labels[3]: 1}, labels[7], **row)
+        known = {part["term"]: part["contribution"] for part in parts}
+        for one in explained:
+            # A term without a value adds what the prior mean adds: nothing.
+            assert known.get(str(one["term"]), 0.0) == pytest.approx(one["contribution"], abs=1e-4)
+
+
+def test_words_and_analogies(visit: Callable, written: Callable) -> None:
+    model = words()
+    names = list(model.fitted().entities)
+    page = visit(written(model, methods="pca")).open().page
+    rows = ask(page, "analogy", [1, 2], [3])
+    table = model.analogy([names[1], names[2]], [names[3]])
+    assert codes(rows) == labels_to_codes(model, table)
+    rows = ask(page, "complete", [[1, 2], [4, 1]], {})
+    table = model.complete([names[1], names[1], names[4]])
+    assert codes(rows) == labels_to_codes(model, table)
+    np.testing.assert_allclose(
+        [row["probability"] for row in rows], table["probability"], rtol=1e-3
+    )
+
+
+def test_weights_of_neurons(visit: Callable, written: Callable) -> None:
+    model, frames = recording()
+    page = visit(written(model, data=frames, methods="pca")).open().page
+    table = model.weights(3)
+    rows = ask(page, "weights", 3)
+    assert codes(rows) == table["neighbor"].tolist()
+    np.testing.assert_allclose([row["weight"] for row in rows], table["weight"], rtol=1e-5)

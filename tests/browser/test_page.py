@@ -1,0 +1,362 @@
+"""What a person does with the page: search, click, lasso, basket, toggles, keys; on any screen."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import efemb
+from browser.conftest import serving_page
+from browser.test_answers import shop
+from explore.scenes import HOSTILE, fit, plain, recording, stop_early, trips, with_terms, words
+
+pytestmark = pytest.mark.browser
+GROUPS = {label: f"<i>group {i % 3}</i>" for i, label in enumerate(trips().entities)}
+
+
+def map_of(page: Any) -> Any:
+    """Where the map is: in the page, or in the frame of a served one."""
+    box = page.locator("#maps").bounding_box()
+    assert box
+    return box
+
+
+def item_place(page: Any, code: int) -> tuple[float, float]:
+    """Pixels of an item in the window."""
+    x, y = page.evaluate(f"explorer.map.pixel({code})")
+    box = map_of(page)
+    return box["x"] + x, box["y"] + y
+
+
+def test_search_lists_relations(visit: Callable, written: Callable) -> None:
+    one = visit(written(plain(), data=trips(), groups=GROUPS)).open()
+    one.page.fill("#search", "item 7")
+    assert one.page.locator("#found li").all_inner_texts() == ["item 7", "item 17"]
+    one.page.keyboard.press("Enter")
+    one.settle()
+    assert one.page.inner_text("#panel h2") == "item 7"
+    similar = plain().similar("item 7", 10)["label"].tolist()
+    assert one.items("Similar") == [label[:300] for label in similar]
+    found = plain().substitutes("item 7", data=trips())
+    close = [row["label"][:300] for row in found if row["kind"] != "apart"]
+    assert one.items("Substitutes") == close
+    assert "lift" in one.page.inner_text("#panel")
+    one.page.fill("#search", "no such thing")
+    assert "nothing found" in one.page.inner_text("#found")
+
+
+def test_a_click_on_a_point_selects_it(visit: Callable, written: Callable) -> None:
+    one = visit(written(plain())).open()
+    x, y = item_place(one.page, 15)
+    one.page.mouse.move(x, y)
+    one.page.wait_for_timeout(200)
+    assert one.page.inner_text(".tip") == "item 3"
+    one.page.mouse.click(x, y)
+    one.settle()
+    assert one.page.inner_text("#panel h2") == "item 3"
+    assert "item=item+3" in one.page.url
+
+
+def test_hostile_labels_are_text_everywhere(visit: Callable, written: Callable) -> None:
+    one = visit(written(plain(), data=trips(), groups=GROUPS)).open()
+    for code, label in enumerate(HOSTILE):
+        one.page.evaluate(f"explorer.selectItem({code})")
+        one.settle()
+        assert one.page.get_attribute("#panel h2 bdi", "title") == label[:300]
+        one.page.evaluate(f"explorer.addToBasket({code})")
+        one.settle()
+    one.page.evaluate("explorer.setSelection(explorer.visible())")
+    one.settle()
+    assert one.page.locator("#panel script, #panel img, #panel a, #panel i i").count() == 0
+    width = one.page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 1366  # nothing is wider than the window
+    one.page.reload()
+    one.page.wait_for_selector("html[data-ready]", state="attached")
+
+
+def test_a_lasso_selects_and_exports(visit: Callable, written: Callable, tmp_path: Any) -> None:
+    one = visit(written(plain(), groups=GROUPS), accept_downloads=True).open()
+    one.page.click("#lasso")
+    box = map_of(one.page)
+    left, top = box["x"] + 4, box["y"] + 60
+    right, bottom = box["x"] + box["width"] - 4, box["y"] + box["height"] - 4
+    one.page.mouse.move(left, top)
+    one.page.mouse.down()
+    for x, y in ((right, top), (right, bottom), (left, bottom), (left, top)):
+        one.page.mouse.move(x, y, steps=5)
+    one.page.mouse.up()
+    one.wait_for("explorer.selection.length > 0")
+    one.settle()
+    number = one.page.evaluate("explorer.selection.length")
+    assert number >= 25
+    assert f"{number} items" in one.page.inner_text("#panel h2")
+    with one.page.expect_download() as caught:
+        one.page.click("text=Export as CSV")
+    target = tmp_path / "selection.csv"
+    caught.value.save_as(target)
+    with target.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == number
+    assert set(rows[0]) == {"label", "group", "topic", "x", "y"}
+    labels = {row["label"] for row in rows}
+    assert "'=1+1,cell" in labels or "=1+1,cell" not in labels  # no formula
+    one.page.click("text=Clear")
+    one.settle()
+    assert "Draw a lasso around" in one.page.inner_text("#panel")
+
+
+def test_a_basket_by_clicks(visit: Callable, written: Callable) -> None:
+    one = visit(written(plain())).open()
+    one.search("item 7")
+    one.page.click(".title .add")
+    one.settle()
+    expected = plain().complete({"item 7": 1}, 10)
+    assert one.items("What to add") == [label[:300] for label in expected["label"]]
+    one.page.click("[aria-label='One more']")
+    one.settle()
+    assert one.page.evaluate("[...explorer.state.basket.values()]") == [2]
+    explained = plain().explain({"item 7": 2}, expected["label"][0])
+    total = float(np.sum(explained["contribution"]))
+    assert "add up to the linear predictor" in one.page.inner_text("#panel")
+    shown = float(
+        one.page.inner_text("#panel .note >> text=linear predictor").split("=")[1].strip(" .")
+    )
+    assert shown == pytest.approx(total, rel=0.01)
+    one.page.click("[aria-label='Remove']")
+    one.settle()
+    assert one.page.evaluate("explorer.state.basket.size") == 0
+
+
+def test_toggles_of_map_and_color(visit: Callable, written: Callable) -> None:
+    one = visit(written(plain(), data=trips(), groups=GROUPS)).open()
+    seen = set()
+    for value in one.page.evaluate("[...document.querySelector('#map').options].map(o => o.value)"):
+        one.page.select_option("#map", value)
+        one.page.wait_for_timeout(300)
+        seen.add(str(one.page.evaluate("[...explorer.map.points.slice(0, 4)]")))
+    assert len(seen) == 4  # rho and alpha, PCA and t-SNE
+    for value in one.page.evaluate(
+        "[...document.querySelector('#color').options].map(o => o.value)"
+    ):
+        one.page.select_option("#color", value)
+        one.page.wait_for_timeout(200)
+        assert (
+            one.page.evaluate(
+                "explorer.map.coloring.buckets.reduce((n, b) => n + b.codes.length, 0)"
+            )
+            == 30
+        )
+    one.search("item 7")
+    one.page.select_option("#map", "map.alpha.pca")
+    one.page.wait_for_timeout(300)
+    one.settle()
+    assert one.items("Similar") == [
+        label[:300] for label in plain().similar("item 7", 10, which="alpha")["label"]
+    ]
+
+
+def test_dark_mode_and_contrast(visit: Callable, written: Callable) -> None:
+    for scheme in ("light", "dark"):
+        one = visit(written(plain()), color_scheme=scheme).open()
+        assert one.page.evaluate("document.documentElement.dataset.theme") == scheme
+        one.page.click("#theme")
+        assert one.page.evaluate("document.documentElement.dataset.theme") != scheme
+        for ink in ("--ink", "--soft", "--accent"):
+            assert contrast(one.page, ink, "--paper") >= 4.5
+
+
+def contrast(page: Any, ink: str, paper: str) -> float:
+    """Contrast of two colors of the theme by the rule of WCAG 2."""
+    script = "name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
+    shades = []
+    for name in (ink, paper):
+        color = page.evaluate(script, name)
+        parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
+        shades.append(float(np.dot(linear, [0.2126, 0.7152, 0.0722])))
+    return (max(shades) + 0.05) / (min(shades) + 0.05)
+
+
+def test_the_address_keeps_the_view(visit: Callable, written: Callable) -> None:
+    home = written(plain(), groups=GROUPS)
+    one = visit(home).open()
+    one.search("item 7")
+    one.page.click(".title .add")
+    one.settle()
+    one.page.select_option("#color", "topics")
+    one.page.click("#in")
+    one.page.wait_for_timeout(500)
+    address = one.page.url
+    two = visit(home).open(address.partition("#")[2])
+    states = [
+        visited.page.evaluate(
+            "({...explorer.state, basket: [...explorer.state.basket], view: explorer.map.view.x})"
+        )
+        for visited in (one, two)
+    ]
+    assert states[0]["view"] == pytest.approx(states[1].pop("view"), rel=1e-3)
+    del states[0]["view"]
+    assert states[0] == states[1]
+    visit(home).open("item=%00&basket=[[&view=a,b,c,d&map=none&color=x&row=3&tab=constructor")
+
+
+def test_keys_do_everything(visit: Callable, written: Callable) -> None:
+    one = visit(written(plain())).open()
+    one.page.keyboard.press("/")
+    one.page.keyboard.type("item 7")
+    one.page.keyboard.press("ArrowDown")
+    one.page.keyboard.press("Enter")
+    one.settle()
+    assert one.page.evaluate("explorer.state.item") is not None
+    one.page.keyboard.press("Escape")
+    one.page.evaluate("document.activeElement.blur()")
+    one.page.evaluate("explorer.selectItem(20)")
+    one.settle()
+    one.page.keyboard.press("b")
+    one.settle()
+    assert one.page.evaluate("[...explorer.state.basket.keys()]") == [20]
+    before = one.page.evaluate("explorer.map.view.x")
+    one.page.keyboard.press("+")
+    one.page.wait_for_timeout(300)
+    after = one.page.evaluate("explorer.map.view.x")
+    assert after[1] - after[0] < before[1] - before[0]
+    one.page.keyboard.press("0")
+    one.page.keyboard.press("v")
+    one.wait_for("explorer.selection.length === 30")
+    one.page.keyboard.press("?")
+    assert one.page.locator("dialog#keys").is_visible()
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1366, 768), (820, 1180)])
+def test_nothing_overflows(visit: Callable, written: Callable, size: tuple[int, int]) -> None:
+    one = visit(written(plain(), data=trips(), groups=GROUPS), *size).open()
+    for tab in ("item", "basket", "selection", "model"):
+        one.tab(tab)
+        assert one.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        panel = "document.getElementById('panel')"
+        assert one.page.evaluate(f"{panel}.scrollWidth <= {panel}.clientWidth")
+    assert map_of(one.page)["height"] > 250
+
+
+def test_two_models_side_by_side(visit: Callable, written: Callable) -> None:
+    other = stop_early(efemb.PoissonEmbedding(3, max_iter=2, random_state=9), trips())
+    one = visit(written(plain(), against=other, names=["new", "old"])).open()
+    assert one.page.locator(".map").count() == 2
+    one.search("item 7")
+    mine, theirs = (model.similar("item 7", 10)["label"].tolist() for model in (plain(), other))
+    assert one.items("Similar in new") == [label[:300] for label in mine]
+    assert one.items("Similar in old") == [label[:300] for label in theirs]
+    lit = one.page.evaluate(
+        "[...document.querySelectorAll('#panel li.lit bdi')].map(label => label.title)"
+    )
+    assert sorted(lit) == sorted(label[:300] for label in set(mine) ^ set(theirs))
+    assert "kept" in one.page.evaluate("Object.keys(explorer.ways)")
+
+
+def test_neurons(visit: Callable, written: Callable) -> None:
+    model, frames = recording()
+    one = visit(written(model, data=frames)).open()
+    assert one.page.input_value("#map") == "map..positions"
+    assert one.page.input_value("#color") == "r2"
+    one.page.evaluate("explorer.selectItem(3)")
+    one.settle()
+    expected = sorted(model.weights(3), key=lambda row: -abs(row["weight"]))
+    assert one.items("Weights") == [str(row["neighbor"]) for row in expected]
+    assert one.page.evaluate("explorer.map.weightedMarks().length") == 5
+    one.page.click("#solid")
+    one.page.wait_for_timeout(800)
+    assert one.page.locator(".gl-container, .svg-container").count() >= 1
+    assert not one.page.evaluate("explorer.map.isFlat")
+
+
+def test_terms_have_controls(visit: Callable, written: Callable) -> None:
+    one = visit(written(with_terms())).open()
+    one.search("item 7")
+    one.page.click(".title .add")
+    one.settle()
+    one.page.fill("#term-household", "4")
+    one.page.keyboard.press("Tab")
+    one.settle()
+    expected = with_terms().complete({"item 7": 1}, 10, household=4)
+    assert one.items("What to add") == [label[:300] for label in expected["label"]]
+    assert "household" in one.page.inner_text("#panel .why")
+
+
+def test_words_have_analogies(visit: Callable, written: Callable) -> None:
+    one = visit(written(words())).open()
+    one.tab("analogy")
+    for word, side in (("word3", "with "), ("word5", "with "), ("word7", "without ")):
+        one.search(word)
+        one.page.locator("#panel .tools button", has_text=side).first.click()
+        one.settle()
+    expected = words().analogy(["word3", "word5"], ["word7"])["label"].tolist()
+    assert one.items("Answer") == expected
+
+
+@pytest.mark.parametrize("kind", ["additive"])
+def test_models_without_substitutes_say_so(visit: Callable, written: Callable, kind: str) -> None:
+    one = visit(written(fit(kind))).open()
+    one.search("item 7")
+    assert "knows no substitutes" in one.page.inner_text("#panel")
+
+
+def test_tiny_models(visit: Callable, written: Callable) -> None:
+    for n in (1, 2, 3):
+        one = visit(written(shop(n, 2))).open()
+        one.page.evaluate("explorer.selectItem(0)")
+        one.settle()
+        assert one.page.inner_text("#panel h2") == "product 0"
+
+
+def test_a_served_page_answers_like_a_written_one(visit: Callable) -> None:
+    with serving_page(with_terms(), data=trips(), groups=GROUPS) as home:
+        one = visit(home).open()
+        assert one.page.locator("#maps iframe").count() == 1
+        one.search("item 7")
+        similar = with_terms().similar("item 7", 10)["label"]
+        assert one.items("Similar") == [label[:300] for label in similar]
+        x, y = item_place(one.page, 15)
+        one.page.mouse.click(x, y)
+        one.wait_for("explorer.state.item === 15")
+        one.settle()
+        one.page.click(".title .add")
+        one.settle()
+        expected = with_terms().complete({"item 3": 1}, 10)["label"]
+        assert one.items("What to add") == [label[:300] for label in expected]
+        one.page.evaluate("explorer.setSelection([1, 2, 3])")
+        one.settle()
+        assert len(one.items("In the middle")) == 3
+        # Later, since what a test evaluates itself is exempt.
+        compiled = one.page.evaluate(
+            """() => new Promise(tell => setTimeout(() => {
+              try { tell(new Function("return 1")()); } catch (error) { tell(error.message); }
+            }))"""
+        )
+        assert "Content Security Policy" in compiled
+        one.page.wait_for_timeout(200)
+        one.problems.clear()  # the browser may report it
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_items(visit: Callable) -> None:
+    with serving_page(shop(100_000, 20)) as home:
+        one = visit(home).open()
+        one.search("product 77777")
+        assert one.page.inner_text("#panel h2") == "product 77777"
+        expected = shop(100_000, 20).similar("product 77777", 10)["label"].tolist()
+        assert one.items("Similar") == expected
+        before = one.page.evaluate("explorer.map.view.x")
+        box = map_of(one.page)
+        middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        one.page.mouse.move(*middle)
+        one.page.mouse.down()
+        one.page.mouse.move(middle[0] + 150, middle[1], steps=4)
+        one.page.mouse.up()
+        one.page.wait_for_timeout(500)
+        assert one.page.evaluate("explorer.map.view.x")[0] < before[0]
