@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,6 @@ import matplotlib
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.sparse import csr_array
 
 import efemb
 import efemb.datasets
@@ -31,8 +31,6 @@ BLOCKS = {
     )
 }
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
-GOODS = ["yogurt", "whole milk", "soda", "pastry", "bottled beer", "salty snack", "rolls/buns"]
-GOODS += ["coffee", "butter", "curd", "ham", "rice"]
 WORDS = ["king", "woman", "man", "terrible", "once", "upon", "time", "film", "good", "the"]
 
 
@@ -44,6 +42,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_shop(tmp_path / "new-trips.csv")
     write_reviews(tmp_path / "reviews.txt.gz")
     monkeypatch.setitem(sys.modules, "pynwb", stand_in_for_pynwb())
+    monkeypatch.setitem(sys.modules, "mlflow", stand_in_for_mlflow())
+    monkeypatch.setitem(sys.modules, "optuna", stand_in_for_optuna())
+    monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(AnnData=AnnData))
     monkeypatch.chdir(tmp_path)
 
 
@@ -65,21 +66,11 @@ def write_trips(path: Path) -> None:
     path.write_text("\n".join(["trip,product,quantity", *lines]), encoding="utf-8")
 
 
-def shop(**_: Any) -> efemb.Dataset:
-    """Trips to a small shop, in place of Groceries."""
-    rng = np.random.default_rng(0)
-    bought = [rng.choice(len(GOODS), rng.integers(2, 5), replace=False) for _ in range(150)]
-    counts = np.zeros((150, len(GOODS)))
-    for row, items in zip(counts, bought, strict=True):
-        row[items] = rng.integers(1, 4, len(items))
-    return efemb.Dataset(csr_array(counts), entities=GOODS)
-
-
 def write_shop(path: Path) -> None:
-    """As `efemb datasets groceries --out` does."""
+    """As `efemb datasets sample-trips --out` does."""
     from efemb.cli.datasets import write_baskets
 
-    write_baskets(shop(), "groceries", path)
+    write_baskets(efemb.datasets.fetch_sample_trips(), path)
 
 
 def documents() -> list[str]:
@@ -112,6 +103,73 @@ def stand_in_for_pynwb() -> Any:
             return SimpleNamespace(processing=session)
 
     return SimpleNamespace(NWBHDF5IO=File)
+
+
+def stand_in_for_mlflow() -> Any:
+    """Checks what is logged instead of keeping it."""
+
+    def log_metrics(numbers: dict[str, float], step: int) -> None:
+        assert all(isinstance(number, int | float) for number in numbers.values())
+
+    def log_artifacts(folder: str, artifact_path: str) -> None:
+        assert Path(folder).is_dir()
+
+    return SimpleNamespace(
+        start_run=nullcontext,
+        log_metrics=log_metrics,
+        log_metric=lambda name, value: float(value),
+        log_params=dict,
+        log_artifacts=log_artifacts,
+    )
+
+
+def stand_in_for_optuna() -> Any:
+    """A study that draws at random; the second trial is pruned."""
+
+    class TrialPruned(Exception):  # noqa: N818 - as in optuna
+        pass
+
+    class Trial:
+        def __init__(self, number: int) -> None:
+            self.rng, self.number = np.random.default_rng(number), number
+            self.params: dict[str, float] = {}
+
+        def suggest_int(self, name: str, low: int, high: int) -> int:
+            self.params[name] = int(self.rng.integers(low, high + 1))
+            return int(self.params[name])
+
+        def suggest_float(self, name: str, low: float, high: float, log: bool) -> float:
+            self.params[name] = float(np.exp(self.rng.uniform(np.log(low), np.log(high))))
+            return self.params[name]
+
+        def report(self, value: float, step: int) -> None:
+            assert np.isfinite(value)
+
+        def should_prune(self) -> bool:
+            return self.number == 1
+
+    class Study:
+        def optimize(self, objective: Callable[[Trial], float], n_trials: int) -> None:
+            scores = {}
+            for trial in map(Trial, range(n_trials)):
+                with suppress(TrialPruned):
+                    scores[trial] = objective(trial)
+            assert len(scores) == n_trials - 1
+            self.best_params = max(scores, key=scores.__getitem__).params
+
+    return SimpleNamespace(create_study=lambda direction: Study(), TrialPruned=TrialPruned)
+
+
+class AnnData:
+    """What the recipe needs of anndata.AnnData."""
+
+    X = obs = obsm = varm = layers = var_names = obs_names = None  # attributes of the class
+
+    def __init__(self, values: Any) -> None:
+        self.X = values
+        self.obs, self.obsm, self.varm, self.layers = {}, {}, {}, {}
+        self.var_names = [str(n) for n in range(values.shape[1])]
+        self.obs_names = [str(t) for t in range(values.shape[0])]
 
 
 def small_corpus() -> efemb.Corpus:
@@ -240,17 +298,13 @@ def commands_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["index.md", "start.md", "commands.md"])
-def test_commands_run_one_after_the_other(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_run_one_after_the_other(name: str, tmp_path: Path) -> None:
     """The blocks of text are commands, with remarks after two spaces."""
     from efemb.cli import main
 
-    groceries = efemb.datasets.groceries
-    monkeypatch.setattr(groceries, "ENTRIES", ((groceries.DATA, shop),))
     (tmp_path / "trips.csv").unlink()
     lines = commands_of(name)
-    assert lines[0].partition("  ")[0] == "efemb datasets groceries --out trips.csv"
+    assert lines[0].partition("  ")[0] == "efemb datasets sample-trips --out trips.csv"
     for line in lines:
         program, *arguments = shlex.split(line.partition("  ")[0])
         assert program == "efemb"

@@ -76,7 +76,9 @@ def test_offline_every_loader_says_what_to_do(name: str) -> None:
 
 def test_every_public_loader_is_in_the_catalogue() -> None:
     public = {name for name in efemb.datasets.__all__ if name.startswith("fetch_")}
-    assert {f"fetch_{re.sub('zebrafish_.*', 'zebrafish', name)}" for name in ALL} == public
+    assert {
+        f"fetch_{re.sub('zebrafish_.*', 'zebrafish', name).replace('-', '_')}" for name in ALL
+    } == public
 
 
 def test_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: Any) -> None:
@@ -192,7 +194,7 @@ def test_command_writes_baskets_that_can_be_read(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("lee", "--out", "x.csv"), "--out writes baskets, but lee has none"),
+        (("lee", "--out", "x.csv"), "the data are text, so the name must end in .txt"),
         (("lee", "--out", "x.doc"), "must end in .csv or .tsv"),
         (("--out", "x.csv"), "efemb datasets NAME --out FILE"),
     ],

@@ -50,10 +50,10 @@ def _options(
     """Exponential family embeddings: word embeddings for any data.
 
     \b
-      efemb datasets groceries --out trips.csv    get shopping trips to try
-      efemb fit trips.csv --out model             fit a model to a file
-      efemb similar model yogurt                  ask it; or complements, ...
-      efemb demo                                  all of this, with a report
+      efemb datasets sample-trips --out trips.csv   get simulated trips to try
+      efemb fit trips.csv --out model               fit a model to a file
+      efemb similar model yogurt                    ask it; or complements, ...
+      efemb demo                                    all of this, with a report
 
     For examples and all options of a command: efemb COMMAND --help
     """

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from efemb.table import Table
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
+TEXT = ".txt"
 
 
 def command(
@@ -28,7 +29,12 @@ def command(
     download: Annotated[bool, typer.Option(help="Download missing files into the cache.")] = True,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write the baskets to a CSV or TSV file.", metavar="FILE"),
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write it for efemb fit: CSV or TSV; TXT for text. Positions go to a second file.",
+            metavar="FILE",
+        ),
     ] = None,
     as_json: of.Json = False,
 ) -> None:
@@ -36,6 +42,7 @@ def command(
 
     \b
       efemb datasets
+      efemb datasets sample-trips --out trips.csv    simulated, without internet
       efemb datasets groceries
       efemb datasets groceries --out trips.csv    a file for efemb fit
     """
@@ -53,8 +60,7 @@ def command(
     data = fetch(name, data_home, download=download)
     fields = describe_data(name, data)
     if out is not None:
-        write_baskets(data, name, out)
-        fields["written"] = str(out)
+        fields["written"] = " and ".join(map(str, write_data(data, out)))
     if as_json:
         show_json(fields)
         return
@@ -82,23 +88,78 @@ def _check_target(out: Path, name: str | None) -> None:
 
     if name is None:
         raise ParameterError("--out writes one data set: efemb datasets NAME --out FILE")
-    if not any(suffix.lower() in SEPARATORS for suffix in out.suffixes):
+    if not any(suffix.lower() in (*SEPARATORS, TEXT) for suffix in out.suffixes):
         raise ParameterError(
-            f"{out}: the name must end in {' or '.join(SEPARATORS)}, compressed or not"
+            f"{out}: the name must end in {' or '.join((*SEPARATORS, TEXT))}, compressed or not"
         )
     check_writable(file_target(out).parent)
 
 
-def write_baskets(data: Any, name: str, out: Path) -> None:
+def write_data(data: Any, out: Path) -> list[Path]:
+    """Write baskets, a matrix (and its positions) or text; the files that were written."""
+    is_text = isinstance(data, efemb.Corpus)
+    if is_text != any(suffix.lower() == TEXT for suffix in out.suffixes):
+        kind, endings = ("text", TEXT) if is_text else ("a table", " or ".join(SEPARATORS))
+        raise ParameterError(f"{out}: the data are {kind}, so the name must end in {endings}")
+    if is_text:
+        _write_text(data, out)
+    elif data.is_sparse and data.entities is not None:
+        write_baskets(data, out)
+    else:
+        return _write_matrix(data, out)
+    return [out]
+
+
+def _write_text(corpus: efemb.Corpus, out: Path) -> None:
+    """One document per line."""
+    from efemb._files import complete_or_absent, file_target
+
+    labels = corpus.vocabulary.labels
+    with complete_or_absent(file_target(out)) as stream:
+        for start, end in zip(corpus.starts[:-1], corpus.starts[1:], strict=True):
+            words = (str(labels[code]) for code in corpus.tokens[start:end])
+            stream.write((" ".join(words) + "\n").encode("utf-8"))
+
+
+def _write_matrix(data: Any, out: Path) -> list[Path]:
+    """Rows x entities with a header of labels; positions beside it, matched by label."""
+    from efemb._files import complete_or_absent, file_target, table_writer
+
+    dense = data.values.toarray() if data.is_sparse else data.values
+    if dense.ndim != 2:
+        raise ParameterError(f"{out}: a matrix has one number per entry, but these data have more")
+    labels = range(data.n_entities) if data.entities is None else list(data.entities)
+    tables: dict[Path, tuple[list[Any], Any]] = {out: (list(labels), dense)}
+    if data.positions is not None:
+        axes = ["x", "y", "z"][: data.positions.shape[1]]
+        beside = out.with_name(f"{out.name.partition('.')[0]}-positions.csv")
+        places = ([label, *place] for label, place in zip(labels, data.positions, strict=True))
+        tables[beside] = (["label", *axes], places)
+    for path, (header, rows) in tables.items():
+        separator = _separator(path)
+        target = file_target(path)
+        with complete_or_absent(target) as stream, table_writer(stream, separator) as writer:
+            writer.writerow(header)
+            writer.writerows([_cell(value) for value in row] for row in rows)
+    return list(tables)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value != value else str(value)  # the shortest text that gives the number back
+
+
+def _separator(out: Path) -> str:
+    endings = [suffix.lower() for suffix in out.suffixes]
+    return next(SEPARATORS[ending] for ending in endings if ending in SEPARATORS)
+
+
+def write_baskets(data: Any, out: Path) -> None:
     """One line per item of a basket, as `efemb fit` reads them."""
     from efemb._files import complete_or_absent, file_target, table_writer
 
-    if not getattr(data, "is_sparse", False) or data.entities is None:
-        raise ParameterError(
-            f"--out writes baskets, but {name} has none; use efemb.datasets from Python"
-        )
-    endings = [suffix.lower() for suffix in out.suffixes]
-    separator = next(SEPARATORS[ending] for ending in endings if ending in SEPARATORS)
+    separator = _separator(out)
     cells = data.values.tocoo()
     baskets = range(data.n_rows) if data.row_labels is None else data.row_labels.tolist()
     labels = data.entities.labels

@@ -15,6 +15,11 @@ from efemb.datasets.lee import fetch_lee
 from efemb.datasets.movielens_100k import fetch_movielens_100k
 from efemb.datasets.newsgroups import fetch_20newsgroups
 from efemb.datasets.online_retail import fetch_online_retail
+from efemb.datasets.sample import (
+    fetch_sample_recording,
+    fetch_sample_text,
+    fetch_sample_trips,
+)
 from efemb.datasets.text8 import fetch_text8
 from efemb.datasets.zebrafish import fetch_zebrafish
 
@@ -26,6 +31,9 @@ __all__ = [
     "fetch_lee",
     "fetch_movielens_100k",
     "fetch_online_retail",
+    "fetch_sample_recording",
+    "fetch_sample_text",
+    "fetch_sample_trips",
     "fetch_text8",
     "fetch_zebrafish",
     "list_datasets",

@@ -63,6 +63,8 @@ def fetch(
 ) -> Any:
     """A data set by its name."""
     known = catalogue()
+    by_function = {entry.replace("-", "_"): entry for entry in known}
+    name = by_function.get(name.replace("-", "_"), name)
     if name not in known:
         raise ParameterError(f"unknown data set {name!r}; {suggest(name, known)}")
     return known[name][1](data_home=data_home, download=download, progress=progress)
