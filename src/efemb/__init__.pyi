@@ -18,6 +18,7 @@ from . import (
     simulation,
     storage,
 )
+from .baskets import BasketEmbedding
 from .blend import Blend
 from .data import (
     Corpus,
@@ -74,6 +75,7 @@ __all__ = [
     "AdditivePoissonEmbedding",
     "All",
     "Basket",
+    "BasketEmbedding",
     "Bernoulli",
     "BernoulliEmbedding",
     "BernoulliTextEmbedding",

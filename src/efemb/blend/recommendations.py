@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,19 +25,28 @@ if TYPE_CHECKING:
     from efemb.blend.blend import Blend
 
 
-def entities_of(blend: Blend) -> Vocabulary:
+Blocks = Callable[..., Iterator[tuple[slice, Floats]]]
+
+
+def entities_of(blend: Any) -> Vocabulary:
     """The labels of the entities; numbers from 0 if the data had none."""
     labels: Vocabulary | None = blend.vocabulary_
     return Vocabulary(range(blend.n_features_in_)) if labels is None else labels
 
 
 def rank_entities(
-    blend: Blend, data: Dataset, n: Any, *, exclude_seen: bool, allowed: Ints | None = None
+    blend: Any,
+    data: Dataset,
+    n: Any,
+    *,
+    exclude_seen: bool,
+    allowed: Ints | None = None,
+    blocks: Blocks | None = None,
 ) -> dict[str, Any]:
     """Row, entity, rank (from 1) and probability of the `n` most probable entities of each row.
 
     Probabilities are shares among the entities that are not excluded. `allowed` : codes of the
-    entities that may be listed.
+    entities that may be listed. `blocks` : log shares of some cells, by default those of the model.
     """
     size = checked_number(n)
     matrix = sparse(data)
@@ -47,7 +56,7 @@ def rank_entities(
         hidden = np.setdiff1d(np.arange(data.n_entities), allowed)
     columns: dict[str, list[Any]] = {"row": [], "entity": [], "rank": [], "probability": []}
     with progress_bar("recommending", len(rows), bool(blend.verbose)) as advance:
-        for cells, logs in blend._log_mean_blocks(data, rows, absent):
+        for cells, logs in (blocks or blend._log_mean_blocks)(data, rows, absent):
             if exclude_seen:
                 _exclude(logs, matrix, rows[cells])
             shares = np.exp(logs - log_sums(logs)[:, None])
@@ -73,7 +82,7 @@ def _exclude(logs: Floats, matrix: Any, rows: Ints) -> None:
     logs[cell, matrix.indices[stored]] = -np.inf
 
 
-def basket_row(blend: Blend, basket: Any, choice: Choice, user: Any) -> Dataset:
+def basket_row(blend: Any, basket: Any, choice: Choice, user: Any) -> Dataset:
     """A basket of labels, or of labels with amounts, as a row of data."""
     from scipy.sparse import csr_array
 
@@ -91,7 +100,8 @@ def basket_row(blend: Blend, basket: Any, choice: Choice, user: Any) -> Dataset:
     cells = (np.zeros(len(codes), dtype=np.int64), codes)
     matrix = csr_array((np.array(values), cells), shape=(1, len(choice.vocabulary)))
     users = None if user is None else [user]
-    return blend._known(Dataset(matrix, entities=blend.vocabulary_, users=users))
+    row: Dataset = blend._known(Dataset(matrix, entities=blend.vocabulary_, users=users))
+    return row
 
 
 def explain_entity(blend: Blend, data: Dataset, entity: int) -> Table:

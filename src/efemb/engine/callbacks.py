@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from efemb.errors import DataError, ParameterError
 from efemb.model.parameters import Parameters
 from efemb.storage.encoding import decode, encode
@@ -128,6 +130,59 @@ class EarlyStopping:
         else:
             self.waited += 1
         return self.waited >= self.patience
+
+
+class IterateAverage:
+    """The mean of the parameters after the last few passes, which is less noisy than any of them.
+
+    Parameters
+    ----------
+    window : int, default=3
+        Number of passes.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> data = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=60, n_entities=6, n_components=2, seed=0
+    ... ).data
+    >>> mean = IterateAverage()
+    >>> model = efemb.PoissonEmbedding(2, random_state=0, callbacks=[mean]).fit(data)
+    >>> model.parameters_ = mean.average()
+    """
+
+    def __init__(self, window: int = 3) -> None:
+        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+            raise ParameterError(f"IterateAverage(window=) must be an integer >= 1, got {window!r}")
+        self.window = window
+        self.start()
+
+    def start(self) -> None:
+        """Forget an earlier fit."""
+        self.recent: list[Parameters] = []
+
+    def __call__(self, progress: Progress) -> None:
+        """Keep the parameters, and forget the oldest ones."""
+        self.recent = [*self.recent, progress.parameters()][-self.window :]
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep."""
+        return {"recent": [parameters.named() for parameters in self.recent]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.recent = [Parameters.from_named(named) for named in state["recent"]]
+
+    def average(self) -> Parameters:
+        """The mean of the last parameters; positive arrays stay positive."""
+        if not self.recent:
+            raise ParameterError("no pass has been made yet: average() comes after a fit")
+        columns = zip(*(parameters.arrays() for parameters in self.recent), strict=True)
+        means = (np.asarray(np.mean(arrays, axis=0, dtype=np.float64)) for arrays in columns)
+        like = self.recent[0].arrays()
+        return self.recent[0].like(
+            mean.astype(array.dtype) for mean, array in zip(means, like, strict=True)
+        )
 
 
 class JsonLinesLog:

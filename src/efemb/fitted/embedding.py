@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _READERS = {
     "efemb baseline": "efemb.baselines.baseline_files",
     "efemb blend": "efemb.blend.blend_files",
+    "efemb basket model": "efemb.baskets.basket_files",
 }
 
 
@@ -355,7 +356,7 @@ def load(path: Any) -> Any:
 
     Returns
     -------
-    FittedEmbedding, baseline or Blend
+    FittedEmbedding, BasketEmbedding, baseline or Blend
         Whatever was saved. It needs neither scikit-learn nor numba to answer questions.
 
     Raises

@@ -1,0 +1,119 @@
+"""Basket models on disk: one sealed folder with all parts."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from efemb.baselines import baseline_files as baselines
+from efemb.baselines.personal import PersonalPopularity
+from efemb.baskets.embedding import BasketEmbedding
+from efemb.baskets.experts import BASES, SizeMixture
+from efemb.baskets.parts import Parts
+from efemb.errors import DataError
+from efemb.fitted import disk as storage
+from efemb.storage.encoding import decode, encode
+from efemb.storage.folder import Contents, SealedKind
+from efemb.table import Table
+
+BASKETS = SealedKind(
+    format="efemb basket model", noun="basket model", version=1, tensors="arrays.safetensors"
+)
+_STATE = ("vocabulary_", "n_features_in_", "report_")
+_VECTORS, _HISTORY = "vectors.", "history."
+
+
+def save(model: BasketEmbedding, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to the folder `path`; an older one there is replaced as a whole."""
+    BASKETS.replaceable(path)
+    BASKETS.write(path, *pack(model))
+
+
+def read(path: str | os.PathLike[str]) -> BasketEmbedding:
+    """Read the folder that `save` wrote; anything that changed since then is an error."""
+    return BASKETS.load(path, unpack)
+
+
+def pack(model: BasketEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The manifest (still without checksums), the arrays and the JSON files of a model."""
+    arrays: dict[str, Any] = {}
+    options, parts, mixture = model.get_params(deep=False), model.parts_, model.mixture_
+    if not isinstance(options["random_state"], int | None):
+        options["random_state"] = None  # the state of a generator is not needed after the fit
+    body = {
+        "options": encode(options, arrays, "options"),
+        "state": encode({name: getattr(model, name) for name in _STATE}, arrays, "state"),
+        "mixture": encode({**vars(mixture), "names": list(mixture.names)}, arrays, "mixture"),
+        "reliability": encode(_columns(model.reliability_), arrays, "reliability"),
+        "parts": encode(
+            {
+                "pairs": parts.pairs,
+                "log_popularity": parts.log_popularity,
+                "passes": parts.passes,
+            },
+            arrays,
+            "parts",
+        ),
+    }
+    members = {_VECTORS: storage.pack(model.fitted())}
+    if parts.history is not None:
+        members[_HISTORY] = baselines.pack(parts.history)
+    for prefix, (member, own, texts) in members.items():
+        body[prefix] = {"body": member, "texts": texts}
+        arrays |= {prefix + name: array for name, array in own.items()}
+    return body, arrays, {}
+
+
+def unpack(contents: Contents) -> BasketEmbedding:
+    """Undo `pack`."""
+    body, arrays = contents.body, contents.arrays
+    model = BasketEmbedding(**decode(body["options"], arrays))
+    model.__dict__.update(decode(body["state"], arrays))
+    mixture = decode(body["mixture"], arrays)
+    mixture["names"] = tuple(mixture["names"])
+    model.mixture_ = _checked(SizeMixture(**mixture))
+    history = None
+    if _HISTORY in body:
+        restored = baselines.unpack(_member(contents, _HISTORY))
+        if not isinstance(restored, PersonalPopularity):
+            raise DataError("the history of a basket model must be a PersonalPopularity")
+        history = restored
+    parts = decode(body["parts"], arrays)
+    vectors = storage.unpack(_member(contents, _VECTORS))
+    model.parts_ = Parts(vectors=vectors, history=history, **parts)
+    if np.shape(parts["pairs"]) != (vectors.n_entities, vectors.n_entities):
+        raise DataError("pairs must have one row and one column per entity")
+    model.reliability_ = Table(decode(body["reliability"], arrays))
+    model.family_ = model._family()
+    return model
+
+
+def _checked(mixture: SizeMixture) -> SizeMixture:
+    """Reject arrays of other shapes, and numbers that are not finite."""
+    n_experts, n_sizes = len(mixture.names), len(mixture.sizes)
+    shapes = {
+        "experts": (n_experts, len(BASES)),
+        "of_all": (n_sizes, n_experts),
+        "of_absent": (n_sizes, n_experts),
+    }
+    for name, shape in shapes.items():
+        values = getattr(mixture, name)
+        if np.shape(values) != shape or not np.isfinite(values).all():
+            raise DataError(f"{name} of the mixture must be finite numbers of shape {shape}")
+    return mixture
+
+
+def _member(contents: Contents, prefix: str) -> Contents:
+    own = {
+        name.removeprefix(prefix): array
+        for name, array in contents.arrays.items()
+        if name.startswith(prefix)
+    }
+    member = contents.body[prefix]
+    return Contents(contents.folder, member["body"], own, member["texts"])
+
+
+def _columns(table: Table) -> dict[str, Any]:
+    return {name: table[name] for name in table.columns}

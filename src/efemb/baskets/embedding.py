@@ -1,0 +1,482 @@
+"""BasketEmbedding: the recommended model of transactions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from efemb._typing import Floats, Ints
+from efemb.baselines.arrays import sparse, stored_cells
+from efemb.baselines.base import Baseline, cell_blocks
+from efemb.baskets.experts import BASES, SizeMixture
+from efemb.baskets.fitting import AUTO, fit_baskets, make_folds
+from efemb.baskets.parts import (
+    FAMILIES,
+    USER,
+    PartOptions,
+    Parts,
+    choose_neighbors,
+    context_members,
+    context_sizes,
+)
+from efemb.blend.members import absent_cells
+from efemb.blend.recommendations import basket_row, entities_of, rank_entities
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.estimators.checks import check_components, check_shape, generator
+from efemb.fitted.queries import Queries
+from efemb.fitted.selection import Choice, Options
+from efemb.model.families import Categorical, Family
+from efemb.model.ingredient import positive_number
+from efemb.table import Table
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+    from efemb.fitted.embedding import FittedEmbedding
+
+
+@dataclass(eq=False, repr=False)
+class BasketEmbedding(Queries, Baseline):
+    r"""Vectors, item pairs, popularity and the customer's history as one model of baskets.
+
+    The share of item j given a basket of s items is a mixture of experts,
+
+    .. math:: p_j = \\sum_e w_e(s) \\; \\prod_f q_{fj}^{a_{ef}} / \\sum_k \\prod_f q_{fk}^{a_{ef}}
+
+    where the :math:`q_f` are the shares of the parts: an exponential family embedding whose
+    contexts have a pseudo-count and are thinned in the fit (`Basket`), an item-item ridge
+    regression (`EASE`), popularity, and the share of the item in the customer's other rows.
+    Experts are powers of single parts and two products of all of them. The weights maximize the
+    likelihood of entries of held-out rows given whole and random short contexts; they are
+    interpolated in the logarithm of the size.
+
+    There are two sets of weights: one for `log_means` and `score`, where shares are among all
+    items, as in the paper, and one for `complete` and `recommend`, where items of the basket are
+    excluded and probabilities are calibrated.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Length K of the vectors.
+    family : {"auto", "bernoulli", "poisson"}, default="auto"
+        Family of the embedding. "auto" takes Bernoulli for 0/1 data; for counts it fits both to at
+        most 10,000 rows and takes the one that predicts held-out rows better. `report_` tells.
+    user : {"user", None}, default="user"
+        Row column with the customer of each row: ``Dataset(users=)``, ``read_baskets(user=)``. If
+        the data have it, the customer's history is a part of the model. None turns it off.
+    pseudo_count : float or "auto", default="auto"
+        Of the contexts (`Basket`); "auto" is 1.5 times the root of the mean number of items.
+    thinning : float, default=0.3
+        Fraction of the contexts that are thinned in each pass (`Basket`).
+    penalty : float, default=100.0
+        Ridge penalty of the item pairs, in rows.
+    n_neighbors : int, None or "auto", default="auto"
+        Number of other items that each item is regressed on. None takes all, which needs N^2
+        numbers; "auto" takes all of up to 20,000 items if there is memory for them, and 100 above.
+    validation_fraction : float, default=0.1
+        Fraction of the rows, at most 1,500, that `fit` holds out if `validation` is not passed.
+        Fewer than 5,000 rows are held out in four turns instead, after which all parts are fitted
+        to all rows.
+    max_iter : int, optional
+        Maximum number of passes of the vectors.
+    n_jobs : int or None, default=1
+        Number of threads; the result has the same bits for any number.
+    random_state : int, RandomState, Generator or None, default=None
+        Random seed.
+    verbose : int, default=0
+        Show progress bars.
+
+    Attributes
+    ----------
+    rho_, alpha_ : arrays of shape (N, K)
+        Embeddings and context vectors.
+    pairs_ : array or csr_array of shape (N, N)
+        ``pairs_[m, n]`` is the weight of item m in a basket for item n.
+    mixture_ : SizeMixture
+        Experts, and their weights by the size of the basket.
+    reliability_ : Table
+        Predicted and observed probabilities of held-out entries, by predicted probability.
+    report_ : dict
+        family, and how it was chosen; pairs; history; held_out; weights of the largest experts by
+        the size of the context; held_out_score: mean log share per unit, of all and absent items.
+    family_ : Categorical
+        Only the shares of the means are meaningful.
+
+    Notes
+    -----
+    Pairs, and contexts of the vectors, count an item once however many of it there are, so that a
+    single large count cannot dominate; in the fit of the weights a count above 10 weighs 10.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = efemb.simulation.simulate_baskets(
+    ...     n_rows=400, n_entities=30, n_lines=2400, n_topics=3, seed=0
+    ... )
+    >>> model = BasketEmbedding(5, random_state=0).fit(trips)
+    >>> model.complete([0, 1], n=2).columns
+    ['label', 'probability']
+    >>> model.report_["family"]
+    'bernoulli'
+    """
+
+    n_components: int = 100
+    _: KW_ONLY
+    family: str = AUTO
+    user: str | None = USER
+    pseudo_count: float | str = AUTO
+    thinning: float = 0.3
+    penalty: float = 100.0
+    n_neighbors: int | str | None = AUTO
+    validation_fraction: float = 0.1
+    max_iter: int | None = None
+    n_jobs: int | None = 1
+    random_state: Any = None
+    verbose: int = 0
+
+    _allow_real = True
+    report_: dict[str, Any] = field(init=False)
+    parts_: Parts = field(init=False)
+    mixture_: SizeMixture = field(init=False)
+    reliability_: Table = field(init=False)
+
+    # -- the fit -----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, validation: Any = None) -> Self:
+        """Fit all parts, then the weights of their experts.
+
+        Parameters
+        ----------
+        X : Dataset, array, sparse array, data frame or path
+            Training rows. A path is a file of transactions, read by `read_baskets`.
+        y : ignored
+            Present for compatibility with scikit-learn.
+        validation : like X, optional
+            Other rows, for early stopping and for the weights; by default rows of X are held out.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(_read_path(X), validation=_read_path(validation))
+
+    def _family(self) -> Family:
+        return Categorical()
+
+    def _check(self) -> None:
+        check_components(self.n_components)
+        families = [AUTO, *FAMILIES]
+        if self.family not in families:
+            raise ParameterError(
+                f"family={self.family!r} is unknown; {suggest(self.family, families)}"
+            )
+        if self.user not in (USER, None):
+            raise ParameterError(
+                f"user={self.user!r} is unknown: pass 'user' or None, and name the column where the"
+                " data are read (Dataset(users=...), read_baskets(user=...))"
+            )
+        owner: Any = self
+        positive_number(owner, "penalty")
+        if self.pseudo_count != AUTO:
+            positive_number(owner, "pseudo_count", zero=True)
+        share = self.validation_fraction
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
+            raise InputTypeError(f"validation_fraction must be a number, got {share!r}")
+        if not 0 < share < 1:
+            raise ParameterError(f"validation_fraction must lie between 0 and 1, got {share!r}")
+        many = self.n_neighbors
+        if many not in (AUTO, None) and (
+            isinstance(many, bool) or not isinstance(many, int | np.integer) or many < 1
+        ):
+            raise ParameterError(
+                f"n_neighbors must be an integer >= 1, None or 'auto', got {many!r}"
+            )
+
+    def _fit(self, data: Dataset, validation: Dataset | None) -> None:
+        check_shape(data)
+        for_rows, for_parts = generator(self.random_state).spawn(2)
+        folds = make_folds(data, validation, float(self.validation_fraction), for_rows)
+        options = self._options(data, int(for_parts.integers(1 << 31)))
+        basket_fit = fit_baskets(options, data, folds, for_parts, self.verbose)
+        self.parts_, self.mixture_ = basket_fit.parts, basket_fit.mixture
+        self.reliability_ = basket_fit.reliability
+        self.report_ = {**data.report, **basket_fit.report}
+
+    def _options(self, data: Dataset, seed: int) -> PartOptions:
+        """The options with automatic ones decided, except for the family."""
+        pseudo_count = self.pseudo_count
+        if pseudo_count == AUTO:
+            n_items = float(np.diff(sparse(data).indptr).mean())
+            pseudo_count = round(1.5 * max(n_items, 1.0) ** 0.5, 2)
+        return PartOptions(
+            n_components=int(self.n_components),
+            family=self.family,
+            pseudo_count=float(pseudo_count),
+            thinning=self.thinning,
+            penalty=float(self.penalty),
+            n_neighbors=choose_neighbors(data.n_entities, self.n_neighbors),
+            history=self.user is not None and data.users is not None,
+            seed=seed,
+            n_jobs=self.n_jobs,
+            max_iter=self.max_iter,
+            verbose=max(0, int(self.verbose) - 1),
+        )
+
+    # -- predictions -------------------------------------------------------------------------------
+
+    def _log_mean_blocks(
+        self, data: Dataset, rows: Ints, entities: Ints, *, absent: bool = False
+    ) -> Iterator[tuple[slice, Floats]]:
+        matrix = sparse(data)
+        for cells in cell_blocks(len(rows), len(BASES) * data.n_entities):
+            given = (rows[cells], entities[cells])
+            members = context_members(matrix, *given) if absent else None
+            logs = self.parts_.logs(data, *given)
+            sizes = context_sizes(matrix, *given)
+            yield cells, self.mixture_.log_shares(logs, sizes, members)
+
+    def _own_log_means(self, data: Dataset) -> Floats:
+        """Log shares of absent entities given the whole row, of others given its rest."""
+        matrix = sparse(data)
+        own_shares = np.full(data.shape, -np.log(data.n_entities))
+        rows, absent = absent_cells(matrix)
+        for cells, logs in self._log_mean_blocks(data, rows, absent):
+            own_shares[rows[cells]] = logs
+        rows, entities = stored_cells(matrix)
+        for cells, logs in self._log_mean_blocks(data, rows, entities.astype(np.int64)):
+            own = entities[cells]
+            own_shares[rows[cells], own] = logs[np.arange(len(own)), own]
+        return own_shares
+
+    def complete(  # type: ignore[override]
+        self, basket: Any, n: int = 10, *, user: Any = None, **options: Unpack[Options]
+    ) -> Table:
+        """The most probable next items, given a basket.
+
+        Parameters
+        ----------
+        basket : list of labels, or mapping of labels to amounts
+            Its items are excluded from the result; it may be empty.
+        n : int, default=10
+            Number of items; fewer are returned if fewer remain.
+        user : label, optional
+            The customer; one that the fit did not see has no history.
+        where : function of a label, str, boolean array or labels, optional
+            Restricts the result to these items; a str matches labels that contain it, ignoring
+            case.
+        exclude : label or labels, optional
+            Items that are never in the result.
+        min_count : float, optional
+            Restricts the result to items that occur at least this often.
+        match : {"exact", "prefix"}, default="exact"
+            "prefix" also accepts the beginning of a label, or a part of it, ignoring case.
+        unknown : {"error", "skip"}, default="error"
+            "skip" ignores unknown labels of the basket.
+
+        Returns
+        -------
+        Table
+            Columns label and probability (calibrated, among all items outside the basket).
+        """
+        check_is_fitted(self, "mixture_")
+        choice = Choice(entities_of(self), **options)
+        data = basket_row(self, basket, choice, user)
+        columns = rank_entities(
+            self, data, n, exclude_seen=True, allowed=choice.rows, blocks=self._absent_blocks
+        )
+        labels = choice.vocabulary.labels[columns["entity"]]
+        return Table({"label": labels, "probability": columns["probability"]})
+
+    def recommend(self, X: Any, n: int = 10, *, exclude_seen: bool = True) -> Table:
+        """The most probable items of each row, given the whole row.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+        n : int, default=10
+            Number of items per row; fewer are returned if fewer remain.
+        exclude_seen : bool, default=True
+            Exclude items that are in the row already; their probabilities are then calibrated.
+
+        Returns
+        -------
+        Table
+            Columns row (its label in X, otherwise its number), label, rank (from 1) and score
+            (probability among the items that are not excluded).
+        """
+        data = self._known(_read_path(X))
+        blocks = self._absent_blocks if exclude_seen else None
+        columns = rank_entities(self, data, n, exclude_seen=exclude_seen, blocks=blocks)
+        rows = columns["row"] if data.row_labels is None else data.row_labels[columns["row"]]
+        labels = entities_of(self).labels[columns["entity"]]
+        named = {"row": rows, "label": labels, "rank": columns["rank"]}
+        return Table({**named, "score": columns["probability"]})
+
+    def _absent_blocks(
+        self, data: Dataset, rows: Ints, entities: Ints
+    ) -> Iterator[tuple[slice, Floats]]:
+        return self._log_mean_blocks(data, rows, entities, absent=True)
+
+    def explain(  # type: ignore[override]
+        self,
+        basket: Any,
+        item: Any,
+        *,
+        by: str = "expert",
+        user: Any = None,
+        **options: Unpack[Options],
+    ) -> Table:
+        """What the probability of an item comes from.
+
+        Parameters
+        ----------
+        basket : list of labels, or mapping of labels to amounts
+            The item itself is removed from its own context.
+        item : label
+            The item to explain.
+        by : {"expert", "item"}, default="expert"
+            The experts of the mixture, or the items of the basket.
+        user : label, optional
+            The customer.
+        match : {"exact", "prefix"}, default="exact"
+            "prefix" also accepts the beginning of a label, or a part of it, ignoring case.
+        unknown : {"error", "skip"}, default="error"
+            "skip" ignores unknown labels of the basket.
+
+        Returns
+        -------
+        Table
+            By expert: expert, weight (for a basket of this size), probability and responsibility
+            (weight x probability / that of the mixture; they sum to 1). By item: item, vectors (its
+            contribution to the linear predictor of the embedding) and pair (its weight for the
+            item in the pairs, "milk - bread"). The largest come first.
+        """
+        check_is_fitted(self, "mixture_")
+        if by not in ("expert", "item"):
+            raise ParameterError(f"by={by!r} is unknown; {suggest(by, ['expert', 'item'])}")
+        choice = Choice(entities_of(self), **options)
+        data = basket_row(self, basket, choice, user)
+        entity = int(choice.codes([item], needed=True)[0])
+        if by == "item":
+            return self._explain_items(data, entity)
+        matrix, cell = sparse(data), (np.zeros(1, dtype=np.int64), np.array([entity]))
+        logs, sizes = self.parts_.logs(data, *cell), context_sizes(matrix, *cell)
+        members = context_members(matrix, *cell)
+        shares = np.exp(self.mixture_.expert_log_shares(logs, members)[:, 0, entity])
+        weights = self.mixture_.weights(sizes, absent=True)[0]
+        total = float(weights @ shares)
+        responsibility = weights * shares / total
+        order = np.argsort(-responsibility, kind="stable")
+        names = np.array(self.mixture_.names, dtype=object)
+        return Table(
+            {
+                "expert": names[order],
+                "weight": weights[order],
+                "probability": shares[order],
+                "responsibility": responsibility[order],
+            }
+        )
+
+    def _explain_items(self, data: Dataset, entity: int) -> Table:
+        """Contributions of the items of a basket to the vectors' predictor and to the pairs."""
+        matrix = sparse(data)
+        members = matrix.indices[matrix.indices != entity].astype(np.int64)
+        fitted = self.fitted()
+        divisor = len(members) + self.report_["pseudo_count"]
+        products = fitted.parameters.alpha[members] @ fitted.parameters.rho[entity]
+        pairs = self.pairs_[members][:, [entity]]
+        pairs = np.asarray(pairs.toarray() if hasattr(pairs, "toarray") else pairs).ravel()
+        order = np.argsort(-pairs, kind="stable")
+        return Table(
+            {
+                "item": entities_of(self).labels[members][order],
+                "vectors": (products / max(divisor, 1.0))[order].astype(np.float64),
+                "pair": pairs[order].astype(np.float64),
+            }
+        )
+
+    # -- the vectors -------------------------------------------------------------------------------
+
+    def fitted(self) -> FittedEmbedding:
+        """The embedding, which answers questions about vectors.
+
+        Returns
+        -------
+        FittedEmbedding
+        """
+        check_is_fitted(self, "mixture_")
+        return self.parts_.vectors
+
+    @property
+    def rho_(self) -> Floats:
+        """The embeddings, (N, K)."""
+        return self.fitted().parameters.rho
+
+    @property
+    def alpha_(self) -> Floats:
+        """The context vectors, (N, K)."""
+        return self.fitted().parameters.alpha
+
+    @property
+    def pairs_(self) -> Any:
+        """Weights of the item pairs, (N, N)."""
+        check_is_fitted(self, "mixture_")
+        return self.parts_.pairs
+
+    @property
+    def embedding_(self) -> Floats:
+        """Alias of `rho_`."""
+        return self.rho_
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of passes of the vectors."""
+        return self.parts_.passes
+
+    def transform(self, X: Any) -> Floats:
+        """Embed rows: the context sum of each whole row.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+
+        Returns
+        -------
+        array of shape (rows, K)
+        """
+        return self.fitted().transform(self._known(_read_path(X)))
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a folder; `efemb.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; a model that was saved there before is replaced as a whole.
+        """
+        from efemb.baskets.basket_files import save
+
+        save(self, path)
+
+
+def _read_path(X: Any) -> Any:
+    """A file of transactions as a Dataset, anything else as it is."""
+    if not isinstance(X, str | os.PathLike):
+        return X
+    from efemb.data.readers.guess import guess_contents
+    from efemb.data.readers.transactions import read_baskets
+
+    guess = guess_contents(Path(X))
+    if guess.basket is None or guess.item is None:
+        raise DataError(
+            f"{X} is not a table of transactions ({guess.why}): read it with read_baskets or "
+            "read_matrix first"
+        )
+    return read_baskets(
+        X, basket=guess.basket, item=guess.item, count=guess.count, min_items_per_basket=2
+    )

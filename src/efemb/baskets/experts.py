@@ -1,0 +1,265 @@
+"""Experts: distributions over the next item, each a tempered product of the parts' shares.
+
+The log share of expert e is a combination of the logarithms of a few bases (the shares of the
+vectors, of the pairs, of popularity, of the customer's history), normalized. `SizeMixture` mixes
+experts with weights that depend on the number of items in the basket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from efemb._typing import Bools, Floats, Ints
+from efemb.model.score import log_sums
+
+BASES = ("vectors", "pairs", "smoothed pairs", "popularity", "history")
+VECTORS, PAIRS, SMOOTHED, POPULARITY, HISTORY = range(len(BASES))
+# Scores of pairs estimate probabilities: what is below counts as this much.
+LEAST_SCORE, SMOOTHED_SCORE = 1e-9, 0.004
+LOG_LINEAR = (VECTORS, SMOOTHED, POPULARITY, HISTORY)
+_POWERS = {VECTORS: (0.75, 1.0, 4 / 3), PAIRS: (1.0, 1.5, 2.0, 2.7), POPULARITY: (1.0,)}
+_HISTORY_POWERS = (0.7, 1.0)
+KNOTS = (0, 1, 3, 10, 30, 100, 300, 1000)  # items of a context at which weights are fitted
+NEGLIGIBLE = 0.003  # weight, at every size, below which an expert is dropped
+_EM_STEPS, _NEWTON_STEPS, _RIDGE = 1000, 8, 1e-3
+_SMALL_STEP, _SMALL_CHANGE = 1e-4, 1e-6  # of log-linear coefficients, and of weights
+# Prior of the weights, in entries: for all experts alike, and for popularity.
+_EVEN_ENTRIES, _POPULAR_ENTRIES = 0.1, 2.0
+
+
+class Questions(NamedTuple):
+    """Held-out entries, each with the logarithms of the bases of all entities given its context.
+
+    logs : (n, F, N)
+    entity, units, size : (n,) what is asked for, its weight, and the items of its context
+    member_cell, member : entities in the contexts, which cannot be the next item
+    """
+
+    logs: Floats
+    entity: Ints
+    units: Floats
+    size: Ints
+    member_cell: Ints
+    member: Ints
+
+    def take(self, chosen: Bools) -> Questions:
+        """Some of the questions."""
+        place = np.cumsum(chosen) - 1
+        kept = chosen[self.member_cell]
+        return Questions(
+            self.logs[chosen],
+            self.entity[chosen],
+            self.units[chosen],
+            self.size[chosen],
+            place[self.member_cell[kept]],
+            self.member[kept],
+        )
+
+
+def combine(logs: Floats, coefficients: Floats) -> Floats:
+    """Unnormalized log shares of one expert, (n, N)."""
+    used = np.flatnonzero(coefficients)
+    u = logs[:, used[0]] * logs.dtype.type(coefficients[used[0]])
+    for base in used[1:]:
+        u += logs[:, base] * logs.dtype.type(coefficients[base])
+    return np.asarray(u)
+
+
+def log_shares(u: Floats) -> Floats:
+    """Normalize rows of unnormalized logarithms."""
+    return np.asarray(u - log_sums(u)[:, None].astype(u.dtype))
+
+
+def own_log_shares(questions: Questions, experts: Floats) -> tuple[Floats, Floats]:
+    """Log share of what is asked for in each expert, among all entities and among absent ones.
+
+    Two arrays (n, E); experts : (E, F)
+    """
+    n = len(questions.entity)
+    of_all, of_absent = (np.empty((n, len(experts))) for _ in range(2))
+    for i, coefficients in enumerate(experts):
+        u = combine(questions.logs, coefficients)
+        u -= u.max(axis=1, keepdims=True)
+        own = u[np.arange(n), questions.entity].astype(np.float64)
+        np.exp(u, out=u)
+        total = u.sum(axis=1, dtype=np.float64)
+        u[questions.member_cell, questions.member] = 0.0
+        of_all[:, i] = own - np.log(total)
+        of_absent[:, i] = own - np.log(np.maximum(u.sum(axis=1, dtype=np.float64), 1e-300))
+    return of_all, of_absent
+
+
+def fit_log_linear(questions: Questions, bases: tuple[int, ...], *, absent: bool) -> Floats:
+    """Coefficients (F,) of the most likely product of powers of some bases, by Newton's method."""
+    start = np.zeros(len(BASES))
+    start[list(bases)] = 1.0 / len(bases)
+    value, gradient, curvature = _expand(questions, start, bases, absent)
+    coefficients = start
+    for _ in range(_NEWTON_STEPS):
+        step = np.zeros(len(BASES))
+        step[list(bases)] = np.linalg.solve(curvature, gradient)
+        while True:
+            moved = _expand(questions, coefficients + step, bases, absent)
+            if moved[0] > value or np.abs(step).max() < _SMALL_STEP:
+                break
+            step /= 2.0
+        if moved[0] < value + _SMALL_STEP:
+            break
+        coefficients = coefficients + step
+        value, gradient, curvature = moved
+    return coefficients
+
+
+def _expand(
+    questions: Questions, coefficients: Floats, bases: tuple[int, ...], absent: bool
+) -> tuple[float, Floats, Floats]:
+    """Penalized mean log share, its gradient and minus its second derivative."""
+    weight = questions.units / questions.units.sum()
+    u = combine(questions.logs, coefficients)
+    if absent:
+        u[questions.member_cell, questions.member] = -np.inf
+    logs = log_shares(u)
+    share = np.exp(logs)
+    n = np.arange(len(share))
+    features = [questions.logs[:, base] for base in bases]
+    own = np.stack([feature[n, questions.entity] for feature in features], axis=1)
+    weighted = [share * feature for feature in features]
+    mean = np.stack([each.sum(axis=1, dtype=np.float64) for each in weighted], axis=1)
+    curvature = -(mean * weight[:, None]).T @ mean
+    for i, left in enumerate(weighted):
+        for j in range(i, len(features)):
+            second = float(weight @ np.einsum("ij,ij->i", left, features[j]).astype(np.float64))
+            curvature[i, j] += second
+            if i != j:
+                curvature[j, i] += second
+    active = coefficients[list(bases)]
+    value = float(weight @ logs[n, questions.entity].astype(np.float64))
+    return (
+        value - 0.5 * _RIDGE * float(active @ active),
+        weight @ (own - mean) - _RIDGE * active,
+        curvature + _RIDGE * np.eye(len(bases)),
+    )
+
+
+def propose_experts(questions: Questions, *, history: bool) -> tuple[Floats, list[str]]:
+    """Coefficients (E, F) and names of the experts that are mixed."""
+    rows, names = [], []
+    powers = {**_POWERS, HISTORY: _HISTORY_POWERS} if history else _POWERS
+    for base, exponents in powers.items():
+        for power in exponents:
+            rows.append(np.eye(len(BASES))[base] * power)
+            names.append(BASES[base] if len(exponents) == 1 else f"{BASES[base]}^{power:.2g}")
+    bases = LOG_LINEAR if history else LOG_LINEAR[:-1]
+    for absent in (False, True):
+        rows.append(fit_log_linear(questions, bases, absent=absent))
+        names.append(f"product of all ({'absent items' if absent else 'all items'})")
+    return np.array(rows), names
+
+
+@dataclass(frozen=True)
+class SizeMixture:
+    """Mixtures of experts for contexts of any size.
+
+    experts : (E, F) coefficients;  names : (E,)
+    sizes : (S,) ascending sizes of contexts at which the weights are known
+    of_all, of_absent : (S, E) weights, among all entities and among those outside the context
+    """
+
+    experts: Floats
+    names: tuple[str, ...]
+    sizes: Floats
+    of_all: Floats
+    of_absent: Floats
+
+    @classmethod
+    def fit(cls, parts: list[Questions], *, history: bool) -> SizeMixture:
+        """The most likely weights, at each size by the questions whose contexts are near it."""
+        longest = max(parts, key=lambda part: len(part.entity))
+        experts, names = propose_experts(longest, history=history)
+        shares = [own_log_shares(part, experts) for part in parts]
+        units = np.concatenate([part.units for part in parts])
+        size = np.concatenate([part.size for part in parts])
+        sizes = _known_sizes(size)
+        weights = []
+        for scope in (0, 1):
+            own = np.concatenate([share[scope] for share in shares])
+            near = _closeness(size, sizes)
+            weights.append([_mixture_weights(own, units * near[:, i]) for i in range(len(sizes))])
+        of_all, of_absent = np.array(weights)
+        used = np.maximum(of_all.max(axis=0), of_absent.max(axis=0)) >= NEGLIGIBLE
+        of_all, of_absent = (
+            each[:, used] / each[:, used].sum(axis=1, keepdims=True) for each in (of_all, of_absent)
+        )
+        kept = tuple(name for name, is_used in zip(names, used, strict=True) if is_used)
+        return cls(experts[used], kept, sizes, of_all, of_absent)
+
+    def weights(self, size: Ints, *, absent: bool) -> Floats:
+        """Weights of the experts for contexts of some sizes, (n, E)."""
+        table = self.of_absent if absent else self.of_all
+        return np.asarray(_closeness(size, self.sizes) @ table)
+
+    def expert_log_shares(self, logs: Floats, members: tuple[Ints, Ints]) -> Floats:
+        """Log shares of the entities outside the contexts in each expert, (E, n, N)."""
+        each = []
+        for coefficients in self.experts:
+            u = combine(logs, coefficients)
+            u[members] = -np.inf
+            each.append(log_shares(u))
+        return np.array(each)
+
+    def log_shares(
+        self, logs: Floats, size: Ints, members: tuple[Ints, Ints] | None = None
+    ) -> Floats:
+        """Log shares of all entities, (n, N); with `members`, of those outside the contexts."""
+        weights = self.weights(size, absent=members is not None)
+        total = np.zeros((len(logs), logs.shape[2]))
+        for i, coefficients in enumerate(self.experts):
+            cells = np.flatnonzero(weights[:, i] > 0)
+            if len(cells):
+                u = combine(logs[cells] if len(cells) < len(logs) else logs, coefficients)
+                if members is not None:
+                    place = np.full(len(logs), -1)
+                    place[cells] = np.arange(len(cells))
+                    of_cell = place[members[0]]
+                    u[of_cell[of_cell >= 0], members[1][of_cell >= 0]] = -np.inf
+                total[cells] += weights[cells, i, None] * np.exp(log_shares(u))
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(total, 1e-300) if members is None else total)
+
+
+def _known_sizes(size: Ints) -> Floats:
+    """Sizes with enough questions near them to fit weights."""
+    counts = _closeness(size, np.array(KNOTS, dtype=float)).sum(axis=0)
+    known = np.array(KNOTS)[counts >= 20]
+    return np.array(known if len(known) else [int(np.median(size))], dtype=float)
+
+
+def _closeness(size: Ints, sizes: Floats) -> Floats:
+    """Weights (n, S) of linear interpolation in log(1 + size); sizes beyond the ends are theirs."""
+    position, knots = np.log1p(np.asarray(size, dtype=float)), np.log1p(sizes)
+    unit = np.eye(len(sizes))
+    return np.stack([np.interp(position, knots, row) for row in unit], axis=1)
+
+
+def _mixture_weights(own: Floats, units: Floats) -> Floats:
+    """Weights of the largest posterior: EM from equal ones; own : (n, E) log shares."""
+    n_experts = own.shape[1]
+    prior = np.full(n_experts, _EVEN_ENTRIES)
+    prior[POPULARITY_EXPERT] += _POPULAR_ENTRIES
+    shares = np.exp(own - own.max(axis=1, keepdims=True, initial=-np.inf))
+    entries = units / max(float(units.mean()), 1e-300) if units.any() else units
+    weights = np.full(n_experts, 1.0 / n_experts)
+    for _ in range(_EM_STEPS):
+        moved = weights * (entries @ (shares / np.maximum(shares @ weights, 1e-300)[:, None]))
+        moved = (moved + prior) / (moved.sum() + prior.sum())
+        change = np.abs(moved - weights).max()
+        weights = moved
+        if change < _SMALL_CHANGE:
+            break
+    return np.asarray(weights)
+
+
+POPULARITY_EXPERT = sum(len(powers) for base, powers in _POWERS.items() if base != POPULARITY)

@@ -1,0 +1,235 @@
+"""The fit of a basket model: rows to hold out, the family, the parts and their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._progress import progress_bar
+from efemb._typing import Floats, Ints
+from efemb.baselines.arrays import Holdout, log_shares, sparse
+from efemb.baskets.experts import BASES, Questions, SizeMixture, own_log_shares
+from efemb.baskets.parts import (
+    FAMILIES,
+    LARGEST_WEIGHT,
+    USER,
+    PartOptions,
+    Parts,
+    answer_questions,
+    draw_questions,
+    fit_vectors,
+)
+from efemb.errors import DataError
+from efemb.table import Table
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+    from efemb.fitted.embedding import FittedEmbedding
+
+AUTO = "auto"
+SHORT_SIZES = (0, 1, 3, 10, 30, 100)  # of contexts that are drawn beside whole ones
+WHOLE_QUESTIONS, SHORT_QUESTIONS, LEAST_QUESTIONS = 1000, 200, 40
+NUMBERS_OF_QUESTIONS = 1 << 27  # logarithms that all questions may hold
+HELD_OUT_ROWS, FEW_ROWS, FOLDS = 1500, 5000, 4
+RACE_ROWS, RACE_HELD_OUT, RACE_COMPONENTS, RACE_PASSES = 10_000, 300, 20, 6
+RELIABILITY_QUESTIONS = 500
+RELIABILITY_EDGES = 10.0 ** np.arange(-5.0, 0.5, 0.5)
+
+Fold = tuple["Dataset", "Dataset"]  # rows to train on, and rows that are held out
+
+
+@dataclass(frozen=True)
+class BasketFit:
+    """What the fit of a basket model leaves."""
+
+    parts: Parts
+    mixture: SizeMixture
+    reliability: Table
+    report: dict[str, Any]
+
+
+def fit_baskets(
+    options: PartOptions, data: Dataset, folds: list[Fold], rng: np.random.Generator, verbose: int
+) -> BasketFit:
+    """Fit the parts on each fold, and to all rows if there are several; then the weights."""
+    for_race, for_questions = rng.spawn(2)
+    chosen, scores = choose_family(options, *folds[0], for_race)
+    n_fits, questions, passes = len(folds) + (len(folds) > 1), list[Questions](), list[int]()
+    with progress_bar("fitting a basket model", n_fits, bool(verbose)) as advance:
+        for train, held in folds:
+            parts = Parts.fit(train, held, chosen)
+            questions += _ask(parts, held, len(folds), for_questions)
+            passes.append(parts.passes)
+            advance(1)
+        if len(folds) > 1:
+            most = max(1, int(np.median(passes)))
+            parts = Parts.fit(data, None, replace(chosen, max_iter=most))
+            advance(1)
+    questions = _merged(questions)
+    mixture = SizeMixture.fit(questions, history=chosen.history)
+    report = {
+        "family": chosen.family,
+        "family_chosen_by": _reason(options.family, scores),
+        "pairs": "dense" if chosen.n_neighbors is None else f"{chosen.n_neighbors} per item",
+        "counts_in_pairs": "0/1",
+        "entries_above_10": int((sparse(data).data > LARGEST_WEIGHT).sum()),
+        "history": USER if chosen.history else None,
+        "pseudo_count": chosen.pseudo_count,
+        "held_out": {"rows": int(sum(held.n_rows for _, held in folds)), "folds": len(folds)},
+        "passes": parts.passes,
+        "interrupted": False,
+        "weights": _largest_weights(mixture),
+        "held_out_score": _held_out_scores(mixture, questions),
+    }
+    return BasketFit(parts, mixture, measure_reliability(mixture, questions), report)
+
+
+def make_folds(
+    data: Dataset, validation: Dataset | None, fraction: float, rng: np.random.Generator
+) -> list[Fold]:
+    """Training and held-out rows: the user's own, one hold-out, or several turns of few rows."""
+    if validation is not None:
+        if Holdout.of(data, validation, missing=False).others is None:
+            raise DataError(
+                "validation holds entries of the training rows, which item pairs have seen as "
+                "zeros: pass other rows, or none"
+            )
+        return [(data, validation)]
+    sizes = np.diff(sparse(data).indptr)
+    if not (sizes >= 2).any():
+        raise DataError(
+            "no row has two or more items, so there is no context to predict from: each row "
+            "must be a whole basket"
+        )
+    order = rng.permutation(data.n_rows)
+    turns = np.array_split(order, FOLDS)
+    if data.n_rows >= FEW_ROWS:
+        turns = [order[: min(HELD_OUT_ROWS, max(1, int(fraction * data.n_rows)))]]
+    folds = []
+    for turn in turns:
+        held = np.zeros(data.n_rows, dtype=bool)
+        held[turn] = True
+        if (sizes[held] >= 2).any() and (sizes[~held] >= 2).any() and (~held).sum() >= 2:
+            folds.append((data.take_rows(~held), data.take_rows(held)))
+    if not folds:
+        raise DataError(
+            f"{data.n_rows} rows are too few to hold out any with two or more items: pass "
+            "other rows as validation"
+        )
+    return folds
+
+
+def choose_family(
+    options: PartOptions, train: Dataset, held: Dataset, rng: np.random.Generator
+) -> tuple[PartOptions, dict[str, float]]:
+    """The family to fit, and the scores of both if they were compared."""
+    if options.family != AUTO:
+        return options, {}
+    if (sparse(train).data == 1).all():
+        return replace(options, family="bernoulli"), {}
+    rows = np.sort(rng.permutation(train.n_rows)[:RACE_ROWS])
+    few = replace(options, n_components=min(RACE_COMPONENTS, options.n_components))
+    if train.n_rows > FEW_ROWS:
+        few = replace(few, max_iter=RACE_PASSES)
+    asked = draw_questions(held, (None,), (WHOLE_QUESTIONS // 2,), rng)
+    scores, watched = {}, held.take_rows(np.arange(min(RACE_HELD_OUT, held.n_rows)))
+    for name in FAMILIES:
+        model = fit_vectors(train.take_rows(rows), watched, replace(few, family=name)).fitted()
+        scores[name] = _entry_score(model, *asked[:2])
+    best = max(scores, key=lambda name: scores[name])
+    return replace(options, family=best), scores
+
+
+def _reason(asked: str, scores: dict[str, float]) -> str:
+    if scores:
+        listed = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
+        return f"held-out score of small models: {listed}"
+    return "0/1 data" if asked == AUTO else "as specified"
+
+
+def _ask(parts: Parts, held: Dataset, n_folds: int, rng: np.random.Generator) -> list[Questions]:
+    """Entries of held-out rows given whole and short contexts, with what the parts say."""
+    room = NUMBERS_OF_QUESTIONS // (len(BASES) * held.n_entities)
+    share = min(1.0, room / (WHOLE_QUESTIONS + len(SHORT_SIZES) * SHORT_QUESTIONS))
+    wanted = (WHOLE_QUESTIONS, *(SHORT_QUESTIONS for _ in SHORT_SIZES))
+    numbers = tuple(max(LEAST_QUESTIONS, int(share * n)) // n_folds + 1 for n in wanted)
+    asked = draw_questions(held, (None, *SHORT_SIZES), numbers, rng)
+    if not len(asked[1]):
+        raise DataError(
+            "no held-out row has two or more items, so that no entry has a context: pass "
+            "longer rows as validation"
+        )
+    return answer_questions(parts, *asked)
+
+
+def _entry_score(model: FittedEmbedding, contexts: Dataset, entities: Ints) -> float:
+    """Mean log share of what questions ask for."""
+    rows, total = np.arange(len(entities)), 0.0
+    for cells, means in model.log_means(contexts, rows, entities):
+        total += float(log_shares(np.array(means), entities[cells]).sum())
+    return total / len(entities)
+
+
+def _merged(questions: list[Questions]) -> list[Questions]:
+    """Questions of several folds in one piece, if they are small."""
+    numbers = sum(part.logs.size for part in questions)
+    if len(questions) == 1 or numbers > NUMBERS_OF_QUESTIONS:
+        return questions
+    starts = np.cumsum([0, *(len(part.entity) for part in questions[:-1])])
+    cells = [part.member_cell + start for part, start in zip(questions, starts, strict=True)]
+    arrays = {
+        name: np.concatenate([getattr(part, name) for part in questions])
+        for name in ("logs", "entity", "units", "size", "member")
+    }
+    return [Questions(**arrays, member_cell=np.concatenate(cells))]
+
+
+def _held_out_scores(mixture: SizeMixture, questions: list[Questions]) -> dict[str, float]:
+    """Mean log share per unit over the questions of all sizes."""
+    totals, units = np.zeros(2), 0.0
+    for part in questions:
+        for scope, own in enumerate(own_log_shares(part, mixture.experts)):
+            weights = mixture.weights(part.size, absent=scope == 1)
+            shares = np.einsum("ne,ne->n", weights, np.exp(own))
+            totals[scope] += float(part.units @ np.log(np.maximum(shares, 1e-300)))
+        units += float(part.units.sum())
+    return dict(zip(("all items", "absent items"), (totals / units).tolist(), strict=True))
+
+
+def _largest_weights(mixture: SizeMixture) -> dict[str, dict[str, float]]:
+    """By the size of the context, the weights among absent items that are not small."""
+    return {
+        f"{size:.0f} items": {
+            name: round(float(weight), 3)
+            for name, weight in zip(mixture.names, weights, strict=True)
+            if weight >= 0.05
+        }
+        for size, weights in zip(mixture.sizes, mixture.of_absent, strict=True)
+    }
+
+
+def measure_reliability(mixture: SizeMixture, questions: list[Questions]) -> Table:
+    """Mean predicted and observed probability of items outside the context, by the former."""
+    edges = np.concatenate([[0.0], RELIABILITY_EDGES])
+    predicted, hits, number = (np.zeros(len(edges)) for _ in range(3))
+    step = -(-sum(len(part.entity) for part in questions) // RELIABILITY_QUESTIONS)
+    for whole in questions:
+        part = whole.take(np.arange(len(whole.entity)) % step == 0)
+        members = (part.member_cell, part.member)
+        shares = np.exp(mixture.log_shares(part.logs, part.size, members))
+        place = np.searchsorted(edges, shares.ravel(), side="right") - 1
+        predicted += np.bincount(place, shares.ravel(), len(edges))
+        number += np.bincount(place, minlength=len(edges))
+        own = shares[np.arange(len(shares)), part.entity]
+        hits += np.bincount(np.searchsorted(edges, own, side="right") - 1, minlength=len(edges))
+    known = number > 0
+    return Table(
+        {
+            "from": edges[known],
+            "predicted": predicted[known] / number[known],
+            "observed": hits[known] / number[known],
+            "n": number[known].astype(np.int64),
+        }
+    )

@@ -1,0 +1,262 @@
+"""Parts: what a basket model combines, fitted to the same rows, and what they say of a context."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from efemb._typing import Floats, Ints
+from efemb.baselines.arrays import sparse, stored_cells
+from efemb.baselines.ease import dense_fits, ridge_weights, sparse_ridge_weights
+from efemb.baselines.personal import PersonalPopularity
+from efemb.baskets.experts import (
+    BASES,
+    HISTORY,
+    LEAST_SCORE,
+    PAIRS,
+    POPULARITY,
+    SMOOTHED,
+    SMOOTHED_SCORE,
+    VECTORS,
+    Questions,
+    log_shares,
+)
+from efemb.data.dataset import Dataset
+from efemb.engine.callbacks import IterateAverage
+from efemb.engine.fit import batch_size
+from efemb.engine.optimizers.first_order import Adagrad
+from efemb.estimators.presets import BernoulliEmbedding, PoissonEmbedding
+from efemb.model.contexts import Basket
+from efemb.model.contexts.base import gather_rows
+
+if TYPE_CHECKING:
+    from efemb.fitted.embedding import FittedEmbedding
+
+USER = "user"
+FAMILIES = {"bernoulli": BernoulliEmbedding, "poisson": PoissonEmbedding}
+# Adagrad on minibatches: bold steps whose iterates are averaged need a third of the passes.
+PACE, BOLDEST, EPSILON = 3.0, 0.5, 0.01
+AVERAGED, PATIENCE, TOLERANCE = 3, 2, 0.002
+WATCHED_ROWS = 500  # held-out rows that tell when to stop
+LARGEST_WEIGHT = 10.0  # of an entry in the fit of the weights, whatever its count
+MOST_NUMBERS = 1 << 26  # logarithms of bases that are held at once
+KAPPA = 300.0  # units of popularity in the history of a customer
+HALF_A_LINE = 0.5  # what never occurred
+
+
+@dataclass(frozen=True)
+class PartOptions:
+    """How parts are fitted; the names are those of `BasketEmbedding`."""
+
+    n_components: int
+    family: str
+    pseudo_count: float
+    thinning: float
+    penalty: float
+    n_neighbors: int | None
+    history: bool
+    seed: int
+    n_jobs: int | None = 1
+    max_iter: int | None = None
+    verbose: int = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Fitted parts.
+
+    vectors : embedding;  pairs : (N, N) array or csr_array of the weights of an item for another
+    log_popularity : (N,) log shares of lines;  history : of customers, where they are known
+    passes : of the vectors
+    """
+
+    vectors: FittedEmbedding
+    pairs: Any
+    log_popularity: Floats
+    history: PersonalPopularity | None
+    passes: int
+
+    @classmethod
+    def fit(cls, train: Dataset, held: Dataset | None, options: PartOptions) -> Parts:
+        """Fit all parts to the same rows; `held` are others, which tell when to stop."""
+        estimator = fit_vectors(train, held, options)
+        present = (sparse(train) != 0).astype(np.float32)
+        pairs = fit_pairs(present, options)
+        lines = np.maximum(np.asarray(present.sum(axis=0), dtype=np.float64).ravel(), HALF_A_LINE)
+        history = None
+        if options.history:
+            history = PersonalPopularity(kappa=KAPPA).fit(train)
+        popularity = np.log(lines / lines.sum())
+        return cls(estimator.fitted(), pairs, popularity, history, estimator.best_iter_)
+
+    def logs(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
+        """Logarithms of the bases of all entities, given rows without an entity, (n, F, N)."""
+        needed, place = np.unique(rows, return_inverse=True)
+        few = data.take_rows(needed)
+        logs = np.empty((len(rows), len(BASES), data.n_entities), dtype=np.float32)
+        for cells, means in self.vectors.log_means(few, place, entities):
+            logs[cells, VECTORS] = log_shares(np.asarray(means))
+        scores = np.maximum(self._pair_scores(sparse(few), place, entities), 0.0)
+        np.log(scores + np.float32(LEAST_SCORE), out=logs[:, PAIRS])
+        np.log(scores + np.float32(SMOOTHED_SCORE), out=logs[:, SMOOTHED])
+        logs[:, POPULARITY] = self.log_popularity
+        logs[:, HISTORY] = self.log_popularity
+        if self.history is not None and few.users is not None:
+            for cells, means in self.history.log_means(few, place, entities):
+                logs[cells, HISTORY] = means
+        return logs
+
+    def _pair_scores(self, matrix: Any, rows: Ints, entities: Ints) -> Floats:
+        """Sum of the pair weights of the items of each row without an entity, (n, N) float32."""
+        present = (matrix != 0).astype(np.float32)
+        scores = np.asarray(_product(present, self.pairs))[rows]
+        held = _contains(present, rows, entities)
+        if held.any():
+            rows_of_b = self.pairs[entities[held]]
+            scores[held] -= rows_of_b.toarray() if hasattr(rows_of_b, "toarray") else rows_of_b
+        return scores
+
+
+def _product(present: Any, pairs: Any) -> Floats:
+    scores = present @ pairs
+    return np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
+
+
+def _contains(matrix: Any, rows: Ints, entities: Ints) -> Any:
+    """Whether an entity is in its row, (n,)."""
+    width = matrix.shape[1]
+    row, stored = stored_cells(matrix)
+    return np.isin(rows.astype(np.int64) * width + entities, row.astype(np.int64) * width + stored)
+
+
+def context_sizes(matrix: Any, rows: Ints, entities: Ints) -> Ints:
+    """How many items a row has without an entity, (n,)."""
+    return np.asarray(np.diff(matrix.indptr)[rows] - _contains(matrix, rows, entities))
+
+
+def context_members(matrix: Any, rows: Ints, entities: Ints) -> tuple[Ints, Ints]:
+    """(cell, entity) of everything in the contexts of some cells."""
+    ptr, stored = gather_rows(matrix.indptr, rows)
+    cell = np.repeat(np.arange(len(rows)), np.diff(ptr))
+    member = matrix.indices[stored].astype(np.int64)
+    other = member != entities[cell]
+    return cell[other], member[other]
+
+
+def basket_context(options: PartOptions) -> Basket:
+    """The context of the vectors: items count once, however many of each there are."""
+    return Basket(
+        "total",
+        binary=True,
+        pseudo_count=options.pseudo_count,
+        thinning=options.thinning,
+    )
+
+
+def fit_vectors(train: Dataset, held: Dataset | None, options: PartOptions) -> Any:
+    """The embedding; without held-out rows it takes `max_iter` passes."""
+    settings: dict[str, Any] = {
+        "n_components": options.n_components,
+        "context": basket_context(options),
+        "random_state": options.seed,
+        "n_jobs": options.n_jobs,
+        "max_iter": options.max_iter,
+        "verbose": options.verbose,
+        "early_stopping": held is not None,
+    }
+    settings |= {"binarize": True} if options.family == "bernoulli" else {"allow_real": True}
+    average = None
+    if batch_size("auto", "rows", train.n_rows) is not None:
+        average = IterateAverage(AVERAGED)
+        step = round(min(BOLDEST, PACE / options.n_components**0.5), 3)
+        settings |= {
+            "optimizer": Adagrad(step, epsilon=EPSILON),
+            "n_iter_no_change": PATIENCE,
+            "tol": TOLERANCE,
+            "callbacks": [average],
+        }
+    estimator = FAMILIES[options.family](**settings)
+    with warnings.catch_warnings():
+        # A limit of passes is what is asked for here.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        watched = held if held is None else held.take_rows(np.arange(held.n_rows) < WATCHED_ROWS)
+        estimator.fit(train, validation=watched)
+    if average is not None:
+        estimator.parameters_ = average.average()
+    return estimator
+
+
+def fit_pairs(present: Any, options: PartOptions) -> Any:
+    """Item-item ridge regression: dense where N^2 numbers fit, else sparse."""
+    if options.n_neighbors is None:
+        return ridge_weights(present, options.penalty)
+    return sparse_ridge_weights(present, options.penalty, options.n_neighbors)
+
+
+def choose_neighbors(n_entities: int, asked: Any) -> int | None:
+    """None for a dense matrix of pairs, else the number of pairs per item."""
+    if asked != "auto":
+        return None if asked is None else int(asked)
+    return None if dense_fits(n_entities) else NEIGHBORS
+
+
+NEIGHBORS = 100
+
+
+def draw_questions(
+    held: Dataset, sizes: tuple[int | None, ...], numbers: tuple[int, ...], rng: np.random.Generator
+) -> tuple[Dataset, Ints, Floats]:
+    """Random entries of held-out rows, each with a random part of the rest of its row.
+
+    sizes : of the contexts, None for the whole rest;  numbers : how many entries of each size
+    Returns the contexts, the entries and their units.
+    """
+    from scipy.sparse import csr_array
+
+    matrix = sparse(held)
+    owner, entity = stored_cells(matrix)
+    others = np.diff(matrix.indptr)[owner] - 1
+    asked: list[int] = []
+    contexts: list[Ints] = []
+    for size, number in zip(sizes, numbers, strict=True):
+        least = 1 if size is None else size + (size > 0)  # the whole rest is asked for anyway
+        for place in rng.permutation(np.flatnonzero(others >= least))[:number]:
+            stored = np.arange(matrix.indptr[owner[place]], matrix.indptr[owner[place] + 1])
+            rest = stored[stored != place]
+            asked.append(int(place))
+            contexts.append(rest if size is None else np.sort(rng.permutation(rest)[:size]))
+    where = np.concatenate([np.zeros(0, dtype=np.int64), *contexts])
+    ends = np.concatenate([[0], np.cumsum([len(context) for context in contexts])])
+    shape = (len(asked), held.n_entities)
+    rows = csr_array((matrix.data[where], matrix.indices[where], ends), shape=shape)
+    users = None if held.users is None else held.users[owner[asked]]
+    units = np.minimum(matrix.data[asked].astype(np.float64), LARGEST_WEIGHT)
+    return Dataset(rows, entities=held.entities, users=users), entity[asked].astype(np.int64), units
+
+
+def answer_questions(
+    parts: Parts, contexts: Dataset, entities: Ints, units: Floats
+) -> list[Questions]:
+    """The questions with what the parts say, in pieces of bounded size."""
+    matrix = sparse(contexts)
+    step = max(1, MOST_NUMBERS // (len(BASES) * contexts.n_entities))
+    pieces = []
+    for start in range(0, len(entities), step):
+        rows = np.arange(start, min(start + step, len(entities)))
+        given = (rows, entities[rows])
+        cell, member = context_members(matrix, *given)
+        pieces.append(
+            Questions(
+                parts.logs(contexts, *given),
+                entities[rows],
+                units[rows],
+                context_sizes(matrix, *given),
+                cell,
+                member,
+            )
+        )
+    return pieces
