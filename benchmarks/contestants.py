@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -63,6 +64,12 @@ def _blend(parts: dict[str, Any], how: str) -> Any:
     import efemb
 
     return efemb.Blend(parts, how=how)
+
+
+def _baskets(penalty: float, user: str | None = None) -> Any:
+    import efemb
+
+    return efemb.BasketEmbedding(100, penalty=penalty, user=user, random_state=0)
 
 
 def _grid(**values: tuple[Any, ...]) -> tuple[Setting, ...]:
@@ -124,6 +131,20 @@ CONTESTANTS = (
         _grid(n_components=(50,), precision=(1.0, 3.0)),  # fewer: each takes ten times p-emb's time
         compiled=True,
         only=("MovieLens-100K",),
+    ),
+    Contestant(
+        "efemb BasketEmbedding",
+        _baskets,
+        _grid(penalty=(100.0, 200.0, 50.0)),
+        short=True,
+        compiled=True,
+    ),
+    Contestant(
+        "efemb BasketEmbedding, personal",
+        partial(_baskets, user="user"),
+        _grid(penalty=(100.0, 200.0, 50.0)),
+        for_users=True,
+        compiled=True,
     ),
     Contestant(
         "efemb Blend",

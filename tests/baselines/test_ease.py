@@ -198,3 +198,36 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], words: str
     with pytest.raises(error, match=words):
         model.fit(X)
     assert not hasattr(model, "weights_")
+
+
+def test_sparse_pairs_are_non_negative_least_squares() -> None:
+    """With all items as candidates nothing of the Gram matrix is missing."""
+    from scipy.optimize import nnls
+
+    present = (X > 0).astype(float)
+    size, penalty = present.shape[1], 3.0
+    found = ease.sparse_ridge_weights(csr_array(present), penalty, size).toarray()
+    for n in range(size):
+        others = [m for m in range(size) if m != n]
+        design = np.vstack([present[:, others], np.sqrt(penalty) * np.eye(size - 1)])
+        target = np.concatenate([present[:, n], np.zeros(size - 1)])
+        assert_allclose(found[others, n], nnls(design, target)[0], atol=2e-3)
+        assert found[n, n] == 0.0
+
+
+def test_sparse_pairs_keep_as_many_as_asked() -> None:
+    found = ease.sparse_ridge_weights(csr_array((X > 0).astype(float)), 3.0, 2)
+    assert (np.diff(csr_array(found.T).indptr) <= 2).all()
+    assert found.data.min() > 0
+
+
+def test_single_precision_keeps_the_weights() -> None:
+    present = csr_array((RNG.random((3000, 60)) < 0.1).astype(float))
+    gram = (present.T @ present).toarray() + 100.0 * np.eye(60)
+    inverse = np.linalg.inv(gram)
+    wanted = -inverse / inverse.diagonal()
+    np.fill_diagonal(wanted, 0.0)
+    assert_allclose(ease.ridge_weights(present, 100.0, fast=True), wanted, atol=1e-5)
+    exact = ease.ridge_weights(present, 1e-3, fast=True)  # ill-conditioned: in double precision
+    inverse = np.linalg.inv(gram - (100.0 - 1e-3) * np.eye(60))
+    assert_allclose(exact[0, 1], -inverse[0, 1] / inverse[1, 1], rtol=1e-6)

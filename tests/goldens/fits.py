@@ -89,6 +89,7 @@ KERNEL_FITS: dict[str, Fit] = {
     "skip-gram": text(efemb.SkipGram),
     "sampled softmax": text(efemb.CBOW, zeros=efemb.SampledSoftmax(5)),
     "tree": text(efemb.CBOW, zeros="hierarchical"),
+    "sparse pairs": rows(efemb.BasketEmbedding, SPARSE_COUNTS, n_neighbors=9, family="poisson"),
     "factors": Fit(efemb.baselines.HPF, COUNTS, {"n_components": K, "max_iter": 3}),
 }
 

@@ -96,17 +96,19 @@ class EASE(ItemItem):
         self.weights_ = ridge_weights(present, float(self.penalty), float(self.dropout))
 
 
-def ridge_weights(present: Any, penalty: float, dropout: float = 0.0) -> Floats:
+def ridge_weights(
+    present: Any, penalty: float, dropout: float = 0.0, *, fast: bool = False
+) -> Floats:
     """B of `EASE`, (N, N) of float32, zeros on the diagonal; present : csr_array of zeros and ones.
 
-    In single precision, which takes half the time, if the weights keep four digits in it.
+    fast : in single precision, which takes half the time, if B keeps four digits in it
     """
     check_memory(present.shape[1])
     gram = (present.T @ present).astype(np.float64)
     ridge = penalty + dropout / (1.0 - dropout) * gram.diagonal()
     # No eigenvalue is larger than the largest sum of a row, or smaller than the ridge.
     largest = float(np.asarray(gram.sum(axis=1)).max() + ridge.max())
-    single = largest < LARGEST_CONDITION * float(ridge.min())
+    single = fast and largest < LARGEST_CONDITION * float(ridge.min())
     dense = gram.astype(np.float32 if single else np.float64).toarray()
     dense.flat[:: len(dense) + 1] += ridge.astype(dense.dtype)
     return _regressions(dense)

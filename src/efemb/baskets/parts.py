@@ -44,7 +44,7 @@ AVERAGED, PATIENCE, TOLERANCE = 3, 2, 0.002
 WATCHED_ROWS = 500  # held-out rows that tell when to stop
 LARGEST_WEIGHT = 10.0  # of an entry in the fit of the weights, whatever its count
 MOST_NUMBERS = 1 << 26  # logarithms of bases that are held at once
-KAPPA = 300.0  # units of popularity in the history of a customer
+HISTORY_SHARE = 0.5  # popularity weighs as much as this part of a mean customer's units
 HALF_A_LINE = 0.5  # what never occurred
 
 
@@ -88,8 +88,9 @@ class Parts:
         pairs = fit_pairs(present, options)
         lines = np.maximum(np.asarray(present.sum(axis=0), dtype=np.float64).ravel(), HALF_A_LINE)
         history = None
-        if options.history:
-            history = PersonalPopularity(kappa=KAPPA).fit(train)
+        if options.history and train.users is not None:
+            units = float(sparse(train).sum()) / max(len(set(train.users.tolist())), 1)
+            history = PersonalPopularity(kappa=max(1.0, HISTORY_SHARE * units)).fit(train)
         popularity = np.log(lines / lines.sum())
         return cls(estimator.fitted(), pairs, popularity, history, estimator.best_iter_)
 
@@ -193,7 +194,7 @@ def fit_vectors(train: Dataset, held: Dataset | None, options: PartOptions) -> A
 def fit_pairs(present: Any, options: PartOptions) -> Any:
     """Item-item ridge regression: dense where N^2 numbers fit, else sparse."""
     if options.n_neighbors is None:
-        return ridge_weights(present, options.penalty)
+        return ridge_weights(present, options.penalty, fast=True)
     return sparse_ridge_weights(present, options.penalty, options.n_neighbors)
 
 

@@ -1,0 +1,292 @@
+"""BasketEmbedding: predictions at any size, questions, files and bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import efemb
+from efemb import BasketEmbedding, Dataset
+from efemb.baselines import EASE, PersonalPopularity, Popularity
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.score import log_sums
+
+LABELS = [f"item {i}" for i in range(40)]
+
+
+def simulate(n_rows: int, seed: int = 0) -> Any:
+    return efemb.simulation.simulate_baskets(
+        n_rows=n_rows, n_entities=40, n_lines=7 * n_rows, n_topics=4, seed=seed
+    ).values
+
+
+@pytest.fixture(scope="module")
+def trips() -> Dataset:
+    """Trips whose customers have favorites."""
+    X = simulate(900).toarray()
+    users = np.arange(900) % 60
+    rng = np.random.default_rng(1)
+    for t, user in enumerate(users):
+        if rng.random() < 0.6:
+            X[t, user % 40] += 1
+    return Dataset(csr_array(X), entities=LABELS, users=users)
+
+
+@pytest.fixture(scope="module")
+def split(trips: Dataset) -> tuple[Dataset, Dataset]:
+    return trips.take_rows(np.arange(900) < 700), trips.take_rows(np.arange(900) >= 700)
+
+
+@pytest.fixture(scope="module")
+def model(split: tuple[Dataset, Dataset]) -> BasketEmbedding:
+    return BasketEmbedding(6, user=None, random_state=0).fit(split[0])
+
+
+@pytest.fixture(scope="module")
+def personal(split: tuple[Dataset, Dataset]) -> BasketEmbedding:
+    return BasketEmbedding(6, random_state=0).fit(split[0])
+
+
+def test_it_is_better_than_popularity_and_its_parts(
+    model: BasketEmbedding, split: tuple[Dataset, Dataset]
+) -> None:
+    train, test = split
+    score = model.score(test)
+    assert score > Popularity("poisson").fit(train).score(test)
+    assert score > EASE(100.0).fit(train).score(test)
+    assert score > model.fitted().score(test) - 0.02
+
+
+def test_history_helps_and_can_be_turned_off(
+    model: BasketEmbedding, personal: BasketEmbedding, split: tuple[Dataset, Dataset]
+) -> None:
+    train, test = split
+    assert personal.report_["history"] == "user"
+    assert model.report_["history"] is None
+    assert personal.score(test) > model.score(test) + 0.01
+    assert personal.score(test) > PersonalPopularity(kappa=30.0).fit(train).score(test)
+    strangers = test._replace(test.values, users=np.full(test.n_rows, "nobody"))
+    assert personal.score(strangers) > Popularity("poisson").fit(train).score(strangers)
+    mine = personal.complete(["item 1"], user=7)
+    assert list(mine["label"]) != list(personal.complete(["item 1"])["label"])
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_short_contexts_are_not_below_popularity(
+    model: BasketEmbedding, split: tuple[Dataset, Dataset], size: int
+) -> None:
+    train, test = split
+    rng, rows, entity = np.random.default_rng(0), [], []
+    for row in test.values.toarray():
+        items = rng.permutation(np.flatnonzero(row))
+        if len(items) > size:
+            rows.append(np.isin(np.arange(40), items[1 : size + 1]).astype(float))
+            entity.append(items[0])
+    contexts, asked = np.array(rows), np.array(entity)
+    logs = np.empty(contexts.shape)
+    for cells, block in model.log_means(contexts, np.arange(len(asked)), asked):
+        logs[cells] = block - log_sums(block)[:, None]
+    lines = np.asarray((train.values != 0).sum(axis=0)).ravel()
+    popularity = np.log(lines / lines.sum())[asked].mean()
+    assert logs[np.arange(len(asked)), asked].mean() > popularity - 0.01
+
+
+def test_shares_leave_the_entity_out_of_its_context(
+    model: BasketEmbedding, split: tuple[Dataset, Dataset]
+) -> None:
+    test = split[1]
+    X = test.values.toarray()
+    row, entity = 3, int(np.flatnonzero(X[3])[0])
+    without = X[[3]].copy()
+    without[0, entity] = 0.0
+    ((_, given),) = model.log_means(X, np.array([row]), np.array([entity]))
+    ((_, alone),) = model.log_means(without, np.array([0]), np.array([entity]))
+    assert_allclose(given, alone, rtol=1e-4, atol=1e-4)
+    means = model.conditional(X[:5])
+    assert_allclose(means.sum(axis=1), 1.0, rtol=1e-9)
+
+
+def test_complete_and_recommend_exclude_the_basket(model: BasketEmbedding) -> None:
+    whole = model.complete(["item 1", "item 2"], n=100)
+    assert len(whole) == 38
+    assert not {"item 1", "item 2"} & set(whole["label"])
+    assert float(np.sum(whole["probability"])) == pytest.approx(1.0)
+    assert len(model.complete([], n=3)) == 3
+    assert len(model.complete(["no such item", "item 3"], n=3, unknown="skip")) == 3
+    with pytest.raises(DataError, match="known"):
+        model.complete(["no such item"], unknown="skip")
+    X = np.zeros((2, 40))
+    X[0, 1:3] = 1.0
+    ranked = model.recommend(X, n=5)
+    assert list(ranked["label"][:5]) == list(whole["label"][:5])
+    assert_allclose(ranked["score"][:5], whole["probability"][:5], rtol=1e-5)
+
+
+def test_a_context_larger_than_any_seen(model: BasketEmbedding) -> None:
+    X = np.ones((1, 40))
+    assert np.isfinite(model.conditional(X)).all()
+    assert len(model.complete(LABELS[:39])) == 1
+    assert len(model.complete(LABELS)) == 0
+
+
+def test_explanations_add_up(model: BasketEmbedding) -> None:
+    parts = model.explain(["item 1", "item 2"], "item 5")
+    assert float(np.sum(parts["responsibility"])) == pytest.approx(1.0)
+    total = float(np.sum(np.array(parts["weight"]) * np.array(parts["probability"])))
+    completed = model.complete(["item 1", "item 2"], n=40)
+    listed = dict(zip(completed["label"], completed["probability"], strict=True))
+    assert total == pytest.approx(listed["item 5"], rel=1e-5)
+    pairs = model.explain(["item 1", "item 2"], "item 5", by="item")
+    assert sorted(pairs["item"]) == ["item 1", "item 2"]
+    weights = {label: model.pairs_[LABELS.index(label), 5] for label in pairs["item"]}
+    assert_allclose(pairs["pair"], list(weights.values()))
+    with pytest.raises(ParameterError, match="expert"):
+        model.explain(["item 1"], "item 5", by="experts")
+
+
+def test_questions_about_vectors(model: BasketEmbedding, trips: Dataset) -> None:
+    assert model.rho_.shape == model.alpha_.shape == (40, 6)
+    assert list(model.similar("item 1", n=3)["label"]) == list(
+        model.fitted().similar("item 1", n=3)["label"]
+    )
+    assert len(model.complements("item 1", n=3, data=trips)) == 3
+    assert model.transform(trips).shape == (900, 6)
+
+
+def test_reliability_is_that_of_the_sample(model: BasketEmbedding) -> None:
+    table = model.reliability_
+    predicted, observed, n = (np.array(table[name]) for name in ("predicted", "observed", "n"))
+    error = np.sqrt(predicted * (1 - predicted) / n)
+    large = n * predicted > 20
+    assert (np.abs(predicted - observed)[large] < 5 * error[large]).all()
+
+
+@pytest.mark.parametrize("which", ["model", "personal"])
+def test_files_keep_every_answer(which: str, request: Any, tmp_path: Path, trips: Dataset) -> None:
+    saved = request.getfixturevalue(which)
+    saved.save(tmp_path / "model")
+    loaded = efemb.load(tmp_path / "model")
+    assert isinstance(loaded, BasketEmbedding)
+    assert loaded.report_ == saved.report_
+    assert loaded.get_params() == saved.get_params()
+    few = trips.take_rows(np.arange(900) < 20)
+    assert loaded.score(few) == saved.score(few)
+    user = {"user": 3} if which == "personal" else {}
+    one, two = (each.complete(["item 1"], **user) for each in (saved, loaded))
+    assert_array_equal(one["probability"], two["probability"])
+    assert list(loaded.reliability_["n"]) == list(saved.reliability_["n"])
+    path = tmp_path / "model" / "manifest.json"
+    path.write_text(path.read_text().replace('"product', '"prodect', 1))
+    with pytest.raises(DataError):
+        efemb.load(tmp_path / "model")
+
+
+def test_sparse_pairs_are_a_part_like_dense_ones(split: tuple[Dataset, Dataset]) -> None:
+    train, test = split
+    model = BasketEmbedding(4, n_neighbors=10, user=None, random_state=0).fit(train)
+    assert model.report_["pairs"] == "10 per item"
+    assert model.pairs_.nnz <= 400
+    assert model.score(test) > Popularity("poisson").fit(train).score(test)
+    assert len(model.explain(["item 1", "item 2"], "item 3", by="item")) == 2
+
+
+def test_the_same_bits_for_any_number_of_threads(split: tuple[Dataset, Dataset]) -> None:
+    one, two = (
+        BasketEmbedding(3, n_jobs=n, random_state=1, max_iter=5).fit(split[0]) for n in (1, 2)
+    )
+    assert np.array_equal(one.rho_, two.rho_)
+    assert np.array_equal(one.mixture_.of_absent, two.mixture_.of_absent)
+
+
+def test_validation_rows_are_used_as_they_are(split: tuple[Dataset, Dataset]) -> None:
+    train, test = split
+    model = BasketEmbedding(3, random_state=0).fit(train, validation=test)
+    assert model.report_["held_out"] == {"rows": 200, "folds": 1}
+    entries = csr_array(
+        ([1.0], ([0], [int(np.flatnonzero(train.values[[0]].toarray()[0] == 0)[0])])),
+        shape=train.shape,
+    )
+    with pytest.raises(DataError, match="other rows"):
+        BasketEmbedding(3).fit(train, validation=entries)
+
+
+def test_a_file_of_transactions(tmp_path: Path) -> None:
+    rng, lines = np.random.default_rng(0), ["basket,item,quantity"]
+    for basket in range(200):
+        for item in rng.permutation(12)[: rng.integers(2, 5)]:
+            lines.append(f"b{basket},product {item},{rng.integers(1, 4)}")
+    path = tmp_path / "trips.csv"
+    path.write_text("\n".join(lines) + "\n")
+    model = BasketEmbedding(2, random_state=0).fit(path)
+    assert len(model.vocabulary_) == 12
+    assert model.report_["family_chosen_by"].startswith("held-out score")
+    with pytest.raises(DataError, match="there is no file"):
+        BasketEmbedding(2).fit(tmp_path / "missing.csv")
+
+
+def test_few_rows_are_not_below_popularity() -> None:
+    for seed in range(3):
+        X = simulate(450, seed)
+        train, test = X[:50], X[50:]
+        model = BasketEmbedding(20, random_state=0).fit(train)
+        smoothed = np.asarray(train.sum(axis=0)).ravel() + 0.5
+        x = test.toarray()[np.diff(test.indptr) >= 2]
+        popularity = float((x * np.log(smoothed / smoothed.sum())).sum() / x.sum())
+        assert model.score(test) > popularity - 0.01
+
+
+@pytest.mark.parametrize("case", ["one item", "equal", "large count", "one-item rows"])
+def test_hostile_rows(case: str) -> None:
+    X = simulate(300).toarray()
+    if case == "one item":
+        with pytest.raises(DataError, match="two or more items"):
+            BasketEmbedding(2).fit(np.eye(30))
+        return
+    if case == "equal":
+        X = np.tile(X[np.argmax((X > 0).sum(axis=1))], (100, 1))
+    elif case == "large count":
+        X[0, np.flatnonzero(X[0])[0]] = 1e5
+    else:
+        X[:150] = np.eye(40)[np.arange(150) % 40]
+    model = BasketEmbedding(3, random_state=0).fit(X)
+    assert np.isfinite(model.score(X[X.astype(bool).sum(axis=1) >= 2][:20]))
+    assert np.isfinite(model.conditional(X[:20])).all()
+    if case == "large count":
+        assert model.report_["counts_in_pairs"] == "0/1"
+        assert model.report_["entries_above_10"] >= 1
+        assert np.abs(model.pairs_).max() < 2
+
+
+def test_too_many_items_for_a_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    from efemb.baselines import ease
+
+    monkeypatch.setattr(ease, "available_memory", lambda: 1000)
+    X = simulate(300)
+    model = BasketEmbedding(2, random_state=0, max_iter=3).fit(X)
+    assert model.report_["pairs"] == "100 per item"
+    with pytest.raises(efemb.MemoryEstimateError, match="n_neighbors=100"):
+        BasketEmbedding(2, n_neighbors=None).fit(X)
+
+
+def test_options_are_checked_and_kept() -> None:
+    made = BasketEmbedding(7, penalty=3.0)
+    assert clone(made).get_params() == made.get_params()
+    for options in (
+        {"family": "gaussian"}, {"user": "household"}, {"penalty": -1.0}, {"thinning": 2.0},
+        {"validation_fraction": 1.5}, {"n_neighbors": 0}, {"pseudo_count": -2.0},
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match=next(iter(options))):
+            BasketEmbedding(2, **options).fit(simulate(50))
+    with pytest.raises(InputTypeError, match="validation_fraction"):
+        BasketEmbedding(2, validation_fraction="x").fit(simulate(50))  # type: ignore[arg-type]
+    with pytest.raises(NotFittedError):
+        BasketEmbedding(2).complete(["a"])
+    with pytest.raises(NotFittedError):
+        BasketEmbedding(2).similar("a")

@@ -1,0 +1,115 @@
+"""Experts and their mixtures against the definitions as loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime, minimize
+
+from efemb.baskets import experts as module
+from efemb.baskets.experts import BASES, Questions, SizeMixture, fit_log_linear, own_log_shares
+
+N, ENTRIES = 7, 60
+RNG = np.random.default_rng(0)
+
+
+def questions(n: int = ENTRIES) -> Questions:
+    logs = RNG.normal(size=(n, len(BASES), N))
+    logs[:, module.POPULARITY] = RNG.normal(size=N)
+    members = np.array([RNG.permutation(N)[:2] for _ in range(n)])
+    entity = np.array([RNG.choice(np.setdiff1d(np.arange(N), row)) for row in members])
+    cell = np.repeat(np.arange(n), 2)
+    return Questions(
+        logs, entity, RNG.uniform(1, 3, n), np.tile([1, 3, 10], n)[:n], cell, members.ravel()
+    )
+
+
+def share_by_hand(asked: Questions, i: int, coefficients: Any, *, absent: bool) -> Any:
+    """Shares of all entities in one expert, by its definition."""
+    products = np.array([np.prod(np.exp(asked.logs[i, :, j]) ** coefficients) for j in range(N)])
+    if absent:
+        products[asked.member[asked.member_cell == i]] = 0.0
+    return products / products.sum()
+
+
+def test_own_shares_are_those_of_the_definition() -> None:
+    asked, coefficients = questions(5), np.array([[0.5, 0, 1.2, -0.3, 0], [0, 2.0, 0, 0, 0]])
+    for scope, own in enumerate(own_log_shares(asked, coefficients)):
+        for i in range(5):
+            for e in range(2):
+                shares = share_by_hand(asked, i, coefficients[e], absent=scope == 1)
+                assert own[i, e] == pytest.approx(np.log(shares[asked.entity[i]]), rel=1e-9)
+
+
+@pytest.mark.parametrize("absent", [False, True])
+def test_log_linear_derivatives_and_maximum(absent: bool) -> None:
+    asked, bases = questions(), (0, 2, 3)
+
+    def value(active: Any) -> float:
+        full = np.zeros(len(BASES))
+        full[list(bases)] = active
+        return module._expand(asked, full, bases, absent)[0]
+
+    start = np.array([0.4, -0.2, 0.7])
+    full = np.zeros(len(BASES))
+    full[list(bases)] = start
+    _, gradient, curvature = module._expand(asked, full, bases, absent)
+    assert_allclose(gradient, approx_fprime(start, value, 1e-7), rtol=1e-4, atol=1e-6)
+
+    def slope(active: Any, i: int) -> float:
+        moved = np.zeros(len(BASES))
+        moved[list(bases)] = active
+        return float(module._expand(asked, moved, bases, absent)[1][i])
+
+    for i in range(3):
+        wanted = -approx_fprime(start, lambda at, i=i: slope(at, i), 1e-7)
+        assert_allclose(curvature[i], wanted, rtol=1e-4, atol=1e-6)
+    best = minimize(lambda at: -value(at), start, method="BFGS")
+    found = fit_log_linear(asked, bases, absent=absent)
+    assert value(found[list(bases)]) == pytest.approx(-best.fun, abs=2e-4)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_mixtures_are_distributions_at_any_size(history: bool) -> None:
+    mixture = SizeMixture.fit([questions(200), questions(30)], history=history)
+    asked = questions(12)
+    asked = asked._replace(size=np.array([0, 1, 2, 3, 5, 8, 10, 30, 100, 999, 10**6, 0]))
+    for members in (None, (asked.member_cell, asked.member)):
+        shares = np.exp(mixture.log_shares(asked.logs, asked.size, members))
+        assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-9)
+        weights = mixture.weights(asked.size, absent=members is not None)
+        by_hand = sum(
+            weights[4, e] * share_by_hand(asked, 4, row, absent=members is not None)
+            for e, row in enumerate(mixture.experts)
+        )
+        assert_allclose(shares[4], by_hand, rtol=1e-6, atol=1e-12)
+        if members is not None:
+            assert (shares[members] == 0).all()
+    assert_allclose(mixture.weights(np.array([10**6]), absent=False)[0], mixture.of_all[-1])
+
+
+def test_weights_have_the_largest_posterior() -> None:
+    own = np.log(RNG.dirichlet(np.ones(4), 300).T[:3].T + 1e-3)
+    units = RNG.uniform(1, 2, 300)
+    wide = np.column_stack([own, np.full((300, 6), np.log(1e-6))])
+    weights = module._mixture_weights(wide, units)
+    prior = np.full(9, module._EVEN_ENTRIES)
+    prior[module.POPULARITY_EXPERT] += module._POPULAR_ENTRIES
+    entries = units / units.mean()
+
+    def posterior(w: Any) -> float:
+        return float(entries @ np.log(np.exp(wide) @ w) + prior @ np.log(w))
+
+    best = posterior(weights)
+    for _ in range(50):
+        moved = weights * np.exp(0.05 * RNG.normal(size=9))
+        assert posterior(moved / moved.sum()) <= best + 1e-6
+
+
+def test_popularity_is_where_the_prior_expects_it() -> None:
+    coefficients, names = module.propose_experts(questions(40), history=True)
+    assert names[module.POPULARITY_EXPERT] == "popularity"
+    assert coefficients[module.POPULARITY_EXPERT, module.POPULARITY] == 1.0
