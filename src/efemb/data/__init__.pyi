@@ -3,6 +3,7 @@ from .columns import CellTable
 from .corpus import Corpus
 from .dataset import Dataset
 from .partition import split
+from .price_tables import Prices, prices
 from .readers.matrix import read_matrix
 from .readers.neural import read_suite2p, read_traces
 from .readers.text.read import read_text
@@ -13,8 +14,10 @@ __all__ = [
     "CellTable",
     "Corpus",
     "Dataset",
+    "Prices",
     "Vocabulary",
     "aligned",
+    "prices",
     "read_baskets",
     "read_matrix",
     "read_suite2p",
