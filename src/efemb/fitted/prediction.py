@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.query_context import (
     QueryContext,
+    number_of,
     read_context,
     read_contexts,
     read_keywords,
@@ -94,12 +96,17 @@ def what_if(
     if fitted.parameters.position is not None:
         raise ParameterError("in a positional window, say where words are: compare two predict()")
     size = None if n is None else checked_number(n)
+    names = [name for term in fitted.spec.terms for name in term.tables]
+    tables = {name: keywords.pop(name) for name in names if name in keywords}
     options, row = read_keywords(fitted, keywords)
     choice = Choice(fitted.entities, **options)
     question = read_context(fitted, context, choice, row, empty=True)
     changed = _remove(fitted, _add(fitted, question, add, choice), remove, choice)
-    if changed is question:
+    if changed is question and not tables:
         raise DataError("nothing changes: name what to add or to remove")
+    changed = replace(
+        changed, tables={name: _table_changes(name, tables[name], choice) for name in tables}
+    )
     before, after = (_means(fitted, *_predictors(fitted, each)) for each in (question, changed))
     rows = np.arange(len(before)) if choice.rows is None else choice.rows
     rows = rows[np.argsort(-np.abs(after - before)[rows], kind="stable")[:size]]
@@ -112,6 +119,17 @@ def what_if(
     if fitted.spec.family.support.low >= 0:
         columns["ratio"] = (after / np.maximum(before, np.finfo(float).tiny))[rows]
     return Table(columns)
+
+
+def _table_changes(name: str, changes: Any, choice: Choice) -> tuple[Ints, Floats]:
+    """Codes of items, and a number for each."""
+    if not isinstance(changes, Mapping) or not changes:
+        raise InputTypeError(
+            f"{name} maps items to numbers, such as {name}={{'milk': 0.8}}, got {changes!r:.60}"
+        )
+    codes = [choice.code(item) for item in changes]
+    numbers = [number_of(item, number) for item, number in changes.items()]
+    return np.array(codes, dtype=np.int64), np.array(numbers)
 
 
 # -- inside -------------------------------------------------------------------------------------

@@ -617,6 +617,10 @@ class Queries:
         %(select)s
         %(lookup)s
         %(row)s
+        **table : mappings of labels to numbers
+            For models with a `CellCovariate`: changes of its table, by its name. Of logarithms they
+            are factors, ``price={"milk": 0.8}, week=30`` is 20%% off in week 30; of other tables
+            new values.
 
         Returns
         -------
@@ -632,6 +636,65 @@ class Queries:
         """
         return what_if(self, context, add, remove, n, **options)
 
+    # -- prices ----------------------------------------------------------------------------------
+
+    def elasticity(
+        self, item: Any = None, *, table: str | None = None, errors: Laplace | None = None
+    ) -> Table:
+        """Own price elasticities: the response of an item's mean to its own price.
+
+        For models with a `CellCovariate` of the logarithm of a price. The elasticity of counts is
+        c_n. Categorical and binary models have c_n (1 - p_n), where p_n is the share or the
+        probability of the item without a context. Prices are set with demand in mind, so this is
+        how sales and prices move together within an item, not what a change of price would cause.
+
+        Parameters
+        ----------
+        item : label or list of labels, optional
+            By default all items, the most elastic first.
+        table : str, optional
+            Name of the table, if the model has several.
+        errors : Laplace, optional
+            ``model.laplace(data)``: adds standard errors, given alpha and the responses of category
+            and of all items, and 95%% limits.
+
+        Returns
+        -------
+        Table
+            label, elasticity and, with `errors`, standard_error, low and high.
+        """
+        from efemb.inference.elasticities import elasticity
+
+        return elasticity(self, item, table=table, errors=errors)
+
+    def cross_elasticity(
+        self, item: Any, data: Any, n: int = 10, *, table: str | None = None
+    ) -> Table:
+        """Responses of other items to the price of an item, through the basket.
+
+        To first order: a dearer item is bought less, and what it would have added to the mean of
+        others is missing. c_m times the mean share of m in the baskets times rho_n . alpha_m.
+        In categorical models other items also gain what m loses.
+
+        Parameters
+        ----------
+        item : label
+            The item m whose price changes.
+        data : like the X of `fit`
+            Baskets that tell how often m is in them.
+        n : int
+            How many items, the largest absolute elasticity first.
+        table : str, optional
+            Name of the table, if the model has several.
+
+        Returns
+        -------
+        Table
+            label and elasticity; negative for complements of the item, where c_m is negative.
+        """
+        from efemb.inference.elasticities import cross_elasticity
+
+        return cross_elasticity(self, item, data, n, table=table)
     # -- in the browser --------------------------------------------------------------------------
 
     def explore(self, **options: Any) -> Explorer:

@@ -26,12 +26,14 @@ class QueryContext:
     """Members of a context: codes and amounts, in the order of the text where there is one.
 
     The code -1 keeps the place of an unknown word. `row` has values of row columns, for the terms
-    of the model; those that it lacks are missing.
+    of the model; those that it lacks are missing. `tables` has changes of cell tables: codes of
+    entities, and a number for each.
     """
 
     codes: Ints
     amounts: Floats
     row: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict)
 
     @property
     def members(self) -> Ints:
@@ -87,7 +89,14 @@ class QueryContext:
         values = np.full((1, model.n_entities), context.unnamed if lists is None else np.nan)
         values[0, self.codes] = self.amounts
         columns = (column for term in model.spec.terms for column in term.columns)
-        data = Dataset(values, rows={name: np.array([self.row.get(name)]) for name in columns})
+        rows = {name: np.array([self.row.get(name)]) for name in columns}
+        cells = {
+            name: term.change_table(self.row, *self.tables[name])
+            for term in model.spec.terms
+            for name in term.tables
+            if name in self.tables
+        }
+        data = Dataset(values, rows=rows, cells=cells)
         return binarized(data) if model.binarize else data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from efemb.model.terms.base import RowSide
 
 ROWS_AT_ONCE = 2048
 BLOCK_NUMBERS = 1 << 18  # inner products at a time: they stay in the cache
+OFFSETS_AT_ONCE = 1 << 25  # numbers of rows x entities that are kept
 LEAST = 1e-20  # of zeros without weight: their cells still carry the slopes of entries
 
 
@@ -53,17 +55,29 @@ class RowConditionals(Conditionals):
         self._weigh(spec.zeros.weigh_rows(row_weight, positives))
 
     def _store_offsets(self, side: RowSide | None, factors: Factors, entities: Ints) -> None:
-        """Offsets of the entities in every row, None where terms have none."""
-        self.offsets: Floats | None = None
-        if side is None or not side.has_cells:
-            return
-        parts = []
-        for start in range(0, self.n_rows, ROWS_AT_ONCE):  # those of all entities may be many
-            rows = np.arange(start, min(start + ROWS_AT_ONCE, self.n_rows))
-            offsets = side.offsets(factors.terms, rows)
-            assert offsets is not None
-            parts.append(offsets.of_entities(entities).astype(self.dtype))
-        self.offsets = np.concatenate(parts)
+        """What offsets of single cells are made of; those of many entities are made on request."""
+        self.side = side if side is not None and side.has_cells else None
+        self.arrays, self.codes, self.data_rows = factors.terms, entities, np.arange(self.n_rows)
+        self._offsets: Floats | None = None
+
+    def offsets(self, rows: slice, which: Ints) -> Floats | None:
+        """Offsets of some entities in some rows, None where terms have none."""
+        if self.side is None:
+            return None
+        if len(self.data_rows) * self.n > OFFSETS_AT_ONCE:
+            return self._make_offsets(self.data_rows[rows], self.codes[which])
+        if self._offsets is None:
+            size = len(self.data_rows)
+            pieces = [slice(a, a + ROWS_AT_ONCE) for a in range(0, size, ROWS_AT_ONCE)]
+            parts = [self._make_offsets(self.data_rows[piece], self.codes) for piece in pieces]
+            self._offsets = np.concatenate(parts)
+        return np.asarray(self._offsets[rows][:, which])
+
+    def _make_offsets(self, rows: Ints, codes: Ints) -> Floats:
+        assert self.side is not None
+        offsets = self.side.offsets(self.arrays, rows)
+        assert offsets is not None
+        return offsets.of_entities(codes).astype(self.dtype)
 
     def subset(self, chosen: Ints) -> RowConditionals:
         """Some of the entities, on the same rows."""
@@ -74,8 +88,7 @@ class RowConditionals(Conditionals):
         smaller.n, smaller.alpha = len(chosen), self.alpha[chosen]
         smaller.column_weight, smaller.noise = self.column_weight[chosen], self.noise[chosen]
         smaller.column = index[self.column[entries]]
-        if self.offsets is not None:
-            smaller.offsets = self.offsets[:, chosen]
+        smaller.codes, smaller._offsets = self.codes[chosen], None
         for name in ("row", "seen", "x", "own", "rest", "total"):
             setattr(smaller, name, getattr(self, name)[entries])
         return smaller
@@ -91,8 +104,7 @@ class RowConditionals(Conditionals):
         weight[drawn] *= len(others) / max(len(drawn), 1)
         thinned = copy(self)
         thinned.cases = self.cases[rows]
-        if self.offsets is not None:
-            thinned.offsets = self.offsets[rows]
+        thinned.data_rows, thinned._offsets = self.data_rows[rows], None
         thinned.row = np.searchsorted(rows, self.row)
         thinned._weigh(weight[rows])
         return thinned
@@ -154,7 +166,11 @@ class RowConditionals(Conditionals):
         left = self.total[entries, None] * contexts[row, : self.k_context] - own
         contexts[row, : self.k_context] = left / self.rest[entries, None]
         x[row], weight[row] = self.x[entries], self.seen[entries]
-        offset = None if self.offsets is None else self.offsets[:, i]
+        offset: Floats | None = None
+        if self.side is not None:
+            every = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(x), ROWS_AT_ONCE)]
+            parts: Any = [self.offsets(rows, np.array([i])) for rows in every]
+            offset = np.concatenate(parts)[:, 0]
         return Design(contexts, x, weight, offset)
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
@@ -201,8 +217,8 @@ class _Sums:
         E: Floats = c.cases[rows] @ self.target.T
         cells = (row - rows.start, column)
         offset: Floats | float = 0.0
-        if c.offsets is not None:
-            offsets = c.offsets[rows][:, self.which]
+        offsets = c.offsets(rows, self.which)
+        if offsets is not None:
             E += offsets
             offset = offsets[cells]
         as_zero = E[cells]

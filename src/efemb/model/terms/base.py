@@ -16,6 +16,7 @@ from efemb.model.priors import Prior
 from efemb.model.terms.cells import CellValues, Offsets
 
 if TYPE_CHECKING:
+    from efemb.data.columns import CellTable
     from efemb.data.dataset import Dataset
 
 Arrays = Mapping[str, Floats]
@@ -59,6 +60,15 @@ class Term(Ingredient, ABC):
     def columns(self) -> tuple[str, ...]:
         """Row columns of the data that the term reads, which a question may name; the label."""
         return (self.label,)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Cell tables of the data that the term reads, and that `what_if` may change."""
+        return ()
+
+    def change_table(self, row: Mapping[str, Any], codes: Ints, numbers: Floats) -> CellTable:
+        """The table of a frozen term for a row with such columns, changed for some entities."""
+        raise ParameterError(f"{self!r} has no table to change")
 
     @abstractmethod
     def freeze(self, data: Dataset) -> Term:

@@ -76,6 +76,34 @@ class CellCovariate(CellTerm):
         """The row column that groups the rows of the table."""
         return () if self.frozen is None else (str(self.frozen["by"]),)
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The table."""
+        return (self.table,)
+
+    def change_table(self, row: Mapping[str, Any], codes: Ints, numbers: Floats) -> CellTable:
+        """The table of one group; of logarithms numbers are factors, else new values."""
+        assert self.frozen is not None
+        by, values = self.frozen["by"], self.frozen["values"]
+        if row.get(by) is None:
+            raise DataError(
+                f"a change of {self.table!r} needs the {by} whose {self.table} changes: pass {by}="
+            )
+        stored = CellTable(values, by=by, groups=self.frozen["groups"])
+        line = values[stored.codes(np.array([row[by]], dtype=object))]
+        line = line.toarray() if is_sparse(line) else line.copy()
+        if self.log:
+            missing = np.isnan(line)  # missing prices count as the mean of the item
+            line[missing] = np.exp(np.broadcast_to(self.frozen["center"], line.shape)[missing])
+            if not (numbers > 0).all():
+                raise DataError(
+                    f"{self.table} is multiplied by positive factors, got {numbers.min():g}"
+                )
+            line[0, codes] *= numbers
+        else:
+            line[0, codes] = numbers
+        return CellTable(line, by=by, groups=[row[by]])
+
     def check(self) -> None:
         """Names are text, the prior is one of signed numbers."""
         for name, value in (("table", self.table), ("by", self.by)):

@@ -62,6 +62,12 @@ class RowsOfTable:
         none = int(len(present) > 0 and present[0] < 0)
         return code - none, self.values[present[none:]]
 
+    def column(self, entity: int) -> Floats:
+        """Value of an entity in every row, 0 in rows of no group."""
+        values = self.values[:, [entity]]
+        dense = np.asarray(values.toarray() if is_sparse(values) else values)[:, 0]
+        return np.where(self.code >= 0, dense[self.code], 0.0)
+
     def offsets(self, rows: Ints, coefficient: Floats) -> CellValues:
         """Values times coefficients of the entities, at the cells of some rows."""
         code, values = self.of(rows)
