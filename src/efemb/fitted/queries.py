@@ -34,6 +34,18 @@ _SHARED = {
 >>> trips = efemb.Dataset(X, entities=["bread", "butter", "beer", "chips"])
 >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips)
 """,
+    "market": """\
+>>> import efemb
+>>> price = efemb.data.CellTable([[1.0, 2.0], [0.8, 2.5]], by="week", groups=[1, 2])
+>>> market = efemb.Dataset(
+...     [[1, 2], [1, 1], [2, 1], [3, 1]] * 20,
+...     entities=["milk", "tea"],
+...     rows={"week": [1, 1, 2, 2] * 20},
+...     cells={"price": price},
+... )
+>>> terms = [efemb.CellCovariate("price", log=True)]
+>>> model = efemb.PoissonEmbedding(1, random_state=0, terms=terms).fit(market)
+""",
     "select": """\
 where : callable, str, boolean array of shape (N,) or labels, optional
     Only these items may be listed. A string selects the labels that contain it, whatever
@@ -619,7 +631,7 @@ class Queries:
         %(row)s
         **table : mappings of labels to numbers
             For models with a `CellCovariate`: changes of its table, by its name. Of logarithms they
-            are factors, ``price={"milk": 0.8}, week=30`` is 20%% off in week 30; of other tables
+            are factors, ``price={"milk": 0.8}, week=30`` is 20% off in week 30; of other tables
             new values.
 
         Returns
@@ -656,12 +668,18 @@ class Queries:
             Name of the table, if the model has several.
         errors : Laplace, optional
             ``model.laplace(data)``: adds standard errors, given alpha and the responses of category
-            and of all items, and 95%% limits.
+            and of all items, and 95% limits.
 
         Returns
         -------
         Table
             label, elasticity and, with `errors`, standard_error, low and high.
+
+        Examples
+        --------
+        %(market)s
+        >>> model.elasticity("tea", errors=model.laplace(market)).columns
+        ['label', 'elasticity', 'standard_error', 'low', 'high']
         """
         from efemb.inference.elasticities import elasticity
 
@@ -691,10 +709,17 @@ class Queries:
         -------
         Table
             label and elasticity; negative for complements of the item, where c_m is negative.
+
+        Examples
+        --------
+        %(market)s
+        >>> model.cross_elasticity("tea", market)["label"].tolist()
+        ['milk']
         """
         from efemb.inference.elasticities import cross_elasticity
 
         return cross_elasticity(self, item, data, n, table=table)
+
     # -- in the browser --------------------------------------------------------------------------
 
     def explore(self, **options: Any) -> Explorer:
