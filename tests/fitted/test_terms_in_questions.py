@@ -14,19 +14,19 @@ from efemb.model.parameters import Parameters
 from efemb.model.predictor import Predictor
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
-from model.terms.samples import TERMS, rows_of
+from model.terms.samples import TERMS, cells_of, rows_of
 
 N, T, K = 6, 20, 3
 LABELS = [f"item {i}" for i in range(N)]
 COUNTS = np.random.default_rng(0).poisson(0.7, (T, N)).astype(float)
 SCALES = ("total", "items", "none")
-ROW: dict[str, Any] = {"user": "bob", "temperature": 21.5}
+ROW: dict[str, Any] = {"user": "bob", "temperature": 21.5, "week": 2.0}
 BASKET = {"item 1": 2.0, "item 4": 1.0}
 
 
 def with_terms(names: Any, scale: str = "total", family: str = "poisson") -> FittedEmbedding:
     """A model with parameters drawn at random."""
-    data = efemb.Dataset(COUNTS, entities=LABELS, rows=rows_of(T))
+    data = efemb.Dataset(COUNTS, entities=LABELS, rows=rows_of(T), cells=cells_of(N))
     terms = [TERMS[name]() for name in names]
     spec = Spec.resolve(context=efemb.Basket(scale), family=family, terms=terms).freeze_terms(data)
     rng = np.random.default_rng(1)
@@ -80,7 +80,7 @@ def test_explanations_add_up_to_u(names: list[str], scale: str) -> None:
 def test_a_term_contributes_the_product_of_its_two_sides() -> None:
     fitted = with_terms(["row-vectors", "covariate"])
     p, (vectors, covariate) = fitted.parameters, fitted.spec.terms
-    found = fitted.explain(BASKET, "item 2", **ROW)
+    found = fitted.explain(BASKET, "item 2", user="bob", temperature=21.5)
     said = dict(zip(found["term"], found["contribution"], strict=True))
     theta = p.terms["user.rows"][list(vectors.groups).index("bob")]
     z = (21.5 - covariate.center) / covariate.scale
@@ -93,12 +93,12 @@ def test_a_term_contributes_the_product_of_its_two_sides() -> None:
 def test_what_is_not_known_counts_as_the_prior_mean(term: str) -> None:
     """Without a value, and with one that is missing, the term adds nothing."""
     fitted = with_terms([term])
-    column = fitted.spec.terms[0].columns[0]
+    column, label = fitted.spec.terms[0].columns[0], fitted.spec.terms[0].label
     plain = means(fitted.predict(BASKET, n=N))
     for missing in (None, np.nan):
         assert means(fitted.predict(BASKET, n=N, **{column: missing})) == plain
     u = fitted.explain(BASKET, "item 2")
-    assert u["contribution"][u["term"].tolist().index(column)] == 0.0
+    assert u["contribution"][u["term"].tolist().index(label)] == 0.0
 
 
 def test_an_unknown_household_is_a_household_without_a_vector() -> None:

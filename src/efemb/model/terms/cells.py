@@ -91,7 +91,9 @@ class GroupTable(CellValues):
     def at(self, row: Ints, ids: Ints) -> Floats:
         """Value of any cells, 0 in rows of no group."""
         code = self.code[row]
-        return np.where(code >= 0, self.values[code, ids], 0).astype(self.values.dtype)
+        known, values = np.flatnonzero(code >= 0), np.zeros(len(row), dtype=self.values.dtype)
+        values[known] = self.values[code[known], ids[known]]
+        return values
 
     def gather(self, cells: Floats) -> Floats:
         """Sums over the rows of each group."""
