@@ -30,6 +30,7 @@ SCENARIOS = (
     "huge",
     "text",
     "text_threads",
+    "skip_gram",
     "language",
     "queries",
     "storage",

@@ -23,6 +23,7 @@ WHERE.update(
         "ptb/ptb.zip": "the Penn Treebank sample of Mikolov (10,000 words)",
         "brown/brown.zip": "nltk_data, packages/corpora/brown.zip",
         "wordsim/EN-WS-353-ALL.txt": "WordSim-353 (Finkelstein et al. 2002)",
+        "wordsim/EN-SIMLEX-999.txt": "SimLex-999 (Hill et al. 2015)",
         "wordsim/questions-words.txt": "the analogies of word2vec (Mikolov et al. 2013)",
     }
 )
@@ -76,6 +77,11 @@ def brown(settings: Settings) -> tuple[Any, Any, Any]:
 def pairs_file(settings: Settings) -> Path:
     """WordSim-353."""
     return file_of(settings, "wordsim/EN-WS-353-ALL.txt")
+
+
+def simlex_file(settings: Settings) -> Path:
+    """SimLex-999."""
+    return file_of(settings, "wordsim/EN-SIMLEX-999.txt")
 
 
 def questions_file(settings: Settings) -> Path:

@@ -19,6 +19,19 @@ class Gensim(Package):
     package = "gensim"
 
 
+def skip_gram_vectors(train: Any, seed: int) -> tuple[Array, Timing]:
+    """Vectors after five epochs of skip-gram with gensim's defaults, and the time of `train`."""
+    from gensim.models import Word2Vec
+
+    words = train.vocabulary.labels
+    documents = [words[part].tolist() for part in np.split(train.tokens, train.starts[1:-1])]
+    model = Word2Vec(vector_size=100, min_count=1, sg=1, workers=1, seed=seed)
+    model.build_vocab(documents)
+    with stopwatch() as timing:
+        model.train(documents, total_examples=len(documents), epochs=5)
+    return model.wv.vectors[[model.wv.key_to_index[word] for word in words]], timing
+
+
 def word_vectors(
     train: Any, n: int, seed: int, *, reverse: bool = False, n_jobs: int = 1
 ) -> tuple[Array, Array, Timing]:

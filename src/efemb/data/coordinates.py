@@ -66,7 +66,7 @@ def kilometers(degrees: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
     where the chord between two points grows with their distance.
 
     >>> kilometers(np.array([[60.0, 10.0], [60.0, 11.0], [61.0, 10.0]]))[0].round().tolist()
-    [[553.0, 6672.0], [608.0, 6672.0], [553.0, 6783.0]]
+    [[548.0, 6672.0], [602.0, 6672.0], [548.0, 6783.0]]
     """
     latitude, longitude = np.radians(degrees).T
     # NaN is reported where positions are checked.
