@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import dense, log_shares, normal_log_density, sparse, stored_cells
 from efemb.errors import DataError, ParameterError

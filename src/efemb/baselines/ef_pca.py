@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, dense, sparse
 from efemb.baselines.early_stopping import Iterated, run_passes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats
 from efemb.baselines.arrays import dense, known_variances
 from efemb.baselines.base import Baseline

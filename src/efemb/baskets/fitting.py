@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Ints
 from efemb.baselines.arrays import Holdout, log_shares, sparse
 from efemb.baskets.experts import BASES, Questions, SizeMixture, own_log_shares

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from efemb._files import expand_home
-from efemb._progress import Advance, progress_bar
+from efemb._terminal import Advance, progress_bar
 from efemb.data.array_checks import list_first
 from efemb.datasets.cache import cache_folder, checksum_problem, keep, staging, unpack
 from efemb.datasets.sources import Copy, DataSet, Found, Wheel

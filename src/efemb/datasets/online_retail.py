@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb.data.dataset import Dataset
 from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import baskets_of_lines, distinct, provenance, relabel

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.readers.input_file import existing_file
 from efemb.errors import DataError, InputTypeError

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats
 from efemb.data.align import in_order
 from efemb.data.array_checks import generator

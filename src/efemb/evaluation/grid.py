@@ -7,7 +7,7 @@ from itertools import product
 from time import perf_counter
 from typing import Any
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb.engine.interrupt import interrupt_at_once
 from efemb.errors import DivergenceError, InputTypeError, ParameterError
 from efemb.evaluation.comparison import Protocol, name_models, resolve_protocol, tabulate_scores

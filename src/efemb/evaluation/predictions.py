@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.arrays import normal_log_density
 from efemb.errors import DataError, ParameterError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Ints
 from efemb.data.align import in_order
 from efemb.data.array_checks import generator

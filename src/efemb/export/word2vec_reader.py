@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb.data.readers.input_file import existing_file, explain_errors, is_compressed, open_bytes
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest

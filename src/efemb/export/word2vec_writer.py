@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from efemb._files import complete_or_absent, file_target
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, MissingExtraError

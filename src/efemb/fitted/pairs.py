@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError, suggest
 from efemb.fitted.nearest import BLOCK, checked_number, largest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError, suggest
 from efemb.plots.canvas import (

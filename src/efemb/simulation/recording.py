@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efemb._progress import Advance, progress_bar
+from efemb._terminal import Advance, progress_bar
 from efemb._typing import Floats
 from efemb.data.dataset import Dataset
 from efemb.engine.options import whole

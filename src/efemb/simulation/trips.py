@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import Advance
+from efemb._terminal import Advance
 from efemb.data.readers.accumulators import Coded, Column
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.csv import END, Change, CsvSource

@@ -13,7 +13,7 @@ from typing import IO, TypeAlias
 
 import numpy as np
 
-from efemb._progress import Advance
+from efemb._terminal import Advance
 from efemb.data.readers.accumulators import Column
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.dialect import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import Advance
+from efemb._terminal import Advance
 from efemb.data.containers import refuse_remote
 from efemb.data.readers.accumulators import Coded, Column
 from efemb.data.readers.arrow import ArrowTableSource

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb._progress import Advance
+from efemb._terminal import Advance
 from efemb.data.readers.accumulators import Column
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.dialect import SEPARATORS, check_separator, huge_fields

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._files import expand_home
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb.data.array_checks import float_array, generator, unmask
 from efemb.data.dataset import Dataset
 from efemb.data.readers.array_file import load_array, open_array

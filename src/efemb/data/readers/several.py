@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from efemb._files import expand_home
-from efemb._progress import Advance
+from efemb._terminal import Advance
 from efemb.data.containers import refuse_remote
 from efemb.data.readers.arrow import arrow_batches, require_pyarrow
 from efemb.data.readers.badlines import BadLines

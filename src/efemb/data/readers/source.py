@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import Advance
+from efemb._terminal import Advance
 from efemb.data.readers.accumulators import Column
 from efemb.data.readers.badlines import BadLines
 from efemb.errors import DataError, InputTypeError, suggest

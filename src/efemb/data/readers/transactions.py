@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
 from efemb.data.readers.accumulators import MISSING, CountTable, KeyTable, LabelTable, PairSums

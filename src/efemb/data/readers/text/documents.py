@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from efemb._files import expand_home
-from efemb._progress import Advance
+from efemb._terminal import Advance
 from efemb.data.dataset import Dataset
 from efemb.data.readers.input_file import (
     PACKED,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb.data.readers.accumulators import LabelTable
 from efemb.data.readers.text.documents import MARK, DocumentStream
 from efemb.data.tokenstore import Codes, TokenStore

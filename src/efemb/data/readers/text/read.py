@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._progress import progress_bar
+from efemb._terminal import progress_bar
 from efemb.data.corpus import Corpus
 from efemb.data.readers.text.documents import Documents, DocumentStream, TextFile
 from efemb.data.readers.text.encode import Interned, intern_words
