@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from efemb._files import check_path, explain_full_disk, open_regular
+from efemb._files import (
+    check_path,
+    explain_full_disk,
+    find_stepped_aside,
+    open_regular,
+    partial_folder,
+    put_in_place,
+    sync_files,
+)
 from efemb.errors import DataError, EfembError
-from efemb.storage.atomic import find_stepped_aside, partial_folder, put_in_place, sync_files
 
 T = TypeVar("T")
 MANIFEST = "manifest.json"
