@@ -206,7 +206,7 @@ def _pack(file: IO[bytes], suffix: str) -> AbstractContextManager[Any]:
     return nullcontext(file)
 
 
-# -- folders --------------------------------------------------------------------------------------
+# -- folders -------------------------------------------------------------------------------------
 
 
 def partial_folder(target: Path) -> Path:
