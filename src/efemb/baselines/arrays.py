@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 def sparse(data: Dataset) -> Any:
     """The values as csr_array, NaN as zero."""
-    from scipy.sparse import csr_array
-
     return data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
 
 
@@ -98,16 +97,12 @@ class Holdout:
 
     def mask(self, shape: Any) -> Any:
         """csr_array of ones at the held-out entries, which are masked in training."""
-        from scipy.sparse import csr_array
-
         ones = np.ones(len(self.rows))
         return csr_array((ones, (self.rows, self.entities)), shape=shape)
 
 
 def _present(data: Dataset, missing: bool) -> Any:
     """csr_array, True where the data have a value."""
-    from scipy.sparse import csr_array
-
     if missing:
         return csr_array(~np.isnan(data.values))
     return csr_array(data.values != 0)

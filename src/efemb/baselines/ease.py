@@ -6,11 +6,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.item_item import ItemItem, find_strongest_weights
 from efemb.engine.limits import available_memory, in_words
 from efemb.errors import InputTypeError, MemoryEstimateError, ParameterError
+from efemb.kernels.coordinate_descent import descend
 from efemb.model.ingredient import positive_number
 
 BYTES_PER_PAIR = 24  # Gram matrix (sparse at first), its inverse and the weights
@@ -116,8 +119,6 @@ def ridge_weights(
 
 def _regressions(gram: Floats) -> Floats:
     """B_mn = -P_mn / P_nn, B_nn = 0, P the inverse of a positive definite matrix (overwritten)."""
-    from scipy.linalg import get_lapack_funcs
-
     routines: Any = get_lapack_funcs(("potrf", "potri"), (gram,))
     potrf, potri = routines
     # The transpose, which is the same matrix, has the memory layout that LAPACK overwrites.
@@ -142,10 +143,6 @@ def sparse_ridge_weights(present: Any, penalty: float, n_neighbors: int) -> Any:
     well posed on a Gram matrix of which only the largest numbers of each item are kept, and no
     array of N^2 numbers is made.
     """
-    from scipy.sparse import csr_array
-
-    from efemb.kernels.pairs import descend
-
     lines = np.asarray(present.sum(axis=0), dtype=np.float64).ravel()
     scale = 1.0 / np.sqrt(np.maximum(lines, 1.0))
 

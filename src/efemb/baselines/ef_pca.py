@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
@@ -117,8 +118,6 @@ class ExponentialFamilyPCA(Iterated):
             raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
-        from scipy.sparse import csr_array
-
         real = self.family_.missing
         if real:
             check_variation(data, {})

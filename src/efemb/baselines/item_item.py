@@ -8,6 +8,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_array, diags_array, vstack
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
@@ -154,8 +156,6 @@ def find_strongest_weights(
     n_neighbors : number of weights per item n; None keeps all pairs that occur together
     row_weight : (T,), of each row in C; 1 by default
     """
-    from scipy.sparse import csr_array, diags_array, vstack
-
     by_item = present.T if row_weight is None else present.T @ diags_array(row_weight)
     by_item = csr_array(by_item)
     lines = np.diff(present.indptr).astype(np.float64)
@@ -212,8 +212,6 @@ class Calibration:
         scores : (n, N), of all entities given the row of each held-out entry without it
         entities : (n,), the held-out entries
         """
-        from scipy.optimize import minimize
-
         # The backoff sums to 1 and other scores count as 0, so only positive ones are needed.
         cell, _ = np.nonzero(scores > 0)
         positive = scores[scores > 0].astype(np.float64)

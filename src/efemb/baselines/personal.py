@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import sparse
@@ -87,8 +88,6 @@ class PersonalPopularity(Baseline):
             raise ParameterError(f"column={self.column!r} is unknown; {hint}")
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
-        from scipy.sparse import csr_array
-
         owners = self._owners(data)
         self.users_ = {user: place for place, user in enumerate(dict.fromkeys(owners))}
         place = np.array([self.users_[user] for user in owners])

@@ -7,6 +7,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.linalg import svds
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -178,8 +180,6 @@ def shifted_ppmi(counts: Any, shift: float, power: float) -> Any:
 
 def decompose(matrix: Any, k: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """U (N, k), s falling, V (N, k); the same bits for any number of BLAS threads."""
-    from scipy.sparse.linalg import svds
-
     size = matrix.shape[0]
     # Threads also slow the iteration down: its products are small.
     with one_blas_thread:
@@ -203,8 +203,6 @@ def _corpus(X: Any) -> Corpus:
 
 def count_cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], None]) -> Any:
     """csr_array (N, N): pairs of tokens of a document, at most `window` apart, both ways round."""
-    from scipy.sparse import csr_array
-
     size, n_tokens = corpus.n_entities, corpus.n_tokens
     # No pair is longer than the longest document: a huge window costs nothing.
     window = min(window, max(1, int(np.diff(corpus.starts).max(initial=0)) - 1))
@@ -226,8 +224,6 @@ def count_cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], No
 
 def _count_pairs(corpus: Corpus, start: int, stop: int, window: int) -> Any:
     """Pairs whose first token is in start ... stop, first word in the rows."""
-    from scipy.sparse import coo_array
-
     # A copy: a memory-mapped corpus is read once.
     tokens = np.array(corpus.tokens[start : min(stop + window, corpus.n_tokens)])
     left = _tokens_left(corpus.starts, start, stop)

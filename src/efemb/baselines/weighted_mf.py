@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, sparse
@@ -119,8 +120,6 @@ class WeightedMF(Iterated):
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """theta - S b c (p - b . theta) / (1 - c b'S b), S the inverse of the row's matrix."""
-        from scipy.sparse import csr_array
-
         needed, place = np.unique(rows, return_inverse=True)
         mine = X[needed]
         fits, size = _Regressions.of(mine, csr_array(mine.shape), self), self.beta_.shape[1]

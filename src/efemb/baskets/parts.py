@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb._typing import Floats, Ints
@@ -216,8 +217,6 @@ def draw_questions(
     sizes : of the contexts, None for the whole rest;  numbers : how many entries of each size
     Returns the contexts, the entries and their units.
     """
-    from scipy.sparse import csr_array
-
     matrix = sparse(held)
     owner, entity = stored_cells(matrix)
     others = np.diff(matrix.indptr)[owner] - 1

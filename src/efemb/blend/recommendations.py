@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
@@ -84,8 +85,6 @@ def _exclude(logs: Floats, matrix: Any, rows: Ints) -> None:
 
 def basket_row(blend: Any, basket: Any, choice: Choice, user: Any) -> Dataset:
     """A basket of labels, or of labels with amounts, as a row of data."""
-    from scipy.sparse import csr_array
-
     if isinstance(basket, str) or not isinstance(basket, Iterable):
         basket = [basket]
     amounts = basket if isinstance(basket, Mapping) else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.data.corpus import FEW_DOCUMENTS, Corpus
@@ -141,8 +142,6 @@ def _without_documents(
 
 
 def _stored(data: Dataset) -> Any:
-    from scipy.sparse import csr_array
-
     if data.is_sparse:
         return data.values
     return csr_array(np.nan_to_num(data.values.reshape(data.n_rows, data.n_entities)))
@@ -166,8 +165,6 @@ def _some_entries(
 
     Rows without weight are not asked: what they say is to change nothing.
     """
-    from scipy.sparse import csr_array
-
     stored = _stored(bound.data)
     sizes = np.diff(stored.indptr)
     asked = sizes >= 2 if weight is None else (sizes >= 2) & (weight > 0)
@@ -218,8 +215,6 @@ def _nothing_to_score() -> NoReturn:
 
 
 def _missing(data: Dataset) -> Any:
-    from scipy.sparse import csr_array
-
     return csr_array(np.isnan(data.values.reshape(data.n_rows, data.n_entities)))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats
 from efemb.engine.threads import cut
@@ -87,8 +88,6 @@ def has_outweighing_entry(data: Dataset) -> bool:
     What rounding leaves of an entry that is alone is divided by 1. A data set has such an entry if
     any of its shards has.
     """
-    from scipy.sparse import csr_array
-
     if data.n_dims > 1:  # those sums are made in double precision anyway
         return False
     stored = data.values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Bools, Floats
 from efemb.data.dataset import Dataset
@@ -127,8 +128,6 @@ def drop_empty_rows(
 
 def _share_entries(data: Dataset, held: Dataset) -> bool:
     """Whether both have a value in the same cell, so that they must be different rows."""
-    from scipy.sparse import csr_array
-
     entries, held_entries = (
         csr_array(dataset.values if dataset.is_sparse else _flat(dataset)).astype(bool)
         for dataset in (data, held)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.data.align import in_order
@@ -146,8 +147,6 @@ def _name(model: Any) -> str:
 
 def stored_entries(data: Dataset) -> tuple[Any, Ints]:
     """Non-zero entries of scalar data as a csr_array, and the row of each; NaN does not count."""
-    from scipy.sparse import csr_array
-
     matrix = data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
     return matrix, np.repeat(np.arange(data.n_rows), np.diff(matrix.indptr))
 

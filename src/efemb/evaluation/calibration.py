@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError
@@ -185,7 +186,6 @@ class _Problem(NamedTuple):
 
     def solve(self) -> tuple[Weights, float]:
         """Weights and log-likelihood, by Newton steps within a trust region."""
-        from scipy.optimize import minimize
 
         @lru_cache(maxsize=2)  # the optimizer requests value and derivatives one after the other
         def expand(*weights: float) -> tuple[float, Floats, Floats]:

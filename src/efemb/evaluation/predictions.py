@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlog1py, xlogy
 
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
@@ -361,7 +362,5 @@ def log_density_of_mean(family: Family, x: Floats, mean: Floats) -> Floats | Non
 
 def _bernoulli(x: Floats, mean: Floats) -> Floats:
     """x log m + (1 - x) log(1 - m); means rounded to 0 or 1 are moved inside."""
-    from scipy.special import xlog1py, xlogy
-
     inside = np.clip(mean, np.finfo(np.float64).tiny, 1.0 - np.finfo(np.float64).epsneg)
     return np.asarray(xlogy(x, inside) + xlog1py(1.0 - x, -inside))

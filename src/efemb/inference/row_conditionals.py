@@ -9,6 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.inference.conditionals import Conditionals, Design, Inverse, typical_curvature
+from efemb.kernels.sparse import bag_sums
 from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.objective import value_and_slope
@@ -264,8 +265,6 @@ class _Sums:
 
 def _make_cases(block: RowBlock, bag: Floats) -> Floats:
     """Scaled sum of the whole bag of each row, followed by a 1."""
-    from efemb.kernels.sparse import bag_sums
-
     values, total = block.bag_values.astype(bag.dtype), block.total.astype(bag.dtype)
     cases = np.empty((len(total), bag.shape[1] + 1), dtype=bag.dtype)
     cases[:, -1] = 1.0

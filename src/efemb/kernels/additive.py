@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from efemb.kernels.jit import elementwise
-from efemb.kernels.rows import entry_products
+from efemb.kernels.row_entries import entry_products
 from efemb.kernels.sparse import add_bags, bag_sums
 
 Array = Any

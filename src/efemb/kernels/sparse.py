@@ -1,4 +1,4 @@
-"""Kernels on rows of sparse matrices."""
+"""Sums of vectors over the entries of sparse rows, and their transposes."""
 
 from __future__ import annotations
 
@@ -91,3 +91,28 @@ def column_sums(
             mine, other = own[n], others[n]
             for k in range(size):
                 total[k] -= mine * other[k]
+
+
+@elementwise
+def scatter_targets(slope: Array, context: Array, index: Array, out: Array) -> None:
+    """out[index[i]] += slope[i] * context[i]."""
+    for i in range(len(index)):
+        for k in range(context.shape[1]):
+            out[index[i], k] += slope[i] * context[i, k]
+
+
+@elementwise
+def scatter_sums(
+    slope: Array,
+    vectors: Array,
+    vector: Array,
+    index: Array,
+    scale: Array,
+    sign: float,
+    out: Array,
+) -> None:
+    """out[index[i]] += sign * slope[i] / scale[i] * vectors[vector[i]]."""
+    for i in range(len(index)):
+        factor = sign * slope[i] / scale[i]
+        for k in range(vectors.shape[1]):
+            out[index[i], k] += factor * vectors[vector[i], k]

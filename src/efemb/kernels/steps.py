@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from efemb.kernels.arithmetic import positive_exponential
-from efemb.kernels.jit import elementwise
-from efemb.kernels.wide import use_wide_vectors
+from efemb.kernels.jit import elementwise, use_wide_vectors
 
 Array = Any
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from efemb.kernels.jit import elementwise, kernel
+from efemb.kernels.jit import elementwise, kernel, use_wide_vectors
 from efemb.kernels.offsets import add_groups, add_sparse, find_first, read_groups, read_sparse
 from efemb.kernels.products import BLOCK, inner_products, multiply
-from efemb.kernels.rows import add_without_own, hide_cells, write_cells
-from efemb.kernels.wide import use_wide_vectors
+from efemb.kernels.row_entries import add_without_own, hide_cells, write_cells
 from efemb.kernels.zero_terms import zero_slopes
 
 Array = Any

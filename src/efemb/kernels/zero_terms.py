@@ -14,8 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from efemb.kernels.jit import elementwise, inlined, kernel, summing
-from efemb.kernels.wide import use_wide_vectors
+from efemb.kernels.jit import elementwise, inlined, kernel, summing, use_wide_vectors
 
 Array = Any
 F = np.float32

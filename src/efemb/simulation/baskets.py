@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
@@ -119,8 +120,6 @@ class _Shop:
 
 def _fill(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> Dataset:
     """All baskets, a chunk of rows at a time."""
-    from scipy.sparse import csr_array
-
     n_entities = len(shop.item)
     ptr = np.concatenate([[0], np.cumsum(sizes)])
     indices = np.empty(ptr[-1], dtype=np.int32)

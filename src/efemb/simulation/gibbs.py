@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
@@ -59,8 +60,6 @@ def draw(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats:
 
 def sample_rows(plan: Plan, rng: np.random.Generator) -> tuple[Any, Parameters]:
     """Basket contexts: sweeps over the entities of blocks of rows; returns a csr_array."""
-    from scipy.sparse import csr_array, vstack
-
     n_rows, n_entities = plan.empty.n_rows, plan.empty.n_entities
     parameters = row_parameters(plan.space, plan.popularity, plan.strength, rng)
     block_size = max(256, BLOCK_NUMBERS // n_entities)

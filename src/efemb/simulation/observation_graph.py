@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.model.contexts import BoundContext
@@ -125,8 +126,6 @@ def color_groups(parts: Iterable[Edges], n_nodes: int) -> tuple[Ints, ...]:
     >>> [group.tolist() for group in color_groups([line], 3)]
     [[0, 2], [1]]
     """
-    from scipy.sparse import csr_array
-
     pairs = [(edges.owner, edges.member) for edges in parts]
     owner, member = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     both = (np.concatenate([owner, member]), np.concatenate([member, owner]))
@@ -146,8 +145,6 @@ class GroupProducts:
     """Inner products of any group of nodes given the current values (nodes, columns)."""
 
     def __init__(self, graph: ObservationGraph, target: Floats, bag: Floats, dtype: Any) -> None:
-        from scipy.sparse import csr_array
-
         shape = (graph.n_nodes, graph.n_nodes)
         self.parts = []
         for edges in graph.parts:

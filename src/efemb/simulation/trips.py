@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
@@ -205,8 +206,6 @@ def _draw_of_all(shop: _Shop, basket: Any, context: Floats, rng: np.random.Gener
 def _make_dataset(
     shop: _Shop, sizes: Ints, indices: NDArray[np.int32], rng: np.random.Generator
 ) -> Dataset:
-    from scipy.sparse import csr_array
-
     ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     counts = rng.geometric(0.75, len(indices)).astype(np.float32)
     n_entities = len(shop.category)

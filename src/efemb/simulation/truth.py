@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from efemb._typing import Floats
 from efemb.model.links import Link
@@ -255,8 +256,6 @@ def graph_factor(
 
 def _entity_weights(graph: ObservationGraph, vectors: Any, *, absolute: bool) -> tuple[Any, float]:
     """Weights between entities, averaged where the context averages, and the largest of them."""
-    from scipy.sparse import csr_array
-
     size = graph.n_entities
     total: Any = csr_array((size, size))
     largest = 0.0

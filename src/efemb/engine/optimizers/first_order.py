@@ -14,6 +14,7 @@ from efemb.engine.optimizers.step import Move
 from efemb.engine.options import whole
 from efemb.engine.threads import Workers
 from efemb.errors import ParameterError
+from efemb.kernels.steps import adagrad, adagrad_positive, adagrad_rows, adam
 from efemb.model.ingredient import Ingredient, positive_number
 
 
@@ -194,8 +195,6 @@ class _AdagradStepper(RowStepper):
         return tuple(scalar(number) for number in numbers)
 
     def step(self, move: Move, pool: Workers) -> None:
-        from efemb.kernels.steps import adagrad, adagrad_positive
-
         def step_array(i: int) -> None:
             theta, vectors = move.arrays[i], move.vectors_of(i)
             known = (theta,) if vectors is None else (theta, vectors)
@@ -207,8 +206,6 @@ class _AdagradStepper(RowStepper):
         list(pool.map(step_array, range(len(move)), move.size))
 
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
-        from efemb.kernels.steps import adagrad_rows
-
         def step_array(i: int) -> None:
             theta, gradient, squares = (
                 array.reshape(len(array), -1)
@@ -233,8 +230,6 @@ class _AdamStepper(Stepper):
         self.squares = [np.zeros_like(array) for array in arrays]
 
     def step(self, move: Move, pool: Workers) -> None:
-        from efemb.kernels.steps import adam
-
         self.count += 1
         asked, move = move, move.without_vectors()
         o = self.options

@@ -9,6 +9,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.engine.solvers.base import Solver
 from efemb.errors import ParameterError
+from efemb.kernels.sparse import scatter_bags, scatter_sums, scatter_targets
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.terms import Bags, Terms
 from efemb.model.factors import Factors
@@ -66,8 +67,6 @@ class GenericSolver(Solver[BoundContext]):
         return total, gradient
 
     def _block(self, rows: Ints, vectors: Factors) -> tuple[float, Factors]:
-        from efemb.kernels.terms import scatter_targets
-
         terms, weight = self.terms(rows)
         u, context = Predictor(vectors).observations(terms, self.side, rows)
         x = terms.x.astype(u.dtype)
@@ -110,9 +109,6 @@ class GenericSolver(Solver[BoundContext]):
 
 
 def _scatter_part(part: Bags, slope: Floats, vector: Ints, target: Floats, out: Floats) -> None:
-    from efemb.kernels.sparse import scatter_bags
-    from efemb.kernels.terms import scatter_sums
-
     pairs: list[tuple[Any, Ints, float]] = [(part.matrix, part.bag, 1.0)]
     if part.own is not None and part.left_out is not None:
         pairs.append((part.own, part.left_out, -1.0))

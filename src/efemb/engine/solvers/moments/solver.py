@@ -18,6 +18,7 @@ from efemb.engine.solvers.moments.evidence import (
 )
 from efemb.engine.threads import Workers, cut
 from efemb.errors import ParameterError
+from efemb.kernels.moments import best_targets, gram_gradient, member_gradient
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.factors import Factors
@@ -212,8 +213,6 @@ class MomentsSolver(Solver[EntityLists]):
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
         """Sum over all rows; a part of them cannot be asked for."""
-        from efemb.kernels.moments import gram_gradient, member_gradient
-
         if rows is not None and len(rows) != self.n_rows:
             raise ParameterError("solver 'moments' works on all rows: use batch_size=None")
         gradient = Factors.zeros_like(vectors)
@@ -237,8 +236,6 @@ class MomentsSolver(Solver[EntityLists]):
 
     def best_targets(self, bag: Floats) -> tuple[Floats, Floats]:
         """rho and intercepts that maximise the objective given alpha, entity by entity."""
-        from efemb.kernels.moments import best_targets
-
         prior, scalar = self.spec.prior_rho, self.dtype.type
         assert prior is not None  # `projects` has seen to it
         ridge = scalar(prior.shrinkage * self.variance)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.kernels.offsets import find_cells
+from efemb.kernels.sparse import sort_by_column
 from efemb.model.contexts.bound.rows import RowBlock
 from efemb.model.terms.base import Arrays, RowSide
 from efemb.model.terms.cells import GroupTable, Offsets, SparseRows
@@ -82,8 +84,6 @@ class CellOffsets:
     def __init__(
         self, offsets: Offsets, ptr: Ints, ids: Ints, dtype: Any, drawn: Ints | None
     ) -> None:
-        from efemb.kernels.offsets import find_cells
-
         self.offsets, self.ids, self.drawn = offsets, ids, drawn
         self.row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         self.tiles = TileOffsets.of(offsets, dtype)
@@ -171,8 +171,6 @@ class CellOffsets:
 
 def order_by_entity(ids: Ints, n: int) -> tuple[Ints, Ints]:
     """Edges and order of entries: those of entity i are order[edges[i] : edges[i + 1]]."""
-    from efemb.kernels.sparse import sort_by_column
-
     edges, order = np.zeros(n + 2, dtype=np.int64), np.empty(len(ids), dtype=np.int64)
     sort_by_column(ids, edges, order)
     return edges[: n + 1], order

@@ -12,6 +12,16 @@ from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.cell_offsets import CellOffsets, TileOffsets, order_by_entity
 from efemb.engine.solvers.rows.zero_stages import HIDDEN, RowWork, TiledRows, ZeroStage
 from efemb.engine.threads import cut
+from efemb.kernels.offsets import add_groups, add_sparse, find_first, read_groups, read_sparse
+from efemb.kernels.row_entries import (
+    add_without_own,
+    entry_products,
+    hide_cells,
+    read_cells,
+    write_cells,
+)
+from efemb.kernels.sparse import bag_sums, column_sums
+from efemb.kernels.tiles import add_strips, strips_of_cells
 from efemb.model.contexts.bound.rows import ByEntity, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.objective import value_and_slope
@@ -84,8 +94,6 @@ class Entries:
 
     def sum_bags_of(self, rows: slice) -> None:
         """Fill `sums` of some rows."""
-        from efemb.kernels.sparse import bag_sums
-
         block = self.block
         ptr = block.bag_ptr[rows.start : rows.stop + 1]
         bag_sums(ptr, block.bag_ids, block.bag_values, self.vectors.bag, self.sums[rows])
@@ -95,8 +103,6 @@ class Entries:
 
     def products_and_slopes(self, rows: slice) -> float:
         """Fill `as_zero`, `u` and `slope` of some rows; returns the value of their entries."""
-        from efemb.kernels.rows import entry_products
-
         block, vectors = self.block, self.vectors
         ptr = block.ptr[rows.start : rows.stop + 1]
         shape = (ptr, block.ids, block.own, block.rest, block.total[rows], self.sums[rows])
@@ -185,8 +191,6 @@ class Entries:
         self._add_columns(by_entity.edges, by_entity.row, *arrays, shift, self.gradient.target)
 
     def _add_columns(self, edges: Ints, row: Ints, *given: Any) -> None:
-        from efemb.kernels.sparse import column_sums
-
         *arrays, shift, out = given
         start = np.zeros(self.sums.shape[1], self.sums.dtype) if shift is None else shift
         arguments: Any = (edges, row, *arrays, start, self.first, out)
@@ -331,24 +335,18 @@ class _Tiles:
 
     def _in_one_kernel(self, first: int, last: int) -> float:
         """The same without a return to Python, where threads would wait for each other."""
-        from efemb.kernels.tiles import strips_of_cells
-
         room = self.rows.buffers(self.edges[1] - self.edges[0])
         given = (self.edges, self.bounds, self.given, room, self.g_rows)
         return strips_of_cells(first, last, *given, self.alone)
 
     def add_up(self, some: slice) -> None:
         """Gradient of the bag sums of some rows, from those of the strips."""
-        from efemb.kernels.tiles import add_strips
-
         parts = self.g_rows[:1] if self.alone else self.g_rows
         total, out = self.entries.block.total, self.entries.g_sums
         add_strips(some.start, some.stop, parts, total, out)
 
     def _slopes(self, tile: slice, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
-        from efemb.kernels.rows import hide_cells, read_cells, write_cells
-
         entries, intercept = self.entries, self.entries.vectors.intercept
         places = (tile.start, tile.stop, *self.places)
         value = 0.0
@@ -368,24 +366,18 @@ class _Tiles:
 
     def _add_offsets(self, tile: slice, E: Floats) -> None:
         """Add the offsets of the cells of a tile to u."""
-        from efemb.kernels.offsets import add_groups, add_sparse
-
         o, here = self.offsets, (E, tile.start, tile.stop)
         add_sparse(*here, o.n_rows, o.ptr, o.ids, o.values, self._cursor(tile))
         add_groups(*here, o.table, o.order, o.edges)
 
     def _read_offsets(self, tile: slice, E: Floats) -> None:
         """Keep the slopes of the cells of a tile that have offsets."""
-        from efemb.kernels.offsets import read_groups, read_sparse
-
         o, here = self.offsets, (E, tile.start, tile.stop)
         read_sparse(*here, o.n_rows, o.ptr, o.ids, o.slope, self._cursor(tile))
         read_groups(*here, o.order, o.edges, o.table_slope)
 
     def _cursor(self, tile: slice) -> Ints:
         """The first offset of a tile in every row."""
-        from efemb.kernels.offsets import find_first
-
         cursor = np.empty(len(self.offsets.ptr) - 1, dtype=np.int64)
         find_first(tile.start, self.offsets.ptr, self.offsets.ids, cursor)
         return cursor
@@ -404,8 +396,6 @@ class _Tiles:
 
     def _add_target(self, tile: slice, part: Floats) -> None:
         """Less what entries left out; the first block finds nothing to add to."""
-        from efemb.kernels.rows import add_without_own
-
         entries = self.entries
         own, bag = self.own_slope[tile], entries.vectors.bag[tile]
         add_without_own(part, own, bag, entries.first, entries.gradient.target[tile])

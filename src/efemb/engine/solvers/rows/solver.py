@@ -27,6 +27,10 @@ from efemb.engine.solvers.rows.zero_stages import (
 )
 from efemb.engine.statistics import count_entities
 from efemb.engine.threads import cut
+from efemb.kernels.offsets import add_slopes_of_rows, add_to_rows
+from efemb.kernels.row_entries import left_out_vectors, spread_left_out
+from efemb.kernels.sparse import bag_sums, scatter_bags
+from efemb.kernels.zero_terms import softmax
 from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.families import Family
@@ -224,8 +228,6 @@ class RowsSolver(Solver[RowBags]):
         return small, few, local, kept
 
     def _sums(self, block: RowBlock, vectors: Factors) -> Floats:
-        from efemb.kernels.sparse import bag_sums
-
         sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=self.dtype)
         bag_sums(block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag, sums)
         return sums
@@ -377,9 +379,6 @@ def softmax_terms(
     offsets: Offsets | None = None,
 ) -> tuple[float, Factors, Floats | None, list[Floats]]:
     """Value and gradient of one block of rows, and those of the row side and offsets of terms."""
-    from efemb.kernels.rows import left_out_vectors, spread_left_out
-    from efemb.kernels.sparse import scatter_bags
-
     g_side: Floats | None = None
     cells: _RowOffsets | None = None
     sums = solver._sums(block, vectors)
@@ -424,8 +423,6 @@ class _RowOffsets:
 
     def add(self, E: Floats, some: slice) -> None:
         """Add the offsets to the inner products of some softmaxes."""
-        from efemb.kernels.offsets import add_to_rows
-
         for part, values in zip(self.parts, self.values, strict=True):
             if isinstance(part, SparseRows):
                 add_to_rows(E, self.row[some], part.ptr, part.ids, values)
@@ -434,8 +431,6 @@ class _RowOffsets:
 
     def collect(self, E: Floats, some: slice) -> None:
         """Add up the slopes of some softmaxes at the cells of the offsets."""
-        from efemb.kernels.offsets import add_slopes_of_rows
-
         for part, slope in zip(self.parts, self.slopes, strict=True):
             if isinstance(part, SparseRows):
                 add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, slope)
@@ -491,8 +486,6 @@ def _softmax_rows(
 def _softmax_slopes(E: Floats, intercept: Floats, weight: Floats, column: Floats) -> Floats:
     """Turn inner products into -weight softmax(u) in place; returns logsumexp of each row."""
     if E.dtype == np.float32:
-        from efemb.kernels.zero_terms import softmax
-
         normalizer = np.empty(len(E), dtype=np.float32)
         softmax(E, intercept, weight, column, normalizer)
         return normalizer

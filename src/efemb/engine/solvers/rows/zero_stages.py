@@ -18,6 +18,11 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.engine.random import RoundKey, generator
 from efemb.engine.threads import Workers
+from efemb.kernels.additive import additive_rows
+from efemb.kernels.products import BLOCK, ROW_BYTES, inner_products, multiply
+from efemb.kernels.sparse import add_bags
+from efemb.kernels.tiles import transpose
+from efemb.kernels.zero_terms import zero_slopes
 from efemb.model.factors import Factors
 from efemb.model.families import Family, Gaussian
 from efemb.model.links import FLOOR, Link
@@ -98,8 +103,6 @@ class SteppedStage(ZeroStage):
 
     def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
         """Step by step, in NumPy."""
-        from efemb.kernels.sparse import add_bags
-
         entries, block, solver = work.entries, work.entries.block, work.entries.solver
         entries.sum_bags_of(rows)
         value = entries.products_and_slopes(rows)
@@ -144,8 +147,6 @@ class ZeroSlopes:
         beyond the intercepts and weights of rows is left alone.
         """
         if self.size is not None:
-            from efemb.kernels.zero_terms import zero_slopes
-
             return zero_slopes(E, intercept, weight, row_weight, self.size, column)
         cells = E[: len(intercept), : len(row_weight)]
         hidden = cells == HIDDEN
@@ -178,8 +179,6 @@ class SampledStage(SteppedStage):
         self, work: RowWork, rows: slice, Z: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
         """Inner products, slopes, and what they are to rows and to entities."""
-        from efemb.kernels.tiles import transpose
-
         column = np.zeros_like(self.intercept)
         tiled = TiledRows(Z, self.pool)
         E = tiled.inner_products(self.target)
@@ -211,8 +210,6 @@ class ListedStage(ZeroStage):
 
     def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
         """Entries only, in NumPy."""
-        from efemb.kernels.sparse import add_bags
-
         entries, block = work.entries, work.entries.block
         entries.sum_bags_of(rows)
         value, here = entries.products_and_slopes(rows), entries.of_rows(rows)
@@ -249,8 +246,6 @@ class AdditiveStage(ZeroStage):
 
     def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
         """In one kernel: steps are so short that threads would wait for each other in Python."""
-        from efemb.kernels.additive import additive_rows
-
         entries, block = work.entries, work.entries.block
         vectors, weighted = entries.vectors, np.zeros_like(self.every)
         value, filled, empty = additive_rows(
@@ -329,9 +324,6 @@ class TiledRows:
     """
 
     def __init__(self, Z: Floats, pool: Workers) -> None:
-        from efemb.kernels.products import ROW_BYTES
-        from efemb.kernels.tiles import transpose
-
         self.pool, self.dtype = pool, Z.dtype
         self.n, self.size = Z.shape
         unit = ROW_BYTES // Z.itemsize
@@ -354,22 +346,16 @@ class TiledRows:
 
     def inner_products(self, rho: Floats) -> Floats:
         """rho . z of every cell, in a buffer."""
-        from efemb.kernels.products import multiply
-
         E = self.buffers(len(rho))[0]
         multiply(rho, self.transposed, E, self.width, True)
         return E
 
     def slopes_to_rows(self, E: Floats, rho: Floats, total: Floats, *, fresh: bool = True) -> None:
         """Gradient of the transposed vectors; what is not fresh is added to."""
-        from efemb.kernels.products import multiply
-
         multiply(rho.T, E, total, self.width, fresh)
 
     def slopes_to_entities(self, E: Floats) -> Floats:
         """Gradient of the entities' vectors, in a buffer that may be larger."""
-        from efemb.kernels.products import inner_products
-
         g_entities = self.buffers(len(E))[1]
         inner_products(E, self.transposed, g_entities, self.width)
         return g_entities
@@ -377,8 +363,6 @@ class TiledRows:
 
 def _whole(n: int) -> int:
     """So many rows that `inner_products` has whole blocks of them."""
-    from efemb.kernels.products import BLOCK
-
     return -(-n // BLOCK) * BLOCK
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.kernels import negatives
+from efemb.kernels.windows import AHEAD
 from efemb.model.contexts.base import gather_rows
 from efemb.model.contexts.window import WindowBags
 from efemb.model.huffman import Huffman
@@ -111,8 +113,6 @@ class Streams:
     """Draws for every chunk; a chunk's depend on its seed only, not on threads."""
 
     def __init__(self, bound: WindowBags, spec: Spec) -> None:
-        from efemb.kernels.negatives import alias_table
-
         self.bound, self.corpus, self.zeros = bound, bound.data, spec.zeros
         self.subsample = bound.window.subsample
         self.counts = bound.word_counts
@@ -125,7 +125,7 @@ class Streams:
             # Zeros are other words; a sum over words, which the relatives estimate, has them all.
             self.distinct = self.zeros.odds
             self.table = np.empty((len(share), 2), np.uint32)
-            alias_table(share, self.table)
+            negatives.alias_table(share, self.table)
         if self.subsample is not None:
             with np.errstate(divide="ignore"):
                 ratio = self.subsample * self.counts.sum() / self.counts
@@ -159,15 +159,12 @@ class Streams:
 
     def draw(self, chunk: Chunk) -> tuple[Any, ...]:
         """(tokens, starts, ptr, rows, labels, reach) of a chunk."""
-        from efemb.kernels import negatives as streams
-        from efemb.kernels.windows import AHEAD
-
         state = np.array([chunk.seed], np.uint64)
         tokens, starts = np.empty(chunk.n_tokens, np.int32), chunk.starts
-        streams.gather(self.corpus.tokens, chunk.first, starts, tokens)
+        negatives.gather(self.corpus.tokens, chunk.first, starts, tokens)
         if self.subsample is not None:
             out, ends = np.empty_like(tokens), np.empty_like(starts)
-            streams.thin(tokens, starts, self.chance, state, out, ends)
+            negatives.thin(tokens, starts, self.chance, state, out, ends)
             tokens, starts = out[: ends[-1]], ends
         ptr = np.empty(len(tokens) + 1, np.int64)
         if self.tree is not None:
@@ -177,11 +174,11 @@ class Streams:
         rows, labels = np.empty(size + AHEAD, np.int32), np.empty(size + 1, np.int8)
         if self.tree is not None:
             tree = (self.tree.starts, self.tree.nodes, self.tree.turns)
-            streams.path_outputs(tokens, *tree, ptr, rows, labels)
+            negatives.path_outputs(tokens, *tree, ptr, rows, labels)
         else:
             noise = (self.n, self.table, self.distinct, state)
-            streams.negative_outputs(tokens, *noise, ptr, rows, labels)
+            negatives.negative_outputs(tokens, *noise, ptr, rows, labels)
         reach = np.full(len(tokens), self.bound.reach, np.int32)
         if self.bound.window.shrink:
-            streams.draw_reach(self.bound.reach, state, reach)
+            negatives.draw_reach(self.bound.reach, state, reach)
         return tokens, starts, ptr, rows, labels, reach
