@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import efemb
-from efemb.storage import atomic as placing
+from efemb import _files
 from storage import hammering, killing
 
 SECONDS = 2.0
@@ -53,7 +53,7 @@ def test_a_name_that_is_always_taken_is_told(
 ) -> None:
     path = tmp_path / "model"
     killing.model(0).save(path)
-    monkeypatch.setattr(placing, "_try_rename", lambda old, new: False)
+    monkeypatch.setattr(_files, "_try_rename", lambda old, new: False)
     with pytest.raises(efemb.DataError, match="choose another folder"):
         killing.model(1).save(path)
     assert killing.whole(efemb.load(path)) == 0
@@ -65,7 +65,7 @@ def test_an_interrupt_between_the_renamings_brings_the_old_one_back(
 ) -> None:
     path = tmp_path / "model"
     killing.model(0).save(path)
-    rename, names = placing._try_rename, []
+    rename, names = _files._try_rename, []
 
     def interrupted(old: Path, new: Path) -> bool:
         names.append(new.name)
@@ -73,7 +73,7 @@ def test_an_interrupt_between_the_renamings_brings_the_old_one_back(
             raise KeyboardInterrupt
         return rename(old, new)
 
-    monkeypatch.setattr(placing, "_try_rename", interrupted)
+    monkeypatch.setattr(_files, "_try_rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         killing.model(1).save(path)
     assert [one.name for one in tmp_path.iterdir()] == ["model"]
