@@ -18,8 +18,9 @@ from efemb.engine.solvers.choice import choose_solver, make_solver
 from efemb.engine.statistics import centered
 from efemb.engine.threads import workers
 from efemb.estimators.inputs import read_data
+from efemb.fitted.docstrings import documented_by
 from efemb.fitted.embedding import DataMethods, FittedEmbedding
-from efemb.fitted.queries import Queries, documented_by
+from efemb.fitted.queries import Queries
 from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.families import Family
 from efemb.model.parameters import Parameters

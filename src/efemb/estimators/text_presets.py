@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from efemb.estimators.general import Embedding, complete_docstring
-from efemb.fitted.queries import Queries, documented_by
+from efemb.fitted.docstrings import documented_by
+from efemb.fitted.queries import Queries
 from efemb.model.contexts import Window
 from efemb.model.zeros import NegativeSampling, Zeros
 

@@ -11,6 +11,7 @@ from efemb.fitted.pairs import pairs
 from efemb.fitted.prediction import complete, explain, predict, what_if
 from efemb.fitted.queries import Queries
 from efemb.fitted.relation import ProductErrors, complements, substitutes
+from efemb.fitted.row_groups import RowGroups
 from efemb.fitted.selection import Choice, Options
 from efemb.fitted.similarity import analogy, similar
 from efemb.fitted.topics import topics
@@ -25,6 +26,7 @@ __all__ = [
     "Options",
     "ProductErrors",
     "Queries",
+    "RowGroups",
     "analogy",
     "check_labeled",
     "complements",

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from efemb._typing import Floats
-from efemb.fitted.queries import Queries, fill_docstrings
+from efemb.fitted.docstrings import fill_docstrings
+from efemb.fitted.queries import Queries
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
 

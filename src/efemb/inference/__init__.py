@@ -3,6 +3,7 @@
 from efemb.inference.diagnosis import report
 from efemb.inference.findings import Finding, Report
 from efemb.inference.new_entities import fold_in
+from efemb.inference.new_rows import fold_in_rows
 from efemb.inference.seed_stability import Stability, stability
 from efemb.inference.uncertainty import Interval, Laplace, laplace
 
@@ -13,6 +14,7 @@ __all__ = [
     "Report",
     "Stability",
     "fold_in",
+    "fold_in_rows",
     "laplace",
     "report",
     "stability",

@@ -135,12 +135,17 @@ def fold_in(
 def _check_options(context_too: Any, prior: Any, sweeps: Any, tol: Any) -> None:
     if not isinstance(context_too, (bool, np.bool_)):
         raise InputTypeError(f"context_too must be True or False, got {context_too!r}")
+    check_prior(prior)
+    whole("sweeps", sweeps)
+    number("tol", tol)
+
+
+def check_prior(prior: Any) -> None:
+    """Refuse anything but a Prior or the name of one of the ways to choose it."""
     if isinstance(prior, str) and prior not in PRIORS:
         raise ParameterError(f"unknown prior {prior!r}; {suggest(prior, PRIORS)} or a Prior")
     if not isinstance(prior, (str, Prior)):
         raise InputTypeError(f"prior must be 'fitted', 'model' or a Prior, got {prior!r}")
-    whole("sweeps", sweeps)
-    number("tol", tol)
 
 
 def _check_model(fitted: FittedEmbedding) -> None:
@@ -364,8 +369,8 @@ def _replace_priors(spec: Spec, prior: Prior | str, known: Parameters) -> Spec:
     elif prior == "model":
         changed = spec
     else:
-        rho = _tighten(spec.prior_rho, known.rho, positive=spec.positive_rho)
-        alpha = _tighten(spec.prior_alpha, known.alpha, positive=spec.positive_alpha)
+        rho = tighten(spec.prior_rho, known.rho, positive=spec.positive_rho)
+        alpha = tighten(spec.prior_alpha, known.alpha, positive=spec.positive_alpha)
         changed = replace(spec, prior_rho=rho, prior_alpha=alpha)
     if (changed.positive_rho, changed.positive_alpha) != (spec.positive_rho, spec.positive_alpha):
         raise ParameterError(f"the model's vectors do not take {prior!r}: the sign differs")
@@ -381,11 +386,11 @@ def _term_priors(
     priors = {}
     for term in (term for term in spec.terms if term.width):
         values = known.terms[f"{term.label}.{term.entity_array}"]
-        priors[term.label] = _tighten(term.entity_prior, values, positive=False)
+        priors[term.label] = tighten(term.entity_prior, values, positive=False)
     return priors
 
 
-def _tighten(prior: Prior | None, known: Floats, *, positive: bool) -> Prior | None:
+def tighten(prior: Prior | None, known: Floats, *, positive: bool) -> Prior | None:
     """The prior, at least as tight as a normal one with the spread of the known vectors."""
     precision = 1.0 / max(float(np.mean(known.astype(np.float64) ** 2)), 1e-12)
     if prior is None:

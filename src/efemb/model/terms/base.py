@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import is_missing_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 from efemb.model.priors import Prior
@@ -49,6 +50,8 @@ class Term(Ingredient, ABC):
 
     width: int  # columns
     entity_array: str | None = None  # name of the array that is L itself, where there is one
+    group_array: str | None = None  # name of the array with a row per group of `groups`, if any
+    groups: Any = None  # labels of the groups of rows that a frozen term knows
     has_cells: ClassVar[bool] = False  # whether it adds offsets to single cells
 
     @property
@@ -90,11 +93,22 @@ class Term(Ingredient, ABC):
     def bind(self, data: Dataset) -> BoundTerm:
         """A frozen term on the rows of `data`."""
 
+    def add_groups(self, data: Dataset) -> Term:
+        """The frozen term with the groups of rows that it does not know yet, if it has groups."""
+        return self
+
     @property
     def entity_prior(self) -> Prior | None:
         """Prior of the array that is L itself, None where there is none."""
-        named = (array.prior for array in self.arrays(1) if array.name == self.entity_array)
-        return next(named, None)
+        return self._prior_of(self.entity_array)
+
+    @property
+    def group_prior(self) -> Prior | None:
+        """Prior of the array with a row per group, None where there is none."""
+        return self._prior_of(self.group_array)
+
+    def _prior_of(self, name: str | None) -> Prior | None:
+        return next((array.prior for array in self.arrays(1) if array.name == name), None)
 
     def check(self) -> None:
         """Raise if an option is out of range."""
@@ -240,6 +254,16 @@ def arrays_of(term: Term, arrays: Arrays) -> dict[str, Floats]:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def new_labels(labels: Iterable[Any], known: Iterable[Any] = ()) -> list[Any]:
+    """The labels that are neither known nor missing, each once, in the order of their first."""
+    before = set(known)
+    return [
+        label
+        for label in dict.fromkeys(labels)
+        if label not in before and not is_missing_label(label)
+    ]
 
 
 def resolve_terms(terms: Any) -> tuple[Term, ...]:

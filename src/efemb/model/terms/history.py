@@ -17,7 +17,14 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import gather_rows
 from efemb.model.ingredient import positive_number
 from efemb.model.priors import Prior
-from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray, row_column
+from efemb.model.terms.base import (
+    Arrays,
+    BoundCells,
+    CellTerm,
+    TermArray,
+    new_labels,
+    row_column,
+)
 from efemb.model.terms.cells import SparseRows
 
 if TYPE_CHECKING:
@@ -90,6 +97,11 @@ class History(CellTerm):
         return f"history of {self.column}"
 
     @property
+    def groups(self) -> Any:
+        """The households of the training rows, None before a fit."""
+        return None if self.rows is None else self.rows["groups"]
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The household, and the time where it counts."""
         return (self.column,) if self.time is None else (self.column, self.time)
@@ -116,8 +128,7 @@ class History(CellTerm):
         """The training rows, by household."""
         if self.rows is not None:
             return self
-        labels = row_column(data, self.column, self).tolist()
-        groups = list(dict.fromkeys(label for label in labels if not _is_missing(label)))
+        groups = new_labels(row_column(data, self.column, self).tolist())
         stored = _read_rows(self, data, groups, data.n_entities)
         sizes = np.bincount(stored.code[stored.code >= 0], minlength=1)
         if sizes.max() < 2:
@@ -125,9 +136,13 @@ class History(CellTerm):
                 f"no {self.column} has two training rows, so there is no history to learn from: "
                 "leave the term out"
             )
+        return self._with_rows(groups, data.n_entities, stored)
+
+    def _with_rows(self, groups: list[Any], n_entities: int, stored: _Rows) -> History:
+        """The same options with training rows."""
         rows: dict[str, Any] = {
             "groups": groups,
-            "n_entities": data.n_entities,
+            "n_entities": n_entities,
             "code": stored.code,
             "ptr": stored.units.ptr,
             "ids": stored.units.ids,
@@ -136,6 +151,25 @@ class History(CellTerm):
             "labels": stored.labels,
         }
         return type(self)(self.column, self.decay, self.time, self.kappa, self.prior, rows)
+
+    def add_groups(self, data: Dataset) -> History:
+        """With the rows of further households; the shares of the items stay as they are."""
+        assert self.rows is not None
+        labels = row_column(data, self.column, self).tolist()
+        new = set(new_labels(labels, self.rows["groups"]))
+        if not new:
+            return self
+        groups = [*self.rows["groups"], *new_labels(labels, self.rows["groups"])]
+        rows = data.take_rows(np.array([label in new for label in labels]))
+        n_entities = self.rows["n_entities"]
+        added = _read_rows(self, rows, groups, n_entities)
+        extended = self._with_rows(groups, n_entities, self._training.append(added))
+        assert extended.rows is not None
+        options = {
+            **extended.get_params(deep=False),
+            "rows": {**extended.rows, "shares": self._shares},
+        }
+        return type(self)(**options)
 
     def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
         """One coefficient."""
@@ -152,6 +186,8 @@ class History(CellTerm):
     def _shares(self) -> Floats:
         """Share of each entity in the units of the training rows."""
         assert self.rows is not None
+        if self.rows.get("shares") is not None:  # as they were when the model was fitted
+            return np.asarray(self.rows["shares"])
         units = self._training.units
         total = np.bincount(units.ids, units.values, self.rows["n_entities"])
         return np.asarray(total / total.sum())
@@ -213,6 +249,17 @@ class _Rows:
     time: Floats | None
     labels: Ints | None
 
+    def append(self, other: _Rows) -> _Rows:
+        """These rows, then others."""
+        ends = self.units.ptr[-1] + other.units.ptr[1:]
+        units = SparseRows(
+            np.concatenate([self.units.ptr, ends]),
+            np.concatenate([self.units.ids, other.units.ids]),
+            np.concatenate([self.units.values, other.units.values]),
+        )
+        code = np.concatenate([self.code, other.code])
+        return _Rows(code, units, _join(self.time, other.time), _join(self.labels, other.labels))
+
     def find(self, asked: _Rows) -> Ints:
         """Place of each of the asked rows among these rows, -1 where it is not one of them."""
         if len(asked.code) == 0 or len(self.code) == 0:
@@ -235,6 +282,11 @@ class _Rows:
         if self.time is not None:
             content = _mix(content, self.time.view(np.int64))
         return _mix(content, self.code)
+
+
+def _join(mine: Any, theirs: Any) -> Any:
+    """Both columns, None where either is missing."""
+    return None if mine is None or theirs is None else np.concatenate([mine, theirs])
 
 
 def _mix(left: Ints, right: Ints) -> Ints:
@@ -429,7 +481,3 @@ def _number(label: Any) -> int:
     """A number that stands for a label."""
     text = repr(canonical_label(label)).encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
-
-
-def _is_missing(label: Any) -> bool:
-    return label is None or label != label

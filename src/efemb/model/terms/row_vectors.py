@@ -11,7 +11,14 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.priors import Prior
-from efemb.model.terms.base import Arrays, BoundTerm, Term, TermArray, row_column
+from efemb.model.terms.base import (
+    Arrays,
+    BoundTerm,
+    Term,
+    TermArray,
+    new_labels,
+    row_column,
+)
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -36,6 +43,7 @@ class RowVectors(Term):
     """
 
     entity_array = "entities"
+    group_array = "rows"
 
     def __init__(
         self, column: str, n_components: int = 20, prior: Any = "normal", groups: Any = None
@@ -79,9 +87,13 @@ class RowVectors(Term):
         """The groups of the training rows, in the order of their first rows."""
         if self.groups is not None:
             return self
-        labels = row_column(data, self.column, self).tolist()
-        groups = list(dict.fromkeys(label for label in labels if not _is_missing(label)))
+        groups = new_labels(row_column(data, self.column, self).tolist())
         return type(self)(self.column, self.n_components, self.prior, groups)
+
+    def add_groups(self, data: Dataset) -> RowVectors:
+        """The known groups, then those of other rows."""
+        groups = new_labels(row_column(data, self.column, self).tolist(), self.groups)
+        return type(self)(self.column, self.n_components, self.prior, [*self.groups, *groups])
 
     def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
         """theta of the groups and gamma of the entities."""
@@ -127,7 +139,3 @@ class _GroupedRows(BoundTerm):
         known = code >= 0
         np.add.at(total, code[known], gradient[known])
         return {"rows": total}
-
-
-def _is_missing(label: Any) -> bool:
-    return label is None or label != label
