@@ -56,7 +56,7 @@ def test_objective_and_gradient(family: str, intercept: bool, positive: bool) ->
     masked[2, 3] = masked[5, 0] = masked[5, 1] = True
     X[masked] = 0.0
     stored = X if family == "gaussian" else csr_array(X)
-    options = {"penalty": 1.3, "positive": positive, "intercept": intercept, "dtype": "float64"}
+    options = {"penalty": 1.3, "positive": positive, "has_intercept": intercept, "dtype": "float64"}
     rng = np.random.default_rng(2)
     search = FactorSearch(stored, csr_array(masked), Family.resolve(family), 2, rng, **options)
     search.block = 4  # several blocks

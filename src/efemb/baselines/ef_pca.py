@@ -135,7 +135,7 @@ class ExponentialFamilyPCA(Iterated):
             generator(self.random_state),
             penalty=float(self.penalty),
             positive=bool(self.positive),
-            intercept=bool(self.intercept),
+            has_intercept=bool(self.intercept),
             dtype=str(self.dtype),
         )
         size = X.size if real else max(float(X.sum()), 1.0)

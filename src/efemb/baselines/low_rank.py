@@ -12,7 +12,7 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.arrays import stored_cells
 from efemb.engine.optimizers.limited_memory import LimitedMemory
 from efemb.model.families import Family
-from efemb.model.predictor import CHUNK_NUMBERS
+from efemb.model.predictor import CHUNK_NUMBERS, add_intercepts
 
 MEMORY = 10  # pairs that L-BFGS remembers
 NOISE = 0.05  # standard deviation of the start
@@ -42,12 +42,12 @@ class FactorSearch:
         *,
         penalty: float,
         positive: bool,
-        intercept: bool,
+        has_intercept: bool,
         dtype: str,
     ) -> None:
         self.X, self.masked, self.family = X.astype(dtype), masked, family
         self.XT = X.T.tocsr() if hasattr(X, "tocsr") else X.T
-        self.penalty, self.positive, self.intercept = penalty, positive, intercept
+        self.penalty, self.positive, self.has_intercept = penalty, positive, has_intercept
         self.shape = (*X.shape, size)
         self.totals = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
         self.block = max(1, BLOCK_NUMBERS // X.shape[1])
@@ -74,7 +74,7 @@ class FactorSearch:
             factors = np.exp(factors)
         theta = factors[: ends[0]].reshape(n_rows, size)
         beta = factors[ends[0] :].reshape(n_entities, size)
-        return theta, beta, intercept if self.intercept else np.zeros(n_entities, free.dtype)
+        return theta, beta, intercept if self.has_intercept else np.zeros(n_entities, free.dtype)
 
     def _start(self, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
         """Small vectors; the mean of each entity in the intercept, or in the first component."""
@@ -86,7 +86,7 @@ class FactorSearch:
         level = self.family.predictor(mean)
         if self.positive:
             return np.abs(theta), np.abs(beta), level
-        if not self.intercept and not self.family.missing:
+        if not self.has_intercept and not self.family.missing:
             # The penalty is smallest if both have the same sum of squares.
             balance = (float(np.mean(level**2)) * n_entities / n_rows) ** 0.25
             theta[:, 0], beta[:, 0] = balance, level / max(balance, NOISE)
@@ -102,14 +102,14 @@ class FactorSearch:
         else:
             weights = np.asarray(self.X.sum(axis=1)).ravel(), self.totals
         lengths = [np.repeat(1.0 / np.sqrt(each + self.penalty), size) for each in weights]
-        return np.concatenate([*lengths, 1.0 / np.sqrt(weights[1] + 1.0)][: 2 + self.intercept])
+        return np.concatenate([*lengths, 1.0 / np.sqrt(weights[1] + 1.0)][: 2 + self.has_intercept])
 
     def _flat(self, theta: Floats, beta: Floats, intercept: Floats) -> Floats:
         """Free parameters that correspond to given vectors."""
         arrays = [theta.ravel(), beta.ravel()]
         if self.positive:
             arrays = [np.log(array) for array in arrays]
-        flat = np.concatenate([*arrays, intercept][: 2 + self.intercept])
+        flat = np.concatenate([*arrays, intercept][: 2 + self.has_intercept])
         return np.asarray(flat / self.scale)
 
     def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
@@ -118,23 +118,23 @@ class FactorSearch:
         inner = self.X @ beta
         g_theta, g_beta = inner - self.penalty * theta, self.XT @ theta - self.penalty * beta
         g_intercept, ones = self.totals.copy(), np.ones(len(beta), theta.dtype)
-        value = np.sum(theta * inner, dtype=np.float64) + float(self.totals @ intercept)
+        value = float(self.totals @ intercept)
+        value += np.sum(theta * inner, dtype=np.float64)
         for array in (theta, beta):
             value -= 0.5 * self.penalty * np.sum(array * array, dtype=np.float64)
         for start in range(0, len(theta), self.block):
             rows = slice(start, start + self.block)
-            u = theta[rows] @ beta.T
-            u += intercept
+            u = add_intercepts(theta[rows] @ beta.T, intercept)
             normalizer, mean = self._block(rows, u)
             value -= float((normalizer @ ones).sum(dtype=np.float64))
             g_theta[rows] -= mean @ beta
             g_beta -= mean.T @ theta[rows]
-            if self.intercept:
+            if self.has_intercept:
                 g_intercept -= mean.sum(axis=0, dtype=np.float64)
         if self.positive:
             g_theta, g_beta = g_theta * theta, g_beta * beta
         gradients = [g_theta.ravel(), g_beta.ravel(), g_intercept.astype(flat.dtype)]
-        gradient = np.concatenate(gradients[: 2 + self.intercept]) * self.scale
+        gradient = np.concatenate(gradients[: 2 + self.has_intercept]) * self.scale
         return float(value), gradient
 
     def _block(self, rows: slice, u: Floats) -> tuple[Floats, Floats]:

@@ -129,7 +129,7 @@ def _room(fitted: FittedEmbedding) -> Floats | float:
     if family.softmax:
         return 1.0 - _popularity(fitted)
     if family.logistic and fitted.parameters.intercept is not None:
-        return 1.0 / (1.0 + np.exp(fitted.parameters.intercept.astype(np.float64)))
+        return np.asarray(1.0 - family.mean(fitted.parameters.intercept.astype(np.float64)))
     return 1.0
 
 

@@ -37,6 +37,12 @@ def affine(Z: Floats, vector: Floats, intercept: float) -> Floats:
     return np.asarray(Z @ vector + intercept)
 
 
+def add_intercepts(inner: Floats, intercept: Floats) -> Floats:
+    """u of every entity from inner products (n, entities), in place."""
+    inner += intercept
+    return inner
+
+
 @dataclass(frozen=True)
 class Predictor:
     """u from context vectors Z, (n, K) and, where the model has terms, their row side beside it."""
@@ -45,9 +51,8 @@ class Predictor:
 
     def apply(self, Z: Floats, entities: Ints | slice = slice(None)) -> Floats:
         """u of all (or some) entities given each context, (n, entities)."""
-        u = Z @ self.factors.target[entities].T
-        u += self.factors.intercept[entities]
-        return np.asarray(u)
+        inner = np.asarray(Z @ self.factors.target[entities].T)
+        return add_intercepts(inner, self.factors.intercept[entities])
 
     def pick(self, Z: Floats, vector: Ints, entity: Ints | None = None) -> Floats:
         """u of one number per context, (n,): rows of the target vectors and of the intercepts."""

@@ -358,7 +358,8 @@ class _Tiles:
         if self.entries.cells is not None:
             self._add_offsets(tile, E)
         weights = (self.column_weight[tile], self.zero_weight)
-        value += self.solver.slopes(E, intercept[tile], *weights, self.column[tile])
+        given = (intercept[tile], *weights, self.column[tile])
+        value += self.solver.slopes(E, *given)
         if self.entries.cells is not None:
             self._read_offsets(tile, E)
         write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)

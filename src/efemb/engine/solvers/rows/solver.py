@@ -34,7 +34,7 @@ from efemb.kernels.zero_terms import softmax
 from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.families import Family
-from efemb.model.predictor import row_side
+from efemb.model.predictor import Predictor, add_intercepts, row_side
 from efemb.model.terms.cells import CellValues, GroupTable, Offsets, SparseRows
 
 BLOCK_ENTITIES = 1 << 14
@@ -454,7 +454,7 @@ def _softmax_rows(
     cells: _RowOffsets | None = None,
 ) -> tuple[float, Floats]:
     """Add the gradient of sum over entries of units [u_id - logsumexp u] with u = Z[place] rho'."""
-    g_context = np.empty_like(Z)
+    g_context, predictor = np.empty_like(Z), Predictor(vectors)
     weight = np.bincount(place, units, len(Z)).astype(Z.dtype)
     value = 0.0
     column = np.zeros_like(vectors.intercept)
@@ -468,7 +468,7 @@ def _softmax_rows(
             cells.add(E, slice(start, stop))
         mine = slice(edges[chunk], edges[chunk + 1])
         at = place[mine] - start
-        picked = E[at, ids[mine]] + vectors.intercept[ids[mine]]
+        picked = predictor.shift(E[at, ids[mine]], ids[mine])
         if excluded is not None:
             E[np.arange(stop - start), excluded[start:stop]] = HIDDEN
         normalizer = _softmax_slopes(E, vectors.intercept, weight[start:stop], column)
@@ -489,7 +489,7 @@ def _softmax_slopes(E: Floats, intercept: Floats, weight: Floats, column: Floats
         normalizer = np.empty(len(E), dtype=np.float32)
         softmax(E, intercept, weight, column, normalizer)
         return normalizer
-    E += intercept
+    add_intercepts(E, intercept)
     top = E.max(axis=1, keepdims=True)
     np.exp(E - top, out=E)
     total = E.sum(axis=1, keepdims=True)

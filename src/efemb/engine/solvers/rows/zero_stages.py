@@ -27,6 +27,7 @@ from efemb.model.factors import Factors
 from efemb.model.families import Family, Gaussian
 from efemb.model.links import FLOOR, Link
 from efemb.model.objective import value_and_slope
+from efemb.model.predictor import add_intercepts
 from efemb.model.zeros import (
     Zeros,
     inclusion_probabilities,
@@ -150,7 +151,7 @@ class ZeroSlopes:
             return zero_slopes(E, intercept, weight, row_weight, self.size, column)
         cells = E[: len(intercept), : len(row_weight)]
         hidden = cells == HIDDEN
-        u = np.where(hidden, 0.0, cells) + intercept[:, None]
+        u = add_intercepts(np.where(hidden, 0.0, cells).T, intercept).T
         zero = np.zeros_like(u)
         both = np.where(hidden, 0.0, weight[:, None] * row_weight)
         gain, slope = value_and_slope(self.family, self.link, zero, u)
