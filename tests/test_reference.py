@@ -36,6 +36,7 @@ MODULES = [
     "efemb.model.contexts",
     "efemb.model.families",
     "efemb.plots",
+    "efemb.shards",
     "efemb.simulation",
     "efemb.storage",
 ]

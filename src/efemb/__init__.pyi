@@ -15,6 +15,7 @@ from . import (
     inference,
     model,
     plots,
+    shards,
     simulation,
     storage,
 )
@@ -146,6 +147,7 @@ __all__ = [
     "read_suite2p",
     "read_text",
     "read_traces",
+    "shards",
     "simulation",
     "storage",
 ]

@@ -134,7 +134,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     >>> baskets.values.toarray().tolist(), baskets.report["duplicates_summed"]
     ([[1.0, 1.0], [2.0, 0.0]], 1)
     """
-    _check_options(min_count, top_n, min_items_per_basket, on_bad)
+    check_filters(min_count, top_n, min_items_per_basket, on_bad)
     choices = {"layout": (layout, ("table", "lines")), "returns": (returns, ("bad", "net"))}
     for name, (value, known) in choices.items():
         if value not in known:
@@ -150,7 +150,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         columns = LineColumns({"basket": "basket", "item": "item"}, {}, frozenset())
         sources = item_lists(source, in_memory, separator, encoding)
     else:
-        columns = _line_columns(basket, item, count, user, rows or {})
+        columns = line_columns(basket, item, count, user, rows or {})
         sources = table_sources(source, separator, encoding, header)
     collected = _collect(sources, columns, on_bad, progress, net=returns == "net")
     return _filter(collected, min_count, top_n, min_items_per_basket)
@@ -162,21 +162,22 @@ def table_sources(
     """Sources to try in turn for paths or tables; the last one can explain every error."""
     files = find_files(source)
     if files is not None:
-        ways = [_file_sources(path, separator, encoding, header) for path in files]
+        ways = [file_sources(path, separator, encoding, header) for path in files]
         name = f"{files[0]} and {len(files) - 1:,} further files" if files[1:] else str(files[0])
         fast = SeveralFiles([way[0] for way in ways], name)
         plain = SeveralFiles([way[-1] for way in ways], name)
         return [plain] if fast.knows_places else [fast, plain]
     if isinstance(source, str | os.PathLike):
-        return _file_sources(existing_file(source), separator, encoding, header)
+        return file_sources(existing_file(source), separator, encoding, header)
     if header is not None:
         raise ParameterError("header= names the columns of a text file; a table has its own names")
     return [table_source(source)]
 
 
-def _file_sources(
+def file_sources(
     path: Path, separator: str | None, encoding: str, header: Sequence[str] | None
 ) -> list[Source]:
+    """Sources to try in turn for a file; the last one can explain every error."""
     path = existing_file(path)
     refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:
@@ -228,7 +229,7 @@ def _filter(collected: Collected, min_count: int, top_n: int | None, min_items: 
     """Drop rare items, then small baskets; sort both by label."""
     rows, columns, counts = collected.sums.finish()
     n_pairs = len(rows)
-    _check_sums(counts, collected.report["source"])
+    check_sums(counts, collected.report["source"])
     if collected.net:
         bought = counts > 0
         rows, columns, counts = rows[bought], columns[bought], counts[bought]
@@ -236,7 +237,7 @@ def _filter(collected: Collected, min_count: int, top_n: int | None, min_items: 
             raise DataError(f"{collected.report['source']}: nothing is left after returns")
     baskets, items = collected.baskets.labels, collected.items.labels
     popularity = np.bincount(columns, minlength=len(items))
-    kept_items = _popular(popularity, sorted_order(items), min_count, top_n)
+    kept_items = popular_items(popularity, sorted_order(items), min_count, top_n)
     sizes = np.bincount(rows[np.isin(columns, kept_items)], minlength=len(baskets))
     order = sorted_order(baskets)
     kept_baskets = order[sizes[order] >= min_items]
@@ -284,7 +285,8 @@ def _matrix(
     return values
 
 
-def _check_sums(counts: NDArray[Any], name: str) -> None:
+def check_sums(counts: NDArray[Any], name: str) -> None:
+    """Refuse sums that are no longer exact."""
     largest = np.abs(counts).max(initial=0)
     if largest > LARGEST_COUNT:
         raise DataError(
@@ -293,7 +295,7 @@ def _check_sums(counts: NDArray[Any], name: str) -> None:
         )
 
 
-def _popular(
+def popular_items(
     popularity: NDArray[np.int64], order: NDArray[np.int64], min_count: int, top_n: int | None
 ) -> NDArray[np.int64]:
     """Items to keep, in the order of their labels."""
@@ -317,13 +319,14 @@ def _object_array(labels: Sequence[Label | None]) -> NDArray[Any]:
     return array
 
 
-def _line_columns(
+def line_columns(
     basket: str | Sequence[str] | None,
     item: str | None,
     count: str | None,
     user: str | None,
     rows: Mapping[str, str],
 ) -> LineColumns:
+    """The columns to read; a typed error where their names cannot be right."""
     if basket is None or item is None:
         raise ParameterError(
             "basket= and item= name the columns of a table with one line per item of a basket; "
@@ -353,7 +356,8 @@ def _line_columns(
     return LineColumns(lines, {"user": user, **rows}, frozenset({"user"}))
 
 
-def _check_options(min_count: int, top_n: int | None, min_items: int, on_bad: str) -> None:
+def check_filters(min_count: int, top_n: int | None, min_items: int, on_bad: str) -> None:
+    """Refuse options that are not counts, or unknown."""
     options = {"min_count": min_count, "top_n": top_n, "min_items_per_basket": min_items}
     for name, value in options.items():
         if value is None and name == "top_n":
@@ -451,7 +455,7 @@ def collect(
     with progress_bar(f"reading {source.name}", source.size, progress) as advance:
         for batch in source.batches(columns.wanted, columns.numeric, bad, advance):
             lines += len(batch.places)
-            _add(collected, batch, columns, numbers, bad)
+            collected.sums.add(*usable_lines(collected, batch, columns, numbers, bad))
     lines += bad.left_out
     collected.report = {
         "source": source.name,
@@ -464,9 +468,10 @@ def collect(
     return collected
 
 
-def _add(
+def usable_lines(
     collected: Collected, batch: Batch, columns: LineColumns, numbers: CountTable, bad: BadLines
-) -> None:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Basket, item and count of the lines of a batch that can be used; others go to `bad`."""
     cells = dict(zip(columns.lines, batch.columns, strict=False))
     counts = np.ones(len(batch.places))
     usable = np.ones(len(batch.places), dtype=bool)
@@ -493,7 +498,7 @@ def _add(
             problem = f"column {columns.rows[role]!r} differs within a basket"
             bad.add(problem, batch.places[other], example)
             usable[other] = False
-    collected.sums.add(baskets[usable], items[usable], counts[usable])
+    return baskets[usable], items[usable], counts[usable]
 
 
 def _check_counts(

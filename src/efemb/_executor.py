@@ -1,0 +1,57 @@
+"""Executors: where tasks that read files and write files run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+Task = TypeVar("Task")
+Outcome = TypeVar("Outcome")
+Watch = Callable[[float], bool]  # of the part that is done; True asks to stop
+
+
+class InterruptedTasksError(Exception):
+    """A user asked to stop before all tasks were done; never reaches the caller of a fit."""
+
+
+class Executor(Protocol):
+    """Runs the tasks of a phase.
+
+    A task is pure: it reads files, writes files under names that depend on the task alone, and
+    returns a few numbers. It may be run again, elsewhere or twice at the same time.
+    """
+
+    width: int  # tasks that are worth preparing at once
+    lost: int  # workers that died so far
+
+    def run(
+        self,
+        phase: str,
+        function: Callable[[Task], Outcome],
+        tasks: Sequence[Task],
+        watch: Watch | None = None,
+    ) -> list[Outcome]:
+        """The outcome of every task, in the order of the tasks."""
+        ...
+
+
+class SerialExecutor:
+    """One task after the other in this process; every other executor must give its results."""
+
+    width = 1
+    lost = 0
+
+    def run(
+        self,
+        phase: str,
+        function: Callable[[Any], Any],
+        tasks: Sequence[Any],
+        watch: Watch | None = None,
+    ) -> list[Any]:
+        """The outcome of every task, in the order of the tasks."""
+        outcomes = []
+        for number, task in enumerate(tasks):
+            outcomes.append(function(task))
+            if watch is not None and watch((number + 1) / len(tasks)) and number + 1 < len(tasks):
+                raise InterruptedTasksError(phase)
+        return outcomes

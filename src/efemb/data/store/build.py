@@ -1,0 +1,339 @@
+"""Build a store: pieces of lines become summed rows of one shard, then rows of the items to keep.
+
+Three stages of tasks that read files and write files: *pieces* (one task for some input files),
+*gather* and *store* (one task per shard). What is done stays in a folder beside the shards, so that
+an interrupted preparation continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb._executor import Executor, Watch
+from efemb._files import check_writable, complete_or_absent, explain_full_disk
+from efemb.data.readers.accumulators import narrow
+from efemb.data.readers.transactions import check_sums, popular_items
+from efemb.data.store.pieces import LINE, PieceJob, cut_pieces, read_piece
+from efemb.data.store.shard_store import (
+    BUILDING,
+    MANIFEST,
+    ShardFiles,
+    ShardStore,
+    write_array,
+    write_manifest,
+    write_shard,
+)
+from efemb.data.vocabulary import Label, sorted_order
+from efemb.errors import DataError, ParameterError
+
+SOURCE = "source.json"
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which items and baskets stay: as in `read_baskets`."""
+
+    min_count: int = 1
+    top_n: int | None = None
+    min_items: int = 1
+    net: bool = False
+
+
+@dataclass(frozen=True)
+class GatherTask:
+    """A shard's lines, and where its rows go.
+
+    pieces : folders of piece jobs;  codes : files with the code of every item of each job
+    """
+
+    shard: int
+    pieces: tuple[Path, ...]
+    codes: tuple[Path, ...]
+    n_items: int
+    target: Path
+    net: bool
+
+
+@dataclass(frozen=True)
+class StoreTask:
+    """A gathered shard, and the items and rows to keep of it."""
+
+    shard: int
+    source: Path
+    codes: Path
+    n_items: int
+    min_items: int
+    folder: Path
+    name: str
+    dtype: str
+
+
+def build_store(
+    path: Path,
+    jobs: Sequence[PieceJob],
+    filters: Filters,
+    identity: Mapping[str, Any],
+    executor: Executor,
+    watch: Watch,
+) -> ShardStore:
+    """Run all stages; an existing store of the same source and settings is returned as it is."""
+    work = _open_work(path, identity)
+    if work is None:
+        return ShardStore.open(path)
+    dealing = jobs[0].dealing
+    with explain_full_disk(path):
+        summaries = executor.run("pieces", cut_pieces, jobs, _third(watch, 0))
+        account = _account(summaries)
+        labels, codes = _merge_items(summaries, work)
+        folders = tuple(job.folder for job in jobs)
+        n_all = dealing.n_shards + dealing.n_test
+        sizes = (len(labels), work / "gathered", filters.net)
+        gather = [
+            GatherTask(shard, folders, codes, sizes[0], sizes[1] / str(shard), sizes[2])
+            for shard in range(n_all)
+        ]
+        gathered = executor.run("gather", gather_shard, gather, _third(watch, 1))
+        tasks = _store_tasks(path, work, gathered, gather, labels, filters, dealing.n_shards)
+        stored = executor.run("store", store_shard, tasks, _third(watch, 2))
+        _finish(path, work, labels, gathered, stored, dealing.n_shards, account)
+        shutil.rmtree(work, ignore_errors=True)
+    return ShardStore.open(path)
+
+
+def _third(watch: Watch, stage: int) -> Watch:
+    return lambda done: watch((stage + done) / 3)
+
+
+def _open_work(path: Path, identity: Mapping[str, Any]) -> Path | None:
+    """The folder to work in, with what an earlier attempt left; None if the store is complete."""
+    check_writable(path)
+    wanted = json.dumps(identity, sort_keys=True)
+    work = path / BUILDING
+    complete = (path / MANIFEST).exists()
+    place = path if complete else work
+    try:
+        present = (place / SOURCE).read_text("utf-8")
+    except OSError:
+        present = None
+    lasting = identity["source"] is not None  # a table is not known again
+    if complete and lasting and present == wanted:
+        return None
+    if not complete and not lasting:
+        shutil.rmtree(work, ignore_errors=True)
+    elif complete or (present is not None and present != wanted):
+        state = "holds a store" if complete else "holds an unfinished store"
+        raise ParameterError(
+            f"{path} {state} of another source or with other settings: choose another folder, or "
+            "delete it"
+        )
+    strange = set(os.listdir(path)) - {BUILDING, "shards", "vocabulary.json", SOURCE}
+    if strange:
+        raise DataError(f"{path} holds {min(strange)!r}, which is not part of a store")
+    work.mkdir(exist_ok=True)
+    with complete_or_absent(work / SOURCE) as stream:
+        stream.write(wanted.encode())
+    return work
+
+
+def _account(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Lines read, stored, and dropped by reason."""
+    dropped: Counter[str] = Counter()
+    for summary in summaries:
+        dropped.update(summary["dropped"])
+    lines, stored = (sum(summary[name] for summary in summaries) for name in ("lines", "stored"))
+    if not stored:
+        reasons = "; ".join(f"{what} in {n:,}" for what, n in sorted(dropped.items()))
+        raise DataError(f"none of the {lines:,} lines can be used: {reasons or 'there are none'}")
+    return {"lines": lines, "lines_stored": stored, "lines_dropped": dict(sorted(dropped.items()))}
+
+
+def _merge_items(
+    summaries: Sequence[Mapping[str, Any]], work: Path
+) -> tuple[list[Label], tuple[Path, ...]]:
+    """All items in the order of their labels, and files with their codes by job."""
+    by_text: dict[str, Label] = {}
+    for summary in summaries:
+        for label in summary["items"]:
+            # A number and its text are one label; of both the text, whichever file came first.
+            text = str(label)
+            by_text[text] = text if by_text.get(text, label) != label else label
+    unsorted = [by_text[text] for text in sorted(by_text)]
+    labels = [unsorted[i] for i in sorted_order(unsorted)]
+    code_of = {str(label): code for code, label in enumerate(labels)}
+    paths = []
+    for number, summary in enumerate(summaries):
+        codes = np.array([code_of[str(label)] for label in summary["items"]], dtype=np.int32)
+        paths.append(work / "items" / f"{number}.npy")
+        write_array(codes, paths[-1])
+    return labels, tuple(paths)
+
+
+def gather_shard(task: GatherTask) -> dict[str, Any]:
+    """Bring the lines of each basket together: rows sorted by hash, their items by label."""
+    parts = []
+    for folder, codes in zip(task.pieces, task.codes, strict=True):
+        lines = read_piece(folder, task.shard).copy()
+        lines["item"] = np.load(codes, allow_pickle=False)[lines["item"]]
+        parts.append(lines)
+    lines = np.concatenate(parts) if parts else np.empty(0, dtype=LINE)
+    del parts
+    n_lines = len(lines)
+    row, item, count = _sum_lines(lines, task.shard)
+    n_pairs = len(row)
+    if task.net:
+        row, item, count = row[count > 0], item[count > 0], count[count > 0]
+    n_rows = int(row.max()) + 1 if len(row) else 0
+    sizes = np.bincount(row, minlength=n_rows)
+    arrays: dict[str, NDArray[Any]] = {
+        "indptr": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
+        "indices": item.astype(np.int32),
+        "values": count,
+        "popularity": np.bincount(item, minlength=task.n_items),
+    }
+    for name, array in arrays.items():
+        write_array(array, task.target / f"{name}.npy")
+    exact = bool(narrow(count).dtype == np.float32)
+    sizes_of = {"lines": n_lines, "pairs": n_pairs, "rows": n_rows, "entries": len(item)}
+    return {**sizes_of, "narrow": exact}
+
+
+def _sum_lines(
+    lines: NDArray[Any], shard: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Row, item and sum of each distinct pair; sums do not depend on the order of the lines."""
+    first, second = lines["basket"][:, 0], lines["basket"][:, 1]
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    new = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    row = np.concatenate([[0], np.cumsum(new)])[: len(lines)].astype(np.int64)
+    pair = (row << 32) | lines["item"][order]
+    count = lines["count"][order]
+    # Whole numbers add up exactly in any order; others are added from the smallest.
+    whole = bool((count == np.floor(count)).all())
+    order = np.argsort(pair, kind="stable") if whole else np.lexsort((count, pair))
+    pair, count = pair[order], count[order]
+    starts = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])[: len(pair)])
+    sums = np.add.reduceat(count, starts) if len(starts) else count
+    check_sums(sums, f"shard {shard}")
+    pair = pair[starts]
+    return pair >> 32, pair & 0xFFFFFFFF, sums
+
+
+def _store_tasks(
+    path: Path,
+    work: Path,
+    gathered: Sequence[Mapping[str, Any]],
+    tasks: Sequence[GatherTask],
+    labels: Sequence[Label],
+    filters: Filters,
+    n_shards: int,
+) -> list[StoreTask]:
+    """Choose the items to keep by the training baskets that hold them."""
+    popularity: NDArray[Any] = np.zeros(len(labels), dtype=np.int64)
+    for task in tasks[:n_shards]:
+        popularity += np.load(task.target / "popularity.npy", allow_pickle=False)
+    kept = popular_items(popularity, np.arange(len(labels)), filters.min_count, filters.top_n)
+    if not len(kept):
+        raise DataError(
+            f"no items remain: min_count={filters.min_count} is above the number of baskets that "
+            f"hold the most frequent of {len(labels):,} items ({popularity.max():,})"
+        )
+    codes: NDArray[Any] = np.full(len(labels), -1, dtype=np.int32)
+    codes[kept] = np.arange(len(kept))
+    write_array(codes, work / "kept.npy")
+    dtype = "float32" if all(shard["narrow"] for shard in gathered) else "float64"
+    names = [_name(number, n_shards) for number in range(len(tasks))]
+    own = (work / "kept.npy", len(kept), filters.min_items, path / "shards")
+    return [
+        StoreTask(task.shard, task.target, *own, name, dtype)
+        for task, name in zip(tasks, names, strict=True)
+    ]
+
+
+def _name(number: int, n_shards: int) -> str:
+    return f"{number:05d}" if number < n_shards else f"test-{number - n_shards:05d}"
+
+
+def store_shard(task: StoreTask) -> dict[str, Any]:
+    """Write the rows of a shard with the items to keep, without the rows that are too small."""
+    indptr, indices, values = (
+        np.load(task.source / f"{name}.npy", allow_pickle=False)
+        for name in ("indptr", "indices", "values")
+    )
+    codes = np.load(task.codes, allow_pickle=False)[indices]
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    sizes = np.bincount(row[codes >= 0], minlength=len(indptr) - 1)
+    large = sizes >= task.min_items
+    kept = (codes >= 0) & large[row]
+    columns = codes[kept].astype(np.int32)
+    arrays = {
+        "indptr": np.concatenate([[0], np.cumsum(sizes[large])]).astype(np.int32),
+        "indices": columns,
+        "values": values[kept].astype(task.dtype),
+    }
+    files = write_shard(task.folder, task.name, int(large.sum()), len(columns), arrays)
+    counts = np.bincount(columns, minlength=task.n_items)
+    digest = write_array(counts, task.source / "kept-popularity.npy")
+    return {"files": vars(files), "counts": str(task.source / "kept-popularity.npy"), "sum": digest}
+
+
+def _finish(
+    path: Path,
+    work: Path,
+    labels: Sequence[Label],
+    gathered: Sequence[Mapping[str, Any]],
+    stored: Sequence[Mapping[str, Any]],
+    n_shards: int,
+    account: Mapping[str, Any],
+) -> None:
+    """Write the manifest, and what the store was made of beside it."""
+    files = [ShardFiles(**outcome["files"]) for outcome in stored]
+    lines = sum(shard["lines"] for shard in gathered)
+    if lines != account["lines_stored"]:
+        raise DataError(
+            f"{account['lines_stored']:,} lines were cut into pieces and {lines:,} gathered: a "
+            f"piece is missing; delete {work} and prepare the store again"
+        )
+    codes = np.load(work / "kept.npy", allow_pickle=False)
+    counts = sum(np.load(outcome["counts"], allow_pickle=False) for outcome in stored[:n_shards])
+    entries, rows = (sum(shard[name] for shard in gathered) for name in ("entries", "rows"))
+    n_rows, n_entries = (sum(getattr(f, n) for f in files) for n in ("n_rows", "n_entries"))
+    if not sum(shard.n_rows for shard in files[:n_shards]):
+        raise DataError(f"no baskets remain of {rows:,}: lower min_items_per_basket or min_count")
+    report = {
+        **account,
+        "duplicates_summed": lines - sum(shard["pairs"] for shard in gathered),
+        "items": len(labels),
+        "items_dropped": int((codes < 0).sum()),
+        "baskets": rows,
+        "baskets_dropped": rows - n_rows,
+        "entries": n_entries,
+        "entries_dropped": entries - n_entries,
+    }
+    kept = [label for label, code in zip(labels, codes, strict=True) if code >= 0]
+    with complete_or_absent(path / SOURCE) as stream:
+        stream.write((work / SOURCE).read_bytes())
+    shards = (files[:n_shards], files[n_shards:])
+    write_manifest(path, "baskets", (kept, np.asarray(counts).tolist()), *shards, report)
+
+
+def fingerprint_files(sizes: Mapping[str, int] | None) -> str | None:
+    """A checksum of the names, sizes and times of files, to know them again; None for a table."""
+    if sizes is None:
+        return None
+    digest = hashlib.sha256()
+    for name, size in sorted(sizes.items()):
+        stamp = os.stat(name).st_mtime_ns if os.path.exists(name) else 0
+        digest.update(f"{name}\n{size}\n{stamp}\n".encode())
+    return digest.hexdigest()

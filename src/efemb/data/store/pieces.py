@@ -1,0 +1,311 @@
+"""Pieces: the lines of some input files, dealt to shards by a hash of their basket.
+
+Stage 1 of a store. Lines of one basket may be in any number of files; the hash brings them
+together. A piece job reads some files with bounded memory and writes one file per shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb._files import explain_full_disk, temporary_name
+from efemb.data.readers.accumulators import CountTable, KeyTable, LabelTable
+from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.several import SeveralTables, table_source
+from efemb.data.readers.source import Batch, NeedsTextReaderError, Source
+from efemb.data.readers.transactions import (
+    NO_LABEL,
+    Collected,
+    LineColumns,
+    file_sources,
+    usable_lines,
+)
+from efemb.data.store.remote import fetch, is_remote
+from efemb.data.vocabulary import Label
+from efemb.errors import DataError, EfembError, InputTypeError
+
+# What is kept of a line: two halves of the hash of its basket, its item in the table of the job,
+# its count.
+LINE = np.dtype([("basket", "<u8", (2,)), ("item", "<i4"), ("count", "<f8")])
+PENDING = 1 << 17  # lines that wait in memory: 4 MB
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """Which shard the lines of a basket go to: a function of its label and the seed.
+
+    n_test : shards of held-out baskets, which come after the `n_shards` of training baskets
+    held_out : share of the baskets that is held out
+    """
+
+    n_shards: int
+    n_test: int
+    held_out: float
+    seed: int
+
+    def hash(self, labels: Sequence[Label]) -> NDArray[np.uint64]:
+        """128 bits of each label, in two columns."""
+        salt = self.seed.to_bytes(8, "little")
+        digests = b"".join(
+            hashlib.blake2b(str(label).encode(), digest_size=16, salt=salt).digest()
+            for label in labels
+        )
+        return np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
+
+    def shard(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The shard of each basket."""
+        shards = (hashes[:, 0] % np.uint64(self.n_shards)).astype(np.int64)
+        if self.n_test:
+            held = hashes[:, 1] < np.uint64(int(self.held_out * 2.0**63) * 2)
+            test = hashes[:, 0] % np.uint64(self.n_test)
+            shards[held] = self.n_shards + test[held].astype(np.int64)
+        return shards
+
+
+@dataclass(frozen=True)
+class PieceJob:
+    """Some files (or one table) to be cut into pieces.
+
+    folder : where the pieces of the job go
+    """
+
+    files: tuple[str, ...]
+    columns: LineColumns
+    dealing: Dealing
+    folder: Path
+    separator: str | None = None
+    encoding: str = "utf-8"
+    header: Sequence[str] | None = None
+    net: bool = False
+    on_bad: str = "error"
+    table: Any = field(default=None, repr=False)
+
+
+class Account(BadLines):
+    """Every line that is dropped, under its first problem only, so that the numbers add up."""
+
+    def __init__(self, source: str, unit: str) -> None:
+        super().__init__(source, unit)
+        self.dropped: Counter[str] = Counter()
+        self.lines = self.stored = 0
+        self._places: NDArray[np.int64] | None = None
+        self._counted: NDArray[np.bool_] = np.empty(0, dtype=bool)
+
+    def open_batch(self, batch: Batch) -> Batch:
+        """The batch with places that count its lines."""
+        n_lines = len(batch.places)
+        self.lines += n_lines
+        self._places, self._counted = batch.places, np.zeros(n_lines, dtype=bool)
+        return Batch(batch.columns, np.arange(n_lines))
+
+    def close_batch(self, stored: int) -> None:
+        """So many lines of the batch were stored."""
+        self.stored += stored
+        self._places = None
+
+    def add(self, problem: str, places: Any, example: str = "") -> None:
+        """Record `problem` at `places`, which count the lines of an open batch."""
+        if self._places is not None:
+            lines = np.asarray(places, dtype=np.int64)
+            new = lines[~self._counted[lines]]
+            self._counted[new] = True
+            if len(new):
+                self.dropped[problem] += len(new)
+            places = self._places[lines]
+        super().add(problem, places, example)
+
+    def leave_out(self, problem: str, place: int) -> None:
+        """Record a line that could not be split into cells."""
+        self.lines += 1
+        self.dropped[problem] += 1
+        super().leave_out(problem, place)
+
+
+def cut_pieces(job: PieceJob) -> dict[str, Any]:
+    """Run a job; its summary is also a file beside the pieces, and says that all are complete."""
+    summary = read_summary(job.folder)
+    if summary is not None:
+        return summary
+    with explain_full_disk(job.folder):
+        try:
+            return _cut(job, plain=False)
+        except NeedsTextReaderError:
+            return _cut(job, plain=True)
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """The summary of a job that is done, None of any other."""
+    try:
+        summary: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return summary
+
+
+def read_piece(folder: Path, shard: int) -> NDArray[Any]:
+    """The lines of a job that belong to a shard; a file that has changed is an error."""
+    summary = read_summary(folder)
+    if summary is None:
+        raise DataError(f"{folder} holds no complete pieces: prepare the store again")
+    expected = summary["sha256"].get(str(shard))
+    if expected is None:
+        return np.empty(0, dtype=LINE)
+    path = folder / f"{shard}.lines"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise DataError(
+            f"{path} is damaged: its checksum does not match; delete {folder} and prepare the "
+            "store again"
+        )
+    return np.frombuffer(content, dtype=LINE)
+
+
+def _cut(job: PieceJob, *, plain: bool) -> dict[str, Any]:
+    job.folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = temporary_name(job.folder, "partial")
+    partial.mkdir()
+    try:
+        writer, items = _Writer(partial, job.dealing), LabelTable(NO_LABEL)
+        account = _read_job(job, writer, items, plain=plain)
+        writer.flush()
+        summary = {
+            "lines": account.lines,
+            "stored": account.stored,
+            "dropped": dict(sorted(account.dropped.items())),
+            "items": items.labels,
+            "sha256": {str(s): digest.hexdigest() for s, digest in writer.digests.items()},
+        }
+        (partial / "job.json").write_text(json.dumps(summary), encoding="utf-8")
+        with suppress(OSError):  # another copy of the task was first; its pieces have the same bits
+            os.rename(partial, job.folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return summary
+
+
+def _read_job(job: PieceJob, writer: _Writer, items: LabelTable, *, plain: bool) -> Account:
+    name = job.files[0] if job.files else "the table"
+    others = f" and {len(job.files) - 1:,} further files" if len(job.files) > 1 else ""
+    account = Account(f"{name}{others}", "line" if job.files else "row")
+    numbers, places_known = CountTable(), True
+    for source in _sources(job, plain=plain):
+        places_known &= source.knows_places
+        account.file = source.name if len(job.files) > 1 else ""
+        with _named(source.name):
+            batches = source.batches(job.columns.wanted, job.columns.numeric, account, _ignore)
+            for batch in batches:
+                lines = _lines_of(account.open_batch(batch), job, items, numbers, account)
+                account.close_batch(len(lines))
+                writer.add(lines)
+    if account and job.on_bad == "error":
+        if not places_known:
+            raise NeedsTextReaderError("bad lines")
+        raise account.error('Correct them, or leave them out with on_bad="drop"')
+    return account
+
+
+def _lines_of(
+    batch: Batch, job: PieceJob, items: LabelTable, numbers: CountTable, account: Account
+) -> NDArray[Any]:
+    """The usable lines of a batch; labels of baskets are forgotten after it."""
+    collected = Collected({}, KeyTable(len(job.columns.keys), NO_LABEL), job.net, items)
+    baskets, codes, counts = usable_lines(collected, batch, job.columns, numbers, account)
+    lines = np.empty(len(baskets), dtype=LINE)
+    lines["basket"] = job.dealing.hash(collected.baskets.labels)[baskets]
+    lines["item"], lines["count"] = codes, counts
+    return lines
+
+
+def _sources(job: PieceJob, *, plain: bool) -> Iterator[Source]:
+    if not job.files:
+        yield table_of(job.table)
+        return
+    for name in job.files:
+        place = fetch(name) if is_remote(name) else nullcontext(Path(name))
+        with place as path:
+            if path.stat().st_size == 0:  # an empty partition
+                continue
+            ways = file_sources(path, job.separator, job.encoding, job.header)
+            yield ways[-1] if plain else ways[0]
+
+
+def table_of(table: Any) -> Source:
+    """The source for a table in memory, or for the partitions of a Dask data frame in turn."""
+    if not is_dask_frame(table):
+        return table_source(table)
+    partitions = (table.partitions[i].compute() for i in range(table.npartitions))
+    return SeveralTables(frame for frame in partitions if len(frame))
+
+
+def is_dask_frame(table: Any) -> bool:
+    """Whether `table` is a data frame of Dask; does not import dask."""
+    package = type(table).__module__.partition(".")[0]
+    return package in {"dask", "dask_expr"} and hasattr(table, "npartitions")
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Errors of a file name it."""
+    try:
+        yield
+    except NeedsTextReaderError:
+        raise
+    except (DataError, InputTypeError) as error:
+        if name in str(error):
+            raise
+        raise type(error)(f"{name}: {error}") from error
+    except EfembError:
+        raise
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error}") from error
+
+
+def _ignore(step: int) -> None:
+    """Nobody watches the bytes of a job."""
+
+
+class _Writer:
+    """Appends lines to the file of their shard; a few wait, so that files are not opened often."""
+
+    def __init__(self, folder: Path, dealing: Dealing) -> None:
+        self._folder, self._dealing = folder, dealing
+        self._waiting: list[NDArray[Any]] = []
+        self._n_waiting = 0
+        self.digests: dict[int, Any] = {}
+
+    def add(self, lines: NDArray[Any]) -> None:
+        self._waiting.append(lines)
+        self._n_waiting += len(lines)
+        if self._n_waiting >= PENDING:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._n_waiting:
+            return
+        lines = np.concatenate(self._waiting)
+        self._waiting, self._n_waiting = [], 0
+        shards = self._dealing.shard(lines["basket"])
+        order = np.argsort(shards, kind="stable")
+        lines, shards = lines[order], shards[order]
+        edges = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1], True])
+        for start, end in pairwise(edges):
+            shard, content = int(shards[start]), lines[start:end].tobytes()
+            self.digests.setdefault(shard, hashlib.sha256()).update(content)
+            with (self._folder / f"{shard}.lines").open("ab") as file:
+                file.write(content)

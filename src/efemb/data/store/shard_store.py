@@ -1,0 +1,245 @@
+"""ShardStore: rows on disk in shards, memory-mapped, each file with a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efemb._files import check_path, complete_or_absent
+from efemb.data.array_checks import make_csr
+from efemb.data.corpus import Corpus
+from efemb.data.dataset import Dataset
+from efemb.data.vocabulary import Vocabulary
+from efemb.errors import DataError
+
+FORMAT, VERSION = "efemb shards", 1
+MANIFEST, VOCABULARY, BUILDING = "manifest.json", "vocabulary.json", ".building"
+
+
+@dataclass(frozen=True)
+class ShardFiles:
+    """The files of a shard.
+
+    n_rows : rows (of a text: documents);  n_entries : stored numbers
+    arrays : of each array its file, relative to the store, and its checksum
+    """
+
+    n_rows: int
+    n_entries: int
+    arrays: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class ShardStore:
+    """Rows in shards on disk, made by `efemb.shards.prepare`.
+
+    Parameters
+    ----------
+    path : path of the folder
+    kind : {"baskets", "text", "recording"}
+        What the rows are.
+    shards : sequence of ShardFiles
+        Training rows.
+    test_shards : sequence of ShardFiles
+        Rows that were held out when the store was made; `test` is a store of them.
+    checksum : str
+        Of the contents: equal for stores with the same bits.
+    report : dict
+        The account of every line: read, stored, and dropped by reason.
+    """
+
+    path: Path
+    kind: str
+    shards: tuple[ShardFiles, ...]
+    test_shards: tuple[ShardFiles, ...]
+    checksum: str
+    report: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ShardStore:
+        """Read the manifest; files are verified when their shard is read."""
+        folder = check_path(path, "a store is a folder: pass its path")
+        body = _read_manifest(folder)
+        files = {
+            name: tuple(ShardFiles(**shard) for shard in body[name])
+            for name in ("shards", "test_shards")
+        }
+        return cls(folder, body["kind"], **files, checksum=body["checksum"], report=body["report"])
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards."""
+        return len(self.shards)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all shards; of a text, documents."""
+        return sum(shard.n_rows for shard in self.shards)
+
+    @property
+    def n_entries(self) -> int:
+        """Stored numbers of all shards; of a text, words."""
+        return sum(shard.n_entries for shard in self.shards)
+
+    @property
+    def n_entities(self) -> int:
+        """Items, words or cells."""
+        return len(self.vocabulary)
+
+    @property
+    def test(self) -> ShardStore:
+        """The rows that were held out."""
+        if not self.test_shards:
+            raise DataError(f"{self.path} holds no test rows: prepare it with held_out=0.05")
+        return replace(self, shards=self.test_shards, test_shards=())
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Labels of the entities, with their counts over the training rows."""
+        content = _read_checked(self.path / VOCABULARY, _read_manifest(self.path)["vocabulary"])
+        known = json.loads(content)
+        return Vocabulary(known["labels"], counts=known["counts"])
+
+    def shard(self, number: int) -> Dataset | Corpus:
+        """The rows of a shard, memory-mapped; a file that has changed is an error."""
+        files = self.shards[number].arrays
+        arrays = {name: self._array(number, name) for name in files}
+        if self.kind == "text":
+            return Corpus(arrays["tokens"], arrays["starts"], self.vocabulary)
+        if self.kind == "recording":
+            return Dataset(arrays["values"], entities=self.vocabulary, positions=self._positions)
+        shape = (len(arrays["indptr"]) - 1, self.n_entities)
+        triple = (arrays["values"], arrays["indices"], arrays["indptr"])
+        return Dataset(make_csr(triple, shape=shape), entities=self.vocabulary)
+
+    @cached_property
+    def _positions(self) -> NDArray[Any] | None:
+        positions = self.report.get("positions")
+        return None if positions is None else np.asarray(positions)
+
+    def _array(self, number: int, name: str) -> NDArray[Any]:
+        entry = self.shards[number].arrays[name]
+        path = self.path / entry["file"]
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != entry["sha256"]:
+                raise DataError(
+                    f"shard {number} of {self.path} is damaged: the checksum of {path.name} does "
+                    "not match; prepare the store again in another folder, or restore the file"
+                )
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+            return array
+        except (OSError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(
+                f"shard {number} of {self.path} cannot be read: {path.name}: {error}"
+            ) from error
+
+    def _content(self) -> dict[str, Any]:
+        """What a fit depends on, for checksums."""
+        return {"store": self.checksum, "shards": [shard.arrays for shard in self.shards]}
+
+    def __repr__(self) -> str:
+        rows = "documents" if self.kind == "text" else "rows"
+        return (
+            f"ShardStore({str(self.path)!r}, {self.kind}: {self.n_rows:,} {rows} x "
+            f"{self.n_entities:,} entities, {self.n_entries:,} entries in {self.n_shards} shards)"
+        )
+
+
+def write_array(array: NDArray[Any], path: Path) -> str:
+    """Write an array completely or not at all; its checksum."""
+    with complete_or_absent(path) as stream:
+        np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_shard(
+    folder: Path, name: str, n_rows: int, n_entries: int, arrays: Mapping[str, NDArray[Any]]
+) -> ShardFiles:
+    """Write the arrays of a shard into `folder`."""
+    files = {}
+    for part, array in arrays.items():
+        path = folder / f"{name}.{part}.npy"
+        files[part] = {"file": f"shards/{path.name}", "sha256": write_array(array, path)}
+    return ShardFiles(n_rows, n_entries, files)
+
+
+def write_manifest(
+    folder: Path,
+    kind: str,
+    vocabulary: tuple[Sequence[Any], Sequence[float]],
+    shards: Sequence[ShardFiles],
+    test_shards: Sequence[ShardFiles],
+    report: Mapping[str, Any],
+) -> None:
+    """Complete a store: until its manifest is there, it is being written."""
+    labels, counts = vocabulary
+    content = _render({"labels": list(labels), "counts": [float(count) for count in counts]})
+    with complete_or_absent(folder / VOCABULARY) as stream:
+        stream.write(content)
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "vocabulary": hashlib.sha256(content).hexdigest(),
+        "shards": [vars(shard) for shard in shards],
+        "test_shards": [vars(shard) for shard in test_shards],
+        "report": dict(report),
+    }
+    body["checksum"] = hashlib.sha256(_render(body)).hexdigest()
+    with complete_or_absent(folder / MANIFEST) as stream:
+        stream.write(_render(body))
+
+
+def _render(body: Any) -> bytes:
+    return (json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        body: Any = json.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError as error:
+        if (folder / BUILDING).is_dir():
+            raise DataError(
+                f"{folder} is being written, or its preparation was interrupted: wait, or call "
+                "efemb.shards.prepare again with the same arguments to complete it"
+            ) from error
+        raise DataError(
+            f"{folder} is not a store: it has no {MANIFEST}; make one with efemb.shards.prepare"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder / MANIFEST} cannot be read: {error}") from error
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise DataError(f"{folder} is not a store: its {MANIFEST} is of another program")
+    if body.get("version") != VERSION:
+        raise DataError(
+            f"{folder} has format {body.get('version')}, this efemb reads {VERSION}: prepare it "
+            "again"
+        )
+    claimed = body.pop("checksum", None)
+    if claimed != hashlib.sha256(_render(body)).hexdigest():
+        raise DataError(f"{folder / MANIFEST} is damaged: its checksum does not match")
+    return {**body, "checksum": claimed}
+
+
+def _read_checked(path: Path, expected: str) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise DataError(f"{path} is damaged: its checksum does not match; restore it from a copy")
+    return content
