@@ -13,7 +13,7 @@ from efemb.model.contexts import Context
 from efemb.model.priors import Normal
 from efemb.model.structures import PerEntity
 from efemb.model.terms import BoundTerm, Term, TermArray
-from efemb.model.terms.cells import SparseRows
+from efemb.model.terms.cells import GroupTable, SparseRows
 
 X = np.random.default_rng(0).poisson(0.7, (60, 6))
 
@@ -127,6 +127,34 @@ class CellGradient(Effect):
         return OneCell(2)
 
 
+class Level(Constant):
+    """A parameter for each entity, in the one group that all rows are in."""
+
+    n_columns = 6
+
+    def cells(self, arrays: Any, rows: Any) -> Any:
+        return GroupTable(np.zeros(len(rows), np.int64), arrays["gamma"][None, : self.n_columns, 0])
+
+    def pull_back_cells(self, arrays: Any, rows: Any, gradient: Any) -> Any:
+        back = np.zeros_like(arrays["gamma"])
+        back[:, 0] = gradient[0]
+        return {"gamma": back}
+
+
+class NarrowLevel(Level):
+    n_columns = 5
+
+
+class Levels(Effect):
+    has_cells = True
+
+    def __init__(self, narrow: bool = False) -> None:
+        self.narrow = narrow
+
+    def bind(self, data: Any) -> Any:
+        return NarrowLevel(2) if self.narrow else Level(2)
+
+
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "context": ({"context": NoContext()}, "NoContext.bind must return RowBags"),
     "sizes": ({"structure": OneSize()}, "OneSize.sizes must return the rows of rho"),
@@ -136,8 +164,9 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "entity side": ({"terms": [NarrowEntities()]}, r"NarrowEntities.entity_columns .* \(6, 1\)"),
     "gradient": ({"terms": [OtherGradient()]}, "OtherGradient.pull_back_entities .*'delta'"),
     "row side": ({"terms": [WideRows()]}, r"Constant.row_columns .* got \(2, 3\)"),
-    "cells": ({"terms": [DenseCells()]}, "NoCells.cells must return SparseRows, got ndarray"),
+    "cells": ({"terms": [DenseCells()]}, "NoCells.cells must return .*, got ndarray"),
     "of cells": ({"terms": [CellGradient()]}, r"OneCell.pull_back_cells .*'gamma': \(2,\)"),
+    "table": ({"terms": [Levels(narrow=True)]}, "NarrowLevel.cells .* a column per entity, 6"),
     "bind": ({"terms": [Unbound()]}, "Unbound.bind must return a BoundTerm, got int"),
 }
 
@@ -151,8 +180,9 @@ def test_a_broken_contract_is_refused_by_name(case: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_what_keeps_its_contract_is_fitted() -> None:
+@pytest.mark.parametrize("term", [Effect(), Levels()], ids=["columns", "table of cells"])
+def test_what_keeps_its_contract_is_fitted(term: Term) -> None:
     model = efemb.PoissonEmbedding(
-        2, max_iter=2, random_state=0, structure=PerEntity(), terms=[Effect()]
+        2, max_iter=2, random_state=0, structure=PerEntity(), terms=[term]
     )
     assert np.isfinite(model.fit(X).score(X))

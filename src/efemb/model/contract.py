@@ -15,7 +15,7 @@ from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
 from efemb.model.terms.base import BoundTerm, Term, TermArray
-from efemb.model.terms.cells import SparseRows
+from efemb.model.terms.cells import CellValues
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -114,21 +114,18 @@ def check_term_contract(term: Term, data: Dataset) -> None:
     _check_shape(bound, "row_columns", _call(bound, "row_columns", arrays, rows), of_rows)
     _check_gradients(bound, "pull_back_rows", (arrays, rows, of_rows), arrays)
     cells = _call(bound, "cells", arrays, rows)
-    if term.has_cells and not isinstance(cells, SparseRows):
+    if not term.has_cells:
+        return
+    if not isinstance(cells, CellValues):
         raise InputTypeError(
-            f"{_name(bound)}.cells must return SparseRows, got {type(cells).__name__}; {WAY_OUT}"
+            f"{_name(bound)}.cells must return SparseRows or a GroupTable, got "
+            f"{type(cells).__name__}; {WAY_OUT}"
         )
-    if term.has_cells:
-        of_cells = np.zeros(len(cells.values))
-        _check_gradients(bound, "pull_back_cells", (arrays, rows, of_cells), arrays)
-    if term.has_cells:
-        cells = _call(bound, "cells", arrays, rows)
-        if not isinstance(cells, SparseRows) or len(cells.ptr) != len(rows) + 1:
-            raise InputTypeError(
-                f"{_name(bound)}.cells must return SparseRows with a pointer per row and one more, "
-                f"got {type(cells).__name__}; {WAY_OUT}"
-            )
-        _check_gradients(bound, "pull_back_cells", (arrays, rows, np.zeros(len(cells.ids))), arrays)
+    misfit = cells.misfit(len(rows), n_entities)
+    if misfit:
+        raise InputTypeError(f"{_name(bound)}.cells {misfit}; {WAY_OUT}")
+    of_cells = np.zeros_like(cells.values)
+    _check_gradients(bound, "pull_back_cells", (arrays, rows, of_cells), arrays)
 
 
 def _check_gradients(

@@ -29,6 +29,14 @@ class CellValues(ABC):
     def gather(self, cells: Floats) -> Floats:
         """The transpose of `add_to`: numbers of all cells, (rows, N), summed for each value."""
 
+    @abstractmethod
+    def slice_rows(self, rows: slice) -> CellValues:
+        """Some consecutive rows."""
+
+    @abstractmethod
+    def misfit(self, n_rows: int, n_entities: int) -> str:
+        """What does not fit this many rows and entities; empty if everything does."""
+
 
 @dataclass(frozen=True)
 class SparseRows(CellValues):
@@ -72,6 +80,22 @@ class SparseRows(CellValues):
         """The numbers of its cells."""
         return np.asarray(cells[self.row, self.ids])
 
+    def slice_rows(self, rows: slice) -> SparseRows:
+        """Some consecutive rows."""
+        cells = slice(self.ptr[rows.start], self.ptr[rows.stop])
+        ptr = self.ptr[rows.start : rows.stop + 1] - cells.start
+        return SparseRows(ptr, self.ids[cells], self.values[cells])
+
+    def misfit(self, n_rows: int, n_entities: int) -> str:
+        """What does not fit: pointers, numbers of values, ids or their order."""
+        shapes = (len(self.ptr), len(self.ids), len(self.values))
+        if shapes != (n_rows + 1, self.ptr[-1], self.ptr[-1]):
+            return f"must give {n_rows + 1} pointers and one value per id"
+        if not ((self.ids >= 0) & (self.ids < n_entities)).all():
+            return "has ids that are not entities"
+        ascend = (np.diff(self.row * n_entities + self.ids) > 0).all()
+        return "" if ascend else "must give the ids of a row in ascending order, each once"
+
 
 @dataclass(frozen=True)
 class GroupTable(CellValues):
@@ -100,6 +124,17 @@ class GroupTable(CellValues):
         members = self.code == np.arange(len(self.values))[:, None]
         return np.asarray(members.astype(cells.dtype) @ cells)
 
+    def slice_rows(self, rows: slice) -> GroupTable:
+        """Some consecutive rows, with all groups."""
+        return GroupTable(self.code[rows], self.values)
+
+    def misfit(self, n_rows: int, n_entities: int) -> str:
+        """What does not fit: the number of codes, or of columns."""
+        shapes = (len(self.code), self.values.shape[1:])
+        if shapes == (n_rows, (n_entities,)):
+            return ""
+        return f"must give {n_rows} codes and a column per entity, {n_entities}"
+
 
 @dataclass(frozen=True)
 class Offsets:
@@ -108,6 +143,21 @@ class Offsets:
     parts: tuple[CellValues, ...]
     n_rows: int
     n_entities: int
+
+    @cached_property
+    def sparse(self) -> dict[int, SparseRows]:
+        """The parts that are sparse rows, by their number."""
+        return {i: part for i, part in enumerate(self.parts) if isinstance(part, SparseRows)}
+
+    @cached_property
+    def tables(self) -> dict[int, GroupTable]:
+        """The parts that are tables by group of rows, by their number."""
+        return {i: part for i, part in enumerate(self.parts) if isinstance(part, GroupTable)}
+
+    def slice_rows(self, rows: slice) -> Offsets:
+        """The offsets of some consecutive rows."""
+        parts = tuple(part.slice_rows(rows) for part in self.parts)
+        return Offsets(parts, rows.stop - rows.start, self.n_entities)
 
     def add_to(self, u: Floats) -> None:
         """Add to u of every cell, (rows, N), in place."""

@@ -36,9 +36,8 @@ class TileOffsets(NamedTuple):
     @classmethod
     def of(cls, offsets: Offsets | None, dtype: Any) -> TileOffsets:
         """The parts side by side; None has none."""
-        parts = () if offsets is None else offsets.parts
-        sparse = [part for part in parts if isinstance(part, SparseRows)]
-        tables = [part for part in parts if isinstance(part, GroupTable)]
+        sparse = [] if offsets is None else list(offsets.sparse.values())
+        tables = [] if offsets is None else list(offsets.tables.values())
         ptr, ids, values = _stack_rows(sparse, dtype)
         n_entities = 0 if offsets is None else offsets.n_entities
         order, edges = _stack_groups(tables)
@@ -88,16 +87,15 @@ class CellOffsets:
         self.row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         self.tiles = TileOffsets.of(offsets, dtype)
         self.at_entries = np.zeros(len(ids), dtype=dtype)
-        self.places: list[Ints] = []  # of entries among the cells of sparse parts, -1 for none
-        for part in offsets.parts:
-            if isinstance(part, SparseRows):
-                place = np.empty(len(ids), dtype=np.int64)
-                find_cells(ptr, ids, part.ptr, part.ids, place)
-                self.places.append(place)
-                known = np.flatnonzero(place >= 0)
-                self.at_entries[known] += part.values[place[known]].astype(dtype, copy=False)
-            else:
-                self.at_entries += part.at(self.row, ids).astype(dtype, copy=False)
+        # Of entries among the cells of each sparse part, -1 for none.
+        self.places: dict[int, Ints] = {}
+        for number, part in offsets.sparse.items():
+            place = self.places[number] = np.empty(len(ids), dtype=np.int64)
+            find_cells(ptr, ids, part.ptr, part.ids, place)
+            known = np.flatnonzero(place >= 0)
+            self.at_entries[known] += part.values[place[known]].astype(dtype, copy=False)
+        for table in offsets.tables.values():
+            self.at_entries += table.at(self.row, ids).astype(dtype, copy=False)
         self.of_rows: dict[int, list[Floats]] = {}
 
     # -- drawn columns --------------------------------------------------------------------------
@@ -105,15 +103,14 @@ class CellOffsets:
     def add_drawn(self, rows: slice, E: Floats) -> None:
         """Add to inner products of the drawn columns with some rows."""
         assert self.drawn is not None
-        for part in self._parts_of(rows):
-            if isinstance(part, SparseRows):
-                column = self._column[part.ids]
-                mine = np.flatnonzero(column >= 0)
-                E[column[mine], part.row[mine]] += part.values[mine]
-            else:
-                known = np.flatnonzero(part.code >= 0)
-                values = part.values[part.code[known]][:, self.drawn]
-                E[: len(self.drawn), known] += values.T
+        piece, place = self.offsets.slice_rows(rows), self._place_of_drawn
+        for part in piece.sparse.values():
+            column = place[part.ids]
+            mine = np.flatnonzero(column >= 0)
+            E[column[mine], part.row[mine]] += part.values[mine]
+        for table in piece.tables.values():
+            known = np.flatnonzero(table.code >= 0)
+            E[: len(self.drawn), known] += table.values[table.code[known]][:, self.drawn].T
 
     def read_drawn(self, rows: slice, E: Floats) -> None:
         """Keep the slopes of the drawn columns with some rows."""
@@ -121,52 +118,42 @@ class CellOffsets:
         n_rows = rows.stop - rows.start
         cells = np.zeros((n_rows, self.offsets.n_entities), dtype=E.dtype)
         cells[:, self.drawn] = E[: len(self.drawn), :n_rows].T
-        self.of_rows[rows.start] = [part.gather(cells) for part in self._parts_of(rows)]
+        self.of_rows[rows.start] = self.offsets.slice_rows(rows).gather(cells)
 
     @property
-    def _column(self) -> Ints:
+    def _place_of_drawn(self) -> Ints:
         """Place of each entity among the drawn ones, -1 for none."""
-        column = np.full(self.offsets.n_entities, -1, dtype=np.int64)
-        column[self.drawn] = np.arange(len(self.drawn)) if self.drawn is not None else -1
-        return column
-
-    def _parts_of(self, rows: slice) -> list[SparseRows | GroupTable]:
-        """The parts of some consecutive rows."""
-        parts: list[SparseRows | GroupTable] = []
-        for part in self.offsets.parts:
-            if isinstance(part, SparseRows):
-                cells = slice(part.ptr[rows.start], part.ptr[rows.stop])
-                ptr = part.ptr[rows.start : rows.stop + 1] - cells.start
-                parts.append(SparseRows(ptr, part.ids[cells], part.values[cells]))
-            elif isinstance(part, GroupTable):
-                parts.append(GroupTable(part.code[rows], part.values))
-        return parts
+        place = np.full(self.offsets.n_entities, -1, dtype=np.int64)
+        place[self.drawn] = np.arange(len(self.drawn)) if self.drawn is not None else -1
+        return place
 
     # -- the end of a step ----------------------------------------------------------------------
 
     def gradients(self, net: Floats) -> list[Floats]:
         """dL/do of each part; `net` is dL/du of the stored entries."""
-        gradients, first, group, places = [], 0, 0, iter(self.places)
-        for number, part in enumerate(self.offsets.parts):
-            if isinstance(part, SparseRows):
-                slope = self.tiles.slope[first : first + len(part.ids)]
-                first += len(part.ids)
-                place = next(places)
-                known = np.flatnonzero(place >= 0)
-                np.add.at(slope, place[known], net[known])
-            else:
-                assert isinstance(part, GroupTable)
-                slope = self.tiles.table_slope[:, group : group + len(part.values)].T.copy()
-                group += len(part.values)
-                known = np.flatnonzero(part.code[self.row] >= 0)
-                cells = (part.code[self.row[known]], self.ids[known])
-                np.add.at(slope, cells, net[known])
-            if self.of_rows:
-                of_rows = [self.of_rows[start][number] for start in sorted(self.of_rows)]
-                drawn = np.concatenate(of_rows) if isinstance(part, SparseRows) else sum(of_rows)
-                slope = slope + drawn
-            gradients.append(slope)
-        return gradients
+        slopes: dict[int, Floats] = {}
+        first = 0
+        for number, part in self.offsets.sparse.items():
+            slope = self.tiles.slope[first : first + len(part.ids)]
+            first += len(part.ids)
+            place = self.places[number]
+            known = np.flatnonzero(place >= 0)
+            np.add.at(slope, place[known], net[known])
+            drawn = self._slopes_of_drawn(number)
+            slopes[number] = slope + np.concatenate(drawn) if drawn else slope
+        first = 0
+        for number, table in self.offsets.tables.items():
+            slope = self.tiles.table_slope[:, first : first + len(table.values)].T.copy()
+            first += len(table.values)
+            known = np.flatnonzero(table.code[self.row] >= 0)
+            np.add.at(slope, (table.code[self.row[known]], self.ids[known]), net[known])
+            drawn = self._slopes_of_drawn(number)
+            slopes[number] = slope + sum(drawn) if drawn else slope
+        return [slopes[number] for number in range(len(self.offsets.parts))]
+
+    def _slopes_of_drawn(self, number: int) -> list[Floats]:
+        """Slopes of the drawn columns of a part, in the order of the rows."""
+        return [self.of_rows[start][number] for start in sorted(self.of_rows)]
 
 
 def order_by_entity(ids: Ints, n: int) -> tuple[Ints, Ints]:

@@ -35,7 +35,7 @@ from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.families import Family
 from efemb.model.predictor import Predictor, add_intercepts, row_side
-from efemb.model.terms.cells import CellValues, GroupTable, Offsets, SparseRows
+from efemb.model.terms.cells import GroupTable, Offsets
 
 BLOCK_ENTITIES = 1 << 14
 
@@ -417,29 +417,24 @@ class _RowOffsets:
     """Offsets of the rows of softmaxes, `row` being that of each; `slopes` are added up."""
 
     def __init__(self, offsets: Offsets, row: Ints, dtype: Any) -> None:
-        self.parts, self.row = offsets.parts, row
+        self.offsets, self.row = offsets, row
         self.values = [part.values.astype(dtype, copy=False) for part in offsets.parts]
         self.slopes = [np.zeros_like(values) for values in self.values]
 
     def add(self, E: Floats, some: slice) -> None:
         """Add the offsets to the inner products of some softmaxes."""
-        for part, values in zip(self.parts, self.values, strict=True):
-            if isinstance(part, SparseRows):
-                add_to_rows(E, self.row[some], part.ptr, part.ids, values)
-            else:
-                self._table_of(part, some, values).add_to(E)
+        for number, part in self.offsets.sparse.items():
+            add_to_rows(E, self.row[some], part.ptr, part.ids, self.values[number])
+        for number, table in self.offsets.tables.items():
+            GroupTable(table.code[self.row[some]], self.values[number]).add_to(E)
 
     def collect(self, E: Floats, some: slice) -> None:
         """Add up the slopes of some softmaxes at the cells of the offsets."""
-        for part, slope in zip(self.parts, self.slopes, strict=True):
-            if isinstance(part, SparseRows):
-                add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, slope)
-            else:
-                np.add(slope, self._table_of(part, some, slope).gather(E), out=slope)
-
-    def _table_of(self, part: CellValues, some: slice, values: Floats) -> GroupTable:
-        assert isinstance(part, GroupTable)
-        return GroupTable(part.code[self.row[some]], values)
+        for number, part in self.offsets.sparse.items():
+            add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, self.slopes[number])
+        for number, table in self.offsets.tables.items():
+            slope = self.slopes[number]
+            slope += GroupTable(table.code[self.row[some]], slope).gather(E)
 
 
 def _softmax_rows(
