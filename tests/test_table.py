@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -137,3 +138,35 @@ def test_bad_columns(columns: object, error: type[Exception], words: str) -> Non
 def test_unknown_column_names_the_nearest() -> None:
     with pytest.raises(DataError, match="did you mean 'label'"):
         FOUND["lable"]
+
+
+def test_head_and_order() -> None:
+    table = Table({"label": ["a", "b", "c", "d"], "n": [2.0, np.nan, 5.0, 2.0]}, note="counts")
+    assert table.head(2)["label"].tolist() == ["a", "b"]
+    assert table.sort_by("n")["label"].tolist() == ["a", "d", "c", "b"]
+    assert table.sort_by("n", descending=True)["label"].tolist() == ["c", "a", "d", "b"]
+    assert table.sort_by("label", descending=True)["label"].tolist() == ["d", "c", "b", "a"]
+    assert table.head(3).note == table.sort_by("n").note == "counts"
+    with pytest.raises(DataError, match="no column 'm'"):
+        table.sort_by("m")
+    with pytest.raises(InputTypeError, match="integer >= 0"):
+        table.head(-1)
+
+
+def test_csv_can_be_read_again(tmp_path: Path) -> None:
+    cells = {"label": ["tea", 'a "b", c', "café\nné"], "n": [1, 2, 3], "x": [0.5, np.nan, 1e-300]}
+    table = Table(cells)
+    table.to_csv(tmp_path / "t.csv.gz")
+    table.to_csv(tmp_path / "t.tsv")
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.csv.gz"), table.to_pandas())
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.tsv", sep="\t"), table.to_pandas())
+    with pytest.raises(DataError, match="is a directory"):
+        table.to_csv(tmp_path)
+
+
+def test_a_note_is_one_line_below_the_table() -> None:
+    table = Table({"n": [1]}, note="one\x1b[31m\nline")
+    assert repr(table).splitlines() == ["n", "1", "one\\x1b[31m\\nline"]
+    assert "<caption" in table._repr_html_()
+    assert pickle.loads(pickle.dumps(table)).note == table.note
+    assert table == Table({"n": [1]})

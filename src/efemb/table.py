@@ -27,6 +27,8 @@ class Table:
     ----------
     columns : mapping of str to sequence
         At least one column; all of the same length.
+    note : str, optional
+        One line below the printed table that says what it holds.
 
     Examples
     --------
@@ -39,13 +41,14 @@ class Table:
     ('milk', 2, {'label': 'bread', 'similarity': 0.5})
     """
 
-    __slots__ = ("_columns",)
+    __slots__ = ("_columns", "note")
     # Equal tables would need equal hashes, but arrays are not hashable.
     __hash__ = None  # type: ignore[assignment]
 
     _columns: dict[str, Any]
+    note: str
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Mapping[str, Any], note: str = "") -> None:
         if not isinstance(columns, Mapping) or not columns:
             raise InputTypeError("a Table needs a mapping of names to at least one column")
         arrays = {_name(name): _column(name, values) for name, values in columns.items()}
@@ -53,12 +56,13 @@ class Table:
         if len(set(lengths.values())) > 1:
             raise DataError(f"columns must have the same length, not {lengths}")
         object.__setattr__(self, "_columns", arrays)
+        object.__setattr__(self, "note", str(note))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Table is immutable")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Table, (self._columns,)
+        return Table, (self._columns, self.note)
 
     @property
     def columns(self) -> list[str]:
@@ -81,7 +85,7 @@ class Table:
     def __getitem__(self, key: str | int | slice) -> Any:
         """A column by name, a row (dict) by index, or rows (Table) by a slice."""
         if isinstance(key, slice):
-            return Table({name: values[key] for name, values in self._columns.items()})
+            return self._take(key)
         if isinstance(key, int | np.integer):
             return {name: _plain(values[key]) for name, values in self._columns.items()}
         if key in _RENAMED and _RENAMED[key] in self._columns:
@@ -97,6 +101,71 @@ class Table:
         if self.columns != other.columns or len(self) != len(other):
             return False
         return all(_same(self[name], other[name]) for name in self._columns)
+
+    def _take(self, rows: Any) -> Table:
+        return Table({name: values[rows] for name, values in self._columns.items()}, self.note)
+
+    def head(self, n: int = 5) -> Table:
+        """The first rows.
+
+        Parameters
+        ----------
+        n : int, default=5
+            Number of rows; all of them if there are fewer.
+
+        Returns
+        -------
+        Table
+        """
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise InputTypeError(f"n must be an integer >= 0, got {n!r}")
+        return self[: int(n)]
+
+    def sort_by(self, column: str, *, descending: bool = False) -> Table:
+        """The table in the order of a column; equal values keep their order.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+        descending : bool, default=False
+            Begin with the largest value. Unknown values (NaN) come last in both cases.
+
+        Returns
+        -------
+        Table
+
+        Examples
+        --------
+        >>> Table({"label": ["tea", "milk"], "n": [2, 7]}).sort_by("n", descending=True)["label"][0]
+        'milk'
+        """
+        values = self[column]
+        if values.dtype.kind == "O":
+            values = np.array([str(value) for value in values.tolist()])
+        _, rank = np.unique(values, return_inverse=True)
+        unknown = values != values
+        order = np.lexsort((-rank if descending else rank, unknown))
+        return self._take(order)
+
+    def to_csv(self, path: Any) -> None:
+        """Write the table as CSV in UTF-8, completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that exists is replaced. Endings .gz, .bz2 and .xz compress it, .tsv
+            separates by tabs. Unknown numbers (NaN) are empty cells.
+        """
+        from efemb._files import complete_or_absent, file_target, table_writer
+
+        target = file_target(path)
+        separator = "\t" if ".tsv" in target.suffixes else ","
+        columns = [values.tolist() for values in self._columns.values()]
+        with complete_or_absent(target) as stream, table_writer(stream, separator) as writer:
+            writer.writerow(self._columns)
+            for row in zip(*columns, strict=True):
+                writer.writerow(["" if value != value else value for value in row])
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
@@ -125,7 +194,8 @@ class Table:
             pairs = zip(cells, gaps, strict=True)
             padded.append([gap + cell if right else cell + gap for cell, gap in pairs])
         lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
-        return "\n".join([*lines, self._rest(shown)]).rstrip("\n")
+        below = [text for text in (self._rest(shown), one_line(self.note)) if text]
+        return "\n".join([*lines, *below])
 
     def __repr__(self) -> str:
         return self.to_text(_SHOWN)
@@ -149,6 +219,8 @@ class Table:
         rest = self._rest(rows)
         if rest:
             parts.append(f'<tr><td colspan="{len(head)}">{escape(rest)}</td></tr>')
+        if self.note:
+            parts.insert(1, f'<caption style="caption-side:bottom">{escape(self.note)}</caption>')
         return "\n".join([*parts, "</table>"])
 
 

@@ -14,6 +14,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import efemb
+from efemb.baselines import Popularity
+from efemb.errors import DataError
 from efemb.evaluation import (
     Predictions,
     compare,
@@ -222,6 +224,8 @@ def test_summary_tells_all_scores() -> None:
         "normalized_log_likelihood",
         "log_likelihood",
         "recall@10",
+        "ndcg@10",
+        "mrr@100",
         "mean_reciprocal_rank",
         "skipped",
     ]
@@ -343,3 +347,45 @@ def test_popularity_is_of_the_models_family() -> None:
     assert X.max() > 1
     model = efemb.PoissonEmbedding(2, **QUICK).fit(ones)
     assert sorted(compare([model], X, train=ones)["model"].tolist())[-1] == "popularity"
+
+
+def test_several_metrics_are_compared_with_paired_errors() -> None:
+    trips = efemb.simulation.simulate("p-emb", n_rows=300, n_entities=12, n_components=2, seed=0)
+    train, test = trips.data.split(test=0.3, seed=0)
+    models = {"one": efemb.PoissonEmbedding(1, random_state=0).fit(train)}
+    both = compare(models, test, train=train)
+    metrics = ["recall@10", "ndcg@10", "mrr@100"]
+    table = compare(models, test, train=train, metric=metrics)
+    assert table["metric"].tolist() == [name for name in metrics for _ in range(2)]
+    judged = {"one": leave_one_out(models["one"], test)}
+    judged["popularity"] = leave_one_out(Popularity().fit(train), test)
+    for line in table:
+        rank = judged[line["model"]].rank
+        gain = {"recall@10": 1.0, "ndcg@10": 1 / np.log2(1 + rank), "mrr@100": 1 / rank}
+        limit = int(line["metric"].partition("@")[2])
+        values = np.where(rank <= limit, gain[line["metric"]], 0.0)
+        assert line["score"] == pytest.approx(values.mean())
+        same = [row[line["metric"]] for row in both if row["model"] == line["model"]]
+        assert same == [pytest.approx(values.mean())]
+    # The error of a difference, clustered by row, from its definition.
+    worst = next(line for line in table if line["difference"] != 0 and line["metric"] == "mrr@100")
+    other = next(name for name in judged if name != worst["model"])
+    gap = 1 / judged[worst["model"]].rank - 1 / judged[other].rank
+    rows = judged["one"].row
+    sums = [(gap[rows == row] - gap.mean()).sum() for row in np.unique(rows)]
+    assert worst["difference_error"] == pytest.approx(np.sqrt(np.square(sums).sum()) / len(gap))
+
+
+def test_unknown_entities_are_skipped_on_request() -> None:
+    trips = efemb.simulation.simulate("p-emb", n_rows=200, n_entities=8, n_components=2, seed=0)
+    labels = [f"item {n}" for n in range(8)]
+    data = efemb.Dataset(trips.data.values, entities=labels)
+    train, test = data.split(test=0.3, seed=0)
+    model = efemb.PoissonEmbedding(1, random_state=0).fit(train)
+    dense = test.values.toarray()
+    strange = efemb.Dataset(np.c_[dense, np.ones(len(dense))], entities=[*labels, "new"])
+    with pytest.raises(DataError, match="unknown='skip'"):
+        compare({"one": model}, strange)
+    assert compare({"one": model}, strange, train=train, unknown="skip") == compare(
+        {"one": model}, test, train=train
+    )

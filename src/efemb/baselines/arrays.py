@@ -9,26 +9,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
+from efemb.data.matrices import stored_cells
 from efemb.errors import DataError
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
-
-
-def sparse(data: Dataset) -> Any:
-    """The values as csr_array, NaN as zero."""
-    return data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
-
-
-def dense(data: Dataset) -> Floats:
-    """The values as a float64 array."""
-    values = data.values.toarray() if data.is_sparse else data.values
-    return np.asarray(values, dtype=np.float64)
-
-
-def stored_cells(matrix: Any) -> tuple[Ints, Ints]:
-    """Row and entity of every stored entry of a csr_array."""
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
 
 
 def log_shares(log_means: Floats, entities: Ints) -> Floats:

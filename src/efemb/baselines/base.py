@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -12,10 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import dense, log_shares, normal_log_density, sparse, stored_cells
+from efemb.baselines.arrays import log_shares, normal_log_density
+from efemb.data.align import skip_unknown
+from efemb.data.matrices import dense, sparse, stored_cells
+from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, ParameterError
 from efemb.estimators import checks as checking
 from efemb.estimators.inputs import read
+from efemb.fitted.recommendation import Recommender, RowScores, whole_row_blocks
+from efemb.fitted.selection import check_choice
 from efemb.model.families import Family
 from efemb.model.predict import check_entries
 from efemb.model.predictor import CHUNK_NUMBERS
@@ -24,7 +30,6 @@ from efemb.model.support import check_support
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
-    from efemb.data.vocabulary import Vocabulary
 
 
 @runtime_checkable
@@ -53,7 +58,7 @@ class CountModel(Model, Protocol):
         ...
 
 
-class Baseline(BaseEstimator, ABC):
+class Baseline(Recommender, BaseEstimator, ABC):
     """Base class of baselines: u = theta_t . beta_n, with theta_t inferred from the rest of row t.
 
     A subclass defines `_fit`; for counts also `_factors` (the inferred factors of given cells),
@@ -144,7 +149,7 @@ class Baseline(BaseEstimator, ABC):
             means -= log_sums(means)[:, None]
         return np.exp(means)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, unknown: str = "error") -> float:
         """How well the entries of X are predicted from the rest of their rows; higher is better.
 
         Parameters
@@ -152,6 +157,9 @@ class Baseline(BaseEstimator, ABC):
         X : like the X of `fit`
         y : ignored
             Present for compatibility with scikit-learn.
+        unknown : {"error", "skip"}, default="error"
+            Whether entities of X that the model does not know raise an error or are ignored. With
+            "skip", entities that X lacks count as zeros, or as missing in real data.
 
         Returns
         -------
@@ -159,7 +167,8 @@ class Baseline(BaseEstimator, ABC):
             Counts and binary data: normalized log-likelihood per unit, leaving out one entry at a
             time; entries that are alone in their row are skipped. Real data: mean log-density.
         """
-        data = self._known(X)
+        check_choice("unknown", unknown)
+        data = self._known(self._skip_unknown(X) if unknown == "skip" else X)
         if not self.family_.normalized_score:
             each = self._log_densities(data)
             if np.isnan(each).all():
@@ -248,6 +257,33 @@ class Baseline(BaseEstimator, ABC):
     def _known(self, X: Any) -> Dataset:
         check_is_fitted(self, "family_")
         return self._read(X, reset=False)
+
+    def _item_labels(self) -> Vocabulary:
+        """The labels of the entities; numbers from 0 if the data had none."""
+        check_is_fitted(self, "family_")
+        if self.vocabulary_ is not None:
+            return self.vocabulary_
+        return Vocabulary(range(self.n_features_in_))
+
+    def _skip_unknown(self, X: Any) -> Any:
+        """X over the entities of the model."""
+        check_is_fitted(self, "family_")
+        return skip_unknown(X, self.vocabulary_, np.nan if self.family_.missing else 0.0)
+
+    def _row_scores(self, X: Any, *, exclude_seen: bool) -> RowScores:
+        data = self._known(X)
+        if self.family_.normalized_score:
+            log_means = partial(self._whole_row_log_means, data, exclude_seen=exclude_seen)
+            blocks = whole_row_blocks(data, log_means, exclude_seen=exclude_seen)
+            return RowScores(data, blocks, shares=True)
+        means = ((np.arange(data.n_rows), means) for means, _ in [self._moments(data)])
+        return RowScores(data, means, shares=False, missing=self.family_.missing)
+
+    def _whole_row_log_means(
+        self, data: Dataset, rows: Ints, entities: Ints, *, exclude_seen: bool
+    ) -> Iterator[tuple[slice, Floats]]:
+        """`_log_mean_blocks` for recommendations, which may be calibrated to what they exclude."""
+        return self._log_mean_blocks(data, rows, entities)
 
     def _real(self, X: Any, asked: str) -> Dataset:
         data = self._known(X)

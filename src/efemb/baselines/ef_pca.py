@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, dense, sparse
+from efemb.baselines.arrays import Holdout
 from efemb.baselines.early_stopping import Iterated, run_passes
 from efemb.baselines.low_rank import FactorSearch, RowFits, predict_left_out
+from efemb.data.matrices import dense, sparse
 from efemb.errors import InputTypeError, ParameterError
 from efemb.estimators.checks import check_variation, generator
 from efemb.model.families import Family, Gaussian

@@ -10,9 +10,10 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats
-from efemb.baselines.arrays import dense, known_variances
+from efemb.baselines.arrays import known_variances
 from efemb.baselines.base import Baseline
 from efemb.baselines.low_rank import predict_left_out
+from efemb.data.matrices import dense
 from efemb.engine.options import number, whole
 from efemb.errors import ParameterError
 from efemb.estimators.checks import check_components, check_variation, generator

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse
+from efemb.baselines.arrays import Holdout
 from efemb.baselines.early_stopping import Iterated, run_passes
+from efemb.data.matrices import sparse
 from efemb.estimators.checks import generator
 from efemb.kernels.poisson_factors import fold_in, gamma_posterior, log_products, share_counts
 from efemb.model.families import Family, Poisson

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse
 from efemb.baselines.base import Baseline
 from efemb.data.corpus import Corpus
+from efemb.data.matrices import sparse
 from efemb.data.vocabulary import Vocabulary
 from efemb.engine.optimizers.first_order import Adagrad
 from efemb.engine.options import whole

@@ -13,8 +13,9 @@ from scipy.sparse import csr_array, diags_array, vstack
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse, stored_cells
+from efemb.baselines.arrays import Holdout
 from efemb.baselines.base import Baseline, cell_blocks
+from efemb.data.matrices import sparse, stored_cells
 from efemb.errors import ParameterError, suggest
 from efemb.model.families import Categorical, Family
 from efemb.model.predictor import CHUNK_NUMBERS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
-from efemb.baselines.arrays import stored_cells
+from efemb.data.matrices import stored_cells
 from efemb.engine.optimizers.limited_memory import LimitedMemory
 from efemb.model.families import Family
 from efemb.model.predictor import CHUNK_NUMBERS, add_intercepts

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse
 from efemb.baselines.base import Baseline, cell_blocks
+from efemb.data.matrices import sparse
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import dense, known_variances
+from efemb.baselines.arrays import known_variances
 from efemb.baselines.base import Baseline
+from efemb.data.matrices import dense
 from efemb.errors import DataError
 from efemb.estimators.checks import never_observed
 from efemb.model.families import Bernoulli, Family, Gaussian, Poisson

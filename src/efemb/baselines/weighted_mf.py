@@ -10,8 +10,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse
+from efemb.baselines.arrays import Holdout
 from efemb.baselines.early_stopping import Iterated, run_passes
+from efemb.data.matrices import sparse
 from efemb.estimators.checks import generator
 from efemb.model.families import Categorical, Family
 from efemb.model.predictor import CHUNK_NUMBERS

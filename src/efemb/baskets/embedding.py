@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse, stored_cells
 from efemb.baselines.base import Baseline, cell_blocks
 from efemb.baskets.experts import BASES, SizeMixture
 from efemb.baskets.fitting import AUTO, fit_baskets, make_folds
@@ -25,11 +24,13 @@ from efemb.baskets.parts import (
     context_members,
     context_sizes,
 )
-from efemb.blend.members import absent_cells
-from efemb.blend.recommendations import basket_row, entities_of, rank_entities
+from efemb.blend.basket_queries import basket_row, complete_basket
+from efemb.data.matrices import absent_cells, sparse, stored_cells
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.estimators.checks import check_components, check_shape, generator
 from efemb.fitted.queries import Queries
+from efemb.fitted.query_context import is_table
+from efemb.fitted.recommendation import RowScores
 from efemb.fitted.selection import Choice, Options
 from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number
@@ -260,8 +261,9 @@ class BasketEmbedding(Queries, Baseline):
 
         Parameters
         ----------
-        basket : list of labels, or mapping of labels to amounts
-            Its items are excluded from the result; it may be empty.
+        basket : list of labels, mapping of labels to amounts, or rows x items
+            Its items are excluded from the result; it may be empty. A Dataset or another table of
+            rows is answered by `recommend`.
         n : int, default=10
             Number of items; fewer are returned if fewer remain.
         user : label, optional
@@ -284,43 +286,17 @@ class BasketEmbedding(Queries, Baseline):
             Columns label and probability (calibrated, among all items outside the basket).
         """
         check_is_fitted(self, "mixture_")
-        choice = Choice(entities_of(self), **options)
-        data = basket_row(self, basket, choice, user)
-        columns = rank_entities(
-            self, data, n, exclude_seen=True, allowed=choice.rows, blocks=self._absent_blocks
-        )
-        labels = choice.vocabulary.labels[columns["entity"]]
-        return Table({"label": labels, "probability": columns["probability"]})
+        if is_table(basket):
+            return self.recommend(basket, n, **options)
+        return complete_basket(self, basket, n, user, options)
 
-    def recommend(self, X: Any, n: int = 10, *, exclude_seen: bool = True) -> Table:
-        """The most probable items of each row, given the whole row.
-
-        Parameters
-        ----------
-        X : like the X of `fit`
-        n : int, default=10
-            Number of items per row; fewer are returned if fewer remain.
-        exclude_seen : bool, default=True
-            Exclude items that are in the row already; their probabilities are then calibrated.
-
-        Returns
-        -------
-        Table
-            Columns row (its label in X, otherwise its number), label, rank (from 1) and score
-            (probability among the items that are not excluded).
-        """
-        data = self._known(_read_path(X))
-        blocks = self._absent_blocks if exclude_seen else None
-        columns = rank_entities(self, data, n, exclude_seen=exclude_seen, blocks=blocks)
-        rows = columns["row"] if data.row_labels is None else data.row_labels[columns["row"]]
-        labels = entities_of(self).labels[columns["entity"]]
-        named = {"row": rows, "label": labels, "rank": columns["rank"]}
-        return Table({**named, "score": columns["probability"]})
-
-    def _absent_blocks(
-        self, data: Dataset, rows: Ints, entities: Ints
+    def _whole_row_log_means(
+        self, data: Dataset, rows: Ints, entities: Ints, *, exclude_seen: bool
     ) -> Iterator[tuple[slice, Floats]]:
-        return self._log_mean_blocks(data, rows, entities, absent=True)
+        return self._log_mean_blocks(data, rows, entities, absent=exclude_seen)
+
+    def _row_scores(self, X: Any, *, exclude_seen: bool) -> RowScores:
+        return super()._row_scores(_read_path(X), exclude_seen=exclude_seen)
 
     def explain(  # type: ignore[override]
         self,
@@ -359,7 +335,7 @@ class BasketEmbedding(Queries, Baseline):
         check_is_fitted(self, "mixture_")
         if by not in ("expert", "item"):
             raise ParameterError(f"by={by!r} is unknown; {suggest(by, ['expert', 'item'])}")
-        choice = Choice(entities_of(self), **options)
+        choice = Choice(self._item_labels(), **options)
         data = basket_row(self, basket, choice, user)
         entity = int(choice.codes([item], needed=True)[0])
         if by == "item":
@@ -394,7 +370,7 @@ class BasketEmbedding(Queries, Baseline):
         order = np.argsort(-pairs, kind="stable")
         return Table(
             {
-                "item": entities_of(self).labels[members][order],
+                "item": self._item_labels().labels[members][order],
                 "vectors": (products / max(divisor, 1.0))[order].astype(np.float64),
                 "pair": pairs[order].astype(np.float64),
             }

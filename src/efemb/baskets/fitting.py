@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Ints
-from efemb.baselines.arrays import Holdout, log_shares, sparse
+from efemb.baselines.arrays import Holdout, log_shares
 from efemb.baskets.experts import BASES, Questions, SizeMixture, own_log_shares
 from efemb.baskets.parts import (
     FAMILIES,
@@ -21,6 +21,7 @@ from efemb.baskets.parts import (
     draw_questions,
     fit_vectors,
 )
+from efemb.data.matrices import sparse
 from efemb.errors import DataError
 from efemb.table import Table
 

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse, stored_cells
 from efemb.baselines.ease import dense_fits, ridge_weights, sparse_ridge_weights
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.experts import (
@@ -27,6 +26,7 @@ from efemb.baskets.experts import (
     log_shares,
 )
 from efemb.data.dataset import Dataset
+from efemb.data.matrices import sparse, stored_cells
 from efemb.engine.callbacks import IterateAverage
 from efemb.engine.fit import batch_size
 from efemb.engine.optimizers.first_order import Adagrad

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import Holdout, sparse, stored_cells
+from efemb.baselines.arrays import Holdout
 from efemb.baselines.base import Baseline
+from efemb.blend.basket_queries import basket_row, complete_basket, explain_entity
 from efemb.blend.members import (
-    absent_cells,
     check_fitted,
     check_models,
     fit_models,
@@ -21,12 +21,13 @@ from efemb.blend.members import (
     share_blocks,
 )
 from efemb.blend.pools import POOLS, Pool, Sample
-from efemb.blend.recommendations import basket_row, entities_of, explain_entity, rank_entities
+from efemb.data.matrices import absent_cells, sparse, stored_cells
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.estimators.checks import check_shape, generator
 from efemb.evaluation.adapter import vocabulary_of
 from efemb.fitted.nearest import checked_number
+from efemb.fitted.query_context import is_table
 from efemb.fitted.selection import Choice, Options
 from efemb.model.families import Categorical, Family
 from efemb.table import Table
@@ -266,8 +267,9 @@ class Blend(Baseline):
 
         Parameters
         ----------
-        basket : list of labels, or mapping of labels to amounts
-            Its items are excluded from the result; it may be empty.
+        basket : list of labels, mapping of labels to amounts, or rows x items
+            Its items are excluded from the result; it may be empty. A Dataset or another table of
+            rows is answered by `recommend`.
         n : int, default=10
             Number of items; fewer are returned if fewer remain.
         user : label, optional
@@ -290,36 +292,9 @@ class Blend(Baseline):
             Columns label and probability (among all items outside the basket), best first.
         """
         check_is_fitted(self, "pool_")
-        choice = Choice(entities_of(self), **options)
-        data = basket_row(self, basket, choice, user)
-        columns = rank_entities(self, data, n, exclude_seen=True, allowed=choice.rows)
-        labels = choice.vocabulary.labels[columns["entity"]]
-        return Table({"label": labels, "probability": columns["probability"]})
-
-    def recommend(self, X: Any, n: int = 10, *, exclude_seen: bool = True) -> Table:
-        """The most probable entities of each row, given the whole row.
-
-        Parameters
-        ----------
-        X : like the X of `fit`
-        n : int, default=10
-            Number of entities per row; fewer are returned if fewer remain.
-        exclude_seen : bool, default=True
-            Exclude entities that are in the row already. Otherwise they are ranked given the whole
-            row, including themselves.
-
-        Returns
-        -------
-        Table
-            Columns row (its label in X, otherwise its number), label, rank (from 1) and score
-            (probability among the entities that are not excluded).
-        """
-        data = self._known(X)
-        columns = rank_entities(self, data, n, exclude_seen=exclude_seen)
-        rows = columns["row"] if data.row_labels is None else data.row_labels[columns["row"]]
-        labels = entities_of(self).labels[columns["entity"]]
-        named = {"row": rows, "label": labels, "rank": columns["rank"]}
-        return Table({**named, "score": columns["probability"]})
+        if is_table(basket):
+            return self.recommend(basket, n, **options)
+        return complete_basket(self, basket, n, user, options)
 
     def explain(
         self, basket: Any, item: Any, *, user: Any = None, **options: Unpack[Options]
@@ -347,7 +322,7 @@ class Blend(Baseline):
             (w_i log q_i and minus the log normalizer; they sum to log p).
         """
         check_is_fitted(self, "pool_")
-        choice = Choice(entities_of(self), **options)
+        choice = Choice(self._item_labels(), **options)
         return explain_entity(self, basket_row(self, basket, choice, user), choice.code(item))
 
     def save(self, path: Any) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import clone
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.arrays import sparse, stored_cells
 from efemb.baselines.base import cell_blocks
 from efemb.blend.pools import Sample
+from efemb.data.matrices import sparse, stored_cells
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.evaluation.adapter import Judged, family_of, vocabulary_of
@@ -128,19 +128,6 @@ def share_blocks(
         # Models process all rows that they receive: pass only those of this block.
         needed, index = np.unique(rows[cells], return_inverse=True)
         yield cells, log_shares(models, data.take_rows(needed), index, entities[cells])
-
-
-def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
-    """An empty cell of each row; when it is queried, a model sees the whole row.
-
-    Rows without an empty cell are left out.
-    """
-    row, entity = stored_cells(matrix)
-    # Entities are in ascending order: before the first gap, the position equals the code.
-    at_code = entity == np.arange(len(row)) - matrix.indptr[row]
-    first = np.bincount(row, at_code, matrix.shape[0]).astype(np.int64)
-    rows = np.flatnonzero(first < matrix.shape[1])
-    return rows, first[rows]
 
 
 def sample_of(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
     from efemb.data.dataset import Dataset
     from efemb.data.readers.guess import Guess
-    from efemb.fitted.embedding import FittedEmbedding
 
 TEXT_ONLY = ("cbow", "skip-gram", "poisson-text")
 _CONTENTS = {
@@ -74,10 +73,11 @@ class Reading:
             self.say(f"positions: {data.report['positions']}")
         return data
 
-    def read_for(self, path: Path, model: FittedEmbedding) -> Dataset | Corpus:
+    def read_for(self, path: Path, model: Any) -> Dataset | Corpus:
         """Read a file and put its columns in the order of a model's items."""
-        vocabulary = model.vocabulary
-        if model.spec.context.reads_text:
+        embeds = hasattr(model, "spec")  # otherwise a baseline, a blend or a model of baskets
+        vocabulary = model.vocabulary if embeds else model.vocabulary_
+        if embeds and model.spec.context.reads_text:
             self._check_options(path, "text")
             return efemb.read_text(
                 path, vocabulary=vocabulary, encoding=self.encoding, progress=self.progress

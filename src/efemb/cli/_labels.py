@@ -33,15 +33,16 @@ class Labels:
     A part that was completed is reported on standard error.
     """
 
-    def __init__(self, model: FittedEmbedding) -> None:
+    def __init__(self, model: Any) -> None:
         from efemb.fitted.selection import Choice
 
         self.model = model
-        self._choice = Choice(model.entities, match="prefix")
+        self.entities = model._item_labels()
+        self._choice = Choice(self.entities, match="prefix")
 
     def find(self, typed: str) -> Any:
         """The label that was meant."""
-        label = self.model.entities[self._choice.code(typed)]
+        label = self.entities[self._choice.code(typed)]
         if str(label) != typed:
             remark(f"{typed}: {label}")
         return label
@@ -76,7 +77,7 @@ class Labels:
     def _amount(self, member: str) -> tuple[str, float]:
         """Label and amount; a known label may itself contain an equals sign."""
         label, sign, number = member.rpartition("=")
-        if not sign or member in self.model.entities:
+        if not sign or member in self.entities:
             return member, 1.0
         try:
             return label, float(number)

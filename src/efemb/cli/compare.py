@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.table import Table
 
+RANKING = ("recall@10", "ndcg@10", "mrr@100")
 SIZES = (5, 20, 50)
 MEASURES = {
     "normalized_log_likelihood": "log-probability per unit; higher is better",
@@ -25,7 +26,7 @@ MEASURES = {
 }
 COLUMNS = (
     *("model", "components", "score", "standard_error", "row_error"),
-    *("difference", "verdict", "seconds"),
+    *("difference", "difference_error", "verdict", *RANKING, "seconds"),
 )
 
 
@@ -52,6 +53,13 @@ def command(
     net_returns: of.NetReturns = False,
     positions: of.Positions = None,
     min_count: of.Rarest = 5,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Metric to compare by: recall@10, ndcg@10, mrr@100, ...; by default as above.",
+            metavar="NAME",
+        ),
+    ] = None,
     curve: Annotated[
         Path | None, typer.Option(help="Plot score against K: PNG, SVG, PDF.", metavar="FILE")
     ] = None,
@@ -65,17 +73,23 @@ def command(
 ) -> None:
     """Fit models of several sizes and compare them.
 
-    All are scored on the same held-out entries; differences are relative to the best. Counts are
-    scored by log-probability per unit (higher is better), real numbers by squared error (lower).
+    All are scored on the same held-out entries; differences are relative to the best, with errors
+    over rows. Counts are scored by log-probability per unit (higher is better), real numbers by
+    squared error (lower). Counts also have recall@10, nDCG@10 and MRR@100, of the held-out item
+    among those that are not in its basket; --metric compares by one of them.
 
     \b
       efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50
       efemb compare trips.csv -k 5 -k 10 -k 20 -k 50 --curve curve.png
+      efemb compare trips.csv --model p-emb --model ap-emb --metric recall@20
     """
     from efemb.estimators.names import canonical_name
+    from efemb.evaluation.metrics import metric_of
 
     say = make_reporter(quiet)
     wanted = [canonical_name(name) for name in model or []]
+    if metric is not None:
+        metric_of(metric)
     if curve is not None:
         check_picture(curve)
     for name in wanted:
@@ -97,18 +111,22 @@ def command(
     if max_iter is not None:
         options["max_iter"] = max_iter
     split = _split(observed, test, seed)
-    table, popularity = _score(names, lengths, split, options, say, not quiet)
-    metric = _find_metric(names[0])
+    metric = metric or _find_metric(names[0])
+    table, popularity = _score(names, lengths, split, options, metric, say, not quiet)
     if as_json:
         show_json({"metric": metric, "models": list(table), "popularity": popularity})
     else:
         echo(_select_columns(table).to_text())
-        echo(f"score: {MEASURES[metric]}")
+        echo(f"score: {_describe(metric)}")
         echo(f"popularity, a model without context: {popularity:.4f}")
     if curve is not None:
-        label = MEASURES[metric].partition(";")[0]
+        label = _describe(metric).partition(";")[0]
         write_picture(efemb.plots.score_curve(table, y_label=label), curve)
         say(f"curve written to {curve}")
+
+
+def _describe(metric: str) -> str:
+    return MEASURES.get(metric, f"{metric}; higher is better")
 
 
 def _find_metric(name: str) -> str:
@@ -148,6 +166,7 @@ def _score(
     lengths: list[int],
     split: tuple[Dataset, Dataset],
     options: dict[str, Any],
+    metric: str,
     say: Say,
     progress: bool,
 ) -> tuple[Table, float]:
@@ -161,12 +180,13 @@ def _score(
             {"n_components": lengths},
             train,
             held_out,
+            metric=metric,
             seed=options["random_state"],
             progress=progress,
         )
         # On the same entries, by the same metric as the models.
         rival, seen = fit_popularity(models[names[0]], train, held_out)
-        judged = efemb.compare({POPULARITY: rival}, seen, bootstrap=1)
+        judged = efemb.compare({POPULARITY: rival}, seen, metric=metric, bootstrap=1)
     return table, float(judged["score"][0])
 
 
@@ -174,4 +194,4 @@ def _select_columns(table: Table) -> Table:
     """The columns that people look at, under short names."""
     names = {"n_components": "components"}
     columns = {names.get(name, name): table[name] for name in table.columns}
-    return efemb.Table({name: columns[name] for name in COLUMNS})
+    return efemb.Table({name: columns[name] for name in COLUMNS if name in columns})

@@ -46,10 +46,12 @@ def command(
 ) -> None:
     """Score how well a model predicts data.
 
-    Each entry is predicted from its context. Counts are scored by log-probability per unit, recall
-    and rank; real numbers by squared error; text by log-probability per word. Items that the model
-    does not know are dropped. Use data that the model was not fitted to. leave-fold-out hides part
-    of the columns, which then count as their means, or as 0 in a model that was not centered.
+    Each entry is predicted from its context. Counts are scored by log-probability per unit and by
+    the rank of the item among those that are not in the basket (recall@10, nDCG@10, MRR); real
+    numbers by squared error; text by log-probability per word. --train adds popularity, and the
+    paired difference from it with its error over rows. Items that the model does not know are
+    dropped. Use data that the model was not fitted to. leave-fold-out hides part of the columns,
+    which then count as their means, or as 0 in a model that was not centered.
 
     \b
       efemb evaluate model test.csv
@@ -97,19 +99,39 @@ def _score_entries(
 
     chosen: Any = resolve_protocol(protocol, seed)
     judge = partial(chosen, progress=progress)
-    table: Table = judge(model, test).summary()
+    ours = judge(model, test)
+    table: Table = ours.summary()
     if train is None:
         return table
-    rival = judge(*fit_popularity(model, train, test)).summary()
-    scores = {(line["metric"], line["by"]): line["score"] for line in rival}
-    beside = [scores.get((line["metric"], line["by"]), float("nan")) for line in table]
-    return efemb.Table({**{name: table[name] for name in table.columns}, "popularity": beside})
+    rival = judge(*fit_popularity(model, train, test))
+    lines = [_beside(ours, rival, line["metric"], line["by"]) for line in table]
+    columns = {name: table[name] for name in table.columns}
+    names = ("popularity", "difference", "difference_error")
+    return efemb.Table({**columns, **dict(zip(names, zip(*lines, strict=True), strict=True))})
+
+
+def _beside(ours: Any, rival: Any, metric: str, by: Any) -> tuple[float, float, float]:
+    """Score of the rival, and the paired difference from it with its error over rows."""
+    from efemb.evaluation.comparison import differences
+    from efemb.evaluation.metrics import METRICS, metric_of
+
+    unknown = (float("nan"),) * 3
+    if metric not in METRICS and "@" not in metric:  # the number of skipped entries
+        return unknown
+    try:
+        score = rival.score(metric, by).value
+    except ParameterError:  # of models of other kinds of data
+        return unknown
+    pair = {"ours": ours, "rival": rival}
+    gap = differences(pair, metric_of(metric), by, "rival", bootstrap=1, seed=0)["ours"]
+    return score, gap.value, gap.standard_error
 
 
 def _format_numbers(table: Table) -> Table:
     """Four digits per number, not per column: the metrics are of different sizes."""
     columns = {name: table[name] for name in table.columns}
-    for name in ("score", "standard_error", "row_error", "popularity"):
+    numbers = ("score", "standard_error", "row_error", "popularity")
+    for name in (*numbers, "difference", "difference_error"):
         if name in columns:
             texts = [f"{value:.4g}" for value in columns[name].tolist()]
             columns[name] = ["" if text == "nan" else text for text in texts]

@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
-from efemb.data.vocabulary import Vocabulary, shorten
+from efemb.data.vocabulary import Vocabulary, column_labels, shorten
 from efemb.errors import DataError
 
-_WAY = "efemb.data.aligned(data, vocabulary) rearranges a Dataset to the model's vocabulary"
+_WAY = (
+    "unknown='skip' (score, evaluate, compare, recommend) ignores unknown entities, and "
+    "efemb.data.aligned(data, vocabulary) rearranges a Dataset to the model's vocabulary"
+)
 
 
-def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
+def aligned(data: Dataset, vocabulary: Vocabulary, absent: float | None = None) -> Dataset:
     """The data over exactly the entities of `vocabulary`, in its order.
 
     Unknown entities are dropped and counted in ``report["unknown_entities"]``. Entities that the
-    data lack become zeros in sparse data, which then lose their positions; in dense data they are
-    an error.
+    data lack become zeros in sparse data, which then lose their positions; in dense data they
+    become `absent`, or are an error if that is None.
 
     Examples
     --------
@@ -41,11 +44,27 @@ def aligned(data: Dataset, vocabulary: Vocabulary) -> Dataset:
             f"{len(vocabulary):,}"
         )
     report = {**data.report, "unknown_entities": len(labels) - len(known)}
-    if not data.is_sparse:
+    if not data.is_sparse and (absent is None or len(known) == len(vocabulary)):
         ordered, _ = in_order(data.take_entities(known), vocabulary)
         return ordered._replace(ordered.values, report=report)
+    if absent is not None and not data.is_sparse:
+        data, code = data.take_entities(known), code[known]
+        filled = _move(data, code, len(vocabulary), absent)
+        moved = data._place_entities(filled, vocabulary, code)
+        return moved._replace(moved.values, report=report)
     moved = data._place_entities(_move(data, code, len(vocabulary)), vocabulary, code)
     return moved._replace(moved.values, report=report)
+
+
+def skip_unknown(X: Any, vocabulary: Vocabulary | None, absent: float) -> Any:
+    """X as a Dataset over the entities of a vocabulary; X itself if either has no labels.
+
+    absent : value of entities that dense data lack
+    """
+    data = X if isinstance(X, Dataset) else Dataset(X, entities=column_labels(X, vocabulary or ()))
+    if vocabulary is None or data.entities is None or data.entities == vocabulary:
+        return X
+    return aligned(data, vocabulary, absent)
 
 
 def _move(data: Dataset, index: Ints, size: int, absent: float = 0.0) -> Any:
@@ -99,7 +118,8 @@ def in_order(data: Dataset, known: Vocabulary | None) -> tuple[Dataset, Ints | N
         raise DataError(
             f"the entities of the data are not those of the model: the data {lacks} "
             f"({len(missing):,} of the model's {len(known):,} are missing, {len(unknown):,} are "
-            "unknown to it); read both with the same labels, then split"
+            "unknown to it); read both with the same labels, then split, or pass unknown='skip' to "
+            "ignore unknown ones"
         )
     order = np.array([labels.index_of(label) for label in known], dtype=np.int64)
     sorted_ = data.take_entities(order)

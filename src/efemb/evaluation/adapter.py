@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.data.align import in_order
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
+from efemb.data.matrices import sparse, stored_cells
 from efemb.data.readers.matrix import read_matrix
 from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.errors import DataError, InputTypeError, ParameterError
@@ -147,8 +147,8 @@ def _name(model: Any) -> str:
 
 def stored_entries(data: Dataset) -> tuple[Any, Ints]:
     """Non-zero entries of scalar data as a csr_array, and the row of each; NaN does not count."""
-    matrix = data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
-    return matrix, np.repeat(np.arange(data.n_rows), np.diff(matrix.indptr))
+    matrix = sparse(data)
+    return matrix, stored_cells(matrix)[0]
 
 
 def missing_unless_stored(data: Dataset) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -11,16 +11,17 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats
-from efemb.data.align import in_order
+from efemb.data.align import in_order, skip_unknown
 from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.evaluation.adapter import as_dataset, conform, family_of, vocabulary_of
-from efemb.evaluation.metrics import Metric, metric_of
+from efemb.evaluation.metrics import RANKING, Metric, metric_of
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
 from efemb.evaluation.scores import By, Score, average, per_row, row_errors, weights
 from efemb.fitted.nearest import checked_number
+from efemb.fitted.selection import check_choice
 from efemb.table import Table
 
 POPULARITY = "popularity"
@@ -29,17 +30,18 @@ LEVEL = 0.95
 _RESAMPLED_AT_ONCE = 1 << 22
 
 
-def compare(
+def compare(  # noqa: PLR0913  (all but two by keyword)
     models: Any,
     X: Any = None,
     *,
     train: Any = None,
     protocol: str | Protocol = "leave-one-out",
-    metric: str | None = None,
+    metric: str | Sequence[str] | None = None,
     by: By | None = None,
     reference: str | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
+    unknown: str = "error",
     progress: bool = False,
 ) -> Table:
     """Score models on the same entries, with paired differences.
@@ -55,9 +57,10 @@ def compare(
     protocol : {"leave-one-out", "leave-fold-out"} or function of (model, X)
         A function returns `Predictions`: ``partial(held_out_entries, entries=held)``,
         ``partial(leave_fold_out, folds=10)``.
-    metric : str, optional
+    metric : str or list of str, optional
         As in `Predictions.score`. Default: normalized log-likelihood for counts and binary data,
-        mean squared error for real data.
+        mean squared error for real data. A list, such as ``["recall@10", "ndcg@10", "mrr@100"]``,
+        gives a row per metric and model, each with its paired difference.
     by : {"unit", "entry", "row"}, optional
         What the mean is taken over: units of count, entries or rows. Default: "unit" for the
         normalized log-likelihood, otherwise "entry".
@@ -67,16 +70,21 @@ def compare(
         Number of bootstrap samples, in each of which rows are drawn with replacement.
     seed : int, default=0
         Random seed of the folds and of the bootstrap.
+    unknown : {"error", "skip"}, default="error"
+        Whether entities of X that the models do not know raise an error or are ignored. With
+        "skip", entities that X lacks count as zeros, or as missing in real data.
     progress : bool, default=False
         Show a progress bar.
 
     Returns
     -------
     Table
-        The best model first: model, score, standard_error and row_error (see `Score`),
-        difference (from the reference), difference_error and the 95% interval low, high (both
-        over rows), verdict ("best"; "better" or "worse" if the interval excludes 0, otherwise
-        "inconclusive"), n, skipped.
+        The best model first: metric (if there are several), model, score, standard_error and
+        row_error (see `Score`), difference (from the reference), difference_error and the 95%
+        interval low, high (both over rows), verdict ("best"; "better" or "worse" if the interval
+        excludes 0, otherwise "inconclusive"), n, skipped; for counts and binary data on rows also
+        recall@10, ndcg@10 and mrr@100, of the entry among all entities that are not in the rest of
+        its row.
 
     Examples
     --------
@@ -95,6 +103,9 @@ def compare(
     made_before = all(isinstance(model, Predictions) for model in named.values())
     if X is None and (train is not None or not made_before):
         raise ParameterError("X is missing: pass the data to evaluate the models on")
+    check_choice("unknown", unknown)
+    if unknown == "skip":
+        X, train = (_skip_unknown(named, data) for data in (X, train))
     seen = dict.fromkeys(named, X)
     if train is not None and POPULARITY not in named:
         first = next((one for one in named.values() if not isinstance(one, Predictions)), None)
@@ -106,7 +117,34 @@ def compare(
                 model if isinstance(model, Predictions) else judge(model, seen[name])
             )
             advance(1)
-    return tabulate_scores(predictions, metric, by, reference, bootstrap, seed)
+    if metric is None or isinstance(metric, str):
+        return tabulate_scores(predictions, metric, by, reference, bootstrap, seed)
+    return _tabulate_metrics(predictions, metric, by, reference, bootstrap, seed)
+
+
+def _skip_unknown(models: Mapping[str, Any], data: Any) -> Any:
+    """Data over the entities of the first model that has labels."""
+    if data is None:
+        return None
+    for model in models.values():
+        known = vocabulary_of(model)
+        if known is not None:
+            absent = np.nan if family_of(model).missing else 0.0
+            return skip_unknown(as_dataset(data, known), known, absent)
+    return data
+
+
+def _tabulate_metrics(predictions: Mapping[str, Predictions], metrics: Any, *options: Any) -> Table:
+    """The tables of several metrics below one another."""
+    if not isinstance(metrics, Iterable) or not (names := list(metrics)):
+        raise InputTypeError(f"metric must be a string or a list of strings, got {metrics!r}")
+    tables = {name: tabulate_scores(predictions, name, *options) for name in names}
+    joined = {
+        column: np.concatenate([table[column] for table in tables.values()])
+        for column in tables[names[0]].columns
+        if column not in RANKING
+    }
+    return Table({"metric": np.repeat(np.array(names, dtype=object), len(predictions)), **joined})
 
 
 def resolve_protocol(protocol: Any, seed: int) -> Protocol:
@@ -157,9 +195,12 @@ def tabulate_scores(
         name: _verdict(name, order[0], reference, gaps[name], better) for name in predictions
     }
     names = order if sort else list(predictions)
-    return _table(
-        names, each, gaps, verdicts, {name: predictions[name].n_skipped for name in predictions}
-    )
+    skipped = {name: predictions[name].n_skipped for name in predictions}
+    table = _table(names, each, gaps, verdicts, skipped)
+    if any_one.rank is None:
+        return table
+    ranking = {m: [predictions[name].score(m).value for name in names] for m in RANKING}
+    return Table({**{name: table[name] for name in table.columns}, **ranking})
 
 
 def _verdict(name: str, best: str, reference: str | None, gap: Difference, better: int) -> str:

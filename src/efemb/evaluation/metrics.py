@@ -74,6 +74,7 @@ METRICS = {
 RECALL = "recall@"
 # Metrics whose names end in a cut-off: recall@10.
 AT_RANK = {RECALL: _recall, "mrr@": _cut_reciprocal, "ndcg@": _discounted_gain}
+RANKING = (f"{RECALL}10", "ndcg@10", "mrr@100")  # reported wherever entries have ranks
 
 
 def metric_of(name: Any) -> Metric:

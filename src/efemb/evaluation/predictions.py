@@ -15,7 +15,7 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.arrays import normal_log_density
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.adapter import Judged, stored_entries
-from efemb.evaluation.metrics import RECALL, metric_of
+from efemb.evaluation.metrics import RANKING, RECALL, metric_of
 from efemb.evaluation.scores import By, Score, average
 from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.base import gather_rows
@@ -214,7 +214,7 @@ class Predictions:
         if self.mean is not None:
             wanted += [("mean_squared_error", "entry"), ("mean_squared_error", "row")]
         if self.rank is not None:
-            wanted += [(f"{RECALL}10", "entry"), ("mean_reciprocal_rank", "entry")]
+            wanted += [(name, "entry") for name in (*RANKING, "mean_reciprocal_rank")]
         scores = [self.score(metric, by) for metric, by in wanted]
         columns: dict[str, list[Any]] = {
             "metric": [metric for metric, _ in wanted],

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from efemb._typing import Floats
+from efemb.errors import ParameterError
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.queries import Queries
+from efemb.fitted.recommendation import Recommender, RowScores, whole_row_blocks
+from efemb.fitted.selection import check_choice
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
 
@@ -30,7 +35,7 @@ _READERS = {
 
 
 @fill_docstrings
-class DataMethods(Queries):
+class DataMethods(Recommender, Queries):
     """Predictions and scores of data, for anything that has a fitted model and reads its data."""
 
     if TYPE_CHECKING:
@@ -41,6 +46,40 @@ class DataMethods(Queries):
         """Ingredients, contexts of X and vectors: the arguments of `efemb.model.predict`."""
         fitted = self.fitted()  # first, so that an estimator without a fit says so
         return fitted._bound(self._read(X, as_context))
+
+    def _item_labels(self) -> Vocabulary:
+        return self.fitted().entities
+
+    def _skip_unknown(self, X: Any) -> Any:
+        """X over the entities of the model; text is recoded when it is read."""
+        from efemb.data.align import skip_unknown
+
+        fitted = self.fitted()
+        if fitted.spec.context.reads_text:
+            return X
+        absent = np.nan if fitted.spec.family.missing else 0.0
+        return skip_unknown(X, fitted.vocabulary, absent)
+
+    def _row_scores(self, X: Any, *, exclude_seen: bool) -> RowScores:
+        """Log means of counts and binary data on rows, conditional means of everything else."""
+        from efemb.model import predict
+
+        if self.fitted().spec.context.reads_text:
+            raise ParameterError(
+                "recommend takes rows x items; a model of text says which words fit a gap: use "
+                "predict(words)"
+            )
+        data = self._read(X, as_context=True)
+        spec, bound, factors = self.fitted()._bound(data)
+        if bound.n_dims > 1:
+            raise ParameterError("recommend needs scalar observations, not vectors of them")
+        rules = {"shares": spec.family.normalized_score and bound.shares_rows}
+        rules["missing"] = spec.family.missing
+        if not rules["shares"]:
+            return RowScores(data, predict.mean_blocks(spec, bound, factors), **rules)
+        log_means = partial(predict.log_mean_blocks, spec, bound, factors)
+        blocks = whole_row_blocks(data, log_means, exclude_seen=exclude_seen)
+        return RowScores(data, blocks, **rules)
 
     def transform(self, X: Any) -> Floats:
         """Embed rows: the context sum X alpha / d of each whole row.
@@ -139,7 +178,9 @@ class DataMethods(Queries):
 
         return predict.log_mean_blocks(*self._bind(X, as_context=True), rows, entities)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, unknown: str = "error"
+    ) -> float:
         """How well the entries of X are predicted from their contexts; higher is better.
 
         Parameters
@@ -149,6 +190,10 @@ class DataMethods(Queries):
             Present for compatibility with scikit-learn.
         sample_weight : array of shape (rows,), optional
             Finite weights >= 0; text models do not take any.
+        unknown : {"error", "skip"}, default="error"
+            Whether entities of X that the model does not know raise an error or are ignored. With
+            "skip", entities that X lacks count as zeros, or as missing in real data; words of a
+            text that the model does not know are always ignored.
 
         Returns
         -------
@@ -165,7 +210,8 @@ class DataMethods(Queries):
         from efemb.model import predict
         from efemb.model.support import check_sample_weight, refuse_weights
 
-        spec, bound, vectors = self._bind(X)
+        check_choice("unknown", unknown)
+        spec, bound, vectors = self._bind(self._skip_unknown(X) if unknown == "skip" else X)
         if spec.context.reads_text:
             refuse_weights(sample_weight)
         return predict.score(spec, bound, vectors, check_sample_weight(sample_weight, bound.n_rows))

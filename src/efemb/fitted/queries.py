@@ -10,6 +10,7 @@ from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.labeled_vectors import LabeledVectors
 from efemb.fitted.pairs import End, pairs
 from efemb.fitted.prediction import complete, explain, predict, what_if
+from efemb.fitted.query_context import is_table
 from efemb.fitted.relation import MIN_SIMILARITY, PairOptions, complements, substitutes
 from efemb.fitted.selection import Options
 from efemb.fitted.shop_queries import ShopQueries
@@ -20,6 +21,7 @@ from efemb.fitted.weights import weights
 from efemb.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from efemb.explore import Explorer
@@ -42,6 +44,8 @@ class Queries(ShopQueries):
 
         def conditional(self, X: Any) -> Floats:
             """Conditional means."""
+
+        recommend: Callable[..., Table]
 
     def vectors(self, which: Which = "auto") -> LabeledVectors:
         """Return the vectors with their labels.
@@ -426,7 +430,7 @@ class Queries(ShopQueries):
         >>> model.predict(["bread", "butter"], n=4, where="bread").columns
         ['label', 'probability', 'mean']
         """
-        if len(getattr(context, "shape", ())) > 1:
+        if is_table(context):
             return self.conditional(context)
         return predict(self, context, n, **options)
 
@@ -435,8 +439,9 @@ class Queries(ShopQueries):
 
         Parameters
         ----------
-        basket : list of labels or mapping of labels to amounts, or list of baskets
-            Several baskets add a column `context`, their number.
+        basket : list of labels, mapping of labels to amounts, list of baskets, or rows x items
+            Several baskets add a column `context`, their number. A Dataset or another table of rows
+            is answered by `recommend`.
         n : int, default=10
             Number of items per basket; fewer are returned if fewer are left.
         %(select)s
@@ -455,6 +460,8 @@ class Queries(ShopQueries):
         >>> model.complete({"bread": 2}, n=1)["label"][0]
         'butter'
         """
+        if is_table(basket):
+            return self.recommend(basket, n, **options)
         return complete(self, basket, n, **options)
 
     def explain(self, context: Any, item: Any, **options: Any) -> Table:

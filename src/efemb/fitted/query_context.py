@@ -100,6 +100,11 @@ class QueryContext:
         return binarized(data) if model.binarize else data
 
 
+def is_table(context: Any) -> bool:
+    """Whether a context is a Dataset, array or frame of rows x items instead of labels."""
+    return len(getattr(context, "shape", ())) > 1
+
+
 def read_keywords(
     model: FittedEmbedding, keywords: Mapping[str, Any]
 ) -> tuple[Options, dict[str, Any]]:

@@ -18,6 +18,12 @@ CHOICES = {"unknown": ("error", "skip"), "match": ("exact", "prefix")}
 _SHOWN = 5
 
 
+def check_choice(name: str, value: object) -> None:
+    """Refuse what is not one of the values of an option."""
+    if value not in CHOICES[name]:
+        raise ParameterError(f"{name}={value!r}; {suggest(value, CHOICES[name])}")
+
+
 class Options(TypedDict, total=False):
     """What every query takes: see `Choice`."""
 
@@ -68,8 +74,7 @@ class Choice:
         counts: Floats | None = None,
     ) -> None:
         for name, value in (("unknown", unknown), ("match", match)):
-            if value not in CHOICES[name]:
-                raise ParameterError(f"{name}={value!r}; {suggest(value, CHOICES[name])}")
+            check_choice(name, value)
         self.vocabulary, self.match, self.unknown = vocabulary, match, unknown
         self.counts = vocabulary.counts if counts is None else counts
         self.rows = self._select(where, exclude, min_count)

@@ -55,17 +55,23 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
     of the u_tn, each of which leaves the entity's own units out of its context. So do words that
     were told from noise, of which u tells the odds.
     """
-    check_predictable(spec, bound)
     means = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
-    normalizer = normalizer_of(spec, bound)
-    for rows in _row_blocks(bound):
-        u = Predictor(vectors).cells(spec, bound, rows)
-        means[rows] = means_of(spec, u, normalizer)
-        if normalizer is None and bound.exposure is not None:
-            means[rows] *= bound.exposure[rows, None]
+    for rows, block in mean_blocks(spec, bound, vectors):
+        means[rows] = block
     if bound.n_dims == 1:
         return means
     return means.reshape(bound.n_rows, bound.n_entities, bound.n_dims)
+
+
+def mean_blocks(spec: Spec, bound: BoundContext, vectors: Factors) -> Iterator[tuple[Ints, Floats]]:
+    """Some rows, and E[x_tn | context] of all their cells, (rows, N D); see `conditional_means`."""
+    check_predictable(spec, bound)
+    normalizer = normalizer_of(spec, bound)
+    for rows in _row_blocks(bound):
+        means = means_of(spec, Predictor(vectors).cells(spec, bound, rows), normalizer)
+        if normalizer is None and bound.exposure is not None:
+            means = means * bound.exposure[rows, None]
+        yield rows, means
 
 
 def means_of(spec: Spec, u: Floats, normalizer: Huffman | Floats | None) -> Floats:

@@ -1,0 +1,74 @@
+"""`efemb recommend`: the best items for every row of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import efemb
+from efemb.cli import _arguments as of
+from efemb.cli._inputs import Reading, describe_size
+from efemb.cli._labels import Labels
+from efemb.cli._output import make_reporter, show
+from efemb.errors import DataError, ParameterError
+
+
+def command(
+    model: of.Model,
+    data: Annotated[
+        Path,
+        typer.Option(help="What each customer has: a file as for fit.", metavar="FILE"),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write a CSV file instead.", metavar="FILE"),
+    ] = None,
+    n: of.Number = 10,
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="Also list what a customer has already.")
+    ] = False,
+    min_count: of.MinCount = None,
+    where: of.Where = None,
+    exclude: of.Exclude = None,
+    basket: of.Basket = None,
+    item: of.Item = None,
+    count: of.Count = None,
+    layout: of.Layout = None,
+    header: of.Header = None,
+    encoding: of.Encoding = "utf-8",
+    quiet: of.Quiet = False,
+    as_json: of.Json = False,
+) -> None:
+    """List the best items for every row of a file.
+
+    A row is a basket, a customer or an order. The score of counts is the probability that the item
+    is the next one. Items that the model does not know are dropped.
+
+    \b
+      efemb recommend model --data new-trips.csv --out recommendations.csv
+      efemb recommend model --data customers.csv --basket customer --item sku -n 3
+    """
+    say = make_reporter(quiet)
+    asked: Any = efemb.load(model)
+    if not hasattr(asked, "recommend"):
+        raise DataError(f"{model} holds a {type(asked).__name__}, which recommends nothing")
+    if out is not None and as_json:
+        raise ParameterError("--json prints the answer and --out writes a file: choose one")
+    reading = Reading(
+        *(basket, item, count, encoding, None, 1, False, not quiet, say),
+        min_items=1,
+        layout=layout,
+        header=header,
+    )
+    rows = reading.read_for(data, asked)
+    say(describe_size(rows))
+    filters = Labels(asked).filters(min_count, where, exclude)
+    options = {**filters, "exclude_seen": not include_seen, "progress": not quiet}
+    table = asked.recommend(rows, n, **options)
+    if out is None:
+        show(table, as_json, empty="nothing is left to recommend")
+        return
+    table.to_csv(out)
+    say(f"{len(table):,} recommendations for {rows.n_rows:,} rows written to {out}")

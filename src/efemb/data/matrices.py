@@ -1,0 +1,43 @@
+"""The values of a Dataset as matrices, and the cells that they store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+def sparse(data: Dataset) -> Any:
+    """The values as csr_array, NaN as zero."""
+    from scipy.sparse import csr_array
+
+    return data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
+
+
+def dense(data: Dataset) -> Floats:
+    """The values as a float64 array."""
+    values = data.values.toarray() if data.is_sparse else data.values
+    return np.asarray(values, dtype=np.float64)
+
+
+def stored_cells(matrix: Any) -> tuple[Ints, Ints]:
+    """Row and entity of every stored entry of a csr_array."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
+
+
+def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
+    """An empty cell of each row; when it is queried, a model sees the whole row.
+
+    Rows without an empty cell are left out.
+    """
+    row, entity = stored_cells(matrix)
+    # Entities are in ascending order: before the first gap, the position equals the code.
+    at_code = entity == np.arange(len(row)) - matrix.indptr[row]
+    first = np.bincount(row, at_code, matrix.shape[0]).astype(np.int64)
+    rows = np.flatnonzero(first < matrix.shape[1])
+    return rows, first[rows]
