@@ -12,7 +12,7 @@ import efemb
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
-from explore.scenes import fit, plain, recording, trips, with_terms, words
+from explore.scenes import fit, mixture, plain, recording, trips, with_terms, words
 
 pytestmark = pytest.mark.browser
 
@@ -105,6 +105,21 @@ def test_other_scales_of_the_context(visit: Callable, written: Callable, context
     np.testing.assert_allclose(
         [row["probability"] for row in rows], table["probability"], rtol=1e-4
     )
+
+
+def test_vectors_of_a_mixture(visit: Callable, written: Callable) -> None:
+    """The page answers by the vectors, whose contexts have a pseudo-count, and says so."""
+    one = visit(written(mixture(), methods="pca")).open()
+    labels, vectors = list(trips().entities), mixture().fitted()
+    table = vectors.complete({labels[12]: 3, labels[5]: 1}, 10)
+    rows = ask(one.page, "complete", [[12, 3], [5, 1]], {})
+    assert codes(rows) == labels_to_codes(vectors, table)
+    np.testing.assert_allclose(
+        [row["probability"] for row in rows], table["probability"], rtol=1e-4
+    )
+    one.page.evaluate("explorer.addToBasket(5)")
+    one.settle()
+    assert "those of the vectors alone" in one.page.inner_text("#panel")
 
 
 @pytest.mark.parametrize("data", [None, "trips"])

@@ -84,6 +84,16 @@ def with_terms() -> Any:
 
 
 @cache
+def mixture() -> Any:
+    """A model whose vectors are only a part of it: pairs and histories of customers are others."""
+    customers = np.arange(trips().n_rows) % 9
+    data = efemb.Dataset(
+        np.asarray(trips().values), entities=list(trips().entities), users=customers
+    )
+    return efemb.BasketEmbedding(3, max_iter=3, random_state=0).fit(data)
+
+
+@cache
 def recording() -> tuple[Any, Any]:
     """A model of neurons at places, and the frames it was fitted to."""
     rng = np.random.default_rng(0)

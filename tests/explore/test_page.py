@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import efemb
+from efemb.baselines import Popularity
 from efemb.explore import page, prepare
-from explore.scenes import HOSTILE, decode, plain, stop_early, trips
+from explore.scenes import HOSTILE, decode, mixture, plain, stop_early, trips
 
 DEFINITION = re.compile(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", re.M)
 MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(")
@@ -93,6 +94,9 @@ def test_arguments_that_do_not_work() -> None:
         prepare(plain(), methods=[])
     with pytest.raises(efemb.InputTypeError, match="an explorer shows embeddings, not a dict"):
         prepare({})
+    blend = efemb.Blend({"vectors": efemb.PoissonEmbedding(2, max_iter=2), "p": Popularity()})
+    with pytest.raises(efemb.InputTypeError, match=r"not a Blend.*models_\['vectors'\]"):
+        prepare(stop_early(blend, trips()))
     with pytest.raises(efemb.DataError, match="names needs one text for each of 1 models"):
         prepare(plain(), names=["a", "b"])
     letters = efemb.Dataset([[1, 2, 1], [2, 1, 0], [0, 1, 1.0]], entities=["x", "y", "z"])
@@ -106,6 +110,16 @@ def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(page, "find_spec", lambda _: None)
     with pytest.raises(efemb.MissingExtraError, match=r"efemb\[explore\]"):
         page.plotly_script()
+
+
+def test_a_page_of_a_mixture_says_that_it_has_the_vectors_only() -> None:
+    explorer = prepare(mixture(), methods="pca")
+    header, _ = decode(explorer.encoded[0])
+    assert header["name"] == "BasketEmbedding"
+    assert "those of the vectors alone" in header["prediction"]["remark"]
+    header, _ = decode(explorer.without_vectors().encoded[0])  # the served page has all of it
+    assert "remark" not in header["prediction"]
+    assert header["prediction"]["terms"][0]["columns"] == ["user"]
 
 
 def test_smaller_vectors_make_a_smaller_page() -> None:

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 import efemb
 from efemb.explore import prepare
-from efemb.explore.contents import kept_neighbors
+from efemb.explore.contents import kept_neighbors, name_topic
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
 from efemb.model.terms import RowVectors, Term
@@ -170,3 +170,8 @@ def test_errors_color_by_uncertainty() -> None:
     assert content["uncertainty"][4] == pytest.approx(spread / length, rel=1e-4)
     with pytest.raises(efemb.DataError, match="one finite number for each of 30 items"):
         prepare(model, errors=[1.0, 2.0], methods="pca").encoded  # noqa: B018
+
+
+def test_topics_are_named_by_the_beginnings_of_different_labels() -> None:
+    milk = [f"MILK WHITE ONLY {size} GAL (private)" for size in (1, 2, 3)]
+    assert name_topic([*milk, "EGGS", "x" * 50]) == f"MILK WHITE ONLY, EGGS, {'x' * 20}"

@@ -17,7 +17,7 @@ from efemb.explore import prepare
 from efemb.explore.guard import MOST_BYTES, REQUESTS, RateLimit
 from efemb.explore.server import MOST_ANSWERS, Desk, make_app
 from efemb.fitted.embedding import FittedEmbedding
-from explore.scenes import decode, fit, plain, recording, trips, with_terms, words
+from explore.scenes import decode, fit, mixture, plain, recording, trips, with_terms, words
 
 HOME = "http://127.0.0.1:8765"
 
@@ -111,6 +111,20 @@ def test_words_around_a_gap() -> None:
     names = list(model.fitted().entities)
     answer = ask(client, "complete", basket=[[1, 2], [4, 1]])
     same_rows(answer, model.complete([names[1], names[1], names[4]]), model)
+
+
+def test_the_whole_of_a_mixture_completes_baskets() -> None:
+    model, labels = mixture(), list(trips().entities)
+    client = client_of(model)
+    for row in ({}, {"user": 4}):
+        answer = ask(client, "complete", basket=[[3, 2]], row=row)
+        same_rows(answer, model.complete({labels[3]: 2}, **row), model)
+        parts = ask(client, "explain", basket=[[3, 2]], item=11, row=row)
+        table = model.explain({labels[3]: 2}, labels[11], **row)
+        assert [part["term"] for part in parts] == table["expert"].tolist()
+        assert sum(part["contribution"] for part in parts) == pytest.approx(1.0)
+    same_rows(ask(client, "similar", item=3), model.similar(labels[3]), model)
+    assert client.post("/api/complete", json={"basket": [], "row": {"x": 1}}).status_code == 400
 
 
 def test_a_map_is_made_when_it_is_asked_for(shop: TestClient) -> None:

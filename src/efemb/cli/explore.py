@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+import efemb
 from efemb.cli import _arguments as of
-from efemb.cli._labels import open_model, read_evidence
+from efemb.cli._labels import read_evidence
 from efemb.cli._output import make_reporter, show_json
 from efemb.errors import ParameterError
 
@@ -72,6 +73,7 @@ def command(
       efemb explore model --out map.html
     """
     from efemb._files import check_writable, file_target
+    from efemb.explore.contents import check_model
     from efemb.explore.explorer import prepare
     from efemb.explore.serving import check_exposure
 
@@ -82,12 +84,13 @@ def command(
         check_exposure(host, token, lambda _: None)
     else:
         check_writable(file_target(out).parent)
-    fitted = open_model(model)
+    shown = efemb.load(model)
+    fitted = check_model(shown)
     columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     names = [path.resolve().name for path in (model, against) if path is not None]
     page = prepare(
-        fitted,
-        against=None if against is None else open_model(against),
+        shown,
+        against=None if against is None else efemb.load(against),
         data=read_evidence(data, fitted, **columns),
         test=read_evidence(test, fitted, **columns),
         groups=groups,

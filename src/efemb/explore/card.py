@@ -61,7 +61,7 @@ def compare_with_popularity(contents: Contents) -> dict[str, Any]:
     from efemb.evaluation.comparison import POPULARITY, compare
 
     table = compare(
-        {contents.name: contents.model},
+        {contents.name: contents.model if contents.whole is None else contents.whole},
         contents.test,
         train=contents.data,
         reference=POPULARITY if contents.data is not None else None,

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
 ROTATED = 5_000  # items that determine the rotation of topics
-WORDS = 3  # labels that name a topic
+WORDS, CANDIDATES = 3, 12  # labels that name a topic, and those that may
+BEGINNING = 20  # letters of such a label
 LONGEST_LABEL = 10_000
 R2_ROWS = 2_000
 
@@ -35,6 +36,7 @@ R2_ROWS = 2_000
 class Contents:
     """Everything that an explorer was given about a model.
 
+    whole : the model that `model` is the vectors of, if it completes baskets by more than those
     data : rows of the fit or others, for co-occurrence and R^2
     vectors : whether the page answers questions itself, so that it needs the vectors
     """
@@ -42,6 +44,7 @@ class Contents:
     model: FittedEmbedding
     name: str
     maps: MapMaker
+    whole: Any = None
     data: Any = None
     groups: Groups | None = None
     test: Any = None
@@ -83,7 +86,7 @@ def make_payload(contents: Contents) -> Payload:
     contents.maps.add_to(payload, contents.progress)
     _add_topics(payload, model)
     _add_relations(payload, contents)
-    add_prediction(payload, model, vectors=contents.vectors)
+    add_prediction(payload, model, contents.whole, vectors=contents.vectors)
     _add_lists(payload, contents)
     payload.header["spaces"] = list(available_vectors(model))
     payload.header["card"] = describe_card(contents)
@@ -173,14 +176,25 @@ def _add_topics(payload: Payload, model: FittedEmbedding) -> None:
     vectors = available_vectors(model)
     array = vectors["alpha" if "alpha" in vectors else "rho"]
     turned = rotate_topics(array.astype(np.float64), model.entities.counts)
-    labels, leaders = model.entities.labels, np.argsort(-turned, axis=0, kind="stable")[:WORDS]
-    payload.header["topics"] = [
-        ", ".join(str(label)[:40] for label in labels[leaders[:, k]])
-        for k in range(turned.shape[1])
-    ]
+    leaders = np.argsort(-turned, axis=0, kind="stable")[:CANDIDATES]
+    payload.header["topics"] = [name_topic(model.entities.labels[column]) for column in leaders.T]
     topic = turned.argmax(axis=1)
     topic[~array.any(axis=1)] = -1
     payload.arrays["topics"] = small_integers(topic)
+
+
+def name_topic(labels: Any) -> str:
+    """The first words of labels that do not begin alike: sizes of one product say the same."""
+    names = dict.fromkeys(shorten(" ".join(str(label).split())) for label in labels)
+    return ", ".join(list(names)[:WORDS])
+
+
+def shorten(text: str) -> str:
+    """Whole words of the beginning of a text."""
+    if len(text) <= BEGINNING:
+        return text
+    start = text[: BEGINNING + 1].rpartition(" ")[0]
+    return start.rstrip(" -,;:/") or text[:BEGINNING]
 
 
 def rotate_topics(vectors: Floats, counts: Floats | None) -> Floats:
@@ -319,10 +333,19 @@ def check_model(model: Any) -> FittedEmbedding:
 
     if not callable(getattr(model, "fitted", None)):
         raise InputTypeError(
-            f"an explorer shows embeddings, not a {type(model).__name__}: pass a fitted estimator "
-            "or a model from efemb.load"
+            f"an explorer shows embeddings, not a {type(model).__name__}: {_way_out(model)}"
         )
     fitted = model.fitted()
     if not isinstance(fitted, FittedEmbedding):
         raise InputTypeError(f"an explorer shows embeddings, not a {type(fitted).__name__}")
     return fitted
+
+
+def _way_out(model: Any) -> str:
+    """What to explore instead: a blend has no vectors of its own, but its members may."""
+    members = getattr(model, "models_", {})
+    shown = [name for name, one in members.items() if callable(getattr(one, "fitted", None))]
+    if shown:
+        listed = ", ".join(f"models_[{name!r}]" for name in shown)
+        return f"it has no vectors of its own; explore one of its models ({listed})"
+    return "pass a fitted estimator or a model from efemb.load"

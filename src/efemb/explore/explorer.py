@@ -184,8 +184,14 @@ def prepare(
     -------
     Explorer
     """
-    fitted = [check_model(one) for one in (model, against) if one is not None]
-    titles = _titles(names, fitted)
+    models = [one for one in (model, against) if one is not None]
+    fitted = [check_model(one) for one in models]
+    wholes = [None if getattr(one, "completes_by_vectors", True) else one for one in models]
+    kinds = [
+        vectors.model if whole is None else type(whole).__name__
+        for vectors, whole in zip(fitted, wholes, strict=True)
+    ]
+    titles = _titles(names, kinds)
     if methods is None:
         methods = ("tsne", "pca") if max(f.n_entities for f in fitted) <= PAGE_ITEMS else ("pca",)
     chosen = checked_methods(methods)
@@ -197,6 +203,7 @@ def prepare(
                 model=one,
                 name=title,
                 maps=MapMaker(one, chosen),
+                whole=wholes[number],
                 data=data if of_first else None,
                 test=test if of_first else None,
                 groups=read_groups(groups, one.entities, group_column),
@@ -207,15 +214,14 @@ def prepare(
     return Explorer(tuple(contents))
 
 
-def _titles(names: Any, models: list[Any]) -> list[str]:
+def _titles(names: Any, kinds: list[str]) -> list[str]:
     if names is None:
-        titles = [model.model for model in models]
-        if len(set(titles)) < len(titles):
-            titles = [f"{title} {number}" for number, title in enumerate(titles, 1)]
-        return titles
+        if len(set(kinds)) < len(kinds):
+            return [f"{kind} {number}" for number, kind in enumerate(kinds, 1)]
+        return kinds
     titles = [names] if isinstance(names, str) else list(names)
-    if len(titles) != len(models) or not all(isinstance(title, str) for title in titles):
-        raise DataError(f"names needs one text for each of {len(models)} models, got {names!r}")
+    if len(titles) != len(kinds) or not all(isinstance(title, str) for title in titles):
+        raise DataError(f"names needs one text for each of {len(kinds)} models, got {names!r}")
     return titles
 
 

@@ -22,12 +22,23 @@ FAMILIES = ("poisson", "bernoulli", "negative-binomial", "categorical", "gaussia
 LINKS = ("identity", "log", "softplus", "log-softplus")
 MOST_GROUPS = 5_000  # of a term, that a page holds
 CLOSE = 1e-3  # of u: single precision
+VECTORS_ONLY = (
+    "These probabilities are those of the vectors alone. The whole model (pairs, popularity and "
+    "history too) answers in the served explorer: run efemb explore MODEL, or model.explore()."
+)
 ASK_SERVER = "only the served explorer answers this: run efemb explore MODEL, or model.explore()"
 
 
-def add_prediction(payload: Payload, model: FittedEmbedding, *, vectors: bool) -> None:
+def add_prediction(
+    payload: Payload, model: FittedEmbedding, whole: Any = None, *, vectors: bool
+) -> None:
     """The header of predictions and, if the page computes them, their arrays."""
+    if whole is not None and not vectors:
+        payload.header["prediction"] = describe_whole(whole)
+        return
     header = payload.header["prediction"] = describe_prediction(model)
+    if whole is not None:
+        header["remark"] = VECTORS_ONLY
     header["terms"] = [_describe_term(term) for term in model.spec.terms]
     if not vectors or "refused" in header:
         return
@@ -42,6 +53,7 @@ def add_prediction(payload: Payload, model: FittedEmbedding, *, vectors: bool) -
     header["has_intercept"] = intercept is not None
     header["family"], header["link"] = model.spec.family.name(), model.spec.link.name()
     header["scale"], header["binary"] = _scaling(model)
+    header["pseudo_count"] = float(model.spec.context.pseudo_count)
     noise = _noise(model)
     if noise is not None:
         payload.arrays["noise"] = noise.astype(np.float64)
@@ -55,6 +67,7 @@ def describe_prediction(model: FittedEmbedding) -> dict[str, Any]:
     """Columns of an answer, or why there is none."""
     spec, question = model.spec, QueryContext(np.arange(1), np.ones(1))
     header: dict[str, Any] = {"explains": nodes_of(model) is None, "text": spec.context.reads_text}
+    header["total"] = "the linear predictor u"
     if spec.one_of_all:
         header["columns"] = ["probability"]
     else:
@@ -65,6 +78,19 @@ def describe_prediction(model: FittedEmbedding) -> dict[str, Any]:
     except EfembError as error:
         header["refused"] = str(error)
     return header
+
+
+def describe_whole(whole: Any) -> dict[str, Any]:
+    """The same of a model that completes baskets by a mixture of experts."""
+    user = {"label": "customer", "columns": ["user"], "kind": "text"}
+    return {
+        "explains": True,
+        "text": False,
+        "columns": ["probability"],
+        "counts": True,
+        "total": "the shares that its experts have in this probability",
+        "terms": [user] if whole.parts_.history is not None else [],
+    }
 
 
 def _page_reason(model: FittedEmbedding) -> str | None:
@@ -154,7 +180,8 @@ def _formula_holds(payload: Payload, model: FittedEmbedding) -> bool:
     amounts = np.ones(len(codes))
     row: dict[str, Any] = {}
     u = target.astype(np.float64) @ bag[codes].sum(axis=0, dtype=np.float64)
-    u = u / (1.0 if header["scale"] == "none" else len(codes)) + payload.arrays["intercept"]
+    u = u / (1.0 if header["scale"] == "none" else len(codes) + header["pseudo_count"])
+    u += payload.arrays["intercept"]
     for number, described in enumerate(header["terms"]):
         if f"term.{number}.rows" not in payload.arrays:
             return False

@@ -141,7 +141,7 @@ class Desk:
     )
 
     def __init__(self, contents: Contents) -> None:
-        self.contents, self.model = contents, contents.model
+        self.contents, self.model, self.whole = contents, contents.model, contents.whole
         self.labels = contents.model.entities.labels
         self.busy = threading.Lock()
         support = contents.support
@@ -203,6 +203,8 @@ class Desk:
         if not isinstance(value, dict) or len(value) > 50:
             raise BadRequestError("row takes names and values of row columns")
         known = {column for term in self.model.spec.terms for column in term.columns}
+        if self.whole is not None:
+            known = {"user"}
         for name, one in value.items():
             if name not in known:
                 raise BadRequestError(f"the model has no row column {name[:60]!r}")
@@ -252,13 +254,19 @@ class Desk:
         basket, row, n = self._take(
             body, basket=(self._basket, ...), row=(self._row, {}), n=(_most, 10)
         )
-        table = self.model.complete(self._context(basket), n, **row)
+        model = self.model if self.whole is None else self.whole
+        table = model.complete(self._context(basket), n, **row)
         return self._rows(table, "probability", "mean")
 
     def _explain(self, body: dict[str, Any]) -> Any:
         basket, item, row = self._take(
             body, basket=(self._basket, ...), item=(self._code, ...), row=(self._row, {})
         )
+        if self.whole is not None:
+            return [
+                {"term": share["expert"], "code": None, "contribution": share["responsibility"]}
+                for share in self.whole.explain(basket, self.labels[item], **row)
+            ]
         table = self.model.explain(self._context(basket), self.labels[item], **row)
         known = {str(label): label for label in basket}
         return [

@@ -189,7 +189,7 @@ export class PageAnswers {
     const counted = scale === "items" && !text;  // every word of a text is a term of its own
     let divisor = 0;
     for (const amount of basket.values()) divisor += counted ? 1 : this.memberAmount(amount);
-    return scale === "none" ? 1 : divisor || 1;
+    return scale === "none" ? 1 : divisor + this.header.prediction.pseudo_count || 1;
   }
 
   /** L . R of each term with a value, by label. @param {RowValues} values */

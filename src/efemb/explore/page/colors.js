@@ -16,12 +16,12 @@ const STEPS = ["#00306F", "#3A4A6C", "#5C616E", "#7C7B78", "#9C9472", "#C0B166",
 export function colorings({ header, arrays }) {
   /** @type {Record<string, string>} */
   const ways = {};
+  if (arrays.kept) ways.kept = "neighbors kept";
   if (header.groups) ways.groups = header.groups.title;
   if (arrays.counts) ways.counts = "frequency";
   if (arrays.r2) ways.r2 = "R² of each neuron";
   if (arrays.topics) ways.topics = "topic";
   if (arrays.uncertainty) ways.uncertainty = "uncertainty";
-  if (arrays.kept) ways.kept = "neighbors kept";
   ways.none = "nothing";
   return ways;
 }
@@ -86,11 +86,12 @@ function byNumber(title, values, logarithmic) {
   });
   const edge = (/** @type {number} */ step) => {
     const value = low + ((high - low) * step) / steps;
-    return shortNumber(logarithmic ? 10 ** value : value);
+    const number = logarithmic ? 10 ** value : value;
+    return shortNumber(number >= 10 ? Math.round(number) : number);
   };
   /** @type {Bucket[]} */
   const buckets = [];
-  if (rest.length) buckets.push({ name: "unknown", color: REST, codes: Int32Array.from(rest) });
+  if (rest.length) buckets.push({ name: logarithmic ? "none" : "unknown", color: REST, codes: Int32Array.from(rest) });
   members.forEach((codes, step) => {
     const name = `${step ? edge(step) : "up"} ${step < steps - 1 ? `to ${edge(step + 1)}` : "and more"}`;
     if (codes.length) buckets.push({ name, color: STEPS[step], codes: Int32Array.from(codes) });

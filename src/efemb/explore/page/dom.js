@@ -1,7 +1,7 @@
 /** Building the document: elements from plain text only, so that no label becomes markup. */
 
 import { shortNumber } from "./colors.js";
-import { shortLabel } from "./map.js";
+import { shortLabel } from "./labels.js";
 
 /**
  * @param {string} tag @param {Record<string, any>} [properties] @param {...(Node | string | null)} children
@@ -24,12 +24,20 @@ export function labelNode(label, width = 60) {
   return element("bdi", { title: label.slice(0, 300) }, shortLabel(label, width) || "(blank)");
 }
 
-/** A bar of a share of the widest one; negative ones go the other way in another color. */
-/** @param {number} value @param {number} largest */
-export function bar(value, largest) {
-  const width = `${Math.min(100, (100 * Math.abs(value)) / (largest || 1))}%`;
+/** Limits of the bars of a list; values of one sign start at the left edge. @param {number[]} values */
+export function barScale(values) {
+  const low = Math.min(0, ...values), high = Math.max(0, ...values);
+  return high <= 0 ? { low: 0, high: -low } : { low, high };
+}
+
+/** A bar from zero; negative ones go the other way, in another color, if the list has both. */
+/** @param {number} value @param {{ low: number, high: number }} scale */
+export function bar(value, { low, high }) {
+  const range = high - low || 1, size = Math.abs(value) / range;
+  const start = (low < 0 && value < 0 ? value - low : -low) / range;
+  const style = { width: `${Math.min(100, 100 * size)}%`, marginLeft: `${100 * start}%` };
   return element("span", { class: "bar", "aria-hidden": "true" },
-    element("span", { class: value < 0 ? "fill negative" : "fill", style: { width } }));
+    element("span", { class: value < 0 ? "fill negative" : "fill", style }));
 }
 
 /** @param {number} value */

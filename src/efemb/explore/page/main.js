@@ -3,8 +3,10 @@
 import { PageAnswers, ServerAnswers } from "./answers.js";
 import { colorings, colorItems } from "./colors.js";
 import { element, labelNode, note } from "./dom.js";
-import { MapView, shortLabel } from "./map.js";
-import { analogyPanel, basketPanel, comparisonPanel, itemPanel, modelPanel, selectionPanel } from "./panels.js";
+import { shortLabel } from "./labels.js";
+import { MapView } from "./map.js";
+import { modelPanel } from "./card.js";
+import { analogyPanel, basketPanel, comparisonPanel, itemPanel, selectionPanel } from "./panels.js";
 import { decodeBase64, gunzip, readPayload } from "./payload.js";
 import { connectSearch } from "./search.js";
 import { labelFinder, readState, writeState } from "./state.js";
@@ -75,6 +77,7 @@ export class Explorer extends ModelView {
     if (!this.header.maps.some((entry) => entry.array === this.state.map)) this.state.map = this.header.maps[0].array;
     if (!this.ways[this.state.color]) this.state.color = Object.keys(this.ways)[0];
     this.asked = 0;
+    this.subject = "";
     this.tip = surface.document.createElement("div");
     this.tip.className = "tip";
     this.tip.hidden = true;
@@ -213,6 +216,9 @@ export class Explorer extends ModelView {
     else shown = await itemPanel(this);
     if (turn !== this.asked) return;
     byId("panel").replaceChildren(...shown.nodes);
+    const subject = `${tab} ${this.state.item} ${this.selection.length}`;
+    if (subject !== this.subject) byId("panel").scrollTop = 0;  // but not if only an amount changed
+    this.subject = subject;
     const lit = ["item", "compare", "analogy"].includes(tab) ? this.state.item : null;
     this.map.light(shown.marks, lit);
     if (other) {
@@ -270,8 +276,8 @@ export class Explorer extends ModelView {
     const { title, buckets } = this.map.coloring;
     const shown = buckets.slice().sort((a, b) => Number(a.name === "other") - Number(b.name === "other"));
     const lines = shown.filter(({ name }) => name).map(({ name, color }) => (
-      element("li", {}, element("i", { style: { background: color } }), labelNode(name, 30))));
-    byId("legend").replaceChildren(...(lines.length ? [element("b", {}, title), element("ul", {}, ...lines)] : []));
+      element("li", {}, element("i", { style: { background: color } }), labelNode(name, 38))));
+    byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
     byId("legend").hidden = !lines.length;
   }
 
@@ -284,10 +290,11 @@ export class Explorer extends ModelView {
   // -- connections ------------------------------------------------------------------------------
 
   connect() {
+    byId("legend").open = innerWidth > 800;  // it would cover the map of a phone
     byId("title").textContent = this.other ? `${this.header.name} and ${this.other.header.name}` : this.header.name;
     document.title = `${this.header.name} – efemb explorer`;
     byId("search").placeholder = `Search ${this.header.n.toLocaleString("en")} ${this.header.noun}s  ( / )`;
-    connectSearch(byId("search"), byId("found"), this.labels, this.order, (code) => this.selectItem(code));
+    connectSearch(byId("search"), byId("found"), this.labels, this.order, (code) => { byId("panel").focus(); this.selectItem(code); });
     this.fillSelect("map", this.header.maps.map((entry) => [entry.array, [entry.space, entry.title].filter(Boolean).join(" · ")]));
     this.fillSelect("color", Object.entries(this.ways));
     byId("theme").addEventListener("click", () => {

@@ -1,6 +1,7 @@
 /** A map: all items as points, drawn by plotly's WebGL, with labels where there is room. */
 
 import { HUES } from "./colors.js";
+import { Labels } from "./labels.js";
 
 /**
  * @typedef {import("./colors.js").Coloring} Coloring
@@ -12,19 +13,7 @@ import { HUES } from "./colors.js";
  * @typedef {{ ink: string, paper: string, soft: string, accent: string }} Theme
  */
 
-const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-const LABEL_WIDTH = 170, LINE = 14;
 const CONFIG = { scrollZoom: true, displayModeBar: false, doubleClick: false, responsive: false };
-
-/** One line of a label that is not too long. @param {string} label @param {number} [width] */
-export function shortLabel(label, width = 34) {
-  const text = label.replace(/[\u0000-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069\s]+/g, " ").trim();
-  const letters = Array.from(text.slice(0, 4 * width));
-  if (letters.length <= width) return letters.join("");
-  const end = Math.floor(width / 3);  // names often differ at their end: sizes, numbers
-  const all = Array.from(text);
-  return `${all.slice(0, width - end - 1).join("")}…${all.slice(-end).join("")}`;
-}
 
 export class MapView {
   /**
@@ -34,8 +23,7 @@ export class MapView {
   constructor(surface, element, labels, order, events) {
     this.surface = surface;
     this.element = element;
-    this.labels = labels;
-    this.order = order;
+    this.names = new Labels(labels, order);
     this.events = events;
     this.plot = surface.document.createElement("div");
     this.canvas = surface.document.createElement("canvas");
@@ -51,8 +39,6 @@ export class MapView {
     this.marks = [];
     /** @type {number | null} */
     this.selected = null;
-    /** @type {Map<number, number>} */
-    this.widths = new Map();
     this.mode = "pan";
     this.solid = false;
     /** @type {boolean | null} */
@@ -147,14 +133,16 @@ export class MapView {
       line: { color: mark.color, width: 1 + 6 * mark.share },
     }));
     if (!shown.length) return traces;
-    const marker = { size: 6, color: shown.map((mark) => mark.color), line: { width: 0 } };
+    const marker = { size: this.marks.some((mark) => mark.weight !== undefined) ? 4 : 6, color: shown.map((mark) => mark.color), line: { width: 0 } };
     return [...traces, { type: "scatter3d", mode: "markers", hoverinfo: "none", marker, ...place(shown.map((mark) => mark.code)) }];
   }
 
   /** @returns {Mark[]} the selected item is the last, above the others */
   litItems() {
-    return this.selected === null ? this.marks
-      : [...this.marks, { code: this.selected, color: this.theme?.ink || "#000" }];
+    const weighted = this.weightedMarks();
+    const marks = weighted.length ? weighted : this.marks;
+    return this.selected === null ? marks
+      : [...marks, { code: this.selected, color: this.theme?.ink || "#000" }];
   }
 
   /** Marks with a weight, and its size as a share of the largest. */
@@ -162,7 +150,9 @@ export class MapView {
     if (this.selected === null) return [];
     const weighted = this.marks.filter((mark) => mark.weight !== undefined);
     const strongest = Math.max(...weighted.map((mark) => Math.abs(mark.weight || 0)), 1e-12);
-    return weighted.map((mark) => ({ ...mark, share: Math.abs(mark.weight || 0) / strongest }));
+    // The strongest are drawn last, above others at the same place of the plane.
+    return weighted.map((mark) => ({ ...mark, share: Math.abs(mark.weight || 0) / strongest }))
+      .sort((a, b) => a.share - b.share);
   }
 
   layout() {
@@ -174,7 +164,7 @@ export class MapView {
     };
     if (!this.isFlat) {
       const axis = { ...bare, visible: true, showticklabels: false, title: { text: "" }, color: this.theme?.soft };
-      return { ...common, scene: { xaxis: axis, yaxis: axis, zaxis: axis, aspectmode: "data" } };
+      return { ...common, scene: { xaxis: axis, yaxis: axis, zaxis: axis, aspectmode: "manual", aspectratio: this.proportions() } };
     }
     return {
       ...common, dragmode: this.mode, selectdirection: "any",
@@ -183,6 +173,21 @@ export class MapView {
       yaxis: { ...bare, range: [...this.view.y], autorange: false },
       selections: [],
     };
+  }
+
+  /** Sides of the box of a solid map; plotly's own ones leave the window if an axis is short. */
+  proportions() {
+    const sides = [0, 1, 2].map((axis) => {
+      let low = Infinity, high = -Infinity;
+      for (let i = axis; i < this.points.length; i += this.dimensions) {
+        low = Math.min(low, this.points[i]);
+        high = Math.max(high, this.points[i]);
+      }
+      return high - low;
+    });
+    const largest = Math.max(...sides) || 1;
+    const [x, y, z] = sides.map((side) => Math.max((1.5 * side) / largest, 0.05));
+    return { x, y, z };
   }
 
   listen() {
@@ -203,11 +208,19 @@ export class MapView {
       if (!event?.points) return;
       const codes = event.points.map((/** @type {any} */ point) => (
         this.coloring.buckets[point.curveNumber]?.codes[point.pointNumber]));
+      this.clearOutline();
+      this.events.onHover(null, 0, 0);
       this.events.onSelect(codes.filter((/** @type {any} */ code) => code !== undefined));
     });
     for (const name of ["plotly_relayout", "plotly_relayouting"]) {
       plot.on(name, (/** @type {any} */ change) => this.follow(change, name === "plotly_relayout"));
     }
+  }
+
+  /** plotly would keep the lasso as a shape that can be edited. */
+  clearOutline() {
+    this.surface.Plotly.relayout(this.plot, { selections: [], activeselection: {} });
+    for (const line of this.plot.querySelectorAll(".select-outline, .outline-controllers")) line.remove();
   }
 
   /** @param {any} change @param {boolean} settled */
@@ -276,12 +289,19 @@ export class MapView {
     else this.redraw();
   }
 
-  /** @param {number} code @returns {[number, number]} */
-  pixel(code) {
+  /** Pixels of coordinates, for many points. @returns {import("./labels.js").Frame} */
+  frame() {
     const { x, y } = this.view;
     const { clientWidth: width, clientHeight: height } = this.element;
-    return [((this.at(code, 0) - x[0]) / (x[1] - x[0])) * width,
-      height - ((this.at(code, 1) - y[0]) / (y[1] - y[0])) * height];
+    const scale = [width / (x[1] - x[0]), -height / (y[1] - y[0])];
+    const shift = [-x[0] * scale[0], height - y[0] * scale[1]];
+    return { width, height, scale, shift, points: this.points, dimensions: this.dimensions };
+  }
+
+  /** @param {number} code @returns {[number, number]} */
+  pixel(code) {
+    const { scale, shift } = this.frame();
+    return [this.at(code, 0) * scale[0] + shift[0], this.at(code, 1) * scale[1] + shift[1]];
   }
 
   /** Lines, rings and labels; labels of lit items first, then of the most frequent. */
@@ -291,21 +311,13 @@ export class MapView {
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
     const context = this.canvas.getContext("2d");
-    if (!context || !this.isFlat) return;
+    if (!context || !this.isFlat || !this.theme) return;
     context.scale(ratio, ratio);
     this.drawMarks(context);
-    context.font = FONT;
-    context.textBaseline = "middle";
     const weighted = this.marks.some((mark) => mark.weight !== undefined);
-    const lit = new Set((weighted ? [] : this.marks).map((mark) => mark.code));
-    const first = this.selected === null ? [] : [this.selected];
-    const room = new Room(width, height);
-    let left = Math.ceil((width * height) / 15000);
-    for (const code of new Set([...first, ...lit])) this.drawLabel(context, room, code, true);
-    for (const code of this.order) {
-      if (left <= 0) break;
-      if (!lit.has(code) && code !== this.selected && this.drawLabel(context, room, code, false)) left--;
-    }
+    const lit = (weighted ? [] : this.marks).map((mark) => mark.code);
+    const first = this.selected === null ? lit : [this.selected, ...lit];
+    this.names.draw(context, this.frame(), this.theme, new Set(first));
   }
 
   /** @param {CanvasRenderingContext2D} context */
@@ -324,73 +336,13 @@ export class MapView {
     context.globalAlpha = 1;
     for (const mark of this.litItems()) {
       context.beginPath();
-      context.arc(...this.pixel(mark.code), mark.code === this.selected ? 6.5 : 4.5, 0, 2 * Math.PI);
+      const size = mark.code === this.selected ? 6.5 : mark.weight === undefined ? 4.5 : 3;
+      context.arc(...this.pixel(mark.code), size, 0, 2 * Math.PI);
       context.fillStyle = mark.color;
       context.fill();
-      context.lineWidth = 1.5;
+      context.lineWidth = mark.weight === undefined ? 1.5 : 0.5;
       context.strokeStyle = this.theme?.paper || "#fff";
       context.stroke();
-    }
-  }
-
-  /** @param {CanvasRenderingContext2D} context @param {Room} room @param {number} code @param {boolean} lit */
-  drawLabel(context, room, code, lit) {
-    const { clientWidth: width, clientHeight: height } = this.element;
-    const [px, py] = this.pixel(code);
-    if (!(px > 0 && px < width && py > 8 && py < height - 8)) return false;
-    const text = shortLabel(this.labels[code], 24);
-    let size = this.widths.get(code);
-    if (size === undefined) {
-      size = Math.min(context.measureText(text).width, LABEL_WIDTH);
-      this.widths.set(code, size);
-    }
-    const gap = lit ? 10 : 6;
-    const side = [px + gap, px - gap - size].find((start) => (
-      start > 2 && start + size < width - 2 && room.isFree(start, py, size)));
-    if (side === undefined) return false;
-    room.take(side, py, size);
-    context.lineWidth = 3;
-    context.lineJoin = "round";
-    context.strokeStyle = this.theme?.paper || "#fff";
-    context.fillStyle = (lit ? this.theme?.ink : this.theme?.soft) || "#333";
-    context.strokeText(text, side, py, LABEL_WIDTH);
-    context.fillText(text, side, py, LABEL_WIDTH);
-    return true;
-  }
-}
-
-/** Which parts of the map are taken by labels. */
-class Room {
-  /** @param {number} width @param {number} height */
-  constructor(width, height) {
-    this.columns = Math.ceil(width / 6);
-    this.rows = Math.ceil(height / LINE) + 1;
-    this.taken = new Uint8Array(this.columns * this.rows);
-  }
-
-  /** @param {number} x @param {number} y @param {number} size @returns {[number, number, number, number]} */
-  cells(x, y, size) {
-    const first = Math.max(0, Math.floor((y - LINE / 2 - 2) / LINE));
-    const last = Math.min(this.rows - 1, Math.floor((y + LINE / 2 + 2) / LINE));
-    return [first, last, Math.max(0, Math.floor((x - 9) / 6)), Math.min(this.columns - 1, Math.floor((x + size + 9) / 6))];
-  }
-
-  /** @param {number} x @param {number} y @param {number} size */
-  isFree(x, y, size) {
-    const [first, last, left, right] = this.cells(x, y, size);
-    for (let row = first; row <= last; row++) {
-      for (let column = left; column <= right; column++) {
-        if (this.taken[row * this.columns + column]) return false;
-      }
-    }
-    return true;
-  }
-
-  /** @param {number} x @param {number} y @param {number} size */
-  take(x, y, size) {
-    const [first, last, left, right] = this.cells(x, y, size);
-    for (let row = first; row <= last; row++) {
-      this.taken.fill(1, row * this.columns + left, row * this.columns + right + 1);
     }
   }
 }

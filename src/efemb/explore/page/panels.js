@@ -1,6 +1,6 @@
-/** The panels beside the map: item, basket, selection, analogy and model. */
+/** The panels beside the map: item, comparison, basket, selection and analogy. */
 
-import { bar, downloadCsv, element, labelNode, note, percent, section } from "./dom.js";
+import { bar, barScale, downloadCsv, element, labelNode, note, percent, section } from "./dom.js";
 import { shortNumber } from "./colors.js";
 import { MARKS } from "./map.js";
 
@@ -11,9 +11,19 @@ import { MARKS } from "./map.js";
  * @typedef {import("./map.js").Mark} Mark
  */
 
-/** Support of a pair in words. @param {Row} row */
-function describeSupport(row) {
-  if (row.together === undefined) return row.count === undefined ? "" : `in ${shortNumber(row.count)} rows`;
+/** What the data say of a substitute. @type {Record<string, string>} */
+const KINDS = {
+  substitute: "less often together than by chance", suggested: "suggested by the vectors", unclear: "too few rows to tell",
+};
+
+/** How often an item occurs. @param {Explorer | ModelView} app @param {number} count */
+function describeCount(app, count) {
+  return app.header.noun === "word" ? `${shortNumber(count)} times` : `in ${shortNumber(count)} rows`;
+}
+
+/** Support of a pair in words. @param {Explorer | ModelView} app @param {Row} row */
+function describeSupport(app, row) {
+  if (row.together === undefined) return row.count === undefined ? "" : describeCount(app, row.count);
   const interval = `${shortNumber(row.lift_low)} to ${shortNumber(row.lift_high)}`;
   return `${shortNumber(row.together)} together · lift ${shortNumber(row.lift)} (${interval})`;
 }
@@ -28,7 +38,7 @@ function describeSupport(row) {
 function itemList(app, rows, how) {
   if (!rows.length) return note("Nothing to list.");
   const format = how.format || shortNumber;
-  const largest = Math.max(...rows.map((row) => Math.abs(row[how.value])));
+  const scale = barScale(rows.map((row) => row[how.value]));
   const choose = how.onChoose || ((/** @type {number} */ code) => app.selectItem(code));
   return element("ol", { class: "items" }, ...rows.map((row) => element(
     "li", { class: how.lit?.(row) ? "lit" : "" },
@@ -36,7 +46,7 @@ function itemList(app, rows, how) {
       class: "item", "aria-pressed": String(how.chosen === row.code), onclick: () => choose(row.code),
     }, labelNode(app.labels[row.code], 80),
     element("span", { class: "value" }, format(row[how.value])),
-    bar(row[how.value], largest),
+    bar(row[how.value], scale),
     how.detail ? element("small", {}, how.detail(row)) : null),
     how.adds === false ? null : addButton(app, row.code),
   )));
@@ -80,13 +90,13 @@ export async function itemPanel(app) {
   const similar = app.answers.similar(code, space);
   nodes.push(section(`Similar (cosine of ${space})`, await settle(similar, (rows) => {
     mark(rows.slice(0, 6), MARKS.similar);
-    return itemList(app, rows, { value: "similarity", detail: describeSupport });
+    return itemList(app, rows, { value: "similarity", detail: (row) => describeSupport(app, row) });
   })));
   const { relations } = app.header;
   const complements = relations.refused ? refuse(relations.refused) : app.answers.complements(code);
   nodes.push(section("Complements (it makes them more likely)", await settle(complements, (rows) => {
     mark(rows.slice(0, 6), MARKS.complement);
-    return itemList(app, rows, { value: "product", detail: describeSupport });
+    return itemList(app, rows, { value: "product", detail: (row) => describeSupport(app, row) });
   })));
   const reason = relations.refused || relations.refused_substitutes;
   const substitutes = reason ? refuse(reason) : app.answers.substitutes(code);
@@ -94,7 +104,7 @@ export async function itemPanel(app) {
     const listed = rows.filter((row) => row.kind !== "apart");
     mark(listed.slice(0, 6), MARKS.substitute);
     if (!listed.length) return note("No item shares its contexts without coming together with it.");
-    const detail = (/** @type {Row} */ row) => [row.kind, describeSupport(row)].filter(Boolean).join(" · ");
+    const detail = (/** @type {Row} */ row) => [KINDS[row.kind], describeSupport(app, row)].filter(Boolean).join(" · ");
     return itemList(app, listed, { value: "product", detail });
   })));
   if (!relations.refused) nodes.push(legend());
@@ -117,7 +127,7 @@ function itemTitle(app, code) {
   const { header, arrays } = app;
   const facts = [];
   if (header.groups && arrays.groups[code] >= 0) facts.push(header.groups.names[arrays.groups[code]]);
-  if (arrays.counts) facts.push(`in ${shortNumber(arrays.counts[code])} rows`);
+  if (arrays.counts) facts.push(describeCount(app, arrays.counts[code]));
   if (arrays.r2) facts.push(`R² ${shortNumber(arrays.r2[code])}`);
   if (arrays.uncertainty) facts.push(`relative error ${shortNumber(arrays.uncertainty[code])}`);
   if (arrays.topics && arrays.topics[code] >= 0) facts.push(`topic: ${header.topics[arrays.topics[code]].slice(0, 80)}`);
@@ -194,6 +204,7 @@ export async function basketPanel(app) {
       + "lists what goes with all of them, and why."));
     return { nodes, marks };
   }
+  if (prediction.remark) nodes.push(note(prediction.remark));
   const columns = prediction.columns;
   const answer = app.answers.complete(basket, row);
   nodes.push(section("What to add", await settle(answer, (rows) => {
@@ -232,13 +243,13 @@ function explanation(app, code) {
   const name = app.labels[code];
   const title = element("h3", {}, "Why ", labelNode(name, 40));
   return settle(app.answers.explain(app.state.basket, code, app.state.row), (parts) => {
-    const largest = Math.max(...parts.map((part) => Math.abs(part.contribution)));
+    const scale = barScale(parts.map((part) => part.contribution));
     const sum = parts.reduce((total, part) => total + part.contribution, 0);
     const lines = parts.map((part) => element("li", {},
       labelNode(part.term, 36), element("span", { class: "value" }, shortNumber(part.contribution)),
-      bar(part.contribution, largest)));
+      bar(part.contribution, scale)));
     return element("section", {}, title, element("ol", { class: "items why" }, ...lines),
-      note(`The contributions add up to the linear predictor u = ${shortNumber(sum)}.`),
+      note(`They add up to ${shortNumber(sum)}: ${app.header.prediction.total}.`),
       element("button", { class: "plain", onclick: () => app.selectItem(code) }, "Show this item"),
       element("button", { class: "plain", onclick: () => app.addToBasket(code) }, "Add it to the basket"));
   });
@@ -296,8 +307,8 @@ export async function selectionPanel(app) {
   if (app.arrays.topics) nodes.push(section("Topics", shareList(app, codes, app.arrays.topics, topics)));
   const answer = app.answers.share(codes);
   nodes.push(await settle(answer, (shared) => element("div", {},
-    section("In the middle", itemList(app, shared.central, { value: "similarity", detail: describeSupport })),
-    section("Nearest outside", itemList(app, shared.near, { value: "similarity", detail: describeSupport })))));
+    section("In the middle", itemList(app, shared.central, { value: "similarity", detail: (row) => describeSupport(app, row) })),
+    section("Nearest outside", itemList(app, shared.near, { value: "similarity", detail: (row) => describeSupport(app, row) })))));
   return { nodes, marks: [] };
 }
 
@@ -311,8 +322,8 @@ function shareList(app, codes, values, names) {
   return element("ol", { class: "items why" }, ...order.map((i) => {
     const share = inside[i] / codes.length;
     const lift = share / (everywhere[i] / app.header.n);
-    return element("li", {}, labelNode(names[i], 44), element("span", { class: "value" }, percent(share)),
-      bar(share, 1), element("small", {}, `${shortNumber(lift)} times as many as everywhere`));
+    return element("li", {}, labelNode(names[i], 70), element("span", { class: "value" }, percent(share)),
+      bar(share, { low: 0, high: 1 }), element("small", {}, `${shortNumber(lift)} times their share of everything`));
   }));
 }
 
@@ -359,54 +370,4 @@ export async function analogyPanel(app) {
     return itemList(app, rows, { value: "similarity", adds: false });
   })));
   return { nodes, marks };
-}
-
-// -- model ---------------------------------------------------------------------------------------
-
-/** @param {Explorer} app @returns {Promise<{ nodes: Node[], marks: Mark[] }>} */
-export async function modelPanel(app) {
-  const { card, name, notes, quantization } = app.header;
-  const nodes = [element("h2", {}, name)];
-  const { scores } = card;
-  if (scores) nodes.push(section("Held-out data", element("p", { class: "score" }, describeScores(scores))));
-  nodes.push(section("What it is", element("dl", {}, ...card.facts.flatMap(([term, fact]) => [
-    element("dt", {}, term), element("dd", {}, fact.slice(0, 300))]))));
-  if (card.history.values) {
-    nodes.push(section(`Training: ${card.history.name} by pass`, curve(card.history.values)));
-  }
-  if (quantization) {
-    const largest = Math.max(...Object.values(quantization.largest_error));
-    nodes.push(note(`Vectors are rounded to ${quantization.bits} bits: the largest error of a number is `
-      + `${largest.toExponential(1)}.`));
-  }
-  nodes.push(...notes.map(note));
-  return { nodes, marks: [] };
-}
-
-/** @param {Record<string, number>} scores */
-function describeScores(scores) {
-  const own = `Score ${scores.score.toFixed(4)} on ${shortNumber(scores.n)} held-out entries`;
-  if (scores.popularity === undefined) return `${own}.`;
-  const verdict = scores.difference >= 0 ? "better" : "worse";
-  const interval = `${scores.low.toFixed(3)} to ${scores.high.toFixed(3)}`;
-  return `${own}: ${verdict} than popularity (${scores.popularity.toFixed(4)}) by `
-    + `${Math.abs(scores.difference).toFixed(4)} (95% interval of the difference ${interval}).`;
-}
-
-/** A line through values. @param {number[]} values */
-function curve(values) {
-  const low = Math.min(...values), high = Math.max(...values);
-  const points = values.map((value, i) => {
-    const y = 60 - (58 * (value - low)) / (high - low || 1);
-    return `${(300 * i) / Math.max(values.length - 1, 1)},${y.toFixed(1)}`;
-  });
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 -2 300 66");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `from ${shortNumber(values[0])} to ${shortNumber(values[values.length - 1])}`);
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
-  line.setAttribute("points", points.join(" "));
-  svg.append(line);
-  const range = element("p", { class: "facts" }, `${shortNumber(values[0])} at first, ${shortNumber(values[values.length - 1])} at the end`);
-  return element("div", { class: "curve" }, svg, range);
 }

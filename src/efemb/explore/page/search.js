@@ -5,7 +5,7 @@ import { element, labelNode } from "./dom.js";
 const MOST = 12;
 
 /**
- * Codes of labels that fit a text: those that start with it first, then words that do, then any part;
+ * Codes of labels that fit a text: equal ones, those that start with it, words that do, then any part;
  * within each the most frequent first.
  * @param {string[]} folded labels in lower case @param {Int32Array} order @param {string} typed
  */
@@ -14,13 +14,13 @@ export function findLabels(folded, order, typed) {
   if (!text) return [];
   const words = text.split(/\s+/);
   /** @type {number[][]} */
-  const found = [[], [], []];
+  const found = [[], [], [], []];
   for (const code of order) {
     const label = folded[code];
-    if (label.startsWith(text)) found[0].push(code);
-    else if (found[1].length < MOST && label.includes(` ${text}`)) found[1].push(code);
-    else if (found[2].length < MOST && words.every((word) => label.includes(word))) found[2].push(code);
-    if (found[0].length >= MOST) break;
+    if (label === text) found[0].push(code);
+    else if (label.startsWith(text)) found[1].push(code);
+    else if (found[2].length < MOST && label.includes(` ${text}`)) found[2].push(code);
+    else if (found[3].length < MOST && words.every((word) => label.includes(word))) found[3].push(code);
   }
   return found.flat().slice(0, MOST);
 }
