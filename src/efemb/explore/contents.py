@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -190,10 +191,10 @@ def name_topic(labels: Any) -> str:
 
 
 def shorten(text: str) -> str:
-    """Whole words of the beginning of a text."""
+    """Whole words of the beginning of a long text, up to its first number."""
     if len(text) <= BEGINNING:
         return text
-    start = text[: BEGINNING + 1].rpartition(" ")[0]
+    start = re.split(r"\s+\S*\d", text[: BEGINNING + 1].rpartition(" ")[0])[0]
     return start.rstrip(" -,;:/") or text[:BEGINNING]
 
 
