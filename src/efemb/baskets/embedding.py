@@ -141,7 +141,7 @@ class BasketEmbedding(Queries, Baseline):
     verbose: int = 0
 
     _allow_real = True
-    completes_by_vectors = False
+    _completes_by_vectors = False
     report_: dict[str, Any] = field(init=False)
     parts_: Parts = field(init=False)
     mixture_: SizeMixture = field(init=False)

@@ -186,7 +186,7 @@ def prepare(
     """
     models = [one for one in (model, against) if one is not None]
     fitted = [check_model(one) for one in models]
-    wholes = [None if getattr(one, "completes_by_vectors", True) else one for one in models]
+    wholes = [None if getattr(one, "_completes_by_vectors", True) else one for one in models]
     kinds = [
         vectors.model if whole is None else type(whole).__name__
         for vectors, whole in zip(fitted, wholes, strict=True)

@@ -37,7 +37,7 @@ class Queries(ShopQueries):
     numbered from 0. Every answer is a `Table`, the best row first.
     """
 
-    completes_by_vectors = True  # whether `complete` is that of `fitted()`
+    _completes_by_vectors = True  # whether `complete` is that of `fitted()`
 
     if TYPE_CHECKING:
 
