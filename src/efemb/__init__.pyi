@@ -58,7 +58,14 @@ from .estimators import (
 from .evaluation import compare
 from .fitted import load
 from .model.contexts import Basket, Explicit, Graph, Lagged, Neighbors, Window
-from .model.families import Bernoulli, Categorical, Gaussian, NegativeBinomial, Poisson
+from .model.families import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    NegativeBinomial,
+    Poisson,
+    ZeroInflated,
+)
 from .model.priors import HalfNormal, LogNormal, Normal
 from .model.structures import PerEntity, Shared, Tied
 from .model.terms import CellCovariate, History, Offset, RowVectors
@@ -125,6 +132,7 @@ __all__ = [
     "Tied",
     "Vocabulary",
     "Window",
+    "ZeroInflated",
     "baselines",
     "checks",
     "compare",

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import efemb
-from efemb.model.families import Family, Interval
+from efemb.model.families import Density, Family, Interval
 from efemb.model.objective import log_density, residual
 
 U = np.linspace(-3.0, 2.5, 23)
@@ -26,6 +26,25 @@ class Case(NamedTuple):
     frozen: Callable[[float], Any]
 
 
+class Inflated:
+    """Zero with probability 1 - p, else a draw of a distribution of scipy.stats."""
+
+    def __init__(self, p: float, counts: Any) -> None:
+        self.p, self.counts = p, counts
+
+    def logpmf(self, x: Any) -> Any:
+        return np.log(self.p * self.counts.pmf(x) + (1 - self.p) * (x == 0))
+
+    def mean(self) -> Any:
+        return self.p * self.counts.mean()
+
+    def var(self) -> Any:
+        return self.p * (self.counts.var() + self.counts.mean() ** 2) - self.mean() ** 2
+
+    def std(self) -> Any:
+        return np.sqrt(self.var())
+
+
 CASES = {
     "gaussian": Case(efemb.Gaussian(0.7), lambda u: stats.norm(u, np.sqrt(0.7))),
     "poisson": Case(efemb.Poisson(), lambda u: stats.poisson(np.exp(u))),
@@ -33,8 +52,12 @@ CASES = {
     "negative-binomial": Case(
         efemb.NegativeBinomial(1.5), lambda u: stats.nbinom(1.5, 1.5 / (1.5 + np.exp(u)))
     ),
+    "zero-inflated": Case(
+        efemb.ZeroInflated("poisson", 0.7), lambda u: Inflated(0.7, stats.poisson(np.exp(u)))
+    ),
 }
 NAMES = sorted(CASES)
+EXPONENTIAL = [name for name in NAMES if not isinstance(CASES[name].family, Density)]
 
 
 def density(name: str, x: Any, u: float) -> Any:
@@ -48,7 +71,7 @@ def test_every_registered_family_has_an_oracle() -> None:
     assert {*CASES, "categorical"} == set(Family.choices())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXPONENTIAL)
 def test_mean_is_the_derivative_of_the_log_normalizer(name: str) -> None:
     family = CASES[name].family
     eta = family.natural(U)
@@ -56,7 +79,7 @@ def test_mean_is_the_derivative_of_the_log_normalizer(name: str) -> None:
     assert_allclose(family.mean(eta), slope, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXPONENTIAL)
 def test_both_at_once_are_the_two_apart(name: str) -> None:
     family = CASES[name].family
     eta = family.natural(U)
@@ -125,6 +148,23 @@ def test_draws_have_the_mean_and_variance_of_scipy(name: str) -> None:
     assert abs(drawn.mean() - frozen.mean()) < 5 * frozen.std() / np.sqrt(n)
     assert drawn.var() == pytest.approx(frozen.var(), rel=0.1)
     assert not family.support.broken_by(drawn).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_variance_is_that_of_scipy(name: str) -> None:
+    family, frozen = CASES[name].family, CASES[name].frozen(0.4)
+    variance = family.variance_of_mean(np.array([frozen.mean()]))
+    assert_allclose(variance, frozen.var(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 5])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "gaussian"])
+def test_tails_are_sums_of_probabilities(name: str, k: int) -> None:
+    family, u = CASES[name].family, np.array([-2.0, 0.1, 1.3])
+    x = np.arange(2.0) if name == "bernoulli" else COUNTS
+    expected = [np.exp(density(name, x, one))[x >= k].sum() for one in u]
+    assert_allclose(family.tail(np.float64(k), u), expected, rtol=1e-7, atol=1e-12)
+    assert_allclose(Family.tail(family, np.float64(k), u), expected, rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -29,7 +29,14 @@ MEMBERS = [(kind, name) for kind in KINDS for name in kind.choices()]
 SAID = {
     Combine: ["linear", "reverse"],
     Context: ["basket", "explicit", "graph", "lagged", "neighbors", "window"],
-    Family: ["bernoulli", "categorical", "gaussian", "negative-binomial", "poisson"],
+    Family: [
+        "bernoulli",
+        "categorical",
+        "gaussian",
+        "negative-binomial",
+        "poisson",
+        "zero-inflated",
+    ],
     Link: ["identity", "log", "log-softplus", "softplus"],
     Optimizer: ["adagrad", "adam", "lbfgs", "sgd"],
     Prior: ["half-normal", "log-normal", "normal"],

@@ -60,7 +60,7 @@ def hold_out(
         raise ParameterError(f"validation_fraction must lie between 0 and 1, got {fraction!r}")
     if bound.is_text:
         return _without_documents(bound, share, fraction is None, setup, rng)
-    if bound.shares_rows:
+    if bound.shares_rows and not setup.spec.family.judged_by_density:
         held = _some_entries(bound, share, fraction is None, weight, rng)
         split = None if held is None else _masked(bound, held, weight, setup)
         return split or no_split(bound, weight, setup)
@@ -72,7 +72,19 @@ def hold_out(
         rows = np.sort(rng.permutation(asked)[:n_held])
     if len(asked) < 10:
         return no_split(bound, weight, setup)
+    if bound.shares_rows:
+        return _apart(bound, rows, weight, setup)
     return _without_rows(bound, rows, weight, setup)
+
+
+def _apart(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
+    """Held-out rows whose contexts are in themselves, by the log-density of all their cells."""
+    base = np.ones(bound.n_rows) if weight is None else weight
+    others = np.setdiff1d(np.arange(bound.n_rows), rows)
+    train, held = (setup.spec.context.bind(bound.data.take_rows(taken)) for taken in (others, rows))
+    solver = setup(held, base[rows])
+    score = SolverValidation(solver, None, solver.total_weight)
+    return Split(train, setup(train, base[others]), score)
 
 
 def _stretches(asked: Ints, n_held: int, rng: np.random.Generator) -> Ints:
@@ -90,6 +102,10 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
             f"validation has {validation.n_entities} entities of {validation.n_dims} numbers, the "
             f"data {bound.n_entities} of {bound.n_dims}"
         )
+    if bound.shares_rows and setup.spec.family.judged_by_density:
+        solver = setup(setup.spec.context.bind(validation), None)
+        score: Validation = SolverValidation(solver, None, solver.total_weight)
+        return Split(bound, setup(bound, weight), score)
     if bound.shares_rows:
         held = None if bound.is_text else _stored(validation)
         if (

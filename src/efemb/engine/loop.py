@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,7 +103,9 @@ class Loop:
     def _resume(self, start: TrainState, log: Log) -> TrainState:
         saved = None if self.savepoint is None else self.savepoint.read(self.plan.space)
         if saved is None:
-            return self._adapt(start, self.backend.evaluate(start)) if self._learns else start
+            return (
+                self._adapt(start, lambda: self.backend.evaluate(start)) if self._learns else start
+            )
         log.history, log.converged = list(saved.history), saved.converged
         log.began = time.perf_counter() - saved.seconds
         log.stopper.restore(saved.stopper)
@@ -119,10 +122,10 @@ class Loop:
         plan, full_batch = self.plan, self.plan.optimizer.full_batch
         state = merge(state, self.backend.run(state, watch), plan)
         _check_finite(state)
-        if self._learns and not full_batch:
-            state = self._adapt(state, self._likelihood(state))
         last = state.exhausted or state.round == plan.n_rounds or flag.raised
         scored = last or state.round % self.backend.rounds_between_scores == 0
+        if self._learns and not full_batch and (scored or not state.family.varies):
+            state = self._adapt(state, lambda: self._likelihood(state))
         score = self.backend.validate(state) if scored else None
         if score is not None and (state.best is None or score > state.best.score):
             best = Best(score, state.round, state.parameters.copy(), state.family)
@@ -130,7 +133,7 @@ class Loop:
         done = self._record(state, score, log, scored) or state.exhausted
         # L-BFGS is scored under the family that it searched with; its next round searches anew.
         if self._learns and full_batch and not done and not flag.raised:
-            state = self._adapt(state, self._likelihood(state))
+            state = self._adapt(state, lambda: self._likelihood(state))
         self._conclude(state, log, done, flag)
         return state
 
@@ -174,7 +177,8 @@ class Loop:
         begin = TrainState.start(self.plan.space, start, None)
         before = self.backend.evaluate(begin)
         if self._learns:
-            before = self.backend.evaluate(self._adapt(begin, before))
+            value = before
+            before = self.backend.evaluate(self._adapt(begin, lambda: value))
         end = replace(begin, parameters=result.parameters, family=result.family)
         after = self.backend.evaluate(end)
         far = not abs(after) < 10 * abs(before) + SUSPICIOUS * size
@@ -187,9 +191,15 @@ class Loop:
                 "optimizer's step (for example optimizer=Adagrad(step=0.02)), or scale the data"
             )
 
-    def _adapt(self, state: TrainState, likelihood: float) -> TrainState:
-        """Fit the dispersion to the data term, once per round and for all shards."""
-        family = state.family.adapt(likelihood, self.backend.total_weight)
+    def _adapt(self, state: TrainState, likelihood: Callable[[], float]) -> TrainState:
+        """Fit the dispersion to the data term, once per round and for all shards.
+
+        That of every entity takes a pass over the data, so it is fitted when scores are.
+        """
+        if state.family.varies:
+            family = state.family.adapt_entities(*self.backend.evidence(state))
+        else:
+            family = state.family.adapt(likelihood(), self.backend.total_weight)
         return replace(state, family=family)
 
     def _likelihood(self, state: TrainState) -> float:

@@ -35,7 +35,9 @@ def profile_objective(
 ) -> tuple[float, Parameters]:
     """L and its gradient with a learned dispersion at its best value for these parameters."""
     family = solver.spec.family
-    if family.learns:
+    if family.learns and family.varies:
+        solver.set_family(family.adapt_entities(*solver.evidence(space.vectors(parameters))))
+    elif family.learns:
         value, _ = solver.value_and_gradient(space.vectors(parameters), exact=True)
         solver.set_family(family.adapt(value, solver.total_weight))
     return evaluate_objective(space, solver, parameters)

@@ -269,7 +269,7 @@ def predict_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
             f"{row[bad[0]]}, entity {entity[bad[0]]}: has the fit diverged?"
         )
     density = (
-        log_density_of_mean(judged.family, observed, predicted)
+        log_density_of_mean(judged.family.at(entity), observed, predicted)
         if variance is None
         else normal_log_density(observed - predicted, variance[seen].ravel())
     )
@@ -302,7 +302,7 @@ def score_entries(
             f"{type(judged.model).__name__}.log_means returned NaN for {len(bad):,} "
             f"entries, the first in row {row[bad[0]]}: has the fit diverged?"
         )
-    density = log_density_at(judged.family, x, log_mean, log_share)
+    density = log_density_at(judged.family.at(code), x, log_mean, log_share)
     return {"log_share": log_share, "log_density": density, "rank": arrays["rank"]}
 
 

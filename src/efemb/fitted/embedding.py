@@ -152,6 +152,54 @@ class DataMethods(Recommender, Queries):
 
         return predict.conditional_means(*self._bind(X, as_context=True))
 
+    def probability_at_least(self, X: Any, k: int) -> Floats:
+        """P(x_tn >= k | context) of every entry, for models of counts.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+        k : int
+            ``k=1`` gives the probability that the entity occurs, ``k=2`` of two or more units.
+
+        Returns
+        -------
+        array of shape (rows, N)
+
+        Examples
+        --------
+        %(shop)s
+        >>> p = model.probability_at_least([[1, 0, 0, 0]], 2)
+        >>> p.shape, bool((p < model.probability_at_least([[1, 0, 0, 0]], 1)).all())
+        ((1, 4), True)
+        """
+        from efemb.model import predictive
+
+        return predictive.tail_probabilities(*self._bind(X, as_context=True), k)
+
+    def quantile(self, X: Any, q: float) -> Floats:
+        """Quantile of the conditional distribution of every entry, for models of counts.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+        q : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        array of shape (rows, N)
+            The smallest whole number x with P(x_tn <= x) >= q.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.quantile([[1, 0, 0, 0]], 0.99).shape
+        (1, 4)
+        """
+        from efemb.model import predictive
+
+        return predictive.quantiles(*self._bind(X, as_context=True), q)
+
     def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
         """log E[x_j | row without the queried entity] of all entities j, block by block.
 

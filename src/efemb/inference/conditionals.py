@@ -36,6 +36,7 @@ class Design:
     x, weight : (T,)
     offset : (T,) offsets o of further terms, None where there are none
     precision : (K, K) of a ridge on the weights of the members, None without one
+    entity : whose observations they are
     """
 
     contexts: Floats
@@ -43,12 +44,13 @@ class Design:
     weight: Floats
     offset: Floats | None = None
     precision: Floats | None = None
+    entity: int = 0
 
     def evaluate(self, spec: Spec, rho: Floats, intercept: float) -> tuple[float, Floats, float]:
         """Log-likelihood (without base measures) and its gradient in rho and the intercept."""
         u = affine(self.contexts, rho, intercept)
         u = u if self.offset is None else u + self.offset
-        value, slope = value_and_slope(spec.family, spec.link, self.x, u)
+        value, slope = value_and_slope(self._family(spec), spec.link, self.x, u)
         slope = self.weight * slope
         total, gradient = float(self.weight @ value), slope @ self.contexts
         if self.precision is not None:
@@ -60,7 +62,7 @@ class Design:
         """-d2 L / d(rho, b)2 = sum of w c (z, 1)(z, 1)', (K + 1, K + 1) in float64."""
         total: Any = 0.0
         for rows, x, u, weight in self._blocks(rho, intercept):
-            each = weight * curvature(spec.family, spec.link, x, u)
+            each = weight * curvature(self._family(spec), spec.link, x, u)
             total = total + (rows * each[:, None]).T @ rows
         information = np.asarray(total)
         if self.precision is not None:
@@ -71,9 +73,12 @@ class Design:
         """Sum over the rows of the outer products of their scores, (K + 1, K + 1)."""
         total: Any = 0.0
         for rows, x, u, weight in self._blocks(rho, intercept):
-            each = weight * residual(spec.family, spec.link, x, u)
+            each = weight * residual(self._family(spec), spec.link, x, u)
             total = total + (rows * (each**2)[:, None]).T @ rows
         return np.asarray(total)
+
+    def _family(self, spec: Spec) -> Family:
+        return spec.family.at(np.array(self.entity))
 
     def _blocks(
         self, rho: Floats, intercept: float
@@ -251,8 +256,8 @@ def _make_designs(
     offset = offset[order] if has_cells else offset
     ridges = _ridge_precisions(spec, bound, bag, len(entities))
     return [
-        Design(contexts[a:b], x[a:b], weight[a:b], offset[a:b] if has_cells else None, ridge)
-        for (a, b), ridge in zip(pairwise(edges), ridges, strict=True)
+        Design(contexts[a:b], x[a:b], weight[a:b], offset[a:b] if has_cells else None, ridge, n)
+        for (a, b), ridge, n in zip(pairwise(edges), ridges, entities.tolist(), strict=True)
     ]
 
 
@@ -269,5 +274,5 @@ def _ridge_precisions(spec: Spec, bound: Any, bag: Floats, n: int) -> list[Float
             alpha = bag[part.slot[edges] * bound.n_entities + part.members[edges]]
             alpha = alpha.astype(np.float64)
             total += alpha.T @ (part.ridge[edges, None] * alpha)
-        precisions.append(total / spec.family.variance)
+        precisions.append(total / spec.family.at(np.array(i)).variance)
     return precisions

@@ -228,7 +228,7 @@ class ContextConditionals(Conditionals):
         entries = slice(None) if asked.all() else np.flatnonzero(asked[member])
         member, ids = member[entries], e.ids[entries]
         u = e.fixed[entries] + e.share[entries] * inner[member, ids]
-        gain, slope = value_and_slope(self.spec.family, self.spec.link, e.x[entries], u)
+        gain, slope = value_and_slope(self.spec.family.at(ids), self.spec.link, e.x[entries], u)
         weight = self.weight[e.pair[entries]]
         gain, slope = gain * weight, slope * weight
         value += np.bincount(member, gain, self.n)

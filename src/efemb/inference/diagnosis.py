@@ -243,7 +243,7 @@ def _check_residuals(
     sums, n_rows = _Sums(), 0
     for x, mean in _blocks(fitted, data, rng, progress):
         seen = ~np.isnan(x)
-        sums.add(x[seen], mean[seen], family)
+        sums.add(x[seen], mean[seen], family.at(np.nonzero(seen)[1]))
         n_rows += len(x)
     if family.support.low != 0:
         return [_check_spread(sums)]
@@ -264,7 +264,7 @@ def _has_relative_means(fitted: FittedEmbedding) -> bool:
 def _has_variance(family: Family) -> bool:
     """Whether the family defines its variance as a function of the mean."""
     try:
-        family.variance_of_mean(np.full(1, 0.5))
+        family.at(np.zeros(1, dtype=np.int64)).variance_of_mean(np.full(1, 0.5))
     except ParameterError:
         return False
     return True

@@ -204,6 +204,7 @@ class Growth:
         new = np.arange(n_known, aligned.n_entities)
         if len(new) == 0:
             raise DataError("the data have no new entity: there is nothing to fold in")
+        spec = replace(spec, family=spec.family.grow(aligned.n_entities))
         _check_values(aligned, spec)
         positions = None
         if fitted.lists is None:
@@ -312,7 +313,7 @@ class Growth:
 
     def extend(self, fitted: FittedEmbedding) -> FittedEmbedding:
         """The fitted model with the new entities."""
-        spec, context = fitted.spec, fitted.spec.context
+        spec, context = replace(fitted.spec, family=self.spec.family), fitted.spec.context
         if context.positions is not None:
             options = {**context.get_params(deep=False), "positions": self.positions}
             spec = replace(spec, context=type(context)(**options))

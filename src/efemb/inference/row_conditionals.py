@@ -172,7 +172,7 @@ class RowConditionals(Conditionals):
             every = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(x), ROWS_AT_ONCE)]
             parts: Any = [self.offsets(rows, np.array([i])) for rows in every]
             offset = np.concatenate(parts)[:, 0]
-        return Design(contexts, x, weight, offset)
+        return Design(contexts, x, weight, offset, entity=int(self.codes[i]))
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
         """In the eigenvectors of the centred contexts, which all entities share."""
@@ -181,7 +181,9 @@ class RowConditionals(Conditionals):
         centre = gram[:-1, -1] / mass
         spread, basis = np.linalg.eigh(gram[:-1, :-1] - mass * np.outer(centre, centre))
         total = np.asarray(np.bincount(self.column, self.x, self.n), np.float64)
-        bend = typical_curvature(self.spec.family, self.spec.link, total, self.n_rows)
+        bend = typical_curvature(
+            self.spec.family.at(self.codes), self.spec.link, total, self.n_rows
+        )
         bend = (bend * self.column_weight)[:, None]
         scale = 1.0 / (bend * np.maximum(spread, 0.0) + prior[:, : self.k].mean(axis=1)[:, None])
         last = 1.0 / (bend[:, 0] * mass + prior[:, -1])
@@ -204,6 +206,7 @@ class _Sums:
         self.conditionals, self.predictor, self.which = conditionals, predictor, which
         self.target = predictor.affine_target()
         self.family, self.link = conditionals.spec.family, conditionals.spec.link
+        self.codes = conditionals.codes[which]
         # The slope and the value of a zero are -mean; its sum is a column of the product.
         self.exponential = self.family.linear_mean and self.link.is_identity
         self.column = conditionals.column_weight[which]
@@ -228,12 +231,13 @@ class _Sums:
         side = c.cases[row, c.k_context : -1]
         beside = np.einsum("ek,ek->e", side, self.target[column, c.k_context : -1]) + offset
         u = self.predictor.leave_bag(as_zero, total, own, rest, column, beside)
-        gain, slope = value_and_slope(self.family, self.link, c.x[entries], u)
+        family = self.family.at(self.codes[column])
+        gain, slope = value_and_slope(family, self.link, c.x[entries], u)
         gain, slope = gain * c.seen[entries], slope * c.seen[entries]
         zero_weight, ratio = c.zero_weight[row], total / rest
         taken = slope  # `finish` adds the slopes of all cells, entries included
         if not self.exponential:
-            loss, _ = value_and_slope(self.family, self.link, np.zeros_like(as_zero), as_zero)
+            loss, _ = value_and_slope(family, self.link, np.zeros_like(as_zero), as_zero)
             taken = loss * zero_weight * self.column[column]
         self.value += np.bincount(column, gain - taken, n)
         self.own += np.bincount(column, slope * own / rest, n)
@@ -251,7 +255,8 @@ class _Sums:
             np.exp(E, out=E)
             np.negative(E, out=E)
         else:
-            value, E = value_and_slope(self.family, self.link, np.zeros_like(E), E)
+            family = self.family.at(self.codes)
+            value, E = value_and_slope(family, self.link, np.zeros_like(E), E)
             self.value += (weight @ value) * self.column
         return E if self.even else E * self.column
 

@@ -41,7 +41,8 @@ def check_predictable(spec: Spec, bound: BoundContext) -> None:
         )
 
 
-def _row_blocks(bound: BoundContext) -> list[Ints]:
+def row_blocks(bound: BoundContext) -> list[Ints]:
+    """All rows in pieces whose cells are few enough to be made at once."""
     cost = max(bound.cost_of_row(), bound.n_entities * bound.n_dims, 1)
     size = max(1, BLOCK_NUMBERS // cost)
     rows = np.arange(bound.n_rows)
@@ -67,7 +68,7 @@ def mean_blocks(spec: Spec, bound: BoundContext, vectors: Factors) -> Iterator[t
     """Some rows, and E[x_tn | context] of all their cells, (rows, N D); see `conditional_means`."""
     check_predictable(spec, bound)
     normalizer = normalizer_of(spec, bound)
-    for rows in _row_blocks(bound):
+    for rows in row_blocks(bound):
         means = means_of(spec, Predictor(vectors).cells(spec, bound, rows), normalizer)
         if normalizer is None and bound.exposure is not None:
             means = means * bound.exposure[rows, None]
@@ -97,13 +98,14 @@ def mean_log_density(
     """Mean conditional log-density per observed number."""
     check_predictable(spec, bound)
     total = count = 0.0
-    for rows in _row_blocks(bound):
+    for rows in row_blocks(bound):
         x = bound.observed(rows)
         u = Predictor(vectors).cells(spec, bound, rows)
         seen = ~np.isnan(x)
         row_weight = np.ones(len(rows)) if weight is None else weight[rows]
         each = np.broadcast_to(row_weight[:, None], x.shape)[seen]
-        total += float(each @ log_density(spec.family, spec.link, x[seen], u[seen]))
+        family = spec.family.at(np.nonzero(seen)[1]) if spec.family.varies else spec.family
+        total += float(each @ log_density(family, spec.link, x[seen], u[seen]))
         count += float(each.sum())
     if not count > 0:
         raise DataError("no value is observed (with any weight): there is nothing to score")
@@ -112,8 +114,8 @@ def mean_log_density(
 
 def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None = None) -> float:
     """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
-    shares = spec.family.normalized_score and bound.n_dims == 1
-    if not (shares and bound.shares_rows):
+    shares = spec.family.normalized_score and not spec.family.judged_by_density
+    if not (shares and bound.n_dims == 1 and bound.shares_rows):
         return mean_log_density(spec, bound, vectors, weight)
     total = count = 0.0
     normalizer, side = normalizer_of(spec, bound), row_side(spec, bound)

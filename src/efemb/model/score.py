@@ -96,5 +96,6 @@ def cell_log_density(family: Family, link: Link, cells: Cells, factors: Factors)
     density, predictor = np.empty(len(cells.row)), Predictor(factors)
     for part, Z in cells.contexts(factors, factors.bag.shape[1]):
         u = cells.pick(predictor, part, Z)
-        density[part] = log_density(family, link, cells.x[part].astype(np.float64), u)
+        family_of_cells = family.at(cells.ids[part])
+        density[part] = log_density(family_of_cells, link, cells.x[part].astype(np.float64), u)
     return density

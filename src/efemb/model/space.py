@@ -44,6 +44,17 @@ class ParameterSpace:
             and not self.positional
             and not spec.terms
         )
+        known = spec.family.n_entities
+        if known is not None and known != n_entities:
+            raise ParameterError(
+                f"{type(spec.family).__name__} has parameters of {known} entities, but there are "
+                f"{n_entities}"
+            )
+        if spec.family.varies and n_dims > 1:
+            raise ParameterError(
+                f"{spec.family!r} has parameters of entities, which takes one number per "
+                "observation, not vectors of them"
+            )
         if spec.terms and n_dims > 1:
             raise ParameterError("terms need scalar observations, not vectors of them")
 

@@ -143,6 +143,16 @@ class Spec:
                 "pseudo_count and thinning are about contexts of several members, but with "
                 "combine='reverse' every member predicts alone: leave them at 0"
             )
+        if self.family.varies and (self.combine.reverse or self.context.reads_text):
+            raise ParameterError(
+                f"{self.family!r} has parameters of entities, which go with rows x entities and "
+                "combine='linear'"
+            )
+        if self.family.varies and self.family.learns and not self.link.is_identity:
+            raise ParameterError(
+                f"{self.family!r} learns parameters of entities under the identity link only, not "
+                f"under {self.link.name()!r}"
+            )
         self._check_zeros()
         self._check_terms()
         _check_ridge(self.weight_ridge)

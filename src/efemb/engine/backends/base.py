@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from efemb._typing import Floats
     from efemb.engine.round import Watch
     from efemb.engine.state import TrainState, Update
 
@@ -26,6 +27,10 @@ class Backend(ABC):
     @abstractmethod
     def evaluate(self, state: TrainState) -> float:
         """The data term at the parameters of a state, with every zero."""
+
+    @abstractmethod
+    def evidence(self, state: TrainState) -> tuple[Floats, Floats]:
+        """Sums by entity of the evidence of the family of a state, and of the weights of cells."""
 
     @property
     @abstractmethod

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from efemb._typing import Floats
 from efemb.engine.backends.base import Backend
 from efemb.engine.plan import Plan, Shard
 from efemb.engine.round import Watch, run_round
@@ -52,6 +55,16 @@ class LocalBackend(Backend):
             shard.solver.set_family(state.family)
             total += shard.solver.value_and_gradient(vectors, exact=True)[0]
         return total
+
+    def evidence(self, state: TrainState) -> tuple[Floats, Floats]:
+        """Sum over the shards, in their order."""
+        vectors = self.plan.space.vectors(state.parameters)
+        total, weight = np.zeros((2, self.plan.space.n_entities))
+        for shard in self.shards:
+            shard.solver.set_family(state.family)
+            sums = shard.solver.evidence(vectors)
+            total, weight = total + sums[0], weight + sums[1]
+        return total, weight
 
     @property
     def total_weight(self) -> float:

@@ -13,7 +13,7 @@ from efemb.engine.threads import Workers
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.factors import Factors
-from efemb.model.families.base import Family
+from efemb.model.families.base import Density, Family
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 
@@ -22,6 +22,36 @@ if TYPE_CHECKING:
     from efemb.engine.state import TrainState
 
 Bound = TypeVar("Bound", bound=BoundContext)
+
+
+class CellStatistic(Density):
+    """Numbers of cells in place of slopes: the gradient of the intercepts adds them up by entity.
+
+    Not a density. `family` is that whose `evidence` is added up, None for ones.
+    """
+
+    listed = False
+
+    def __init__(self, family: Family | None = None) -> None:
+        self.family = family
+
+    @property
+    def varies(self) -> bool:
+        """As those of a family may."""
+        return True
+
+    def at(self, entities: Ints) -> Family:
+        """The numbers of some entities."""
+        return CellStatistic(None if self.family is None else self.family.at(entities))
+
+    def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Zeros, and the numbers."""
+        numbers = np.ones_like(v) if self.family is None else self.family.evidence(x, v)
+        return np.zeros_like(v), numbers
+
+    def expected_value(self, eta: Floats) -> Floats:
+        """Nothing is expected."""
+        return np.zeros_like(eta)
 
 
 class Solver(ABC, Generic[Bound]):
@@ -67,6 +97,7 @@ class Solver(ABC, Generic[Bound]):
         elif row_weight is not None:
             raise ParameterError(f"solver {self.name!r} takes no sample_weight")
         self.family: Family = spec.family
+        self._entity_weight: Floats | None = None
         self.prepare()
 
     @abstractmethod
@@ -76,6 +107,21 @@ class Solver(ABC, Generic[Bound]):
     def set_family(self, family: Family) -> None:
         """Use a family whose dispersion has been refitted."""
         self.family = family
+
+    def evidence(self, vectors: Factors) -> tuple[Floats, Floats]:
+        """Sums by entity of the evidence of the family over all cells, and of their weights."""
+        family = self.family
+        if self._entity_weight is None:
+            self._entity_weight = self._add_up(CellStatistic(), vectors)
+        try:
+            return self._add_up(CellStatistic(family), vectors), self._entity_weight
+        finally:
+            self.set_family(family)
+
+    def _add_up(self, statistic: Family, vectors: Factors) -> Floats:
+        self.set_family(statistic)
+        _, gradient = self.value_and_gradient(vectors, exact=True)
+        return gradient.intercept.astype(np.float64)
 
     def start_round(self, key: RoundKey) -> None:
         """Draw, where the solver draws anything, what this round of this shard draws."""

@@ -70,8 +70,9 @@ class GenericSolver(Solver[BoundContext]):
         terms, weight = self.terms(rows)
         u, context = Predictor(vectors).observations(terms, self.side, rows)
         x = terms.x.astype(u.dtype)
-        gain, slope = value_and_slope(self.family, self.spec.link, x, u)
-        value = float(weight @ (gain + self.family.log_base_measure(x)))
+        family = self.family.at(terms.entity)
+        gain, slope = value_and_slope(family, self.spec.link, x, u)
+        value = float(weight @ (gain + family.log_base_measure(x)))
         if self.bound.exposure is not None:
             value += self._base_of_exposed(terms.x, weight)
         slope = (weight * slope).astype(u.dtype)

@@ -11,6 +11,7 @@ from efemb.model.families.categorical import Categorical
 from efemb.model.families.gaussian import Gaussian
 from efemb.model.families.negative_binomial import NegativeBinomial
 from efemb.model.families.poisson import Poisson
+from efemb.model.families.zero_inflated import ZeroInflated
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -24,4 +25,5 @@ __all__ = [
     "Interval",
     "NegativeBinomial",
     "Poisson",
+    "ZeroInflated",
 ]

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from efemb._typing import Bools, Floats
-from efemb.errors import ParameterError
+from efemb._typing import Bools, Floats, Ints
+from efemb.errors import InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 
 
@@ -49,6 +49,8 @@ class Family(Ingredient, ABC):
     support: ClassVar[Interval] = Interval()
     links: ClassVar[tuple[str, ...] | None] = None  # None: any link
     normalized_score: ClassVar[bool] = False  # score by m_n / sum of m_j (counts, binary)
+    # Score and early stopping by the log-density of all cells, where shares of means show nothing.
+    judged_by_density: ClassVar[bool] = False
     exponential_mean: ClassVar[bool] = False  # E[x] = exp(f(u))
     missing: ClassVar[bool] = False  # NaN means "not observed"
     softmax: ClassVar[bool] = False  # each unit is one of all entities, whose shares sum to 1
@@ -120,6 +122,21 @@ class Family(Ingredient, ABC):
         """Return the v whose expected value is `mean`: where an intercept starts."""
         return mean
 
+    def tail(self, k: Floats, v: Floats) -> Floats:
+        """Return P(x >= k) of whole numbers at the linked predictor v; k and v broadcast.
+
+        Probabilities are added up here; families with a special function for the sum override it.
+        """
+        if not self.support.integer or self.softmax:
+            raise ParameterError(f"{type(self).__name__} is not a family of counts")
+        k, v = np.broadcast_arrays(np.asarray(k, dtype=np.float64), v)
+        below, low = np.zeros(v.shape), self.support.low
+        for x in np.arange(low, min(float(k.max(initial=low)), self.support.high + 1.0)):
+            value, _ = self.value_and_slope(np.full_like(v, x), v)
+            log_p = value + self.log_base_measure(np.full_like(v, x))
+            below += np.where(x < k, np.exp(log_p), 0.0)
+        return np.asarray(np.clip(1.0 - below, 0.0, 1.0))
+
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
         """Draw observations."""
         raise ParameterError(f"{type(self).__name__} has no `sample`: define it to simulate data")
@@ -140,8 +157,56 @@ class Family(Ingredient, ABC):
 
     @property
     def learns(self) -> bool:
-        """Whether `adapt` has anything to do."""
+        """Whether `adapt` (of entities, if they vary: `adapt_entities`) has anything to do."""
         return False
+
+    # Entities with parameters of their own, such as a variance for each neuron.
+
+    @property
+    def varies(self) -> bool:
+        """Whether entities have parameters of their own."""
+        return False
+
+    @property
+    def n_entities(self) -> int | None:
+        """How many entities the family has parameters of, None where it takes any number."""
+        return None
+
+    def at(self, entities: Ints) -> Family:
+        """Return the family of some entities, an integer array of any shape.
+
+        Parameters of the result have that shape, so that its methods take arrays that broadcast
+        against it. The family itself where entities do not differ.
+        """
+        return self
+
+    def grow(self, n_entities: int) -> Family:
+        """Return the family for further entities, whose parameters are typical of the others."""
+        return self
+
+    def evidence(self, x: Floats, v: Floats) -> Floats:
+        """Return the number of each cell whose sum by entity is what `adapt_entities` needs."""
+        raise ParameterError(f"{type(self).__name__} has no parameters of entities to learn")
+
+    def adapt_entities(self, total: Floats, weight: Floats) -> Family:
+        """Return the family refitted, given sums of `evidence` and of weights by entity, (N,)."""
+        return self
+
+
+def extend_by_mean(values: Floats, size: int) -> Floats:
+    """Parameters of more entities: the mean of the known ones for each that is new."""
+    return np.append(values, np.full(size - len(values), values.mean()))
+
+
+def check_by_entity(owner: Family, option: str, values: Floats) -> None:
+    """Refuse parameters of entities that are not positive numbers, one for each entity."""
+    name = f"{type(owner).__name__}.{option}"
+    if values.ndim != 1 or values.dtype.kind not in "fiu":
+        raise InputTypeError(f"{name} must hold one number per entity, got shape {values.shape}")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise ParameterError(f"{name} must be finite and > 0, got {values[first]} (entity {first})")
 
 
 def safe_exp(v: Floats) -> Floats:

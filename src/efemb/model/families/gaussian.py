@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from efemb._typing import Floats
+from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
-from efemb.model.families.base import Family, Interval
+from efemb.model.families.base import Family, Interval, check_by_entity, extend_by_mean
 from efemb.model.ingredient import positive_number
 
+LEARNED, PER_ENTITY = "learned", "per-entity"
 LEAST = 1e-12  # part of the variance of the data that a learned one is at least
 
 
@@ -21,8 +22,10 @@ class Gaussian(Family):
 
     Parameters
     ----------
-    sigma2 : float or "learned"
-        Variance of the conditionals; "learned" maximises the likelihood over it as well.
+    sigma2 : float, "learned", "per-entity" or array of shape (N,)
+        Variance of the conditionals. "learned" maximises the likelihood over it as well;
+        "per-entity" learns one for each entity, with the variance of all as one further
+        observation of each, so that a constant entity has one, too. An array holds known ones.
     """
 
     support: ClassVar[Interval] = Interval()
@@ -30,25 +33,52 @@ class Gaussian(Family):
     missing = True
     quadratic = True
 
-    def __init__(self, sigma2: float | str = 1.0) -> None:
+    def __init__(self, sigma2: Any = 1.0) -> None:
         self.sigma2 = sigma2
 
     @property
     def variance(self) -> float:  # type: ignore[override]
-        """The variance in use; that of the data until a learned one is known."""
-        return self.scale if isinstance(self.sigma2, str) else float(self.sigma2)
+        """The variance in use, or its mean; that of the data until a learned one is known."""
+        return self.scale if isinstance(self.sigma2, str) else float(np.mean(self.sigma2))
+
+    @property
+    def _variance(self) -> Any:
+        """The variance of one entity, or an array that broadcasts against those of entities."""
+        return self.sigma2 if isinstance(self.sigma2, np.ndarray) else self.variance
+
+    @property
+    def varies(self) -> bool:
+        """Whether each entity has a variance of its own."""
+        return isinstance(self.sigma2, np.ndarray) or self.sigma2 == PER_ENTITY
+
+    @property
+    def n_entities(self) -> int | None:
+        """How many variances there are."""
+        return len(self.sigma2) if isinstance(self.sigma2, np.ndarray) else None
+
+    def at(self, entities: Ints) -> Family:
+        """Return the Gaussian with the variances of these entities."""
+        if not isinstance(self.sigma2, np.ndarray):
+            return self
+        return self._with(self.sigma2[entities])
+
+    def grow(self, n_entities: int) -> Family:
+        """Return the Gaussian for further entities, of mean variance."""
+        if not isinstance(self.sigma2, np.ndarray):
+            return self
+        return self._with(extend_by_mean(self.sigma2, n_entities))
 
     def statistic(self, x: Floats) -> Floats:
         """Return x / sigma2."""
-        return x / self.variance
+        return self._like(x / self._variance, x)
 
     def log_normalizer(self, eta: Floats) -> Floats:
         """Return eta^2 / (2 sigma2)."""
-        return eta * eta / (2.0 * self.variance)
+        return self._like(eta * eta / (2.0 * self._variance), eta)
 
     def mean(self, eta: Floats) -> Floats:
         """Return eta / sigma2."""
-        return eta / self.variance
+        return self._like(eta / self._variance, eta)
 
     def expected_value(self, eta: Floats) -> Floats:
         """Return eta."""
@@ -56,31 +86,39 @@ class Gaussian(Family):
 
     def variance_of_mean(self, mean: Floats) -> Floats:
         """Return sigma2."""
-        return np.full_like(mean, self.variance)
+        return np.full_like(mean, self._variance)
 
     def log_base_measure(self, x: Floats) -> Floats:
         """Return -x^2 / (2 sigma2) - log(2 pi sigma2) / 2."""
-        constant = 0.5 * math.log(2.0 * math.pi * self.variance)
-        return -(x * x) / (2.0 * self.variance) - constant
+        variance = self._variance
+        log = np.log if isinstance(variance, np.ndarray) else math.log
+        constant = 0.5 * log(2.0 * math.pi * variance)
+        return self._like(-(x * x) / (2.0 * self._variance) - constant, x)
 
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
         """Draw from Normal(eta, sigma2)."""
-        return rng.normal(eta, math.sqrt(self.variance))
+        return rng.normal(eta, np.sqrt(self._variance))
+
+    def _like(self, result: Floats, given: Floats) -> Floats:
+        """The result in the precision of what was given, which arrays of variances do not have."""
+        return np.asarray(result, dtype=np.result_type(given))
 
     def check(self) -> None:
-        """`sigma2` must be positive or "learned"."""
+        """`sigma2` must be positive, or one of the two names."""
         if isinstance(self.sigma2, str):
-            if self.sigma2 != "learned":
+            if self.sigma2 not in (LEARNED, PER_ENTITY):
                 raise ParameterError(
-                    f'Gaussian.sigma2 must be > 0 or "learned", got {self.sigma2!r}'
+                    f'Gaussian.sigma2 must be > 0, "learned" or "per-entity", got {self.sigma2!r}'
                 )
+        elif isinstance(self.sigma2, np.ndarray):
+            check_by_entity(self, "sigma2", self.sigma2)
         else:
             positive_number(self, "sigma2")
 
     @property
     def learns(self) -> bool:
         """Whether sigma2 is still to be learned."""
-        return self.sigma2 == "learned"
+        return isinstance(self.sigma2, str)
 
     def adapt(self, value: float, weight: float) -> Family:
         """Return the Gaussian of the best variance, the mean squared residual behind `value`."""
@@ -88,8 +126,23 @@ class Gaussian(Family):
             return self
         variance = self.variance
         squares = -2.0 * variance * (value + 0.5 * weight * math.log(2.0 * math.pi * variance))
-        adapted = copy(self)  # of the same class, with its other options
-        adapted.sigma2 = max(squares / weight, LEAST * self.scale)
+        return self._with(max(squares / weight, LEAST * self.scale))
+
+    def evidence(self, x: Floats, v: Floats) -> Floats:
+        """Return the squared residual."""
+        return (x - v) ** 2
+
+    def adapt_entities(self, total: Floats, weight: Floats) -> Family:
+        """Return the Gaussian whose variances are mean squared residuals, a little pooled."""
+        if not weight.sum() > 0:
+            return self
+        pooled = max(float(total.sum() / weight.sum()), LEAST * self.scale)
+        return self._with((np.maximum(total, 0.0) + pooled) / (weight + 1.0))
+
+    def _with(self, sigma2: Any) -> Family:
+        """The same class with its other options, and this variance."""
+        adapted = copy(self)
+        adapted.sigma2 = sigma2
         return adapted
 
     def scaled_to(self, scale: float) -> Family:

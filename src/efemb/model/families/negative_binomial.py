@@ -9,6 +9,7 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.model.families.base import Family, Interval, safe_exp
 from efemb.model.ingredient import positive_number
+from efemb.model.links import logistic
 
 HALF = float(np.log(0.5))
 
@@ -70,6 +71,13 @@ class NegativeBinomial(Family):
     def predictor(self, mean: Floats) -> Floats:
         """Return log(mean)."""
         return np.log(mean)
+
+    def tail(self, k: Floats, v: Floats) -> Floats:
+        """Return P(x >= k), a regularized incomplete beta function."""
+        from scipy.special import betainc
+
+        share = logistic(v - np.log(self.r))
+        return np.where(np.less_equal(k, 0), 1.0, betainc(np.maximum(k, 1.0), self.r, share))
 
     def variance_of_mean(self, mean: Floats) -> Floats:
         """Return m + m^2 / r."""

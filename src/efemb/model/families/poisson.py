@@ -48,6 +48,12 @@ class Poisson(Family):
 
         return np.asarray(-gammaln(x + 1.0))
 
+    def tail(self, k: Floats, v: Floats) -> Floats:
+        """Return P(x >= k), a regularized incomplete gamma function."""
+        from scipy.special import gammainc
+
+        return np.where(np.less_equal(k, 0), 1.0, gammainc(np.maximum(k, 1.0), safe_exp(v)))
+
     def variance_of_mean(self, mean: Floats) -> Floats:
         """Return the mean."""
         return mean

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -219,9 +220,13 @@ class MomentsSolver(Solver[EntityLists]):
         g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
         statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
 
+        variance = self._variances
+        arrays = (vectors.target, vectors.bag, vectors.intercept)
+        slopes = (gradient.target, g_edges, gradient.intercept)
+
         def fit(piece: slice) -> float:
-            arrays = (vectors.target, vectors.bag, vectors.intercept)
-            slopes = (gradient.target, g_edges, gradient.intercept)
+            if variance is not None:
+                return self._fit_entities(piece, variance, (*statistics, *arrays), slopes)
             return float(gram_gradient(piece.start, piece.stop, *statistics, *arrays, *slopes))
 
         def spread(piece: slice) -> None:
@@ -231,23 +236,68 @@ class MomentsSolver(Solver[EntityLists]):
 
         total = sum(self.pool.map(fit, cut(self.bound.n_entities, BLOCK_ENTITIES)))
         list(self.pool.map(spread, cut(len(gradient.bag), BLOCK_ENTITIES)))
+        if variance is not None:
+            return total, gradient
         gradient.scale(1.0 / self.variance)
         return self._log_likelihood(total), gradient
+
+    @property
+    def _variances(self) -> Floats | None:
+        """Variance of every entity, None where they have the same."""
+        if not self.family.varies:
+            return None
+        every = np.arange(self.bound.n_entities)
+        return self.family.at(every).variance_of_mean(np.zeros(len(every)))
+
+    def _fit_entities(
+        self, piece: slice, variance: Floats, given: tuple[Any, ...], slopes: tuple[Floats, ...]
+    ) -> float:
+        """Log-likelihood of some entities, each with its own variance; fills their slopes."""
+        from efemb.kernels.moments import gram_gradient
+
+        value = 0.0
+        for n in range(piece.start, piece.stop):
+            fit = float(gram_gradient(n, n + 1, *given, *slopes))
+            edges = slice(self.ptr[n], self.ptr[n + 1])
+            for slope, at in zip(slopes, (slice(n, n + 1), edges, slice(n, n + 1)), strict=True):
+                slope[at] /= slope.dtype.type(variance[n])
+            value -= 0.5 * (self.square_of[n] - fit) / variance[n]
+            value -= 0.5 * self.weight_of[n] * math.log(2.0 * math.pi * variance[n])
+        return value
+
+    def evidence(self, vectors: Factors) -> tuple[Floats, Floats]:
+        """Squared residuals of every entity, from the Gram matrices, and its weight."""
+        from efemb.kernels.moments import gram_gradient
+
+        slopes = Factors.zeros_like(vectors)
+        g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
+        given = (self.ptr, self.members, self.place, self.gram, self.cross)
+        arrays = (vectors.target, vectors.bag, vectors.intercept)
+        out = (slopes.target, g_edges, slopes.intercept)
+        fits = [
+            float(gram_gradient(n, n + 1, *given, *arrays, *out))
+            for n in range(self.bound.n_entities)
+        ]
+        return self.square_of - np.array(fits), self.weight_of
 
     def best_targets(self, bag: Floats) -> tuple[Floats, Floats]:
         """rho and intercepts that maximise the objective given alpha, entity by entity."""
         prior, scalar = self.spec.prior_rho, self.dtype.type
         assert prior is not None  # `projects` has seen to it
-        ridge = scalar(prior.shrinkage * self.variance)
         free = self.spec.intercept_prior
-        stiff = 0.0 if free is None else free.shrinkage * self.variance
+        stiffness = 0.0 if free is None else free.shrinkage
+        variance = self._variances
         target = np.empty((self.bound.n_entities, bag.shape[1]), dtype=bag.dtype)
         intercept = np.zeros(self.bound.n_entities, dtype=bag.dtype)
         statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
 
         def solve(piece: slice) -> None:
-            arrays = (bag, ridge, scalar(stiff), target, intercept)
-            best_targets(piece.start, piece.stop, *statistics, *arrays)
+            whole = [(piece.start, piece.stop, self.variance)]
+            if variance is not None:
+                whole = [(n, n + 1, variance[n]) for n in range(piece.start, piece.stop)]
+            for start, stop, noise in whole:
+                ridges = (scalar(prior.shrinkage * noise), scalar(stiffness * noise))
+                best_targets(start, stop, *statistics, bag, *ridges, target, intercept)
 
         list(self.pool.map(solve, cut(self.bound.n_entities, BLOCK_ENTITIES)))
         return target, intercept

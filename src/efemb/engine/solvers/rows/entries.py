@@ -113,13 +113,15 @@ class Entries:
             self.u[here] += self.beside[here]
         if self.cells is not None:
             self.as_zero[here] += self.cells.at_entries[here]
-        given = (block.filled[here], self.u[here], self.weight[here])
+        given = (block.filled[here], self.u[here], self.weight[here], block.ids[here])
         value, self.slope[here] = self.value_and_slopes(*given)
         return value
 
-    def value_and_slopes(self, x: Floats, u: Floats, weight: Floats) -> tuple[float, Floats]:
+    def value_and_slopes(
+        self, x: Floats, u: Floats, weight: Floats, ids: Ints
+    ) -> tuple[float, Floats]:
         """Weighted log-density of some entries, and the slope of each."""
-        gain, slope = value_and_slope(self.solver.family, self.solver.spec.link, x, u)
+        gain, slope = value_and_slope(self.solver.family.at(ids), self.solver.spec.link, x, u)
         return float(weight @ gain), weight * slope
 
     # -- terms ------------------------------------------------------------------------------------
@@ -358,7 +360,7 @@ class _Tiles:
         if self.entries.cells is not None:
             self._add_offsets(tile, E)
         weights = (self.column_weight[tile], self.zero_weight)
-        given = (intercept[tile], *weights, self.column[tile])
+        given = (intercept[tile], *weights, self.column[tile], np.arange(tile.start, tile.stop))
         value += self.solver.slopes(E, *given)
         if self.entries.cells is not None:
             self._read_offsets(tile, E)
@@ -391,7 +393,8 @@ class _Tiles:
         u = self.slope[here]
         if self.entries.beside is not None:
             u = u + self.entries.beside[by_entity.order[here]]
-        given = (by_entity.x[here], u, self.weight[here])
+        ids = self.entries.block.ids[by_entity.order[here]]
+        given = (by_entity.x[here], u, self.weight[here], ids)
         value, self.slope[here] = self.entries.value_and_slopes(*given)
         return value
 

@@ -74,8 +74,13 @@ class RowsSolver(Solver[RowBags]):
         self.family = family
         self.closed = closed_form(family, self.spec.link)
         self.slopes = ZeroSlopes(family, self.spec.link, self.dtype)
-        self.base_of_zero = float(family.log_base_measure(np.zeros(1))[0])
+        every = np.arange(self.bound.n_entities if family.varies else 1)
+        self._base_of_zero = family.at(every).log_base_measure(np.zeros(len(every), self.dtype))
         self.base_of_row = self._base_of_row()
+
+    def base_of_zeros(self, ids: Ints) -> Floats | float:
+        """log h(0) of some entities."""
+        return self._base_of_zero[ids] if self.family.varies else float(self._base_of_zero[0])
 
     def _base_of_row(self) -> Floats:
         """Weighted log h(x) of the stored entries of each row: constant during a fit."""
@@ -84,7 +89,8 @@ class RowsSolver(Solver[RowBags]):
         stored = self.bound.stored
         seen = ~np.isnan(stored.x)
         row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[seen]
-        base = self.family.log_base_measure(stored.x[seen].astype(np.float64))
+        family = self.family.at(stored.ids[seen])
+        base = family.log_base_measure(stored.x[seen].astype(np.float64))
         exposure = self.bound.exposure
         if exposure is not None:  # log h(1) + log L of a Poisson word, over the weight L
             base = np.log(exposure) / exposure
@@ -123,7 +129,8 @@ class RowsSolver(Solver[RowBags]):
             offsets: StepOffsets | None = None
             if self.side is not None and self.side.has_cells:
                 offsets = StepOffsets(self.side, arrays, places, block, columns.index)
-            if sampling and self.bound.n_slots == 1:  # with several, members are not entities
+            # With several slots members are not entities, nor are places where entities differ.
+            if sampling and self.bound.n_slots == 1 and not self.family.varies:
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
             g_side = None if side is None else np.empty_like(side)
             given = (block, vectors, weight, columns, side, g_side, offsets)

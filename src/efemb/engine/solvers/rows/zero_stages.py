@@ -113,8 +113,9 @@ class SteppedStage(ZeroStage):
         here = entries.of_rows(rows)
         as_zero, back_weight = entries.as_zero[here], work.back_weight[here]
         link, zero = solver.spec.link, np.zeros_like(as_zero)
-        loss, zero_slope = value_and_slope(solver.family, link, zero, as_zero)
-        value += more - float(back_weight @ (loss + solver.base_of_zero))
+        ids = block.ids[here]
+        loss, zero_slope = value_and_slope(solver.family.at(ids), link, zero, as_zero)
+        value += more - float(back_weight @ (loss + solver.base_of_zeros(ids)))
         zero_slope *= back_weight
         gain = entries.slope[here] / block.rest[here]
         work.own[here] = gain * block.own[here]
@@ -140,7 +141,13 @@ class ZeroSlopes:
         self.size = family.kernel_size if dtype == np.float32 and link.is_identity else None
 
     def __call__(
-        self, E: Floats, intercept: Floats, weight: Floats, row_weight: Floats, column: Floats
+        self,
+        E: Floats,
+        intercept: Floats,
+        weight: Floats,
+        row_weight: Floats,
+        column: Floats,
+        entities: Ints,
     ) -> float:
         """Fill E[n, t] with slopes and add their sums to `column`; returns the log-density.
 
@@ -154,8 +161,9 @@ class ZeroSlopes:
         u = add_intercepts(np.where(hidden, 0.0, cells).T, intercept).T
         zero = np.zeros_like(u)
         both = np.where(hidden, 0.0, weight[:, None] * row_weight)
-        gain, slope = value_and_slope(self.family, self.link, zero, u)
-        value = float((both * (gain + self.family.log_base_measure(zero))).sum())
+        family = self.family.at(entities[:, None])
+        gain, slope = value_and_slope(family, self.link, zero, u)
+        value = float((both * (gain + family.log_base_measure(zero))).sum())
         cells[:] = both * slope
         column += cells.sum(axis=1)
         return value
@@ -187,7 +195,7 @@ class SampledStage(SteppedStage):
         if cells is not None:
             cells.add_drawn(rows, E)
         row_weight = work.zero_weight[rows]
-        value = self.slopes(E, self.intercept, self.weight, row_weight, column)
+        value = self.slopes(E, self.intercept, self.weight, row_weight, column, self.drawn)
         if cells is not None:
             cells.read_drawn(rows, E)
         (g_rows,) = tiled.unset()
@@ -214,8 +222,10 @@ class ListedStage(ZeroStage):
         entries, block = work.entries, work.entries.block
         entries.sum_bags_of(rows)
         value, here = entries.products_and_slopes(rows), entries.of_rows(rows)
-        zero_weight = entries.weight[here][block.filled[here] == 0]
-        value += entries.solver.base_of_zero * float(zero_weight.sum(dtype=np.float64))
+        zeros = block.filled[here] == 0
+        zero_weight = entries.weight[here][zeros].astype(np.float64)
+        base = entries.solver.base_of_zeros(block.ids[here][zeros])
+        value += float(np.sum(base * zero_weight))
         gain = entries.slope[here] / block.rest[here]
         work.own[here] = gain * block.own[here]
         work.net[here], work.factor[here] = entries.slope[here], gain
@@ -311,7 +321,7 @@ def closed_form(family: Family, link: Link) -> Callable[[Factors], ZeroStage] | 
     """The stage that needs no pass over the cells, where there is one."""
     if family.linear_mean and link.is_log:
         return AdditiveStage
-    if family.quadratic and link.is_identity:
+    if family.quadratic and link.is_identity and not family.varies:
         return partial(QuadraticStage, cast(Gaussian, family))
     return None
 
