@@ -68,7 +68,7 @@ from .model.families import (
 )
 from .model.priors import HalfNormal, LogNormal, Normal
 from .model.structures import PerEntity, Shared, Tied
-from .model.terms import CellCovariate, History, Offset, RowVectors
+from .model.terms import Available, CellCovariate, History, Offset, RowVectors
 from .model.zeros import (
     All,
     Hierarchical,
@@ -83,6 +83,7 @@ __all__ = [
     "CBOW",
     "AdditivePoissonEmbedding",
     "All",
+    "Available",
     "Basket",
     "BasketEmbedding",
     "Bernoulli",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from efemb.data.array_checks import (
 )
 from efemb.data.vocabulary import Vocabulary, canonical_label, shorten
 from efemb.errors import DataError, InputTypeError, suggest
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
 
 
 class NamedColumns(Mapping[str, NDArray[Any]]):
@@ -165,6 +168,43 @@ class CellTable:
             )
         for name, value in {"values": table, "by": by, "groups": labels}.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def total(cls, data: Dataset, by: str) -> CellTable:
+        """Sums of the values of `data` by group of rows: the units of each item sold in each store.
+
+        Parameters
+        ----------
+        data : Dataset
+            Scalar values; missing ones count 0.
+        by : str
+            Name of a row column. Rows whose value is missing are in no group.
+
+        Returns
+        -------
+        CellTable
+            Dense, groups in the order of their first rows.
+
+        Examples
+        --------
+        >>> from efemb.data import CellTable, Dataset
+        >>> trips = Dataset([[1, 0], [2, 0], [1, 3]], rows={"store": ["b", "b", "a"]})
+        >>> CellTable.total(trips, by="store").values.tolist()
+        [[3.0, 0.0], [1.0, 3.0]]
+        """
+        column = data.rows[by].tolist()
+        groups = [value for value in dict.fromkeys(column) if not is_missing_label(value)]
+        if not groups:
+            raise DataError(f"the row column {by!r} is missing in every row")
+        place = {value: code for code, value in enumerate(groups)}
+        code = np.array([place.get(value, -1) for value in column])
+        rows = np.flatnonzero(code >= 0)
+        member = make_csr(
+            (np.ones(len(rows)), (code[rows], rows)), shape=(len(groups), data.n_rows)
+        )
+        values = data.values if data.is_sparse else np.nan_to_num(data.values)
+        sums = member @ values
+        return cls(sums.toarray() if is_sparse(sums) else sums, by=by, groups=groups)
 
     @property
     def n_entities(self) -> int:

@@ -170,6 +170,8 @@ class Spec:
             raise ParameterError("terms go with combine='linear'; a reverse model has none")
         if self.context.reads_text:
             raise ParameterError("terms need rows x entities; text (Window) has none")
+        for term in self.terms:
+            term.check_model(self.family, self.link)
 
     def freeze_terms(self, data: Dataset, weight: Floats | None = None) -> Spec:
         """The same model with terms that know the training rows; those of weight 0 are none."""

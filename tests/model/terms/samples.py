@@ -31,13 +31,16 @@ def cells_of(n_entities: int) -> dict[str, CellTable]:
     price[rng.random(price.shape) < 0.1] = np.nan
     groups = [0.0, 1.0, 2.0, 3.0]
     shelf = csr_array(np.where(rng.random(price.shape) < 0.3, price, 0.0))
+    everything = np.where(rng.random(price.shape) < 0.2, np.nan, 1.0)
     return {
+        "available": CellTable(everything, by="week", groups=groups),
         "price": CellTable(price, by="week", groups=groups),
         "shelf": CellTable(csr_array(np.nan_to_num(shelf.toarray())), by="week", groups=groups),
     }
 
 
 TERMS: dict[str, Callable[[], Term]] = {
+    "available": efemb.Available,
     "cell-covariate": lambda: CellCovariate("price", log=True),
     "covariate": lambda: Covariate("temperature"),
     "history": lambda: efemb.History("user", kappa=2.0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from efemb.model.terms.available import Available
 from efemb.model.terms.base import BoundCells, BoundTerm, CellTerm, Term, TermArray
 from efemb.model.terms.cell_covariate import CellCovariate
 from efemb.model.terms.cells import GroupTable, SparseRows
@@ -16,6 +17,7 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
+    "Available",
     "BoundCells",
     "BoundTerm",
     "CellCovariate",

@@ -19,6 +19,8 @@ from efemb.model.terms.cells import CellValues, Offsets
 if TYPE_CHECKING:
     from efemb.data.columns import CellTable
     from efemb.data.dataset import Dataset
+    from efemb.model.families.base import Family
+    from efemb.model.links import Link
 
 Arrays = Mapping[str, Floats]
 
@@ -69,8 +71,13 @@ class Term(Ingredient, ABC):
         """Cell tables of the data that the term reads, and that `what_if` may change."""
         return ()
 
-    def change_table(self, row: Mapping[str, Any], codes: Ints, numbers: Floats) -> CellTable:
-        """The table of a frozen term for a row with such columns, changed for some entities."""
+    def change_table(
+        self, row: Mapping[str, Any] | None, codes: Ints, numbers: Floats
+    ) -> CellTable:
+        """The table of a frozen term, changed for some entities.
+
+        row : columns of a row, the result then has its group only; None: in all groups
+        """
         raise ParameterError(f"{self!r} has no table to change")
 
     @abstractmethod
@@ -112,6 +119,9 @@ class Term(Ingredient, ABC):
 
     def check(self) -> None:
         """Raise if an option is out of range."""
+
+    def check_model(self, family: Family, link: Link) -> None:
+        """Raise if the term makes no sense in a model of this family and link."""
 
 
 class BoundTerm(ABC):

@@ -13,7 +13,13 @@ from efemb.data.columns import CellTable
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.priors import Normal, Prior
 from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray, row_column
-from efemb.model.terms.cell_table import RowsOfTable, cell_table, find_table, store_table
+from efemb.model.terms.cell_table import (
+    RowsOfTable,
+    cell_table,
+    change_columns,
+    find_table,
+    store_table,
+)
 from efemb.model.terms.cells import CellValues
 
 if TYPE_CHECKING:
@@ -81,28 +87,19 @@ class CellCovariate(CellTerm):
         """The table."""
         return (self.table,)
 
-    def change_table(self, row: Mapping[str, Any], codes: Ints, numbers: Floats) -> CellTable:
-        """The table of one group; of logarithms numbers are factors, else new values."""
+    def change_table(
+        self, row: Mapping[str, Any] | None, codes: Ints, numbers: Floats
+    ) -> CellTable:
+        """The table with changes; of logarithms numbers are factors, else new values."""
         assert self.frozen is not None
-        by, values = self.frozen["by"], self.frozen["values"]
-        if row.get(by) is None:
+        if not self.log:
+            return change_columns(self.frozen, self.table, row, codes, numbers)
+        if not (numbers > 0).all():
             raise DataError(
-                f"a change of {self.table!r} needs the {by} whose {self.table} changes: pass {by}="
+                f"{self.table} is multiplied by positive factors, got {numbers.min():g}"
             )
-        stored = CellTable(values, by=by, groups=self.frozen["groups"])
-        line = values[stored.codes(np.array([row[by]], dtype=object))]
-        line = line.toarray() if is_sparse(line) else line.copy()
-        if self.log:
-            missing = np.isnan(line)  # missing prices count as the mean of the item
-            line[missing] = np.exp(np.broadcast_to(self.frozen["center"], line.shape)[missing])
-            if not (numbers > 0).all():
-                raise DataError(
-                    f"{self.table} is multiplied by positive factors, got {numbers.min():g}"
-                )
-            line[0, codes] *= numbers
-        else:
-            line[0, codes] = numbers
-        return CellTable(line, by=by, groups=[row[by]])
+        usual = np.exp(self.frozen["center"])  # missing prices count as the mean of the item
+        return change_columns(self.frozen, self.table, row, codes, numbers, usual)
 
     def check(self) -> None:
         """Names are text, the prior is one of signed numbers."""

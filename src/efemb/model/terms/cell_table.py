@@ -13,7 +13,7 @@ from efemb.data.array_checks import is_sparse
 from efemb.data.columns import CellTable
 from efemb.errors import DataError
 from efemb.model.ingredient import Ingredient
-from efemb.model.terms.base import row_column
+from efemb.model.terms.base import Arrays, BoundCells, row_column
 from efemb.model.terms.cells import CellValues, GroupTable, SparseRows
 
 if TYPE_CHECKING:
@@ -44,6 +44,37 @@ def find_table(data: Dataset, name: str, stored: Stored, asked_by: Ingredient) -
         return data.cells[name]
     row_column(data, stored["by"], asked_by)
     return CellTable(stored["values"], by=stored["by"], groups=stored["groups"])
+
+
+def change_columns(
+    stored: Stored,
+    name: str,
+    row: Mapping[str, Any] | None,
+    codes: Ints,
+    numbers: Floats,
+    missing: Floats | None = None,
+) -> CellTable:
+    """A stored table with other numbers for some entities, in one group of rows or in all.
+
+    row : column `by` of the row whose group is changed, the result has this group only; None: all
+    missing : (N,) what missing values count as; numbers are then factors, else new values
+    """
+    by, groups = str(stored["by"]), list(stored["groups"])
+    values = stored["values"]
+    if row is not None:
+        if row.get(by) is None:
+            raise DataError(f"a change of {name!r} needs the {by} whose {name} changes: pass {by}=")
+        label = row[by]
+        table = CellTable(values, by=by, groups=groups)
+        values, groups = values[table.codes(np.array([label], dtype=object))], [label]
+    changed = values.toarray() if is_sparse(values) else np.array(values)
+    if missing is None:
+        changed[:, codes] = numbers
+    else:
+        gaps = np.isnan(changed)
+        changed[gaps] = np.broadcast_to(missing, changed.shape)[gaps]
+        changed[:, codes] *= numbers
+    return CellTable(changed, by=by, groups=groups)
 
 
 @dataclass(frozen=True)
@@ -88,6 +119,21 @@ class RowsOfTable:
         cells: Any = self.offsets(rows, np.ones(n_entities, dtype=gradient.dtype))
         total = np.bincount(cells.ids, cells.values * gradient, n_entities)
         return np.asarray(total, dtype=gradient.dtype)
+
+
+class KnownCells(BoundCells):
+    """Numbers of a table, times a factor that is not learned."""
+
+    def __init__(self, rows: RowsOfTable, factor: float = 1.0) -> None:
+        self.rows, self.factor = rows, factor
+
+    def cells(self, arrays: Arrays, rows: Ints) -> CellValues:
+        """The numbers times the factor."""
+        return self.rows.offsets(rows, np.full(self.rows.values.shape[1], self.factor))
+
+    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """No array is behind them."""
+        return {}
 
 
 def sparse_rows(table: Any) -> SparseRows:

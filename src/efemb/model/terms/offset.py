@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Floats
 from efemb.data.array_checks import is_sparse
 from efemb.errors import DataError, InputTypeError
-from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray
-from efemb.model.terms.cell_table import RowsOfTable, cell_table, find_table, store_table
-from efemb.model.terms.cells import CellValues
+from efemb.model.terms.base import BoundCells, CellTerm, TermArray, row_column
+from efemb.model.terms.cell_table import (
+    KnownCells,
+    RowsOfTable,
+    cell_table,
+    find_table,
+    store_table,
+)
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -85,32 +90,15 @@ class Offset(CellTerm):
         if self.table["by"] is None:
             values, code = np.unique(np.nan_to_num(self._numbers(data)), return_inverse=True)
             every = np.broadcast_to(values[:, None], (len(values), data.n_entities))
-            return _Known(RowsOfTable(every, code))
+            return KnownCells(RowsOfTable(every, code))
         table = find_table(data, self.column, self.table, self)
         values = table.values if is_sparse(table.values) else np.nan_to_num(table.values)
-        return _Known(RowsOfTable(values, table.codes(data.rows[table.by])))
+        return KnownCells(RowsOfTable(values, table.codes(data.rows[table.by])))
 
     def _numbers(self, data: Dataset) -> Floats:
-        from efemb.model.terms.base import row_column
-
         try:
             return row_column(data, self.column, self).astype(np.float64)
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"{self!r} needs numbers, but the column holds other values ({error})"
             ) from error
-
-
-class _Known(BoundCells):
-    """Numbers of the data; the coefficient is 1."""
-
-    def __init__(self, rows: RowsOfTable) -> None:
-        self.rows = rows
-
-    def cells(self, arrays: Arrays, rows: Ints) -> CellValues:
-        """The numbers themselves."""
-        return self.rows.offsets(rows, np.ones(self.rows.values.shape[1]))
-
-    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """No array is behind them."""
-        return {}
