@@ -38,6 +38,9 @@ FAMILIES = {
 
 LEARNED = [name for name in TERMS if name != "offset"]  # an offset is not 0; all is available
 
+# A Gaussian mean is never 0 for certain, so nothing is unavailable.
+PAIRS = [(f, t) for f in FAMILIES for t in TERMS if (f, t) != ("gaussian", "available")]
+
 
 def test_every_shipped_term_is_tested() -> None:
     assert set(TERMS) == set(Term.choices())
@@ -68,9 +71,8 @@ def value_and_gradient(
     return value, space.pull_back(at, gradient)
 
 
-@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize(("family", "term"), PAIRS)
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
-@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("rows", [None, np.array([0, 4, 3, 9, 20])], ids=["all", "some"])
 def test_gradients_by_finite_differences(family: str, scale: str, term: str, rows: Any) -> None:
     """With an empty row, a row of one item and a masked cell."""
@@ -94,9 +96,8 @@ def test_gradients_by_finite_differences(family: str, scale: str, term: str, row
             assert gradient.named()[name][index] == pytest.approx(slope, rel=1e-5, abs=1e-6), name
 
 
-@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize(("family", "term"), [pair for pair in PAIRS if pair[0] != "categorical"])
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "categorical"])
 def test_solver_rows_is_solver_generic(family: str, scale: str, term: str) -> None:
     kind, values = FAMILIES[family]
     data = data_of(csr_array(values))
@@ -110,8 +111,7 @@ def test_solver_rows_is_solver_generic(family: str, scale: str, term: str) -> No
         assert_allclose(array, same.named()[name], rtol=1e-8, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("term", LEARNED)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "term"), [pair for pair in PAIRS if pair[1] in LEARNED])
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 def test_a_term_at_zero_gives_the_bits_of_the_model_without_it(
     family: str, scale: str, term: str
