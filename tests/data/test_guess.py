@@ -12,8 +12,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import efemb
-from efemb.data.readers.guess import guess_contents, guess_family
+from efemb.data.readers.guess import guess_contents
 from efemb.errors import DataError
+from efemb.estimators.names import guess_family
 
 
 def table(folder: Path, header: str, *lines: str, name: str = "x.csv") -> Path:

@@ -16,8 +16,7 @@ import pytest
 
 import efemb
 from efemb import read_baskets
-from efemb.data.readers.guess import guess_contents
-from efemb.data.readers.sniff import sniff
+from efemb.data.readers.guess import guess_contents, sniff
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 LINES = pd.DataFrame(

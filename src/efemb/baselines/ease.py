@@ -161,9 +161,9 @@ def sparse_ridge_weights(present: Any, penalty: float, n_neighbors: int) -> Any:
         gram.indptr, gram.indices, gram.data,
         (lines + penalty).astype(np.float32), weights,
     )  # fmt: skip
-    found = csr_array((weights, near.indices, near.indptr), shape=near.shape)
-    found.eliminate_zeros()
-    return csr_array(found.T)
+    weighted = csr_array((weights, near.indices, near.indptr), shape=near.shape)
+    weighted.eliminate_zeros()
+    return csr_array(weighted.T)
 
 
 def dense_fits(n_items: int) -> bool:

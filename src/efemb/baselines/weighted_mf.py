@@ -194,8 +194,8 @@ class _Regressions:
 
     def solve(self, vectors: Floats) -> Floats:
         """Weights of all rows."""
-        found = np.empty((self.cells.shape[0], vectors.shape[1]))
+        solutions = np.empty((self.cells.shape[0], vectors.shape[1]))
         for rows in self.blocks(vectors.shape[1]):
             matrix, response = self.equations(rows, vectors)
-            found[rows] = np.linalg.solve(matrix, response[..., None])[..., 0]
-        return found
+            solutions[rows] = np.linalg.solve(matrix, response[..., None])[..., 0]
+        return solutions

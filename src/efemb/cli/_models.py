@@ -19,8 +19,7 @@ WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # accept quantities be
 
 def choose_model(name: str | None, data: Any, say: Say, neighbors: int | None = None) -> str:
     """The specified name, or the model that suits the data."""
-    from efemb.data.readers.guess import guess_family
-    from efemb.estimators.names import OF_FAMILY
+    from efemb.estimators.names import OF_FAMILY, guess_family
 
     if name is not None:
         return name

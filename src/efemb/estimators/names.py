@@ -1,10 +1,13 @@
-"""Models by their names in the paper."""
+"""Models by their names in the paper, and the model that suits some data."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import numpy as np
+
+from efemb.data.dataset import Dataset
 from efemb.errors import ParameterError, suggest
 from efemb.estimators.presets import (
     AdditivePoissonEmbedding,
@@ -84,3 +87,18 @@ def model_named(name: str, n_components: int, *, text: bool = False, **options: 
         raise ParameterError(f"{wanted} is not a model of {data}; {suggest(wanted, known)}")
     preset, settings = known[wanted]
     return preset(n_components, **{**settings, **options})
+
+
+def guess_family(data: Dataset) -> tuple[str, str]:
+    """Name of a family that suits the numbers, and why."""
+    values = np.asarray(data.values.data if data.is_sparse else data.values)
+    seen = values[np.isfinite(values)]
+    if seen.size == 0 or (seen < 0).any():
+        return "gaussian", "not every number is a count"
+    if (seen != np.round(seen)).any():
+        if data.is_sparse:  # baskets: absent items are zero, and quantities may be weights
+            return "poisson", "quantities need not be whole numbers"
+        return "gaussian", "not every number is a count"
+    if seen.max(initial=0) <= 1:
+        return "bernoulli", "every number is 0 or 1"
+    return "poisson", "every number is a count"

@@ -1,10 +1,11 @@
-"""Roles of columns, inferred from the words in their names."""
+"""Roles of columns, inferred from the words in their names and from their first cells."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -226,3 +227,75 @@ def entity_columns(values: Any) -> list[Any] | None:
         if getattr(first, "ndim", 1) == 1:
             check_row_names(labels, first, "the table")
     return labels
+
+
+def choose_columns(
+    sample: Sample, named: Mapping[str, str | None], file: Path
+) -> tuple[str, str, str | None] | None:
+    """Columns of baskets, items and counts; None without one for baskets and one for items.
+
+    A table of numbers may be a matrix, where only unambiguous names count.
+    """
+    basket, item, count = (named[role] for role in ("basket", "item", "count"))
+    in_doubt = any(named.values()) or not all_numbers(sample)
+    baskets = _choices(sample, BASKET, basket, (item, count), in_doubt)
+    items = _choices(sample, ITEM, item, (basket, count, *baskets[:1]), in_doubt)
+    if not baskets and items:
+        baskets = _choices(sample, USER, None, (item, count, *items[:1]), in_doubt)
+    if not baskets or not items:
+        return None
+    if len(baskets) > 1 or len(items) > 1:
+        raise _question(file, sample, {"basket": baskets, "item": items})
+    if count is None:
+        counts = _choices(sample, COUNT, None, (*baskets, *items), in_doubt)
+        if len(counts) > 1:
+            raise _question(file, sample, {"count": counts})
+        return baskets[0], items[0], counts[0] if counts else None
+    return baskets[0], items[0], None if count == "none" else count
+
+
+def _choices(
+    sample: Sample, role: Role, named: str | None, but: Sequence[str | None], in_doubt: bool
+) -> list[str]:
+    """The column for a role; several (or one twice) if the user has to choose."""
+    if named is not None:
+        return [named]
+    by_fit = candidates(sample, role, but)
+    if by_fit["sure"]:
+        return [by_fit["sure"][0], *rivals(by_fit["sure"], sample, role)]
+    return by_fit["perhaps"] * 2 if in_doubt else []
+
+
+def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
+    asked = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
+    questions = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
+    options = " and ".join(f"{role}= (--{role})" for role in asked)
+    none = '; "none" counts each line as 1' if "count" in asked else ""
+    return DataError(
+        f"{file}: {' '.join(questions)} Name it with {options}{none}; there are {', '.join(sample)}"
+    )
+
+
+def all_numbers(sample: Sample) -> bool:
+    """Whether every column that is not empty holds numbers."""
+    filled = [values for values in sample.values() if known(values)]
+    return bool(filled) and all(is_number(values) for values in filled)
+
+
+def numbers_rows(sample: Sample) -> bool:
+    """Whether the name of the first of several numeric columns says that it numbers the rows."""
+    first = next(iter(sample))
+    return names_rows(list(sample), sample[first])
+
+
+def labels_rows(sample: Sample) -> bool:
+    """Whether a first column of distinct texts is followed by numbers, as in a pivot table."""
+    first, *others = sample
+    names = known(sample[first])
+    numbers = {name: sample[name] for name in others}
+    different = len(names) == len(sample[first]) == len(set(map(str, names)))
+    if not different or len(others) < 2 or not all_numbers(numbers):
+        return False
+    # Order or product numbers mean transactions, and so does a first line like the others.
+    coded = any(candidates(numbers, role, ())["sure"] for role in (BASKET, ITEM))
+    return not coded and not all(name in map(str, sample[name]) for name in others)

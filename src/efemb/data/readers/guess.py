@@ -1,43 +1,57 @@
-"""Guesses: the contents of a file, the roles of its columns, and the family of its numbers."""
+"""Guesses: what a file holds, from its first lines and the names of its columns."""
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from efemb._files import expand_home
-from efemb.data.dataset import Dataset
 from efemb.data.readers.arrow import ParquetSource
 from efemb.data.readers.column_roles import (
     BASKET,
-    COUNT,
     ITEM,
     USER,
-    Role,
     Sample,
+    all_numbers,
     candidates,
+    choose_columns,
     index_names,
     is_number,
-    known,
-    names_rows,
+    labels_rows,
     not_counts,
-    rivals,
+    numbers_rows,
 )
 from efemb.data.readers.csv import SAMPLE, CsvSource
-from efemb.data.readers.input_file import existing_file, inner_suffix, refuse_foreign
+from efemb.data.readers.dialect import SEPARATORS, huge_fields
+from efemb.data.readers.input_file import (
+    UNREADABLE,
+    check_encoding,
+    existing_file,
+    inner_suffix,
+    open_bytes,
+    refuse_foreign,
+)
+from efemb.data.readers.item_lists import split_line
 from efemb.data.readers.several import find_files
-from efemb.data.readers.sniff import first_lines, sniff
 from efemb.errors import DataError, ParameterError, suggest
 
 Kind = Literal["baskets", "matrix", "text", "recording"]
 LAYOUTS = ("table", "lines", "matrix", "text")
 ARRAYS, PARQUET = {".npy", ".npz"}, {".parquet", ".pq"}
 TABLES = {".csv", ".tsv", ".tab", *PARQUET}
+LineKind = Literal["prose", "table", "baskets", "numbers", "unsure"]
+_LOOKED_AT = 200
+_LONGEST = 1 << 16  # bytes of a line to look at
+_FEW = 3  # lines that are too few to see a pattern
+_MOST_WORDS = 4  # of the name of an item, on average
+_REPEATED = 0.5  # share of cells that must have occurred before
 
 
 @dataclass(frozen=True)
@@ -127,16 +141,16 @@ def _from_table(
     layout: str | None,
 ) -> Guess:
     """Transactions or a matrix, by the names of the columns and their first cells."""
-    columns = None if layout == "matrix" else _transactions(sample, named, file)
+    columns = None if layout == "matrix" else choose_columns(sample, named, file)
     if columns is not None:
         if named["count"] is None:
             _check_count(file, sample, columns)
         return _describe(keys if len(keys) > 1 else columns[0], columns[1], columns[2])
     may_be_matrix = not any(named.values()) and layout != "table"
-    numbers = _all_numbers(sample)
-    if may_be_matrix and numbers and not _counts_rows(sample):
+    numbers = all_numbers(sample)
+    if may_be_matrix and numbers and not numbers_rows(sample):
         return Guess("matrix", "every column holds numbers")
-    if may_be_matrix and (numbers or _names_rows(sample)):
+    if may_be_matrix and (numbers or labels_rows(sample)):
         first = next(iter(sample))
         why = f"rows named by {first!r}, all other columns hold numbers"
         return Guess("matrix", why, row_labels=first)
@@ -224,21 +238,6 @@ def _describe(basket: str | tuple[str, ...], item: str, count: str | None) -> Gu
     return Guess("baskets", why, basket, item, count)
 
 
-def guess_family(data: Dataset) -> tuple[str, str]:
-    """Name of a family that suits the numbers, and why."""
-    values = np.asarray(data.values.data if data.is_sparse else data.values)
-    seen = values[np.isfinite(values)]
-    if seen.size == 0 or (seen < 0).any():
-        return "gaussian", "not every number is a count"
-    if (seen != np.round(seen)).any():
-        if data.is_sparse:  # baskets: absent items are zero, and quantities may be weights
-            return "poisson", "quantities need not be whole numbers"
-        return "gaussian", "not every number is a count"
-    if seen.max(initial=0) <= 1:
-        return "bernoulli", "every number is 0 or 1"
-    return "poisson", "every number is a count"
-
-
 def _sample(path: Path, encoding: str, header: Sequence[str] | None) -> dict[str, list[Any]]:
     """The first lines of a table, column by column."""
     if inner_suffix(path) in PARQUET:
@@ -258,72 +257,108 @@ def _cell(value: Any) -> Any:
     return str(value) if isinstance(value, list | dict) else value
 
 
-def _transactions(
-    sample: Sample, named: Mapping[str, str | None], file: Path
-) -> tuple[str, str, str | None] | None:
-    """Columns of baskets, items and counts; None without one for baskets and one for items.
+@dataclass(frozen=True)
+class Sniffed:
+    """The kind of the lines, what separates their fields, and why."""
 
-    A table of numbers may be a matrix, where only unambiguous names count.
+    kind: LineKind
+    separator: str = " "
+    why: str = ""
+
+
+def first_lines(path: Path, encoding: str) -> list[str]:
+    """The first lines that are not blank, without their ends; bytes of another encoding count."""
+    codec = check_encoding(encoding)
+    lines: list[str] = []
+    try:
+        with open_bytes(path) as stream:
+            for raw in islice(iter(lambda: stream.readline(_LONGEST), b""), 2 * _LOOKED_AT):
+                lines += raw.decode(codec, errors="replace").splitlines()
+    except UNREADABLE:  # the reader itself explains it
+        pass
+    # The last line may have been cut.
+    return [line for line in lines[:_LOOKED_AT] if line.strip()]
+
+
+def sniff(lines: Sequence[str]) -> Sniffed:
+    r"""The kind of some lines.
+
+    >>> sniff(["1 2 3", "2 5", "1 3 7 9"]).kind, sniff(["to be or not", "that is", "x"]).kind
+    ('baskets', 'prose')
+    >>> sniff(["196\t242\t3", "186\t302\t3", "22\t377\t1"]).kind
+    'numbers'
     """
-    basket, item, count = (named[role] for role in ("basket", "item", "count"))
-    in_doubt = any(named.values()) or not _all_numbers(sample)
-    baskets = _choices(sample, BASKET, basket, (item, count), in_doubt)
-    items = _choices(sample, ITEM, item, (basket, count, *baskets[:1]), in_doubt)
-    if not baskets and items:
-        baskets = _choices(sample, USER, None, (item, count, *items[:1]), in_doubt)
-    if not baskets or not items:
+    if len(lines) < _FEW:
+        return Sniffed("prose")
+    separator = _even_separator(lines)
+    if separator is not None:
+        return _sniff_table(lines, separator)
+    words = [line.split() for line in lines]
+    if all(_are_whole(cells) for cells in words):
+        return _sniff_numbers(words)
+    return _sniff_items(lines)
+
+
+def _even_separator(lines: Sequence[str]) -> str | None:
+    """The separator that splits every line into the same number of fields, the largest."""
+    widths = {}
+    for sign in SEPARATORS:
+        with huge_fields():
+            try:
+                counts = {len(row) for row in csv.reader(lines, delimiter=sign) if row}
+            except csv.Error:
+                continue
+        if len(counts) == 1:
+            widths[sign] = counts.pop()
+    best = max(widths, key=widths.__getitem__, default=",")
+    if widths.get(best, 0) < 2 or (best == "," and _is_punctuation(lines, best)):
         return None
-    if len(baskets) > 1 or len(items) > 1:
-        raise _question(file, sample, {"basket": baskets, "item": items})
-    if count is None:
-        counts = _choices(sample, COUNT, None, (*baskets, *items), in_doubt)
-        if len(counts) > 1:
-            raise _question(file, sample, {"count": counts})
-        return baskets[0], items[0], counts[0] if counts else None
-    return baskets[0], items[0], None if count == "none" else count
+    return best
 
 
-def _choices(
-    sample: Sample, role: Role, named: str | None, but: Sequence[str | None], in_doubt: bool
-) -> list[str]:
-    """The column for a role; several (or one twice) if the user has to choose."""
-    if named is not None:
-        return [named]
-    by_fit = candidates(sample, role, but)
-    if by_fit["sure"]:
-        return [by_fit["sure"][0], *rivals(by_fit["sure"], sample, role)]
-    return by_fit["perhaps"] * 2 if in_doubt else []
+def _sniff_table(lines: Sequence[str], separator: str) -> Sniffed:
+    rows = [line.split(separator) for line in lines]
+    if all(is_number(row) for row in rows[1:]):
+        name = {"\t": "tabs"}.get(separator, repr(separator))
+        if is_number(rows[0]):
+            why = f"{len(rows[0])} columns of numbers, separated by {name}, without a header"
+            return Sniffed("numbers", separator, why)
+    return Sniffed("table", separator)
 
 
-def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
-    asked = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
-    questions = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
-    options = " and ".join(f"{role}= (--{role})" for role in asked)
-    none = '; "none" counts each line as 1' if "count" in asked else ""
-    return DataError(
-        f"{file}: {' '.join(questions)} Name it with {options}{none}; there are {', '.join(sample)}"
-    )
+def _sniff_numbers(rows: Sequence[Sequence[str]]) -> Sniffed:
+    """Lines of whole numbers separated by spaces."""
+    if len({len(row) for row in rows}) == 1:
+        if len(rows[0]) == 1:
+            return Sniffed("prose")  # one number per line: its own error says that words are alone
+        return Sniffed("numbers", " ", f"{len(rows[0])} columns of whole numbers, without a header")
+    if all(len(set(row)) == len(row) for row in rows):
+        return Sniffed("baskets", " ", "each line is a basket of distinct numbers")
+    return Sniffed("unsure", " ", "lines of whole numbers, some of which are repeated")
 
 
-def _all_numbers(sample: Sample) -> bool:
-    filled = [values for values in sample.values() if known(values)]
-    return bool(filled) and all(is_number(values) for values in filled)
+def _sniff_items(lines: Sequence[str]) -> Sniffed:
+    """Lines of different numbers of cells: names of items, or sentences."""
+    counts = {sign: sum(sign in line for line in lines) for sign in SEPARATORS}
+    separator = max(counts, key=counts.__getitem__)
+    if counts[separator] < len(lines) / 2 or _is_punctuation(lines, separator):
+        return Sniffed("prose")
+    cells = [cell for line in lines for cell in split_line(line, separator)]
+    repeated = 1 - len(set(cells)) / max(1, len(cells))
+    short = np.mean([len(cell.split()) for cell in cells] or [9]) <= _MOST_WORDS
+    what = f"cells separated by {separator!r}, a different number in each line"
+    if short and repeated >= _REPEATED:
+        return Sniffed("baskets", separator, f"each line is a basket: {what}")
+    return Sniffed("unsure", separator, f"lines of {what}") if short else Sniffed("prose")
 
 
-def _counts_rows(sample: Sample) -> bool:
-    """Whether the name of the first of several numeric columns says that it numbers the rows."""
-    first = next(iter(sample))
-    return names_rows(list(sample), sample[first])
+def _is_punctuation(lines: Sequence[str], separator: str) -> bool:
+    """Whether most separators are followed by a space or end the line, as in sentences."""
+    text = "\n".join(lines) + "\n"
+    total = text.count(separator)
+    loose = text.count(separator + " ") + text.count(separator + "\n")
+    return separator in ",;" and 2 * loose > total
 
 
-def _names_rows(sample: Sample) -> bool:
-    """Whether a first column of distinct texts is followed by numbers, as in a pivot table."""
-    first, *others = sample
-    names = known(sample[first])
-    numbers = {name: sample[name] for name in others}
-    different = len(names) == len(sample[first]) == len(set(map(str, names)))
-    if not different or len(others) < 2 or not _all_numbers(numbers):
-        return False
-    # Order or product numbers mean transactions, and so does a first line like the others.
-    coded = any(candidates(numbers, role, ())["sure"] for role in (BASKET, ITEM))
-    return not coded and not all(name in map(str, sample[name]) for name in others)
+def _are_whole(cells: Sequence[str]) -> bool:
+    return all(cell.isdigit() for cell in cells)

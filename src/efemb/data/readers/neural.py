@@ -15,11 +15,10 @@ from efemb._files import expand_home
 from efemb._terminal import progress_bar
 from efemb.data.array_checks import float_array, generator, unmask
 from efemb.data.dataset import Dataset
-from efemb.data.readers.array_file import load_array, open_array
+from efemb.data.readers.array_file import load_array, load_objects, open_array
 from efemb.data.readers.input_file import existing_file
 from efemb.data.readers.numeric import read_by_entity
 from efemb.data.readers.positions import read_positions
-from efemb.data.readers.safe_unpickle import load_objects
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 _PLANE = re.compile(r"plane(\d+)")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import efemb
-from efemb.data.readers.safe_unpickle import load_objects
+from efemb.data.readers.array_file import load_objects
 
 
 def save(path: Path, objects: list[Any]) -> Path:
