@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from numba.core import caching
 
-from efemb.kernels.disk_cache import KernelFiles, folder_digest, keeping
+from efemb.kernels.jit import KernelFiles, cached_njit, folder_digest
 
 INNER = "from numba import njit\n@njit(inline='always')\ndef inner(x):\n    return x + {}\n"
 OUTER = """
-from efemb.kernels.disk_cache import keeping
+from efemb.kernels.jit import cached_njit
 from inner import inner
 
-@keeping(nogil=True)
+@cached_njit(nogil=True)
 def outer(x):
     return inner(x)
 
@@ -77,7 +77,7 @@ def test_a_full_disk_only_means_that_nothing_is_kept(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(KernelFiles, "_write_sealed", full)
 
-    @keeping()
+    @cached_njit()
     def triple(x: Any) -> Any:
         return 3 * x
 
@@ -134,7 +134,7 @@ def test_two_processes_at_once(
 def test_without_a_place_to_keep_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
 
-    @keeping()
+    @cached_njit()
     def double(x: Any) -> Any:
         return 2 * x
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import efemb
 from efemb.engine.callbacks import Checkpoint
-from efemb.kernels.disk_cache import KernelFiles
+from efemb.kernels.jit import KernelFiles
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
 from efemb.reproduce.jobs import Job, Runner
