@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from efemb.fitted.docstrings import fill_docstrings
@@ -9,6 +10,7 @@ from efemb.fitted.row_groups import RowGroups
 from efemb.table import Table
 
 if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
     from efemb.fitted.embedding import FittedEmbedding
     from efemb.inference import Laplace
 
@@ -81,6 +83,81 @@ class ShopQueries:
         from efemb.inference import fold_in_rows
 
         return fold_in_rows(self, data, **options)
+
+    # -- scenarios --------------------------------------------------------------------------------
+
+    def simulate(self, rows: Any, **options: Any) -> Dataset:
+        """Draw baskets from the model: of these households, at other prices, of another shelf.
+
+        Parameters
+        ----------
+        rows : Dataset, mapping of row columns, or int
+            The rows to draw. A Dataset says who shops when, and where the sweeps start; a mapping
+            such as ``{"household": [...], "week": [...]}`` has the row columns only, a number none.
+        sweeps : int, default=8
+            How many times every value is redrawn, given the current values of the others.
+        row_size : float, optional
+            Mean number of units of a row, for categorical models; by default as in the Dataset.
+        seed : int, default=0
+            The same seed gives the same random numbers whatever the tables are, so that two calls
+            differ by the effect of the tables.
+        %(progress)s
+        **tables : CellTable, or mapping of items to numbers
+            Tables of terms by name, in place of those of the data: ``price={"milk": 0.8}`` is 20%
+            off in every week, ``available={"milk": 0}`` takes milk off the shelf.
+
+        Returns
+        -------
+        Dataset
+            Sparse counts of the same rows. ``report["sampler"]`` is "gibbs": conditionals need not
+            be those of any joint distribution, and then hold approximately.
+
+        Examples
+        --------
+        %(market)s
+        >>> drawn = model.simulate(market, price={"milk": 0.5}, seed=1)
+        >>> drawn.shape, drawn.report["sampler"]
+        ((80, 2), 'gibbs')
+        """
+        simulation = import_module("efemb.simulation")  # by name: a layer above
+        return simulation.simulate_rows(self, rows, **options)  # type: ignore[no-any-return]
+
+    def compare_prices(self, rows: Any, after: Any, before: Any = None, **options: Any) -> Table:
+        """Units and revenue of every item at two tables of prices, by simulation.
+
+        Both tables see the same random numbers. Like `elasticity`, this is how sales and prices
+        move together, not what a change of price would cause: prices are set with demand in mind.
+
+        Parameters
+        ----------
+        rows : Dataset, mapping of row columns, or int
+            The rows to draw, as for `simulate`.
+        after, before : CellTable, or mapping of items to numbers
+            The two tables, or changes of the table of the fit, which `before` is by default.
+        table : str, default="price"
+            Name of the table.
+        draws : int, default=4
+            How many times the rows are drawn.
+        seed : int, default=0
+        %(progress)s
+        **options
+            sweeps, row_size and further tables, as for `simulate`.
+
+        Returns
+        -------
+        Table
+            label, units_before, units_after, change (of the units), standard_error (of the change,
+            the rows taken for a sample), revenue_before and revenue_after (units times the numbers
+            of the table); the largest absolute change first.
+
+        Examples
+        --------
+        %(market)s
+        >>> model.compare_prices(market, {"milk": 0.5}, draws=2)["label"][0]
+        'milk'
+        """
+        simulation = import_module("efemb.simulation")
+        return simulation.compare_prices(self, rows, after, before, **options)  # type: ignore[no-any-return]
 
     # -- prices ----------------------------------------------------------------------------------
 

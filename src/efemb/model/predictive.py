@@ -31,10 +31,10 @@ def quantiles(spec: Spec, bound: BoundContext, vectors: Factors, q: float) -> Fl
         raise InputTypeError(f"q must be a number, got {q!r}")
     if not 0.0 < q < 1.0:
         raise ParameterError(f"q must lie between 0 and 1, got {q!r}")
-    return _of_cells(spec, bound, vectors, lambda v: _quantile(spec.family.tail, v, float(q)))
+    return _of_cells(spec, bound, vectors, lambda v: invert_tail(spec.family.tail, v, float(q)))
 
 
-def _quantile(tail: Callable[[Floats, Floats], Floats], v: Floats, q: float) -> Floats:
+def invert_tail(tail: Callable[[Floats, Floats], Floats], v: Floats, q: float | Floats) -> Floats:
     """By bisection: the smallest whole x with P(X >= x + 1) <= 1 - q."""
     low, high = np.full(v.shape, -1.0), np.zeros(v.shape)  # P(X <= low) < q <= P(X <= high)
     while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from efemb.simulation.baskets import simulate_baskets
+from efemb.simulation.fitted_rows import compare_prices, simulate_rows
 from efemb.simulation.models import Simulation, simulate
 from efemb.simulation.recording import SimulatedRecording, simulate_zebrafish
 from efemb.simulation.trips import SimulatedTrips, simulate_iri
@@ -11,8 +12,10 @@ __all__ = [
     "SimulatedRecording",
     "SimulatedTrips",
     "Simulation",
+    "compare_prices",
     "simulate",
     "simulate_baskets",
     "simulate_iri",
+    "simulate_rows",
     "simulate_zebrafish",
 ]

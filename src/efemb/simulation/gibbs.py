@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from efemb.errors import DivergenceError, EfembError
 from efemb.model.contexts.base import or_one
 from efemb.model.objective import natural_parameter
 from efemb.model.parameters import Parameters
+from efemb.model.predictive import invert_tail
 from efemb.model.predictor import Predictor
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
@@ -23,6 +25,7 @@ from efemb.simulation.truth import Popularity, graph_parameters, row_parameters,
 BLOCK_NUMBERS = 1 << 22
 LARGEST = 1e6
 TUNING_SWEEPS = 10
+Draw = Callable[[Spec, Floats, np.random.Generator], Floats]
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,22 @@ def draw(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats:
     """Observations with linear predictors u."""
     try:
         x = spec.family.sample(natural_parameter(spec.family, spec.link, u), rng)
-        bounded = bool(np.abs(x).max(initial=0.0) < LARGEST)
     except EfembError:
         raise
     except ValueError:  # NumPy rejects rates that no counter can hold
-        bounded = False
-    if not bounded:
+        x = np.full(1, np.inf)
+    return check_bounded(x)
+
+
+def draw_by_inversion(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats:
+    """Counts with linear predictors u; for the same random numbers, they never fall as u grows."""
+    v = spec.link(np.asarray(u, dtype=np.float64))
+    return check_bounded(invert_tail(spec.family.tail, v, rng.random(np.shape(u))))
+
+
+def check_bounded(x: Floats) -> Floats:
+    """The draws, unless they exceed anything that could be an observation."""
+    if not bool(np.abs(x).max(initial=0.0) < LARGEST):
         raise DivergenceError(
             "the conditionals of this model reinforce one another and the draws grow without "
             "bound: lower strength or row_size, or use scale='items' or 'total'"
@@ -98,10 +111,15 @@ def _tune_rows(plan: Plan, parameters: Parameters, n_rows: int, rng: np.random.G
 
 @dataclass
 class RowSampler:
-    """x_tn | the other entities of row t, for a block of rows; values are (entities, rows)."""
+    """x_tn | the other entities of row t, for a block of rows; values are (entities, rows).
+
+    beside : (entities, rows) what further terms add to u;  draw : how observations are drawn
+    """
 
     spec: Spec
     predictor: Predictor
+    beside: Floats | None = None
+    draw: Draw = draw
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
         """Independent draws at the typical linear predictor of each entity."""
@@ -126,9 +144,10 @@ class RowSampler:
         divisor = self.share(own).sum(axis=0)
         for n in range(len(x)):
             before = self.own(x[n].copy())  # x[n] is overwritten below
-            rest = or_one(divisor - self.share(before))
-            u = self.predictor.leave_sum(sums @ target[n], before, rest, n)
-            x[n] = draw(self.spec, u, rng)
+            rest = or_one(divisor - self.share(before) + self.spec.context.pseudo_count)
+            beside = 0.0 if self.beside is None else self.beside[n]
+            u = self.predictor.leave_sum(sums @ target[n], before, rest, n, beside)
+            x[n] = self.draw(self.spec, u, rng)
             after = self.own(x[n])
             changed = np.flatnonzero(after != before)
             sums[changed] += (after - before)[changed, None] * bag[n]
@@ -140,15 +159,22 @@ class UnitSampler:
     """Categorical rows: each unit is redrawn among the entities given the row without its entity.
 
     Values are (entities, rows).
+
+    beside : (entities, rows) what further terms add to u
     """
 
     spec: Spec
     predictor: Predictor
-    row_size: float
+    row_size: float = 2.0
+    beside: Floats | None = None
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
         """Rows of two units or more, drawn by popularity."""
-        sizes = 2 + rng.poisson(max(self.row_size - 2.0, 0.0), n_rows)
+        return self.fill(2 + rng.poisson(max(self.row_size - 2.0, 0.0), n_rows), typical, rng)
+
+    def fill(self, sizes: Ints, typical: Floats, rng: np.random.Generator) -> Floats:
+        """Rows of so many units, drawn by popularity."""
+        n_rows = len(sizes)
         chance = np.exp(typical - typical.max())
         units = rng.choice(len(typical), sizes.sum(), p=chance / chance.sum())
         x = np.zeros((len(typical), n_rows))
@@ -173,8 +199,11 @@ class UnitSampler:
         scale = self.spec.context.scale
         divisor: Floats = np.ones(len(rows))
         if scale != "none":
-            divisor = or_one(((own != 0) if scale == "items" else own).sum(axis=0))
+            total = ((own != 0) if scale == "items" else own).sum(axis=0)
+            divisor = or_one(total + self.spec.context.pseudo_count)
         u = self.predictor.apply(own.T @ self.predictor.factors.bag / divisor[:, None])
+        if self.beside is not None:
+            u += self.beside[:, rows].T
         winner = np.argmax(u + rng.gumbel(size=u.shape), axis=1)
         x[units, rows] -= 1.0
         x[winner, rows] += 1.0

@@ -217,6 +217,16 @@ class RowSide:
         known = tuple(part for part in parts if part is not None)
         return Offsets(known, len(rows), self.n_entities) if known else None
 
+    def add_up(self, arrays: Arrays, rows: Ints, target: Floats) -> Floats:
+        """What all terms add to u of every cell, (rows, N); `target` ends in the entity sides."""
+        entity_sides = target[:, target.shape[1] - self.width :]
+        total = self.columns(arrays, rows) @ entity_sides.T if self.width else None
+        cells = np.zeros((len(rows), self.n_entities)) if total is None else np.asarray(total)
+        offsets = self.offsets(arrays, rows)
+        if offsets is not None:
+            offsets.add_to(cells)
+        return cells
+
     def shares(
         self, arrays: Arrays, row: int, entity: int, entity_columns: Floats
     ) -> dict[str, float]:
