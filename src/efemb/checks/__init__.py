@@ -9,6 +9,7 @@ Each function raises an `AssertionError` that names the broken rule, and returns
 
 from __future__ import annotations
 
+from efemb.checks.combine import check_combine
 from efemb.checks.context import check_context
 from efemb.checks.estimator import check_estimator
 from efemb.checks.family import check_family
@@ -17,6 +18,7 @@ from efemb.checks.structure import check_structure
 from efemb.checks.term import check_term
 
 __all__ = [
+    "check_combine",
     "check_context",
     "check_estimator",
     "check_family",

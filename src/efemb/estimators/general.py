@@ -46,8 +46,9 @@ class Embedding(BaseEmbedding):
         Accept values other than whole numbers for families of counts.
     structure : Structure or str, default="per-entity"
         Which vectors are shared.
-    combine : {"linear", "reverse"}, default="linear"
-        Predict an entity from its context, or the context from the entity (skip-gram).
+    combine : {"linear", "reverse"} or Combine, default="linear"
+        Predict an entity from its context, or the context from the entity (skip-gram); or a
+        combination of your own, which defines u and its derivatives.
     intercept : bool, default=True
         Whether every entity has an intercept.
     intercept_prior : Prior or None, default=None

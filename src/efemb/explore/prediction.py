@@ -102,6 +102,8 @@ def _page_reason(model: FittedEmbedding) -> str | None:
     )
     if not ours or spec.family.name() not in FAMILIES or spec.link.name() not in LINKS:
         return f"the page does not know {spec.family!r} with link {spec.link.name()!r}"
+    if not spec.combine.inner_product:
+        return "the page computes inner products only"
     if spec.combine.reverse:
         return "a reverse model predicts the context from the item"
     if spec.zeros.tree or model.parameters.position is not None:

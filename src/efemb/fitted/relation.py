@@ -14,7 +14,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.cooccurrence import Support, checked_support, lift_interval, quantile
 from efemb.fitted.nearest import checked_number, largest_products, unit_rows
 from efemb.fitted.selection import Choice, Options
-from efemb.fitted.vectors import predicting_vectors
+from efemb.fitted.vectors import check_inner_products, predicting_vectors
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Affinity:
                 "other entities have no meaning: use weights() for those of the lists "
                 "(efemb plot MODEL weights)"
             )
+        check_inner_products(model)
         target, bag = predicting_vectors(model)
         # What is unknown is 0 only before it is centred.
         self.known: Bools = np.asarray(bag.any(axis=1))

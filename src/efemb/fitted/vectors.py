@@ -83,6 +83,15 @@ def predicting_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
     return target, bag if place is None else bag * place.mean(axis=0)
 
 
+def check_inner_products(model: FittedEmbedding) -> None:
+    """Refuse questions about rho . alpha where the predictor is not made of inner products."""
+    if not model.spec.combine.inner_product:
+        raise ParameterError(
+            f"with combine={model.spec.combine!r} inner products of embeddings and context vectors "
+            "say nothing: use conditional, predict or what_if"
+        )
+
+
 def flat_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
     """(target, bag) of scalar data: target (N, K), bag (N * slots, K), shared ones repeated.
 

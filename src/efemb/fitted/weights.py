@@ -11,7 +11,7 @@ from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import Choice, Options
-from efemb.fitted.vectors import flat_vectors
+from efemb.fitted.vectors import check_inner_products, flat_vectors
 from efemb.model.contexts.bound.entities import Lists
 from efemb.table import Table
 
@@ -67,6 +67,7 @@ def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, In
             "the contexts of this model are not fixed lists of neighbors: use complements() or "
             "pairs() for its inner products"
         )
+    check_inner_products(model)
     target, bag = flat_vectors(model)
     rho, alpha = (bag, target) if model.spec.combine.reverse else (target, bag)
     lists = [members for members in model.lists if len(members.members)]

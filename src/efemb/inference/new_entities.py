@@ -157,7 +157,9 @@ def _check_model(fitted: FittedEmbedding) -> None:
             "fold_in does not support text: every word around a new one would have to change as "
             "well; fit again with a corpus that contains the new words"
         )
-    if spec.combine.reverse:
+    if not spec.combine.inner_product:
+        reason = f"combine={spec.combine!r} is not an inner product"
+    elif spec.combine.reverse:
         reason = "combine='reverse' predicts the context from the entity"
     elif spec.structure.tied or not all(spec.structure.own_rows):
         reason = f"structure={spec.structure!r} shares vectors"

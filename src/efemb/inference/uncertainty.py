@@ -295,6 +295,8 @@ def _check_model(fitted: FittedEmbedding) -> None:
         reason = "text has too many rows to process one by one"
     elif spec.family.softmax:
         reason = "a softmax couples all embeddings"
+    elif not spec.combine.inner_product:
+        reason = f"combine={spec.combine!r} is not an inner product"
     elif spec.combine.reverse:
         reason = "combine='reverse' predicts the context from the entity"
     elif spec.structure.tied or not all(spec.structure.own_rows):

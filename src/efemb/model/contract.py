@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb.errors import EfembError, InputTypeError
+from efemb.model.combine import Combine
 from efemb.model.contexts.base import BoundContext, Context
 from efemb.model.families.base import Family
 from efemb.model.ingredient import Ingredient
@@ -44,6 +45,22 @@ def check_link_contract(link: Link) -> None:
     u = np.full(3, 0.5)
     for method in ("__call__", "derivative"):
         _check_shape(link, method, _call(link, method, u), u)
+
+
+def check_combine_contract(combine: Combine, n_beside: int) -> None:
+    """Refuse a combination that does not return one number per observation, or its gradients."""
+    if _is_shipped(combine):
+        return
+    target = np.full((3, 4 + n_beside), 0.5)
+    slope = np.ones(3)
+    _check_shape(combine, "value", _call(combine, "value", target, target), slope)
+    gradients = _call(combine, "pull_back", target, target, slope)
+    if not isinstance(gradients, tuple) or len(gradients) != 2:
+        raise InputTypeError(
+            f"{_name(combine)}.pull_back must return the gradients in target and context; {WAY_OUT}"
+        )
+    for gradient in gradients:
+        _check_shape(combine, "pull_back", gradient, target)
 
 
 def check_prior_contract(prior: Prior | None) -> None:

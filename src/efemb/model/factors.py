@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
+
+if TYPE_CHECKING:
+    from efemb.model.combine import Combine
 
 
 @dataclass
@@ -18,6 +22,7 @@ class Factors:
     intercept : (numbers,) zeros where the model has none
     rows : where a gradient covers only some rows of all three arrays, their indices
     terms : arrays of the further terms of u, by name; in a gradient, those behind their row side
+    combine : how target and context make u, None where by an inner product
 
     With terms, the last columns of `target` are their entity side, and those of `bag` are 0.
     """
@@ -27,6 +32,7 @@ class Factors:
     intercept: Floats
     rows: Ints | None = None
     terms: dict[str, Floats] = field(default_factory=dict)
+    combine: Combine | None = None
 
     @classmethod
     def zeros_like(cls, other: Factors) -> Factors:

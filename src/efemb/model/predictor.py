@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
+from efemb.errors import ParameterError
 from efemb.model.contexts.bound.terms import Terms, summing_dtype
 from efemb.model.factors import Factors
 from efemb.model.terms.base import RowSide
@@ -51,17 +52,39 @@ class Predictor:
 
     def apply(self, Z: Floats, entities: Ints | slice = slice(None)) -> Floats:
         """u of all (or some) entities given each context, (n, entities)."""
-        inner = np.asarray(Z @ self.factors.target[entities].T)
+        target = self.factors.target[entities]
+        inner = self._pairs(Z, target) if self.factors.combine else np.asarray(Z @ target.T)
         return add_intercepts(inner, self.factors.intercept[entities])
 
     def pick(self, Z: Floats, vector: Ints, entity: Ints | None = None) -> Floats:
         """u of one number per context, (n,): rows of the target vectors and of the intercepts."""
-        u = np.einsum("ik,ik->i", Z, self.factors.target[vector])
+        target, combine = self.factors.target[vector], self.factors.combine
+        u = np.einsum("ik,ik->i", Z, target) if combine is None else combine.value(target, Z)
         return np.asarray(u + self.factors.intercept[vector if entity is None else entity])
+
+    def _pairs(self, Z: Floats, target: Floats) -> Floats:
+        """Values of a model's own combination of every context and target, a few at a time."""
+        assert self.factors.combine is not None
+        values = np.empty((len(Z), len(target)), dtype=Z.dtype)
+        step = max(1, CHUNK_NUMBERS // max(target.size, 1))
+        for start in range(0, len(Z), step):
+            some = Z[start : start + step]
+            pairs = np.tile(target, (len(some), 1)), np.repeat(some, len(target), axis=0)
+            values[start : start + step] = self.factors.combine.value(*pairs).reshape(len(some), -1)
+        return values
+
+    def check_linear(self) -> None:
+        """Refuse what is known of inner products only."""
+        if self.factors.combine is not None:
+            raise ParameterError(
+                f"this needs u to be an inner product of rho and the context, which "
+                f"combine={self.factors.combine!r} is not"
+            )
 
     @cached_property
     def itself(self) -> Floats:
         """rho_n . alpha_n of every entity, (N,)."""
+        self.check_linear()
         return np.asarray(np.einsum("nk,nk->n", self.factors.target, self.factors.bag))
 
     def affine_target(self) -> Floats:
@@ -106,6 +129,11 @@ class Predictor:
         """u of every cell of some rows, (rows, N * D)."""
         products = bound.reverse_products if spec.combine.reverse else bound.products
         target, bag, side = self.factors.target, self.factors.bag, row_side(spec, bound)
+        if self.factors.combine is not None:
+            terms = bound.terms(rows, missing=True)
+            u = np.empty((len(rows), len(target)), dtype=target.dtype)
+            u[terms.row, terms.vector] = self.observations(terms, side, rows)[0]
+            return u
         if side is None:
             return products(rows, target, bag) + self.factors.intercept
         k = target.shape[1] - side.width
@@ -118,6 +146,7 @@ class Predictor:
 
     def explain(self, spec: Spec, bound: BoundContext, row: int, entity: int) -> Explanation:
         """u of one cell, term by term: context members, intercept and further terms."""
+        self.check_linear()
         vectors, coefficients = bound.context_of(row, entity, reverse=spec.combine.reverse)
         side = row_side(spec, bound)
         k = self.factors.target.shape[1] - (0 if side is None else side.width)

@@ -18,7 +18,7 @@ CACHED_NUMBERS = 1 << 17  # stay in the cache while they are used four times
 
 def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors: Factors) -> Floats:
     """log(m_n / sum_j m_j) of each cell, m the conditional means of all entities (float64)."""
-    if family.exponential_mean and link.is_log:
+    if family.exponential_mean and link.is_log and factors.combine is None:
         low = np.flatnonzero(factors.intercept < FLOOR)
         if len(low) <= FEW * len(factors.target):
             return _additive_log_shares(cells, factors, low)

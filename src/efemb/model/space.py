@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -135,6 +135,8 @@ class ParameterSpace:
         if intercept is None:
             intercept = np.zeros(self.n_entities * self.n_dims, dtype=rho.dtype)
         factors = Factors(flatten(rho), flatten(alpha), intercept.reshape(-1))
+        if not self.spec.combine.inner_product:
+            factors.combine = self.spec.combine
         if self.spec.terms:
             factors = self._with_terms(factors, parameters.terms)
         return factors.swapped() if reverse else factors
@@ -150,7 +152,7 @@ class ParameterSpace:
         target = np.concatenate([factors.target, *sides], axis=1)
         bag = np.zeros((len(factors.bag), target.shape[1]), dtype=factors.bag.dtype)
         bag[:, : self.k] = factors.bag
-        return Factors(target, bag, factors.intercept, factors.rows, arrays)
+        return replace(factors, target=target, bag=bag, terms=arrays)
 
     def pull_back(
         self, parameters: Parameters, slopes: Factors, *, chain_rule: bool = True

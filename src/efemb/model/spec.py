@@ -12,6 +12,7 @@ from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.model.combine import Combine
 from efemb.model.contexts.base import Context
 from efemb.model.contract import (
+    check_combine_contract,
     check_family_contract,
     check_link_contract,
     check_prior_contract,
@@ -123,6 +124,7 @@ class Spec:
         self.zeros.check()
         check_family_contract(self.family)
         check_link_contract(self.link)
+        self._check_combine()
         for prior in (self.prior_rho, self.prior_alpha, self.intercept_prior):
             check_prior_contract(prior)
         _check_link(self.family, self.link)
@@ -156,6 +158,15 @@ class Spec:
         self._check_zeros()
         self._check_terms()
         _check_ridge(self.weight_ridge)
+
+    def _check_combine(self) -> None:
+        """A combination of one's own takes signed vectors and rows x entities."""
+        check_combine_contract(self.combine, sum(term.width for term in self.terms))
+        if self.combine.inner_product:
+            return
+        if self.link.needs_positive or self.context.reads_text:
+            what = f"link {self.link.name()!r}" if self.link.needs_positive else "text"
+            raise ParameterError(f"combine={self.combine!r} does not go with {what}")
 
     def _check_terms(self) -> None:
         """Terms are signed, and rows are what they know."""

@@ -25,6 +25,13 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
     """The solver that runs; a typed error where the asked one cannot."""
     if name not in SOLVERS:
         raise ParameterError(f"unknown solver {name!r}; {suggest(name, SOLVERS)}")
+    if not spec.combine.inner_product:
+        if name not in ("auto", "generic"):
+            raise ParameterError(
+                f"solver {name!r} knows inner products only, not combine={spec.combine!r}: use "
+                "solver='auto'"
+            )
+        name = "generic"
     rows = bound.shares_rows
     if name == "auto":
         name = _automatic(bound, spec, rows)

@@ -78,20 +78,39 @@ class GenericSolver(Solver[BoundContext]):
         slope = (weight * slope).astype(u.dtype)
         gradient = Factors.zeros_like(vectors)
         np.add.at(gradient.intercept, terms.entity, slope)
+        d_context: Floats | None = None
+        if vectors.combine is None:
+            scatter_targets(slope, context, terms.vector, gradient.target)
+            for part in terms.parts:
+                _scatter_part(part, slope, terms.vector, vectors.target, gradient.bag)
+        else:
+            of_terms = (vectors.target[terms.vector], context, slope)
+            d_target, d_context = vectors.combine.pull_back(*of_terms)
+            np.add.at(gradient.target, terms.vector, d_target)
+            for part in terms.parts:
+                _scatter_contexts(part, d_context, gradient.bag)
         if self.side is not None:
-            gradient.add_terms(self._pull_back_side(self.side, terms, slope, vectors, rows))
-        scatter_targets(slope, context, terms.vector, gradient.target)
-        for part in terms.parts:
-            _scatter_part(part, slope, terms.vector, vectors.target, gradient.bag)
+            pulled = self._pull_back_side(self.side, terms, slope, d_context, vectors, rows)
+            gradient.add_terms(pulled)
         return value, gradient
 
     def _pull_back_side(
-        self, side: RowSide, terms: Terms, slope: Floats, vectors: Factors, rows: Ints
+        self,
+        side: RowSide,
+        terms: Terms,
+        slope: Floats,
+        d_context: Floats | None,
+        vectors: Factors,
+        rows: Ints,
     ) -> dict[str, Floats]:
         """Gradients of the arrays behind the row side and the offsets of the terms."""
-        columns = vectors.target[terms.vector, vectors.target.shape[1] - side.width :]
+        first = vectors.target.shape[1] - side.width
+        if d_context is None:
+            d_context = slope[:, None] * vectors.target[terms.vector, first:]
+        else:
+            d_context = d_context[:, first:]
         d_side = np.zeros((len(rows), side.width), dtype=slope.dtype)
-        np.add.at(d_side, terms.row, slope[:, None] * columns)
+        np.add.at(d_side, terms.row, d_context)
         pulled = side.pull_back(vectors.terms, rows, d_side)
         offsets = side.offsets(vectors.terms, rows)
         if offsets is not None:
@@ -109,12 +128,26 @@ class GenericSolver(Solver[BoundContext]):
         return float(weight[seen] @ base)
 
 
-def _scatter_part(part: Bags, slope: Floats, vector: Ints, target: Floats, out: Floats) -> None:
-    pairs: list[tuple[Any, Ints, float]] = [(part.matrix, part.bag, 1.0)]
+def _signed_members(part: Bags) -> list[tuple[Any, Ints, float]]:
+    """Members of the bags with their index, and 1; what terms take out of them with -1."""
+    members: list[tuple[Any, Ints, float]] = [(part.matrix, part.bag, 1.0)]
     if part.own is not None and part.left_out is not None:
-        pairs.append((part.own, part.left_out, -1.0))
+        members.append((part.own, part.left_out, -1.0))
+    return members
+
+
+def _scatter_contexts(part: Bags, d_context: Floats, out: Floats) -> None:
+    """Add gradients of scaled context sums to those of the vectors that were summed."""
+    scaled = d_context / part.scale.astype(d_context.dtype)[:, None]
+    for matrix, index, sign in _signed_members(part):
+        g_sums = np.zeros((matrix.shape[0], out.shape[1]), dtype=out.dtype)
+        np.add.at(g_sums, index, sign * scaled)
+        out[: matrix.shape[1]] += matrix.T.astype(out.dtype) @ g_sums
+
+
+def _scatter_part(part: Bags, slope: Floats, vector: Ints, target: Floats, out: Floats) -> None:
     scale = part.scale.astype(slope.dtype)
-    for matrix, index, sign in pairs:
+    for matrix, index, sign in _signed_members(part):
         g_sums = np.zeros((matrix.shape[0], target.shape[1]), dtype=target.dtype)
         scatter_sums(slope, target, vector, index, scale, sign, g_sums)
         values = matrix.data.astype(target.dtype, copy=False)
