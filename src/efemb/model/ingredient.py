@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
+from importlib import import_module
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -17,6 +19,8 @@ class Ingredient:
     """Options are the constructor's arguments, stored untouched under their own names."""
 
     listed: ClassVar[bool] = True  # whether its name is one of the choices
+    # The package whose files define the classes of this kind, where it imports them on demand.
+    package: ClassVar[str | None] = None
     # What is claimed for the mathematics of one class: a subclass has to claim it anew.
     not_inherited: ClassVar[tuple[str, ...]] = ()
 
@@ -75,7 +79,10 @@ class Ingredient:
 
     @classmethod
     def choices(cls: type[T]) -> dict[str, type[T]]:
-        """Final classes of this kind that ship with the package, by name."""
+        """Final classes of this kind that ship with efemb, by name."""
+        if cls.package is not None and "package" in vars(cls):
+            for module in pkgutil.iter_modules(import_module(cls.package).__path__):
+                import_module(f"{cls.package}.{module.name}")
         classes: dict[str, type[T]] = {}
         for sub in cls.__subclasses__():
             if sub.listed and not inspect.isabstract(sub) and sub.__module__.startswith("efemb."):

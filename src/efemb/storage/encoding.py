@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,8 +53,8 @@ def _own_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _known() -> dict[str, type[Ingredient]]:
-    shipped = {c.__name__: c for kind in KINDS for c in kind.choices().values()}
+def _known(kinds: Sequence[type[Ingredient]] = KINDS) -> dict[str, type[Ingredient]]:
+    shipped = {c.__name__: c for kind in kinds for c in kind.choices().values()}
     # Sums are written with a plus sign and fits freeze lists: neither is a named choice.
     return {**shipped, "ContextSum": ContextSum, "Kept": Kept, **_registered}
 
@@ -169,7 +169,11 @@ def _decode_sparse(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
 
 
 def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingredient:
-    name, known = value["$ingredient"], _known()
+    name = value["$ingredient"]
+    # Kinds whose files are imported on demand come last: few models have any of them.
+    known = _known([kind for kind in KINDS if kind.package is None])
+    if name not in known:
+        known = _known()
     if name not in known:
         short = str(name).rpartition(".")[2]
         raise DataError(

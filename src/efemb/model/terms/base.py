@@ -50,6 +50,7 @@ class Term(Ingredient, ABC):
     instead of them (see `CellTerm`), a term may add offsets to single cells.
     """
 
+    package = "efemb.model.terms"
     width: int  # columns
     entity_array: str | None = None  # name of the array that is L itself, where there is one
     group_array: str | None = None  # name of the array with a row per group of `groups`, if any

@@ -1,0 +1,24 @@
+"""Names of the package; `__init__.py` loads each of them when it is first used."""
+
+from .available import Available
+from .base import BoundCells, BoundTerm, CellTerm, Term, TermArray
+from .cell_covariate import CellCovariate
+from .cells import GroupTable, SparseRows
+from .history import History
+from .offset import Offset
+from .row_vectors import RowVectors
+
+__all__ = [
+    "Available",
+    "BoundCells",
+    "BoundTerm",
+    "CellCovariate",
+    "CellTerm",
+    "GroupTable",
+    "History",
+    "Offset",
+    "RowVectors",
+    "SparseRows",
+    "Term",
+    "TermArray",
+]
