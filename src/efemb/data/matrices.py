@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import make_csr
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 
 def sparse(data: Dataset) -> Any:
     """The values as csr_array, NaN as zero."""
-    from scipy.sparse import csr_array
-
-    return data.values if data.is_sparse else csr_array(np.nan_to_num(data.values))
+    return data.values if data.is_sparse else make_csr(np.nan_to_num(data.values))
 
 
 def dense(data: Dataset) -> Floats:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb.data.array_checks import make_csr
 from efemb.errors import DataError
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists
@@ -32,9 +33,7 @@ class Graph(Context):
 
     def bind(self, data: Dataset) -> EntityLists:
         """Check the graph against the data."""
-        from scipy.sparse import csr_array
-
-        graph = csr_array(self.adjacency)
+        graph = make_csr(self.adjacency)
         graph.eliminate_zeros()
         graph.sort_indices()
         size = data.n_entities

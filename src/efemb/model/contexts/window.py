@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
+from efemb.data.array_checks import make_csr
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import Context, or_one
 from efemb.model.contexts.bound.rows import RowBags, RowBlock, Stored
@@ -261,8 +262,6 @@ class WindowBags(RowBags):
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every word of the vocabulary as a target of each token (or of each pair)."""
-        from scipy.sparse import csr_array
-
         from efemb.model.contexts.bound.terms import Bags
 
         block = self.block(rows, reverse=reverse)
@@ -272,7 +271,7 @@ class WindowBags(RowBags):
         each = np.repeat(np.arange(n_rows), n_entities)
         entity = np.tile(np.arange(n_entities), n_rows)
         shape = (n_rows, self.n_context_vectors)
-        matrix = csr_array((block.bag_values, block.bag_ids, block.bag_ptr), shape=shape)
+        matrix = make_csr((block.bag_values, block.bag_ids, block.bag_ptr), shape=shape)
         bags = Bags(matrix=matrix, bag=each, scale=block.total.astype(np.float64)[each])
         return Terms(x.ravel(), block.row[each], entity, entity, (bags,))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import make_csr
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import gather_rows
@@ -409,12 +410,10 @@ class _EarlierRows(_History):
             each = weights.values[entries.row] * entries.values
             total: Any = np.bincount(place, each, len(ids))
             return SparseRows(np.array([0, len(ids)]), ids, total)
-        from scipy.sparse import csr_array
-
         units, size = self.units, len(self.term._shares)
         shape = (len(weights.ptr) - 1, len(units.ptr) - 1)
-        chosen: Any = csr_array((weights.values, weights.ids, weights.ptr), shape=shape)
-        every: Any = csr_array((units.values, units.ids, units.ptr), shape=(shape[1], size))
+        chosen: Any = make_csr((weights.values, weights.ids, weights.ptr), shape=shape)
+        every: Any = make_csr((units.values, units.ids, units.ptr), shape=(shape[1], size))
         sums = chosen @ every
         sums.sort_indices()
         return SparseRows(sums.indptr, sums.indices, sums.data)

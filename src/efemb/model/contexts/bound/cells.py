@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import make_csr
 from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.model.contexts.bound.entities import Lists
@@ -32,8 +33,6 @@ class CellLists(BoundContext):
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every observed cell of the rows as a term."""
-        from scipy.sparse import csr_array
-
         if reverse:
             raise ParameterError("combine='reverse' takes Basket, Neighbors, Graph or Lagged")
         x = dense_rows(self.data, rows)
@@ -47,7 +46,7 @@ class CellLists(BoundContext):
         values = np.where(seen[:, None], values, 0.0)
         if self.binary:
             values = (values != 0).astype(np.float64)
-        matrix = csr_array(
+        matrix = make_csr(
             (values.ravel(), with_components(member, n_dims), ptr * n_dims),
             shape=(len(cells), n_entities * n_dims),
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
+from efemb.data.array_checks import make_csr
 from efemb.errors import DataError
 from efemb.model.contexts.base import (
     BoundContext,
@@ -204,8 +205,6 @@ class EntityLists(BoundContext):
 
     def context_sizes(self) -> Ints:
         """(T, N) numbers of observed members of each context."""
-        from scipy.sparse import csr_array
-
         rows, shape = np.arange(self.n_rows), (self.n_entities, self.n_entities)
         seen = np.asarray(~np.isnan(dense_rows(self.data, rows)).any(axis=2))
         sizes = np.zeros(seen.shape, dtype=np.int64)
@@ -216,7 +215,7 @@ class EntityLists(BoundContext):
                 observed = (seen[source] & inside[:, None]).astype(np.int64)
                 edges = (lists.owner[at_offset], lists.members[at_offset])
                 ones = np.ones(int(at_offset.sum()), np.int64)
-                sizes += (csr_array((ones, edges), shape=shape) @ observed.T).T
+                sizes += (make_csr((ones, edges), shape=shape) @ observed.T).T
         return sizes
 
     def cost_of_row(self) -> int:
@@ -330,8 +329,6 @@ class EntityLists(BoundContext):
 
     def _edge_sums(self, part: Lists, rows: Ints, weight: Floats) -> tuple[Floats, Floats]:
         """The same with the weight of every edge."""
-        from scipy.sparse import csr_array
-
         owner, size = part.owner, (self.n_entities, self.n_entities)
         total, scale = np.zeros((len(rows), size[0])), np.zeros((len(rows), size[0]))
         for offset in np.unique(part.offset):
@@ -343,10 +340,10 @@ class EntityLists(BoundContext):
             block = block if center is None else block - center
             value = part.amounts(np.where(seen, block, 0.0))
             edges = (owner[mine], part.members[mine])
-            total += (csr_array((weight[mine], edges), shape=size) @ value.T).T
+            total += (make_csr((weight[mine], edges), shape=size) @ value.T).T
             if part.scale != "none":
                 share = part.shares(value, seen)
-                ones = csr_array((np.ones(int(mine.sum())), edges), shape=size)
+                ones = make_csr((np.ones(int(mine.sum())), edges), shape=size)
                 scale += (ones @ share.T).T
         return total, scale
 
@@ -370,8 +367,6 @@ class EntityLists(BoundContext):
                 )
 
     def _bags(self, part: Lists, rows: Ints) -> Bags:
-        from scipy.sparse import csr_array
-
         values, seen = self.shifted_values(part, rows)
         values = part.amounts(values)
         n_rows, n_edges, n_dims = values.shape
@@ -379,7 +374,7 @@ class EntityLists(BoundContext):
         starts = np.arange(n_rows)[:, None] * n_edges * n_dims + part.ptr[None, :-1] * n_dims
         ptr = np.append(starts.ravel(), n_rows * n_edges * n_dims)
         n_columns = self.n_context_vectors * n_dims
-        matrix = csr_array(
+        matrix = make_csr(
             (values.ravel(), np.tile(columns, n_rows), ptr),
             shape=(n_rows * self.n_entities, n_columns),
         )
@@ -396,8 +391,6 @@ class EntityLists(BoundContext):
         return stacked([self._reverse_part(part, rows, given) for part in self.lists])
 
     def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> Terms:
-        from scipy.sparse import csr_array
-
         values, seen = self.shifted_values(part, rows, self.targets)
         known = np.asarray(~np.isnan(given).any(axis=2))
         row, edge = np.nonzero(seen & known[:, part.owner])
@@ -407,7 +400,7 @@ class EntityLists(BoundContext):
             amount = (amount != 0).astype(np.float64)
         scale = or_one(amount.sum(axis=1)) if part.scale == "total" else np.ones(len(row))
         ptr = np.arange(len(row) + 1) * n_dims
-        matrix = csr_array(
+        matrix = make_csr(
             (amount.ravel(), with_components(owner, n_dims), ptr),
             shape=(len(row), self.n_entities * n_dims),
         )

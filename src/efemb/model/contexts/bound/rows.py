@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
+from efemb.data.array_checks import make_csr
 from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.model.contexts.bound.terms import Bags, Terms, summing_dtype
@@ -114,8 +115,6 @@ class RowBags(BoundContext):
         """Every cell of the rows as a term."""
         if reverse:
             return reverse_terms(self, rows)
-        from scipy.sparse import csr_array
-
         x = dense_rows(self.data, rows)
         n_rows, n_entities, n_dims = x.shape
         if self.members is None:
@@ -128,7 +127,7 @@ class RowBags(BoundContext):
         own = left_out = None
         total = share.sum(axis=1)[:, None] + np.zeros(share.shape)
         if self.members is None:
-            own = csr_array(_blocks_of_own(value))
+            own = make_csr(_blocks_of_own(value))
             left_out = np.repeat(cells, n_dims)
             total = total - share
         shape = (n_rows, n_entities, n_dims)
@@ -139,7 +138,7 @@ class RowBags(BoundContext):
             entity=np.tile(np.arange(n_entities * n_dims), n_rows),
             parts=(
                 Bags(
-                    matrix=csr_array(value.reshape(n_rows, -1)),
+                    matrix=make_csr(value.reshape(n_rows, -1)),
                     bag=np.repeat(cells // n_entities, n_dims),
                     scale=np.broadcast_to(self.divisor(total)[:, :, None], shape).ravel(),
                     own=own,
@@ -253,11 +252,9 @@ def _entries(data: Dataset, masked: Any) -> tuple[Floats, Ints, Ints]:
     if not data.is_sparse:
         return _dense_entries(values.reshape(data.n_rows, data.n_entities), masked)
     if masked is not None and masked.nnz:
-        from scipy.sparse import csr_array
-
-        marks = csr_array(masked, copy=True).astype(values.dtype)
+        marks = make_csr(masked).astype(values.dtype)
         marks.data[:] = np.nan
-        values = csr_array(values + marks)
+        values = make_csr(values + marks)
         values.sort_indices()
     return values.data, values.indices, values.indptr
 
@@ -274,12 +271,10 @@ def _dense_entries(values: Floats, masked: Any) -> tuple[Floats, Ints, Ints]:
 
 def _blocks_of_own(value: Floats) -> Any:
     """Each cell's own values as a row over the flattened columns: (cells, N * D)."""
-    from scipy.sparse import csr_array
-
     n_rows, n_entities, n_dims = value.shape
     columns = np.arange(n_entities * n_dims).reshape(n_entities, n_dims)
     ptr = np.arange(n_rows * n_entities + 1) * n_dims
-    matrix = csr_array(
+    matrix = make_csr(
         (value.ravel().copy(), np.tile(columns.ravel(), n_rows), ptr),
         shape=(n_rows * n_entities, n_entities * n_dims),
     )
@@ -347,10 +342,8 @@ class RowBlock:
 
     def bag_matrix(self, n_context: int) -> Any:
         """The rows' bags as a csr_array (rows, context vectors)."""
-        from scipy.sparse import csr_array
-
         arrays = (self.bag_values, self.bag_ids, self.bag_ptr)
-        return csr_array(arrays, shape=(len(self.total), n_context))
+        return make_csr(arrays, shape=(len(self.total), n_context))
 
     def bag_sums(self, bag: Floats, dtype: Any, n_context: int) -> Floats:
         """Sums of the context vectors in each row's bag, (rows, K)."""
@@ -450,8 +443,6 @@ def reverse_block(block: RowBlock, scale: str) -> RowBlock:
 
 def reverse_terms(bags: RowBags, rows: Ints) -> Terms:
     """Every other cell of the row given each positive entry, as terms."""
-    from scipy.sparse import csr_array
-
     if bags.members is not None or bags.n_dims > 1:
         raise ParameterError("combine='reverse' on rows needs Basket and scalar observations")
     x = dense_rows(bags.data, rows)[:, :, 0]
@@ -474,7 +465,7 @@ def reverse_terms(bags: RowBags, rows: Ints) -> Terms:
         entity=np.tile(np.arange(n_entities), len(row)),
         parts=(
             Bags(
-                matrix=csr_array((amount, (pair, giver)), shape=(len(row), n_entities)),
+                matrix=make_csr((amount, (pair, giver)), shape=(len(row), n_entities)),
                 bag=np.repeat(pair, n_entities),
                 scale=np.repeat(scale, n_entities),
             ),
