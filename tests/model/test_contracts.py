@@ -13,7 +13,7 @@ from efemb.model.contexts import Context
 from efemb.model.priors import Normal
 from efemb.model.structures import PerEntity
 from efemb.model.terms import BoundTerm, Term, TermArray
-from efemb.model.terms.cells import GroupTable, SparseRows
+from efemb.model.terms.cell_values import GroupTable, SparseRows
 
 X = np.random.default_rng(0).poisson(0.7, (60, 6))
 

@@ -17,7 +17,7 @@ from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.terms.base import Term
-from efemb.model.terms.cells import GroupTable, SparseRows
+from efemb.model.terms.cell_values import GroupTable, SparseRows
 
 K = 2
 

@@ -16,7 +16,7 @@ from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
 from efemb.model.terms.base import BoundTerm, Term, TermArray
-from efemb.model.terms.cells import CellValues
+from efemb.model.terms.cell_values import CellValues
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

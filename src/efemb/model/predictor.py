@@ -18,7 +18,7 @@ from efemb.errors import ParameterError
 from efemb.model.contexts.bound.terms import Terms, summing_dtype
 from efemb.model.factors import Factors
 from efemb.model.terms.base import RowSide
-from efemb.model.terms.cells import Offsets
+from efemb.model.terms.cell_values import Offsets
 
 if TYPE_CHECKING:
     from efemb.model.contexts.base import BoundContext

@@ -3,7 +3,7 @@
 from .available import Available
 from .base import BoundCells, BoundTerm, CellTerm, Term, TermArray
 from .cell_covariate import CellCovariate
-from .cells import GroupTable, SparseRows
+from .cell_values import GroupTable, SparseRows
 from .history import History
 from .offset import Offset
 from .row_vectors import RowVectors

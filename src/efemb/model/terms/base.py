@@ -14,7 +14,7 @@ from efemb.data.array_checks import is_missing_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 from efemb.model.priors import Prior
-from efemb.model.terms.cells import CellValues, Offsets
+from efemb.model.terms.cell_values import CellValues, Offsets
 
 if TYPE_CHECKING:
     from efemb.data.columns import CellTable

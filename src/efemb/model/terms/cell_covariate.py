@@ -20,7 +20,7 @@ from efemb.model.terms.cell_table import (
     find_table,
     store_table,
 )
-from efemb.model.terms.cells import CellValues
+from efemb.model.terms.cell_values import CellValues
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

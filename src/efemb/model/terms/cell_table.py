@@ -14,7 +14,7 @@ from efemb.data.columns import CellTable
 from efemb.errors import DataError
 from efemb.model.ingredient import Ingredient
 from efemb.model.terms.base import Arrays, BoundCells, row_column
-from efemb.model.terms.cells import CellValues, GroupTable, SparseRows
+from efemb.model.terms.cell_values import CellValues, GroupTable, SparseRows
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -26,7 +26,7 @@ from efemb.model.terms.base import (
     new_labels,
     row_column,
 )
-from efemb.model.terms.cells import SparseRows
+from efemb.model.terms.cell_values import SparseRows
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

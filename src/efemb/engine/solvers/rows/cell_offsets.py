@@ -11,7 +11,7 @@ from efemb.kernels.offsets import find_cells
 from efemb.kernels.sparse import sort_by_column
 from efemb.model.contexts.bound.rows import RowBlock
 from efemb.model.terms.base import Arrays, RowSide
-from efemb.model.terms.cells import GroupTable, Offsets, SparseRows
+from efemb.model.terms.cell_values import GroupTable, Offsets, SparseRows
 
 
 class TileOffsets(NamedTuple):

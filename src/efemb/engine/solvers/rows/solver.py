@@ -35,7 +35,7 @@ from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.families import Family
 from efemb.model.predictor import Predictor, add_intercepts, row_side
-from efemb.model.terms.cells import GroupTable, Offsets
+from efemb.model.terms.cell_values import GroupTable, Offsets
 
 BLOCK_ENTITIES = 1 << 14
 
