@@ -191,6 +191,9 @@ def test_other_encodings(run, trips: Path, tmp_path: Path) -> None:
         (["TEXT", "--model", "p-emb"], "not a model of text"),
         (["TEXT", "--count", "Quantity"], "no column"),
         (["TRIPS", "--strict"], "without --strict"),
+        (["TRIPS", "--price", "Quantity"], "--price needs --week"),
+        (["TRIPS", "--row", "Customer"], "no column 'Customer'"),
+        (["TEXT", "--row", "home"], "apply to a table of transactions"),
     ],
 )
 def test_bad_input(run, trips: Path, text: Path, tmp_path: Path, arguments, words: str) -> None:
@@ -268,3 +271,26 @@ def test_real_numbers_have_errors_on_the_same_footing(run, tmp_path: Path) -> No
     assert told["squared_error"] == pytest.approx(error, rel=1e-5)
     assert told["r2"] == pytest.approx(1.0 - error / (gap**2).mean(), rel=1e-5)
     assert told["score"] > told["popularity"]
+
+
+def test_households_weeks_and_prices(run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["trip,home,week,item,units,paid"]
+    for trip in range(300):
+        home, week = trip % 20, 1 + trip % 12
+        taste = np.roll([0.5, 0.2, 0.1, 0.1, 0.05, 0.05], home)
+        for item in rng.choice(6, 3, replace=False, p=taste):
+            lines.append(f"{trip},h{home},{week},i{item},1,{rng.uniform(1, 2):.2f}")
+    path = tmp_path / "lines.csv"
+    path.write_text("\n".join(lines) + "\n")
+    named = ("--basket", "trip", "--item", "item", "--count", "units")
+    shop = ("--row", "home", "--week", "week", "--price", "paid")
+    done = run("fit", path, "-o", tmp_path / "m", *named, *shop, "-k", "2", *QUICK)
+    assert done.code == 0, done.err
+    assert "terms: History('home'), RowVectors('home', 20)" in done.err
+    assert "items x weeks without sales" in done.err
+    model = efemb.load(tmp_path / "m")
+    assert [term.label for term in model.spec.terms] == ["history of home", "home", "week", "price"]
+    assert len(model.elasticity()) == 6
+    scored = run("evaluate", tmp_path / "m", path, *named)
+    assert scored.code == 0, scored.err

@@ -94,6 +94,32 @@ Header = Annotated[
         metavar="NAMES",
     ),
 ]
+Rows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--row",
+        help="Column of who shops, such as household: learn its vectors and history; repeat for "
+        "several.",
+        metavar="COLUMN",
+    ),
+]
+Week = Annotated[
+    str | None, typer.Option(help="Column of the week: learn its season.", metavar="COLUMN")
+]
+Price = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of what was paid for a line: learn elasticities by week; needs --week.",
+        metavar="COLUMN",
+    ),
+]
+Features = Annotated[
+    Path | None,
+    typer.Option(
+        help="Table with one line per item (department, brand): learn what items share.",
+        metavar="FILE",
+    ),
+]
 NetReturns = Annotated[
     bool,
     typer.Option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,10 @@ class Reading:
     layout: str | None = None
     header: str | None = None
     net_returns: bool = False
+    rows: Sequence[str] = ()  # columns with one value per basket
+    price: str | None = None
+    week: str | None = None
+    features: Path | None = None
 
     def read(self, source: Path | Sequence[Path], model: str | None = None) -> Dataset | Corpus:
         """Read a file, or several."""
@@ -82,7 +86,8 @@ class Reading:
             return efemb.read_text(
                 path, vocabulary=vocabulary, encoding=self.encoding, progress=self.progress
             )
-        data = self.read(path)
+        columns = [column for term in model.spec.terms for column in term.columns]
+        data = replace(self, rows=list(dict.fromkeys(columns))).read(path)
         if not isinstance(data, efemb.Dataset):
             raise ParameterError(f"{path} is text, but the model was fitted to numbers")
         if vocabulary is None or data.entities is None or data.entities == vocabulary:
@@ -104,6 +109,11 @@ class Reading:
             raise ParameterError(
                 f"{path.name} is {_CONTENTS[kind]}: --basket, --item, --count and --header apply "
                 "to a table of transactions"
+            )
+        if kind != "baskets" and (self.rows or self.week or self.price or self.features):
+            raise ParameterError(
+                f"{path.name} is {_CONTENTS[kind]}: --row, --week, --price and --features apply to "
+                "a table of transactions"
             )
         if kind != "baskets" and self.net_returns:
             raise ParameterError(f"{path.name} is {_CONTENTS[kind]}, which has no returns")
@@ -136,7 +146,7 @@ class Reading:
         columns: dict[str, Any] = {"layout": "lines", "separator": guess.separator}
         if not guess.lines:
             columns = {name: getattr(guess, name) for name in ("basket", "item", "count")}
-            columns["header"] = self._header
+            columns |= {"header": self._header, **self._shop_options()}
         data = efemb.read_baskets(
             source,
             **columns,
@@ -150,9 +160,30 @@ class Reading:
         self._report_dropped(data.report)
         return data
 
+    def _shop_options(self) -> dict[str, Any]:
+        """Columns of rows, prices and features, where they are asked for."""
+        if self.price is not None and self.week is None:
+            raise ParameterError("--price needs --week, the column of the week of each line")
+        names = [*self.rows, *([] if self.week is None else [self.week])]
+        options: dict[str, Any] = {"rows": {name: name for name in names}} if names else {}
+        if self.price is not None:
+            options["price"] = {"value": self.price, "by": self.week}
+        if self.features is not None:
+            options["features"] = self.features
+        return options
+
     def _report_dropped(self, report: dict[str, Any]) -> None:
         for reason, number in report.get("bad", {}).items():
             self.say(f"dropped {number:,} of {report['lines']:,} lines: {reason}")
+        if "price" in report:
+            table = report["price"]
+            self.say(
+                f"prices: {table['filled']:,} of {table['filled'] + table['observed']:,} items x "
+                "weeks without sales have the regular price"
+            )
+        for name, number in report.get("features", {}).get("missing", {}).items():
+            if number:
+                self.say(f"feature {name!r} is missing for {_plural(number, 'item')}")
         if report.get("returned"):
             self.say(f"{report['returned']:,} items of baskets were returned completely")
         # Baskets and items without a usable line, such as an invoice of returns, are among them.

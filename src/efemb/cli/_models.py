@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import efemb
+from efemb.cli._inputs import Reading
 from efemb.cli._output import Say
 from efemb.errors import ParameterError
 
 MAX_COMPONENTS = 50
 LEAST_SEEN = 3  # observations per component of an item; longer vectors overfit
+N_ROW_COMPONENTS = 20
+N_WEEK_COMPONENTS = 10
 NEIGHBOR_MODELS = ("g-emb", "ng-emb")
 WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # accept quantities between counts
 
@@ -90,6 +93,21 @@ def make_model(
     if not text and data.is_sparse and name in WEIGHED:  # kilograms beside pieces
         options["allow_real"] = True
     return model_named(name, k, text=text, **options)
+
+
+def make_terms(reading: Reading, say: Say) -> list[Any]:
+    """Terms of the predictor for the columns that were named; all of them are reported."""
+    terms: list[Any] = []
+    for column in reading.rows:
+        terms += [efemb.History(column), efemb.RowVectors(column, N_ROW_COMPONENTS)]
+    if reading.week is not None:
+        prior = efemb.Normal(100.0)  # seasons are small beside tastes
+        terms.append(efemb.RowVectors(reading.week, N_WEEK_COMPONENTS, prior=prior))
+    if reading.price is not None:
+        terms.append(efemb.CellCovariate("price", log=True))
+    if terms:
+        say(f"terms: {', '.join(map(repr, terms))}")
+    return terms
 
 
 @contextmanager

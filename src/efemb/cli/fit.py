@@ -16,6 +16,7 @@ from efemb.cli._models import (
     choose_components,
     choose_model,
     make_model,
+    make_terms,
     score_held_out,
     warnings_as_remarks,
 )
@@ -41,6 +42,9 @@ def command(
     layout: of.Layout = None,
     header: of.Header = None,
     net_returns: of.NetReturns = False,
+    row: of.Rows = None,
+    week: of.Week = None,
+    price: of.Price = None,
     positions: of.Positions = None,
     neighbors: Annotated[
         int | None,
@@ -74,6 +78,7 @@ def command(
       efemb fit ratings.csv --basket user --item title --model ap-emb
       efemb fit u.data --header user,movie,rating,time
       efemb fit retail.dat --layout lines
+      efemb fit trips.csv --row household --week week --price paid
       efemb fit "trips/*.parquet" --basket customer --basket date
       efemb fit activity.npy --positions xyz.npy --neighbors 50 --model g-emb
       efemb fit corpus.txt.gz --model cbow --window 5
@@ -104,6 +109,9 @@ def command(
         layout=layout,
         header=header,
         net_returns=net_returns,
+        rows=row or (),
+        week=week,
+        price=price,
     )
     observed = reading.read(data, wanted)
     say(describe_size(observed))
@@ -113,6 +121,8 @@ def command(
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     if max_iter is not None:
         options["max_iter"] = max_iter
+    if terms := make_terms(reading, say):
+        options["terms"] = terms
     context = {"neighbors": neighbors, "window": window}
     estimator, seconds = _fit(name, k, train, {**context, **options}, say)
     _report_unseen(estimator, say)

@@ -6,6 +6,7 @@ from .partition import split
 from .price_tables import Prices, prices
 from .readers.matrix import read_matrix
 from .readers.neural import read_suite2p, read_traces
+from .readers.shop_tables import read_features
 from .readers.text.read import read_text
 from .readers.transactions import read_baskets
 from .vocabulary import Vocabulary
@@ -19,6 +20,7 @@ __all__ = [
     "aligned",
     "prices",
     "read_baskets",
+    "read_features",
     "read_matrix",
     "read_suite2p",
     "read_text",

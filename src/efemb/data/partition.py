@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from efemb.data.array_checks import generator, is_missing_label, make_csr
 from efemb.data.dataset import Dataset, recount
+from efemb.data.vocabulary import sorted_order
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 By = Literal["rows", "entries", "blocks", "time", "groups"]
@@ -149,7 +150,12 @@ def _codes(data: Dataset, column: str | None, by: str) -> NDArray[Any]:
             f"{missing[0]}), so that they belong to no part: drop them with take_rows"
         )
     try:
-        return np.asarray(np.unique(values, return_inverse=True)[1].ravel())
+        different, code = np.unique(values, return_inverse=True)
+        if all(isinstance(value, str) for value in different.tolist()):
+            # Weeks of a CSV file are text: "9" comes before "10".
+            rank = np.argsort(sorted_order(different.tolist()))
+            return np.asarray(rank[code.ravel()])
+        return np.asarray(code.ravel())
     except TypeError as error:
         raise DataError(f"values of row column {column!r} cannot be ordered: {error}") from error
 

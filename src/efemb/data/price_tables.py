@@ -13,7 +13,7 @@ from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_missing_label
 from efemb.data.columns import CellTable
 from efemb.data.dataset import Dataset
-from efemb.data.vocabulary import Vocabulary
+from efemb.data.vocabulary import Vocabulary, sorted_order
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 
@@ -223,9 +223,9 @@ def _sorted_labels(labels: list[Any], name: str) -> Vocabulary:
     if not different:
         raise DataError(f"the lines have no {name}")
     try:
-        return Vocabulary(sorted(different))
+        return Vocabulary([different[i] for i in sorted_order(different)])  # "9" before "10"
     except TypeError:
-        return Vocabulary(sorted(different, key=str))
+        return Vocabulary(sorted(different))  # dates
 
 
 def _codes(labels: list[Any], known: Vocabulary) -> Ints:

@@ -12,11 +12,19 @@ from typing import Any
 from efemb._files import expand_home
 from efemb._terminal import Advance
 from efemb.data.containers import refuse_remote
-from efemb.data.readers.arrow import arrow_batches, require_pyarrow
+from efemb.data.readers.arrow import (
+    ArrowCsvSource,
+    ParquetSource,
+    arrow_batches,
+    find_pyarrow,
+    require_pyarrow,
+)
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.csv import CsvSource
 from efemb.data.readers.frames import frame_source
+from efemb.data.readers.input_file import existing_file, refuse_foreign
 from efemb.data.readers.source import Batch, Source, column_places
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, ParameterError
 
 _PARQUET = {".parquet", ".pq"}
 
@@ -198,3 +206,42 @@ def _scanner(source: Any) -> Any:
     """A reader of a dataset on disk, or of a scanner of one."""
     scanner = source if hasattr(source, "to_reader") else source.scanner()
     return scanner.to_reader()
+
+
+def table_sources(
+    source: Any, separator: str | None, encoding: str, header: Sequence[str] | None = None
+) -> list[Source]:
+    """Sources to try in turn for paths or tables; the last one can explain every error."""
+    files = find_files(source)
+    if files is not None:
+        ways = [file_sources(path, separator, encoding, header) for path in files]
+        name = f"{files[0]} and {len(files) - 1:,} further files" if files[1:] else str(files[0])
+        fast = SeveralFiles([way[0] for way in ways], name)
+        plain = SeveralFiles([way[-1] for way in ways], name)
+        return [plain] if fast.knows_places else [fast, plain]
+    if isinstance(source, str | os.PathLike):
+        return file_sources(existing_file(source), separator, encoding, header)
+    if header is not None:
+        raise ParameterError("header= names the columns of a text file; a table has its own names")
+    return [table_source(source)]
+
+
+def file_sources(
+    path: Path, separator: str | None, encoding: str, header: Sequence[str] | None
+) -> list[Source]:
+    """Sources to try in turn for a file; the last one can explain every error."""
+    path = existing_file(path)
+    refuse_foreign(path)
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        return [ParquetSource(path)]
+    plain = CsvSource(path, separator, encoding, _check_header(header))
+    return [ArrowCsvSource(plain), plain] if find_pyarrow() else [plain]
+
+
+def _check_header(header: Sequence[str] | None) -> list[str] | None:
+    if header is None:
+        return None
+    names = [header] if isinstance(header, str) else list(header)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputTypeError(f"header={header!r:.80} must be a list of the names of all columns")
+    return names

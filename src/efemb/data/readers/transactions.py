@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,12 +13,10 @@ from efemb._terminal import progress_bar
 from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
 from efemb.data.readers.accumulators import MISSING, CountTable, KeyTable, LabelTable, PairSums
-from efemb.data.readers.arrow import ArrowCsvSource, ParquetSource, find_pyarrow
 from efemb.data.readers.badlines import BadLines
-from efemb.data.readers.csv import CsvSource
-from efemb.data.readers.input_file import existing_file, refuse_foreign
 from efemb.data.readers.item_lists import item_lists, peek_lists
-from efemb.data.readers.several import SeveralFiles, find_files, table_source
+from efemb.data.readers.several import table_sources
+from efemb.data.readers.shop_tables import NO_LABEL, add_features, add_prices
 from efemb.data.readers.source import Batch, NeedsTextReaderError, Source
 from efemb.data.vocabulary import Label, Vocabulary, shorten, sorted_order
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
@@ -30,9 +26,6 @@ if TYPE_CHECKING:
 
 # float64 counts exactly up to here.
 LARGEST_COUNT = 2.0**53
-# What databases, NumPy, pandas and Excel write for a missing label; taken as a label, all of these
-# lines would form one basket. "None" and "NA" may be names.
-NO_LABEL = ("NULL", r"\N", "NaN", "nan", "<NA>", "#N/A")
 
 
 def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
@@ -43,6 +36,8 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     count: str | None = None,
     user: str | None = None,
     rows: Mapping[str, str] | None = None,
+    price: str | Mapping[str, str] | None = None,
+    features: Any = None,
     layout: Literal["table", "lines"] = "table",
     header: Sequence[str] | None = None,
     returns: Literal["bad", "net"] = "bad",
@@ -83,6 +78,16 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         ``rows={"household": "household_id", "week": "week"}``. A basket whose lines have two
         different values is an error (or loses the later lines, see `on_bad`); a missing value is
         kept as missing (None) unless another line of the basket has one.
+    price : str or mapping, optional
+        Column of what was paid for a line, or columns by role: ``price={"value": "sales",
+        "discount": "retail_disc", "by": "week"}``, where `by` is one of `rows` ("week" by default)
+        and `discount` what was taken off. Adds the cell tables "price" (paid per unit, by item and
+        week) and, with a discount, "price_ratio" (paid over regular price); weeks without sales are
+        filled as `efemb.prices` says and counted in ``report["price"]``. The source is read twice.
+    features : path or table, optional
+        One line per item with a column of the name `item`; all other columns become
+        ``data.features``, see `efemb.data.read_features`. Items without a line are missing there
+        and counted in ``report["features"]``.
     layout : {"table", "lines"}
         "table": columns, one line per item of a basket. "lines": each line of a file is a basket,
         its items separated by `separator`, by default by commas, semicolons, tabs or bars if the
@@ -141,11 +146,11 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
             raise ParameterError(f"{name}={value!r} is unknown; {suggest(value, known)}")
     source, in_memory = peek_lists(source)
     if in_memory or layout == "lines":
-        named = (basket, item, count, user, rows, header)
+        named = (basket, item, count, user, rows, header, price, features)
         if any(option is not None for option in named):
             raise ParameterError(
                 "a list of items per basket has no columns: leave out basket=, item=, count=, "
-                "user=, rows= and header="
+                "user=, rows=, price=, features= and header="
             )
         columns = LineColumns({"basket": "basket", "item": "item"}, {}, frozenset())
         sources = item_lists(source, in_memory, separator, encoding)
@@ -153,46 +158,13 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         columns = line_columns(basket, item, count, user, rows or {})
         sources = table_sources(source, separator, encoding, header)
     collected = _collect(sources, columns, on_bad, progress, net=returns == "net")
-    return _filter(collected, min_count, top_n, min_items_per_basket)
-
-
-def table_sources(
-    source: Any, separator: str | None, encoding: str, header: Sequence[str] | None = None
-) -> list[Source]:
-    """Sources to try in turn for paths or tables; the last one can explain every error."""
-    files = find_files(source)
-    if files is not None:
-        ways = [file_sources(path, separator, encoding, header) for path in files]
-        name = f"{files[0]} and {len(files) - 1:,} further files" if files[1:] else str(files[0])
-        fast = SeveralFiles([way[0] for way in ways], name)
-        plain = SeveralFiles([way[-1] for way in ways], name)
-        return [plain] if fast.knows_places else [fast, plain]
-    if isinstance(source, str | os.PathLike):
-        return file_sources(existing_file(source), separator, encoding, header)
-    if header is not None:
-        raise ParameterError("header= names the columns of a text file; a table has its own names")
-    return [table_source(source)]
-
-
-def file_sources(
-    path: Path, separator: str | None, encoding: str, header: Sequence[str] | None
-) -> list[Source]:
-    """Sources to try in turn for a file; the last one can explain every error."""
-    path = existing_file(path)
-    refuse_foreign(path)
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        return [ParquetSource(path)]
-    plain = CsvSource(path, separator, encoding, _check_header(header))
-    return [ArrowCsvSource(plain), plain] if find_pyarrow() else [plain]
-
-
-def _check_header(header: Sequence[str] | None) -> list[str] | None:
-    if header is None:
-        return None
-    names = [header] if isinstance(header, str) else list(header)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InputTypeError(f"header={header!r:.80} must be a list of the names of all columns")
-    return names
+    data = _filter(collected, min_count, top_n, min_items_per_basket)
+    if price is not None:
+        names = {"item": item, "count": count, "rows": columns.rows}
+        reading = {"separator": separator, "encoding": encoding, "header": header}
+        bad_prices = "drop" if returns == "net" else on_bad
+        data = add_prices(data, source, names, price, on_bad=bad_prices, reading=reading)
+    return data if features is None else add_features(data, features, str(item))
 
 
 def _collect(

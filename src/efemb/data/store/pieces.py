@@ -24,15 +24,10 @@ from numpy.typing import NDArray
 from efemb._files import explain_full_disk, temporary_name
 from efemb.data.readers.accumulators import CountTable, KeyTable, LabelTable
 from efemb.data.readers.badlines import BadLines
-from efemb.data.readers.several import SeveralTables, table_source
+from efemb.data.readers.several import SeveralTables, file_sources, table_source
+from efemb.data.readers.shop_tables import NO_LABEL
 from efemb.data.readers.source import Batch, NeedsTextReaderError, Source
-from efemb.data.readers.transactions import (
-    NO_LABEL,
-    Collected,
-    LineColumns,
-    file_sources,
-    usable_lines,
-)
+from efemb.data.readers.transactions import Collected, LineColumns, usable_lines
 from efemb.data.store.remote import fetch, is_remote
 from efemb.data.vocabulary import Label
 from efemb.errors import DataError, EfembError, InputTypeError
