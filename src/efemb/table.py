@@ -16,7 +16,8 @@ from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, MissingExtraError, suggest
 
 _SHOWN = 40
-_RENAMED = {"neighbour": "neighbor"}  # since version 0.2
+# Old names of columns, since version 0.2, and what they are called in one table or another.
+_RENAMED = {"neighbour": ("neighbor",), "product": ("score", "weight")}
 _WIDEST = 60
 
 
@@ -88,9 +89,10 @@ class Table:
             return self._take(key)
         if isinstance(key, int | np.integer):
             return {name: _plain(values[key]) for name, values in self._columns.items()}
-        if key in _RENAMED and _RENAMED[key] in self._columns:
-            warn_renamed(f"column {key!r}", repr(_RENAMED[key]))
-            key = _RENAMED[key]
+        current = [name for name in _RENAMED.get(key, ()) if name in self._columns]
+        if key not in self._columns and current:
+            warn_renamed(f"column {key!r}", repr(current[0]))
+            key = current[0]
         if key not in self._columns:
             raise DataError(f"there is no column {key!r}; {suggest(key, self._columns)}")
         return self._columns[key]
@@ -177,8 +179,10 @@ class Table:
         polars = _package("polars")
         return polars.DataFrame({name: _one_type(values) for name, values in self._columns.items()})
 
-    def to_text(self, rows: int | None = None) -> str:
+    def to_text(self, rows: int | None = None, *, note: bool = True) -> str:
         """The table as aligned lines; `rows` limits it to the first ones and the number of others.
+
+        note : whether the note is printed below it
 
         >>> print(Table({"n": [1, 2, 3]}).to_text(1))
         n
@@ -194,7 +198,7 @@ class Table:
             pairs = zip(cells, gaps, strict=True)
             padded.append([gap + cell if right else cell + gap for cell, gap in pairs])
         lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
-        below = [text for text in (self._rest(shown), one_line(self.note)) if text]
+        below = [text for text in (self._rest(shown), one_line(self.note) if note else "") if text]
         return "\n".join([*lines, *below])
 
     def __repr__(self) -> str:
@@ -222,6 +226,12 @@ class Table:
         if self.note:
             parts.insert(1, f'<caption style="caption-side:bottom">{escape(self.note)}</caption>')
         return "\n".join([*parts, "</table>"])
+
+
+def whole_numbers(values: Any) -> Any:
+    """Counts as integers; unchanged if any of them is a fraction."""
+    counts = np.asarray(values)
+    return counts.astype(np.int64) if (counts == np.floor(counts)).all() else counts
 
 
 def _package(name: str) -> Any:

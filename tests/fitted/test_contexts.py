@@ -69,7 +69,7 @@ def test_predicted_means_are_the_conditional_ones(name: str, row: list[int]) -> 
 def test_terms_add_up(name: str, row: list[int], item: int) -> None:
     fitted = bag(name)
     found = fitted.explain(context_of(row), LABELS[item])
-    assert found.columns == ["term", "amount", "product", "contribution"]
+    assert found.columns == ["term", "amount", "weight", "contribution"]
     u = np.array([found["contribution"].sum()])
     mean = fitted.spec.family.expected_value(fitted.spec.family.natural(fitted.spec.link(u)))
     assert mean[0] == pytest.approx(fitted.conditional(np.array([row], dtype=float))[0, item])
@@ -85,13 +85,13 @@ def test_terms_by_hand() -> None:
         {
             "term": "tea",
             "amount": 2,
-            "product": pytest.approx(2.0),
+            "weight": pytest.approx(2.0),
             "contribution": pytest.approx(4 / 3),
         },
         {
             "term": "soap",
             "amount": 1,
-            "product": pytest.approx(-1.5),
+            "weight": pytest.approx(-1.5),
             "contribution": pytest.approx(-0.5),
         },
     ]
@@ -250,8 +250,8 @@ def test_reverse_models_are_explained_by_those_in_whose_lists_an_entity_is() -> 
     said = {label: p.alpha[1] @ p.rho["abcd".index(label)] for label in "ac"}
     for one in found:
         if one["term"] != "(intercept)":
-            assert one["product"] == pytest.approx(said[one["term"]])
-            assert one["contribution"] == pytest.approx(row[one["term"]] * one["product"] / 3)
+            assert one["weight"] == pytest.approx(said[one["term"]])
+            assert one["contribution"] == pytest.approx(row[one["term"]] * one["weight"] / 3)
     mean = next(one["mean"] for one in fitted.predict(row, 4) if one["label"] == "b")
     assert found["contribution"].sum() == pytest.approx(mean)
 

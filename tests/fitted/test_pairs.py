@@ -48,7 +48,7 @@ def test_both_ends(n: int, direction: Any, block: int, monkeypatch: pytest.Monke
         smallest = fitted.pairs(n, end="smallest", direction=direction)
         assert listed(largest) == ordered[:n]
         assert listed(smallest) == ordered[::-1][:n]
-        assert_allclose(largest["product"], [scores[pair] for pair in ordered[:n]])
+        assert_allclose(largest["score"], [scores[pair] for pair in ordered[:n]])
         both = listed(fitted.pairs(n, direction=direction))
         assert both == list(dict.fromkeys(ordered[:n] + ordered[::-1][:n]))
 
@@ -61,7 +61,7 @@ def test_known_pairs() -> None:
         ("coffee", "tea"),
         ("tea", "coffee"),
     ]
-    assert_allclose(found["product"], [2.5, 2.4, -3.5, -3.0])
+    assert_allclose(found["score"], [2.5, 2.4, -3.5, -3.0])
     alike = stats.pearsonr(EFFECTS[0], EFFECTS[1]).statistic
     assert found["context_similarity"][2] == pytest.approx(alike)
 

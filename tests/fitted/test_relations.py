@@ -31,32 +31,32 @@ def test_what_goes_with_what() -> None:
     fitted = goods()
     # Both products are 2; the last bit decides the order.
     assert set(fitted.complements("milk", 2)["label"]) == {"tea", "coffee"}
-    assert_allclose(fitted.complements("milk", 5)["product"], [2, 2, 1, -1.4, -1.6], atol=1e-12)
+    assert_allclose(fitted.complements("milk", 5)["score"], [2, 2, 1, -1.4, -1.6], atol=1e-12)
     assert fitted.complements("soap", 1)["label"].tolist() == ["towel"]
-    found = fitted.substitutes("tea")
+    found = fitted.substitutes("tea", apart=True)
     assert found["label"].tolist() == ["coffee", "towel", "soap"]
     assert found["kind"].tolist() == ["suggested", "apart", "apart"]
-    assert_allclose(found["product"], [-3.5, -1.2, -1.0], atol=1e-12)
-    assert fitted.substitutes("tea", apart=False)["label"].tolist() == ["coffee"]
-    assert fitted.substitutes("soap", apart=False)["label"].tolist() == []
-    assert set(fitted.substitutes("soap")["kind"]) == {"apart"}
+    assert_allclose(found["score"], [-3.5, -1.2, -1.0], atol=1e-12)
+    assert fitted.substitutes("tea")["label"].tolist() == ["coffee"]
+    assert fitted.substitutes("soap")["label"].tolist() == []
+    assert set(fitted.substitutes("soap", apart=True)["kind"]) == {"apart"}
 
 
 def test_direction_is_given_or_the_mean_of_both() -> None:
     fitted = goods()
-    given = {row["label"]: row["product"] for row in fitted.complements("coffee", 9)}
+    given = {row["label"]: row["score"] for row in fitted.complements("coffee", 9)}
     both = fitted.complements("coffee", 9, direction="symmetric")
     for row in both:
         n, m = GOODS.index(row["label"]), 1
         assert given[row["label"]] == pytest.approx(EFFECTS[n, m])
-        assert row["product"] == pytest.approx((EFFECTS[n, m] + EFFECTS[m, n]) / 2)
+        assert row["score"] == pytest.approx((EFFECTS[n, m] + EFFECTS[m, n]) / 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_checkerboard(dtype: Any) -> None:
     fitted = checkerboard(10, dtype)
     assert fitted.complements(3, 4)["label"].tolist() == [9, 7, 5, 1]
-    assert fitted.substitutes(3, 5)["label"].tolist() == [8, 6, 4, 2, 0]
+    assert fitted.substitutes(3, 5, apart=True)["label"].tolist() == [8, 6, 4, 2, 0]
     assert fitted.similar(3, 4)["label"].tolist() == [1, 5, 7, 9]
 
 
@@ -71,7 +71,7 @@ def test_complements_are_the_sorted_products(seed: int, direction: str, center: 
         expected = sorted(scores, key=lambda n: -scores[n])
         found = fitted.complements(LABELS[m], 5, **options)
         assert found["label"].tolist() == [LABELS[n] for n in expected[:5]]
-        assert_allclose(found["product"], [scores[n] for n in expected[:5]])
+        assert_allclose(found["score"], [scores[n] for n in expected[:5]])
         assert found["count"].tolist() == [fitted.entities.counts[n] for n in expected[:5]]
 
 
@@ -92,12 +92,13 @@ def test_substitutes_are_told_by_the_correlation_of_responses(limit: float, dire
             if n != m and products[n][m] < np.mean(products[n]):
                 first = products[n][m] if kind else z
                 rows.append((kind, first, LABELS[n], products[n][m], z, alike))
-        found = fitted.substitutes(LABELS[m], 9, min_similarity=limit, direction=direction)
+        options = {"min_similarity": limit, "direction": direction}
+        found = fitted.substitutes(LABELS[m], 9, apart=True, **options)
         expected = list(zip(*sorted(rows), strict=True)) or [()] * 6
         named = [("suggested", "unclear", "apart")[kind] for kind in expected[0]]
         assert found["kind"].tolist() == named
         assert found["label"].tolist() == list(expected[2])
-        assert_allclose(found["product"], expected[3])
+        assert_allclose(found["score"], expected[3])
         assert_allclose(found["mutual_z"], expected[4])
         assert_allclose(found["context_similarity"], expected[5])
 
@@ -109,7 +110,7 @@ def test_the_kind_does_not_depend_on_how_lengths_are_shared() -> None:
     rho, alpha = fitted.parameters.rho @ A, fitted.parameters.alpha @ np.linalg.inv(A).T
     other = model(rho, alpha, fitted.parameters.intercept, labels=LABELS)
     for label in LABELS:
-        one, two = fitted.substitutes(label), other.substitutes(label)
+        one, two = (m.substitutes(label, apart=True) for m in (fitted, other))
         assert one["label"].tolist() == two["label"].tolist()
         assert_allclose(one["context_similarity"], two["context_similarity"], atol=1e-9)
 
@@ -117,8 +118,9 @@ def test_the_kind_does_not_depend_on_how_lengths_are_shared() -> None:
 @pytest.mark.parametrize("method", ["complements", "substitutes"])
 def test_batch_is_one_query_after_the_other(method: str) -> None:
     fitted = random_model(3)
-    found = getattr(fitted, method)(LABELS[:4], 3)
-    single = [row for label in LABELS[:4] for row in getattr(fitted, method)(label, 3)]
+    options = {"apart": True} if method == "substitutes" else {}
+    found = getattr(fitted, method)(LABELS[:4], 3, **options)
+    single = [row for label in LABELS[:4] for row in getattr(fitted, method)(label, 3, **options)]
     for row in single:
         assert row in [{k: v for k, v in one.items() if k != "query"} for one in found]
     assert found["label"].tolist() == [row["label"] for row in single]
@@ -132,7 +134,7 @@ def test_reverse_models_predict_with_alpha() -> None:
     for method in ("complements", "substitutes"):
         one, two = (getattr(fitted, method)("item 2", 5) for fitted in (plain, reverse))
         assert one["label"].tolist() == two["label"].tolist()
-        assert_allclose(one["product"], two["product"])
+        assert_allclose(one["score"], two["score"])
 
 
 def test_tied_and_shared_vectors() -> None:
@@ -140,12 +142,12 @@ def test_tied_and_shared_vectors() -> None:
     rho = rng.normal(size=(4, 2))
     tied = model(rho, rho, structure="tied")
     for row in tied.complements(0, 3):
-        assert row["product"] == pytest.approx(float(rho[row["label"]] @ rho[0]))
+        assert row["score"] == pytest.approx(float(rho[row["label"]] @ rho[0]))
     of = np.array([0, 1, 0, 2, 1])
     shared = model(rho[:3], rng.normal(size=(5, 2)), np.zeros(5), structure=efemb.Shared(rho_of=of))
     for row in shared.complements(3, 5):
         expected = rho[of[row["label"]]] @ shared.parameters.alpha[3]
-        assert row["product"] == pytest.approx(float(expected))
+        assert row["score"] == pytest.approx(float(expected))
     assert shared.similar(0, 1)[0] == {"label": 2, "similarity": pytest.approx(1.0)}
 
 
@@ -157,7 +159,7 @@ def test_places_of_a_window_are_averaged() -> None:
     fitted = model(rho, alpha, context=window, family="bernoulli", position=place)
     for row in fitted.complements(1, 3):
         expected = sum(rho[row["label"]] @ (c * alpha[1]) for c in place) / 6
-        assert row["product"] == pytest.approx(float(expected))
+        assert row["score"] == pytest.approx(float(expected))
 
 
 # -- with data ----------------------------------------------------------------------------------
@@ -178,13 +180,19 @@ def test_counts_and_lift_are_those_of_the_loop(make: Any) -> None:
         counts = [sum(1 for x in X if x[i] > 0) for i in (n, 0)]
         assert row["count"] == counts[0]
         assert row["together"] == together
+        assert row["expected"] == pytest.approx(counts[0] * counts[1] / 200)
+        assert row["share"] == pytest.approx(together / counts[1])
+        assert row["kind"] == ("complement" if row["lift_low"] > 1 else "unclear")
         assert row["lift"] == pytest.approx(together * 200 / (counts[0] * counts[1]))
         assert row["lift_low"] < row["lift"] < row["lift_high"]
     assert found.columns == [
         "label",
-        "product",
+        "score",
+        "kind",
         "count",
         "together",
+        "expected",
+        "share",
         "lift",
         "lift_low",
         "lift_high",
@@ -194,8 +202,60 @@ def test_counts_and_lift_are_those_of_the_loop(make: Any) -> None:
 def test_missing_values_are_not_there() -> None:
     X = baskets()
     X[X[:, 0] > 0, 2] = np.nan
-    found = goods().complements("tea", 5, data=X)
-    assert dict(zip(found["label"], found["together"], strict=True))["milk"] == 0
+    found = goods().pairs(20, end="largest", data=X)
+    of_tea = [row for row in found if row["label"] == "milk" and row["given"] == "tea"]
+    assert [row["together"] for row in of_tea] == [0]
+
+
+def test_complements_that_the_rows_confirm_come_first() -> None:
+    X, fitted = baskets(n_rows=400), goods()
+    X[::3, [0, 3]], X[1::3, 0], X[1::5, 5] = 1, 0, 1  # tea comes with sugar, rarely with towels
+    plain = {row["label"]: row["score"] for row in fitted.complements("tea", 9)}
+    found = fitted.complements("tea", 9, data=X)
+    assert set(found["kind"]) == {"complement", "unclear"}
+    assert found["kind"].tolist() == sorted(found["kind"])
+    for kind in ("complement", "unclear"):
+        scores = [row["score"] for row in found if row["kind"] == kind]
+        assert scores == sorted(scores, reverse=True)
+        assert_allclose(scores, [plain[row["label"]] for row in found if row["kind"] == kind])
+    listed = set(found["label"])
+    counts = (X > 0).sum(axis=0)
+    for n, label in enumerate(GOODS[1:], 1):  # what is surely less often together is left out
+        together = float(((X[:, 0] > 0) & (X[:, n] > 0)).sum())
+        expected = counts[0] * counts[n] / len(X)
+        _, low, high = lift_interval(np.array([together]), np.array([expected]), 0.95)
+        assert (label in listed) == (high[0] >= 1)
+        if label in listed:
+            assert (low[0] > 1) == (
+                found["kind"][list(found["label"]).index(label)] == "complement"
+            )
+    assert fitted.complements("tea", 2, data=X)["label"].tolist() == found["label"][:2].tolist()
+
+
+def test_counts_are_integers_in_pandas() -> None:
+    frame = goods().complements("tea", 5, data=baskets()).to_pandas()
+    assert frame["count"].dtype.kind == frame["together"].dtype.kind == "i"
+    assert goods(counts=[1, 2, 3, 4, 5, 6]).similar("tea")["count"].dtype.kind == "i"
+
+
+def test_every_answer_says_what_it_holds() -> None:
+    fitted = goods()
+    answers = {
+        "cosine": fitted.similar("tea"),
+        "data=": fitted.complements("tea"),
+        "surely more often": fitted.complements("tea", data=baskets()),
+        "suggested": fitted.substitutes("tea"),
+        "similar contexts": fitted.substitutes("tea", data=baskets()),
+        "given item": fitted.pairs(2),
+        "dimension": fitted.topics(2),
+        "next item, among all": fitted.predict(["tea"]),
+        "outside the basket": fitted.complete(["tea"]),
+        "add up": fitted.explain(["tea"], "milk"),
+        "before and after": fitted.what_if(["tea"], add="milk"),
+    }
+    for words, table in answers.items():
+        assert words in table.note
+        assert repr(table).splitlines()[-1] == table.note
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
@@ -248,12 +308,12 @@ def test_minimum_support_of_substitutes_counts_expected_rows() -> None:
     X, fitted = baskets(seed=1), goods()
     X[:150, 5] = 0  # towels are rare
     counts = (X > 0).sum(axis=0)
-    everything = fitted.substitutes("tea", data=X)
+    everything = fitted.substitutes("tea", data=X, apart=True)
     expected = [counts[0] * counts[GOODS.index(label)] / 200 for label in everything["label"]]
     assert "towel" in set(everything["label"])
     least = sorted(expected)[1]
     kept = [row["label"] for row, e in zip(everything, expected, strict=True) if e >= least]
-    found = fitted.substitutes("tea", data=X, min_support=least)
+    found = fitted.substitutes("tea", data=X, min_support=least, apart=True)
     assert found["label"].tolist() == kept
     assert "towel" not in kept
 
@@ -263,7 +323,7 @@ def test_what_comes_together_beyond_chance_is_no_substitute() -> None:
     assert "coffee" in fitted.substitutes("tea")["label"]
     X = baskets(n_rows=400)  # tea and coffee come together there
     assert fitted.complements("tea", 9, data=X, where=["coffee"])["lift_low"][0] > 1
-    assert "coffee" not in fitted.substitutes("tea", data=X)["label"]
+    assert "coffee" not in fitted.substitutes("tea", data=X, apart=True)["label"]
 
 
 def test_rows_confirm_a_substitute_or_leave_it_unclear() -> None:
@@ -271,17 +331,20 @@ def test_rows_confirm_a_substitute_or_leave_it_unclear() -> None:
     X = np.zeros((400, 6))
     X[:100, 0], X[100:200, 1] = 1, 1  # tea or coffee, never both
     X[::7, 4] = X[::9, 5] = 1
-    found = fitted.substitutes("tea", data=X)
+    found = fitted.substitutes("tea", data=X, apart=True)
     assert found["label"].tolist() == ["coffee", "towel", "soap"]
     assert found["kind"].tolist() == ["substitute", "apart", "apart"]
     assert found["lift_high"][0] < 1
-    assert fitted.substitutes("tea", data=X, apart=False)["label"].tolist() == ["coffee"]
+    assert fitted.substitutes("tea", data=X)["label"].tolist() == ["coffee"]
     X[95:130, :2] = 1  # about as often together as by chance
-    unclear = fitted.substitutes("tea", data=X)
+    unclear = fitted.substitutes("tea", data=X, apart=True)
     assert unclear["label"].tolist() == ["coffee", "towel", "soap"]
     assert unclear["kind"].tolist() == ["unclear", "apart", "apart"]
     assert unclear["lift_low"][0] < 1 < unclear["lift_high"][0]
-    assert len(fitted.substitutes("tea", data=X, apart=False)) == 0
+    empty = fitted.substitutes("tea", data=X)
+    assert len(empty) == 0
+    assert "surely less often together" in empty.note
+    assert "apart=True" in empty.note
 
 
 def test_min_count_uses_the_counts_of_the_data() -> None:
@@ -304,9 +367,9 @@ def test_products_get_an_interval_from_whoever_knows_their_errors() -> None:
     z = stats.norm.ppf(0.95)
     for table in (
         fitted.complements("coffee", 4, errors=KnownErrors(), confidence=0.9),
-        fitted.substitutes("coffee", 4, errors=KnownErrors(), confidence=0.9),
+        fitted.substitutes("coffee", 4, errors=KnownErrors(), confidence=0.9, apart=True),
     ):
         for row in table:
             half = z * (0.1 * (GOODS.index(row["label"]) + 1) + 1)
-            assert row["low"] == pytest.approx(row["product"] - half)
-            assert row["high"] == pytest.approx(row["product"] + half)
+            assert row["low"] == pytest.approx(row["score"] - half)
+            assert row["high"] == pytest.approx(row["score"] + half)

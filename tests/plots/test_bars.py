@@ -126,7 +126,7 @@ def test_bars_are_inner_products_of_complements_and_substitutes() -> None:
 
 def test_labels_that_differ_in_the_middle_stay_apart() -> None:
     names = [f"lowfat yogurt of the {kind} kind in a pack of six" for kind in ("first", "other")]
-    ax = relations(Table({"label": names, "given": ["milk"] * 2, "product": [1.0, 2.0]}))
+    ax = relations(Table({"label": names, "given": ["milk"] * 2, "score": [1.0, 2.0]}))
     shown = [text.get_text() for text in ax.get_yticklabels()]
     assert len(set(shown)) == 2
     assert all(len(text) < 50 for text in shown)
@@ -136,7 +136,7 @@ def test_colors_tell_what_a_bar_is() -> None:
     table = Table(
         {
             "label": ["a", "b", "c"],
-            "product": [-1.0, -2.0, -3.0],
+            "score": [-1.0, -2.0, -3.0],
             "kind": ["substitute", "substitute", "apart"],
         }
     )
@@ -149,7 +149,7 @@ def test_colors_tell_what_a_bar_is() -> None:
 
 
 def test_pairs_are_colored_by_sign_and_named_by_both() -> None:
-    table = Table({"label": ["a", "b"], "given": ["c", "d"], "product": [2.0, -1.0]})
+    table = Table({"label": ["a", "b"], "given": ["c", "d"], "score": [2.0, -1.0]})
     ax = relations(table, palette="paper")
     positive, negative, _ = PALETTES["paper"]
     assert bars_of(ax) == [(-1.0, negative.upper()), (2.0, positive.upper())]
@@ -159,9 +159,7 @@ def test_pairs_are_colored_by_sign_and_named_by_both() -> None:
 
 
 def test_intervals_are_drawn() -> None:
-    table = Table(
-        {"label": ["a", "b"], "product": [2.0, 1.0], "low": [1.5, 0.5], "high": [3.0, 1.2]}
-    )
+    table = Table({"label": ["a", "b"], "score": [2.0, 1.0], "low": [1.5, 0.5], "high": [3.0, 1.2]})
     (bars,) = relations(table).containers[1].lines[2]
     drawn = [segment[:, 0].tolist() for segment in bars.get_segments()]
     np.testing.assert_allclose(drawn, [[0.5, 1.2], [1.5, 3.0]])
@@ -180,12 +178,12 @@ def test_bad_relations_are_refused() -> None:
         relations(baskets())
     with pytest.raises(InputTypeError, match="pass its label, not \\["):
         relations(baskets(), ["_item_0"])
-    table = Table({"label": ["a"], "product": [1.0]})
+    table = Table({"label": ["a"], "score": [1.0]})
     with pytest.raises(InputTypeError, match="a Table is drawn as it is"):
         relations(table, "a")
     with pytest.raises(DataError, match="nothing to draw"):
         relations(table[:0])
-    with pytest.raises(DataError, match="no column 'product'"):
+    with pytest.raises(DataError, match="no column 'score'"):
         relations(Table({"label": ["a"]}))
 
 

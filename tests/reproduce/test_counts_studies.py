@@ -125,7 +125,7 @@ def test_baskets_write_scores_and_lists_of_goods(tiny_baskets, tmp_path):
     assert {row["example"] for row in similar} == {"a ramen", "a yogurt", "a soda", "a milk"}
     assert all(row["item"] != row["similar"] for row in similar)
     pairs = table(folder, lists[0].replace("similar", "pairs"))
-    products = [float(row["product"]) for row in pairs]
+    products = [float(row["score"]) for row in pairs]
     assert products[:5] == sorted(products[:5], reverse=True)
     assert products[5:] == sorted(products[5:])
     assert "Instacart" in page

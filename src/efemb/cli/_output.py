@@ -29,11 +29,13 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def show(table: Table, as_json: bool, *, empty: str = "") -> None:
-    """Print a table; `empty` is the remark on one without rows."""
+    """Print a table, with its note as a remark; `empty` is the remark on one without rows."""
     if as_json:
         show_json(list(table))
     else:
-        echo(table.to_text())
+        echo(table.to_text(note=False))
+        if table.note:
+            remark(table.note)
     if empty and len(table) == 0:
         remark(empty)
 

@@ -27,7 +27,8 @@ def command(
 ) -> None:
     """List what an item in a basket makes more likely.
 
-    Items are ranked by the inner product rho . alpha, which is large for complements.
+    Items are ranked by the inner product rho . alpha, which is large for complements. With --data,
+    those that are surely more often together than by chance come first, and the rest is marked.
 
     \b
       efemb complements model milk

@@ -8,7 +8,7 @@ import typer
 
 from efemb.cli import _arguments as of
 from efemb.cli._labels import open_pair_question
-from efemb.cli._output import remark, show
+from efemb.cli._output import show
 
 
 def command(
@@ -48,9 +48,4 @@ def command(
     filters = (min_count, where, exclude)
     fitted, query, options = open_pair_question(model, items, filters, data, **columns)
     options |= {"direction": direction, "min_support": min_support, "apart": apart}
-    empty = "no item is a clear substitute; --apart lists possible ones"
-    if data is None:
-        empty = "the vectors suggest no substitute; --apart lists possible ones"
-    show(fitted.substitutes(query, n, **options), as_json, empty="" if apart else empty)
-    if data is None and not as_json:
-        remark("suggested by the vectors alone; --data FILE checks them against the baskets")
+    show(fitted.substitutes(query, n, **options), as_json)

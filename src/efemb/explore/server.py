@@ -243,12 +243,12 @@ class Desk:
     def _complements(self, body: dict[str, Any]) -> Any:
         item, n = self._take(body, item=(self._code, ...), n=(_most, 10))
         table = self.model.complements(self.labels[item], n, **self.pair_options)
-        return self._rows(table, "product", "low", "high", *SUPPORT)
+        return self._rows(table, "score", "kind", "low", "high", *SUPPORT)
 
     def _substitutes(self, body: dict[str, Any]) -> Any:
         item, n = self._take(body, item=(self._code, ...), n=(_most, 10))
-        table = self.model.substitutes(self.labels[item], n, **self.pair_options)
-        return self._rows(table, "product", "context_similarity", "kind", *SUPPORT)
+        table = self.model.substitutes(self.labels[item], n, apart=True, **self.pair_options)
+        return self._rows(table, "score", "context_similarity", "kind", *SUPPORT)
 
     def _complete(self, body: dict[str, Any]) -> Any:
         basket, row, n = self._take(

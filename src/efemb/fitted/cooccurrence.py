@@ -13,6 +13,7 @@ from efemb.data.dataset import Dataset
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.contexts.base import gather_rows
 from efemb.model.support import check_not_negative
+from efemb.table import whole_numbers
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -55,13 +56,15 @@ class Support:
         """Rows that would hold both if they were independent."""
         return np.asarray(self.counts[n] * self.counts[m] / self.n_rows)
 
-    def columns(self, n: Ints, m: Ints, confidence: float) -> dict[str, Floats]:
-        """Count of n, rows together, lift and its interval for pairs."""
+    def columns(self, n: Ints, m: Ints, confidence: float) -> dict[str, Any]:
+        """Count of n, rows together, the number expected, the share of m's rows, and the lift."""
         together, expected = self.pairs_together(n, m), self.expected(n, m)
         lift, low, high = lift_interval(together, expected, confidence)
         return {
-            "count": self.counts[n],
-            "together": together,
+            "count": whole_numbers(self.counts[n]),
+            "together": whole_numbers(together),
+            "expected": expected,
+            "share": together / np.maximum(self.counts[m], 1.0),
             "lift": lift,
             "lift_low": low,
             "lift_high": high,

@@ -78,8 +78,8 @@ center : bool, default=False
     item.
 data : Dataset or array, optional
     Rows of counts or binary values. Adds the columns `count` (rows that contain n),
-    `together` (rows that contain both), `lift` (`together` divided by its expectation under
-    independence), `lift_low` and `lift_high`.
+    `together` (rows that contain both), `expected` (such rows under independence), `share` (of the
+    rows that contain m), `lift` (`together` divided by `expected`), `lift_low` and `lift_high`.
 """,
     "explore": """\
 against : fitted estimator or FittedEmbedding, optional

@@ -20,8 +20,12 @@ from efemb.fitted.nearest import (
     unit_rows,
 )
 from efemb.fitted.selection import Choice, Options, Unknown
-from efemb.table import Table
+from efemb.table import Table, whole_numbers
 
+_MEANING = {
+    "similarity": "cosine of the vectors, 1 for items in the same contexts",
+    "score": "3CosMul, larger is better",
+}
 EPSILON = 1e-3  # keeps 3CosMul finite; the value of Levy and Goldberg (2014)
 
 
@@ -42,6 +46,7 @@ class LabeledVectors:
     >>> words.similar("king", n=1)
     label  similarity
     queen      0.9986
+    similarity: cosine of the vectors, 1 for items in the same contexts
     >>> "pear" in words, words["apple"].tolist()
     (False, [-1.0, 0.2])
     """
@@ -235,8 +240,8 @@ class LabeledVectors:
             values = np.clip(values, -1.0, 1.0)  # rounding
         columns = {**first, "label": self._vocabulary.labels[codes], name: values}
         if self._vocabulary.counts is not None:
-            columns["count"] = self._vocabulary.counts[codes]
-        return Table(columns)
+            columns["count"] = whole_numbers(self._vocabulary.counts[codes])
+        return Table(columns, f"{name}: {_MEANING[name]}")
 
 
 def _checked_vectors(vectors: Any, labels: Vocabulary) -> Floats:

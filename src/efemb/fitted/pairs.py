@@ -49,7 +49,9 @@ def pairs(
     labels = pairing.labels
     names = {"label": labels[n_codes], "given": labels[m_codes]}
     similarity = pairing.affinity.similarity(n_codes, m_codes)
-    return pairing.table(names, n_codes, m_codes, {"context_similarity": similarity})
+    note = "score: how much more probable one of the given item makes the labeled one"
+    note += pairing.describe_support()
+    return pairing.table(names, n_codes, m_codes, {"context_similarity": similarity}, note)
 
 
 class _End:

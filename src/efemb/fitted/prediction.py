@@ -77,7 +77,7 @@ def explain(model: Queries, context: Any, item: Any, **keywords: Any) -> Table:
     sizes = [len(table["term"]) for table in tables]
     first = {"item": np.repeat(fitted.entities.labels[codes], sizes)} if several else {}
     columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    return Table({**first, **columns})
+    return Table({**first, **columns}, "contributions add up to the predictor of the item")
 
 
 def what_if(
@@ -118,7 +118,7 @@ def what_if(
     }
     if fitted.spec.family.support.low >= 0:
         columns["ratio"] = (after / np.maximum(before, np.finfo(float).tiny))[rows]
-    return Table(columns)
+    return Table(columns, "expected amount of each item before and after the change")
 
 
 def _table_changes(name: str, changes: Any, choice: Choice) -> tuple[Ints, Floats]:
@@ -157,7 +157,12 @@ def _list_items(
     first = {"context": np.repeat(np.arange(len(codes)), sizes)} if several else {}
     labels = fitted.entities.labels[np.concatenate(codes)]
     joined = {name: np.concatenate(values) for name, values in columns.items()}
-    return Table({**first, "label": labels, **joined})
+    note = "mean: expected amount"
+    if "probability" in joined:
+        among = "the items outside the basket" if new else "all items"
+        note = f"probability: that this is the next item, among {among}"
+        note += "; mean: expected amount" if "mean" in joined else ""
+    return Table({**first, "label": labels, **joined}, note)
 
 
 def _ranked_columns(
@@ -218,7 +223,7 @@ def _explain_item(model: FittedEmbedding, question: QueryContext, entity: int) -
     return {
         "term": term[order],
         "amount": np.append(amounts, unknown)[order],
-        "product": np.append(parts.product, unknown)[order],
+        "weight": np.append(parts.product, unknown)[order],
         "contribution": contribution[order],
     }
 

@@ -178,8 +178,11 @@ class Queries(ShopQueries):
     def complements(self, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
         """Find the items that an item makes more probable: the largest rho_n . alpha_m.
 
-        `product` is the amount that one unit of item m in the context adds to the predictor u of
-        item n, before division by the context scale.
+        `score` is rho_n . alpha_m, the amount that one unit of item m in the context adds to the
+        predictor u of item n, before division by the context scale. With `data`, items that are
+        surely more often together with m than by chance come first ("complement"), then those of
+        which the data do not tell ("unclear"); those that are surely less often together are left
+        out.
 
         Parameters
         ----------
@@ -197,15 +200,15 @@ class Queries(ShopQueries):
         Returns
         -------
         Table
-            label, product and the columns that the options add. Without `data`, count refers to the
-            rows of the fit.
+            label, score and the columns that the options add; with `data` also kind. Without
+            `data`, count refers to the rows of the fit.
 
         Examples
         --------
         %(shop)s
-        >>> table = model.complements("bread", data=trips, where=["butter", "chips"])
-        >>> table["label"].tolist(), table["together"].tolist()
-        (['butter', 'chips'], [40.0, 0.0])
+        >>> table = model.complements("bread", data=trips)
+        >>> table["label"].tolist(), table["together"].tolist(), table["kind"].tolist()
+        (['butter'], [40], ['complement'])
         """
         return complements(self, item, n, **options)
 
@@ -215,7 +218,7 @@ class Queries(ShopQueries):
         n: int = 10,
         *,
         min_similarity: float = MIN_SIMILARITY,
-        apart: bool = True,
+        apart: bool = False,
         **options: Unpack[PairOptions],
     ) -> Table:
         """Find the items that take the place of an item: same contexts, but not together.
@@ -231,7 +234,7 @@ class Queries(ShopQueries):
         - "apart": different contexts.
 
         Vectors alone confirm nothing, and most suggestions are wrong: pass `data`. An empty result
-        is possible.
+        is possible; the line below the table says why.
 
         Parameters
         ----------
@@ -241,7 +244,7 @@ class Queries(ShopQueries):
             Number of items per question; fewer are returned if fewer are left.
         min_similarity : float, default=0.5
             Correlation from which two contexts count as similar.
-        apart : bool, default=True
+        apart : bool, default=False
             Also list "unclear" and "apart" items, after the substitutes.
         %(pair)s
         min_support : float, optional
@@ -254,8 +257,8 @@ class Queries(ShopQueries):
         Returns
         -------
         Table
-            label, product, mutual_z (mean of the standardized products of n given m and of m given
-            n), context_similarity, kind and the columns that the options add.
+            label, score (rho_n . alpha_m), mutual_z (mean of the standardized scores of n given m
+            and of m given n), context_similarity, kind and the columns that the options add.
 
         Raises
         ------
@@ -265,7 +268,7 @@ class Queries(ShopQueries):
         Examples
         --------
         %(shop)s
-        >>> table = model.substitutes("bread", data=trips)
+        >>> table = model.substitutes("bread", data=trips, apart=True)
         >>> [(row["label"], row["kind"]) for row in table]
         [('chips', 'apart')]
         """
@@ -309,14 +312,14 @@ class Queries(ShopQueries):
         Returns
         -------
         Table
-            label (n), given (m), product, context_similarity as in `substitutes`, and the columns
+            label (n), given (m), score, context_similarity as in `substitutes`, and the columns
             that the options add. With `direction="symmetric"` each pair is listed once.
 
         Examples
         --------
         %(shop)s
         >>> model.pairs(1, end="largest").columns
-        ['label', 'given', 'product', 'context_similarity']
+        ['label', 'given', 'score', 'context_similarity']
         """
         return pairs(self, n, end=end, progress=progress, **options)
 
@@ -485,7 +488,7 @@ class Queries(ShopQueries):
         -------
         Table
             term (a member, "(intercept)" or the name of a term of the model such as "household"),
-            amount x_m, product rho . alpha_m and contribution; the largest absolute contribution
+            amount x_m, weight rho . alpha_m and contribution; the largest absolute contribution
             first.
 
         Examples

@@ -122,7 +122,11 @@ class Recommender:
         rows = columns["row"] if row_labels is None else row_labels[columns["row"]]
         labels = choice.vocabulary.labels[columns["entity"]]
         first = {"row": rows, "label": labels}
-        return Table({**first, "rank": columns["rank"], "score": columns["score"]})
+        note = "score: expected value"
+        if scores.shares:
+            among = "the items that are not in the row" if exclude_seen else "all items"
+            note = f"score: probability that this is the next item, among {among}"
+        return Table({**first, "rank": columns["rank"], "score": columns["score"]}, note)
 
 
 def whole_row_blocks(

@@ -11,11 +11,16 @@ import numpy as np
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.fitted.cooccurrence import Support, checked_support, lift_interval, quantile
+from efemb.fitted.cooccurrence import (
+    Support,
+    checked_support,
+    lift_interval,
+    quantile,
+)
 from efemb.fitted.nearest import checked_number, largest_products, unit_rows
 from efemb.fitted.selection import Choice, Options
 from efemb.fitted.vectors import check_inner_products, predicting_vectors
-from efemb.table import Table
+from efemb.table import Table, whole_numbers
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -175,17 +180,19 @@ class Pairing:
             )
         return codes
 
-    def table(self, first: dict[str, Any], n: Ints, m: Ints, extra: dict[str, Any]) -> Table:
+    def table(
+        self, first: dict[str, Any], n: Ints, m: Ints, extra: dict[str, Any], note: str
+    ) -> Table:
         """Products of pairs with everything that is known about them; `first` names the pairs."""
         products = self.affinity.products(n, m)
-        columns = {**first, "product": products}
+        columns = {**first, "score": products}
         columns |= product_interval(self.errors, products, n, m, self.confidence)
         columns |= extra
         if self.support is not None:
             columns |= self.support.columns(n, m, self.confidence)
         elif self.choice.counts is not None:
-            columns["count"] = self.choice.counts[n]
-        return Table(columns)
+            columns["count"] = whole_numbers(self.choice.counts[n])
+        return Table(columns, note)
 
     def often_together(self, m: int) -> Bools:
         """Which of `rows` share enough rows of the data with m."""
@@ -208,14 +215,23 @@ class Pairing:
         return np.asarray(low > 1), np.asarray(high < 1)
 
     def answer(
-        self, item: Any, codes: Ints, answers: list[Ints], extra: dict[str, Any] | None = None
+        self, item: Any, codes: Ints, answers: list[Ints], extra: dict[str, Any], note: str
     ) -> Table:
-        """Table of what was found for each of the codes."""
+        """Table of the answers to each of the codes."""
         m = np.repeat(codes, [len(listed) for listed in answers])
         n = np.concatenate(answers)
         several = isinstance(item, Iterable) and not isinstance(item, str)
         first = {"query": self.labels[m]} if several else {}
-        return self.table({**first, "label": self.labels[n]}, n, m, extra or {})
+        return self.table({**first, "label": self.labels[n]}, n, m, extra, note)
+
+    def describe_support(self) -> str:
+        """What the columns of the data hold; empty without data."""
+        if self.support is None:
+            return ""
+        return (
+            f"; of {self.support.n_rows:,} rows, together hold both (expected: by chance), a share "
+            "of those with the item"
+        )
 
 
 def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
@@ -225,17 +241,33 @@ def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOp
     """
     size, pairing = checked_number(n), Pairing(model, **options)
     codes = pairing.read_items(item)
-    left, right = pairing.affinity.left, pairing.affinity.right
-    if pairing.min_support is None:
+    if pairing.support is None:
+        left, right = pairing.affinity.left, pairing.affinity.right
         nearest, _ = largest_products(left, right[codes], size + 1, pairing.choice.rows)
         answers = [near[near != m][:size] for near, m in zip(nearest, codes, strict=True)]
-    else:
-        answers = []
-        for m in codes.tolist():
-            rows = pairing.rows[pairing.often_together(m)]
-            near, _ = largest_products(left, right[[m]], size, rows[rows != m])
-            answers.append(near[0])
-    return pairing.answer(item, codes, answers)
+        note = "score: how much more probable the item makes it; data= checks it (--data FILE)"
+        return pairing.answer(item, codes, answers, {}, note)
+    tiers = [_complement_tiers(pairing, m, size) for m in codes.tolist()]
+    answers = [np.concatenate([sure, rest])[:size] for sure, rest in tiers]
+    kinds = [
+        np.arange(len(each)) >= len(sure) for each, (sure, _) in zip(answers, tiers, strict=True)
+    ]
+    names = np.array(["complement", "unclear"], dtype=object)
+    extra = {"kind": names[np.concatenate(kinds).astype(np.int64)]}
+    level = f"{pairing.confidence:.0%}"
+    note = f"complement: surely more often together than by chance ({level})"
+    return pairing.answer(item, codes, answers, extra, note + pairing.describe_support())
+
+
+def _complement_tiers(pairing: Pairing, m: int, size: int) -> tuple[Ints, Ints]:
+    """The best of those that are surely more often with m than by chance, and of unclear ones."""
+    rows = pairing.rows[pairing.often_together(m)]
+    rows = rows[rows != m]
+    attracted, repelled = pairing.surely(m, rows)
+    left, right = pairing.affinity.left, pairing.affinity.right[[m]]
+    sure, _ = largest_products(left, right, size, rows[attracted])
+    rest, _ = largest_products(left, right, size, rows[~attracted & ~repelled])
+    return sure[0], rest[0]
 
 
 def substitutes(
@@ -244,7 +276,7 @@ def substitutes(
     n: int = 10,
     *,
     min_similarity: float = MIN_SIMILARITY,
-    apart: bool = True,
+    apart: bool = False,
     **options: Unpack[PairOptions],
 ) -> Table:
     """Find the items that take the place of an item: same contexts, but not together.
@@ -287,7 +319,25 @@ def substitutes(
         "context_similarity": alike,
         "kind": np.array([first, "unclear", "apart"], dtype=object)[kinds],
     }
-    return pairing.answer(item, codes, listed, extra)
+    note = _substitute_note(pairing, len(kinds), apart)
+    return pairing.answer(item, codes, listed, extra, note)
+
+
+def _substitute_note(pairing: Pairing, n_listed: int, apart: bool) -> str:
+    """What the table holds, or why it is empty."""
+    more = "" if apart else "; apart=True (--apart) lists possible ones"
+    if pairing.support is None and not n_listed:
+        return f"the vectors suggest no substitute{more}; data= checks the rows (--data FILE)"
+    if pairing.support is None:
+        return "suggested by the vectors alone, often wrongly: data= checks them (--data FILE)"
+    level = f"{pairing.confidence:.0%}"
+    if not n_listed:
+        return (
+            "no item with similar contexts is surely less often together with it than by chance "
+            f"({level}){more}"
+        )
+    meaning = f"substitute: similar contexts, and surely less often together than by chance ({level})"
+    return meaning + pairing.describe_support()
 
 
 def product_interval(

@@ -13,7 +13,7 @@ from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.rotation import varimax
 from efemb.fitted.selection import Choice, Options
 from efemb.fitted.vectors import entity_vectors
-from efemb.table import Table
+from efemb.table import Table, whole_numbers
 
 if TYPE_CHECKING:
     from efemb.fitted.queries import Queries
@@ -57,8 +57,10 @@ def topics(
     columns = {"topic": dimension, "label": fitted.entities.labels[codes]}
     columns["value"] = table[codes, dimension]
     if choice.counts is not None:
-        columns["count"] = choice.counts[codes]
-    return Table(columns)
+        columns["count"] = whole_numbers(choice.counts[codes])
+    kind = "context vectors" if VECTORS[vectors] == "alpha" else "embeddings"
+    note = f"items with the largest values in each dimension of the {kind}"
+    return Table(columns, note)
 
 
 def _rank_values(values: Floats, size: int, by: str) -> Any:

@@ -16,7 +16,7 @@ from efemb.engine.options import whole
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.nearest import largest_products, unit_rows
-from efemb.table import Table
+from efemb.table import Table, whole_numbers
 
 
 def stability(
@@ -121,7 +121,7 @@ class Stability:
         labels = order if vocabulary is None else vocabulary.labels[order]
         columns: dict[str, Any] = {"entity": labels}
         if vocabulary is not None and vocabulary.counts is not None:
-            columns["count"] = vocabulary.counts[order]
+            columns["count"] = whole_numbers(vocabulary.counts[order])
         return Table({**columns, "overlap": overlap[order], "agreement": agreement[order]})
 
     @property

@@ -115,8 +115,11 @@ def _collect_bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bar
         raise InputTypeError(f"relations draws a single item: pass its label, not {item!r}")
     drawn = fitted.complements(item, n, **options)
     # With few entities, the list continues with what the item makes less probable.
-    first = _read_bars(drawn[: int((drawn["product"] > 0).sum())])
-    second = _read_bars(fitted.substitutes(item, n, **options))
+    shown = int((drawn["score"] > 0).sum())
+    if "kind" in drawn.columns:  # surely together come first
+        shown = int(((drawn["score"] > 0) & (drawn["kind"] == "complement")).sum())
+    first = _read_bars(drawn[:shown])
+    second = _read_bars(fitted.substitutes(item, n, apart=True, **options))
     if not first[0]:
         return second
     known = set(first[0])
@@ -133,7 +136,7 @@ def _collect_bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bar
 
 
 def _read_bars(table: Table) -> Bars:
-    products = np.asarray(table["product"], dtype=np.float64)
+    products = np.asarray(table["score"], dtype=np.float64)
     if len(products) == 0:
         return [], [], products, None
     labels = label_texts(table["label"], 34)

@@ -69,7 +69,7 @@ def analyze_goods(
         "same_kind": same,
         "same_kind_by_chance": chance,
         "lift_correlation": correlate_with_lift(model, data),
-        "smallest_product": float(tables["pairs"]["product"].min()),
+        "smallest_product": float(tables["pairs"]["score"].min()),
     }
     arrays: dict[str, Any] = {}
     for name, table in tables.items():
@@ -217,4 +217,4 @@ def name_examples_once(similar: Table) -> Table:
 
 def shorten_pairs(table: Table) -> Table:
     """The columns that fit the page; the file has all of them."""
-    return Table({name: table[name] for name in ("label", "given", "product", "together", "lift")})
+    return Table({name: table[name] for name in ("label", "given", "score", "together", "lift")})

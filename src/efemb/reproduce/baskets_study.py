@@ -152,7 +152,7 @@ def _choose_analysis(recipe: Recipe, *, last: bool) -> Callable[[Any, Split], Fo
 
 def _find_smallest_product(model: Any, split: Split) -> Found:
     """The smallest inner product of two items."""
-    return {"smallest_product": float(model.pairs(1, end="smallest")["product"][0])}, {}
+    return {"smallest_product": float(model.pairs(1, end="smallest")["score"][0])}, {}
 
 
 def _analyze_goods(model: Any, split: Split) -> Found:

@@ -83,10 +83,23 @@ export class PageAnswers {
 
   /** @param {number} code @param {number} [n] @returns {Promise<Row[]>} */
   async complements(code, n = N_ANSWERS) {
-    const product = multiply(this.target, takeRow(this.bag, code, this.k));
+    const score = multiply(this.target, takeRow(this.bag, code, this.k));
     const together = this.countTogether(code);
-    return largest(product, n, new Set([code])).map((place) => (
-      this.withSupport({ code: place, product: product[place] }, code, together)));
+    if (!together) {
+      return largest(score, n, new Set([code])).map((place) => (
+        this.withCount({ code: place, score: score[place] })));
+    }
+    // Surely more often together than by chance first; surely less often together never.
+    const unsure = new Set([code]), decided = new Set([code]);
+    for (let i = 0; i < this.header.n; i++) {
+      const { low, high } = this.lift(i, code, together);
+      if (!(low > 1)) unsure.add(i);
+      if (low > 1 || high < 1) decided.add(i);
+    }
+    const sure = largest(score, n, unsure);
+    const places = [...sure, ...largest(score, n, decided)].slice(0, n);
+    return places.map((place, i) => this.withSupport(
+      { code: place, score: score[place], kind: i < sure.length ? "complement" : "unclear" }, code, together));
   }
 
   /** @param {number} code @param {number} [n] @returns {Promise<Row[]>} */
@@ -120,7 +133,7 @@ export class PageAnswers {
     rows.sort((a, b) => a.kind - b.kind || a.rank - b.rank || a.code - b.code);
     const names = [together ? "substitute" : "suggested", "unclear", "apart"];
     return rows.slice(0, n).map((row) => this.withSupport(
-      { code: row.code, product: row.product, context_similarity: row.similarity, kind: names[row.kind] },
+      { code: row.code, score: row.product, context_similarity: row.similarity, kind: names[row.kind] },
       code, together));
   }
 

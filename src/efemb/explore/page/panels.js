@@ -96,7 +96,7 @@ export async function itemPanel(app) {
   const complements = relations.refused ? refuse(relations.refused) : app.answers.complements(code);
   nodes.push(section("Complements (it makes them more likely)", await settle(complements, (rows) => {
     mark(rows.slice(0, 6), MARKS.complement);
-    return itemList(app, rows, { value: "product", detail: (row) => describeSupport(app, row) });
+    return itemList(app, rows, { value: "score", detail: (row) => describeSupport(app, row) });
   })));
   const reason = relations.refused || relations.refused_substitutes;
   const substitutes = reason ? refuse(reason) : app.answers.substitutes(code);
@@ -105,7 +105,7 @@ export async function itemPanel(app) {
     mark(listed.slice(0, 6), MARKS.substitute);
     if (!listed.length) return note("No item shares its contexts without coming together with it.");
     const detail = (/** @type {Row} */ row) => [KINDS[row.kind], describeSupport(app, row)].filter(Boolean).join(" · ");
-    return itemList(app, listed, { value: "product", detail });
+    return itemList(app, listed, { value: "score", detail });
   })));
   if (!relations.refused) nodes.push(legend());
   return { nodes, marks };
