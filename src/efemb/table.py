@@ -171,12 +171,12 @@ class Table:
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
-        pandas = _package("pandas")
+        pandas = import_package("pandas")
         return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
 
     def to_polars(self) -> Any:
         """The table as a polars DataFrame; a column of mixed types becomes text."""
-        polars = _package("polars")
+        polars = import_package("polars")
         return polars.DataFrame({name: _one_type(values) for name, values in self._columns.items()})
 
     def to_text(self, rows: int | None = None, *, note: bool = True) -> str:
@@ -234,7 +234,8 @@ def whole_numbers(values: Any) -> Any:
     return counts.astype(np.int64) if (counts == np.floor(counts)).all() else counts
 
 
-def _package(name: str) -> Any:
+def import_package(name: str) -> Any:
+    """An optional package, or an error that says how to install it."""
     try:
         return import_module(name)
     except ImportError as error:

@@ -220,3 +220,16 @@ def test_positions_beside_a_model_without_neighbors(run: Any, tmp_path: Path) ->
     found = run(*told, tmp_path / "p.npy")
     assert found.code == 2
     assert "--positions applies to" in found.err
+
+
+def test_a_model_no_better_than_popularity_is_called_so(run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path = tmp_path / "noise.csv"
+    lines = [f"{t},item {n}" for t in range(200) for n in np.flatnonzero(rng.random(12) < 0.3)]
+    path.write_text("\n".join(["order,item", *lines]), "utf-8")
+    options = ("-k", "8", "--max-iter", "300", "--jobs", "1", "-q")
+    fitted = run("fit", path, "--out", tmp_path / "m", "--test", "0.3", *options)
+    assert fitted.code == 0
+    compared = run("compare", path, "--test", "0.3", *options)
+    for done in (fitted, compared):
+        assert "no better than one without context" in done.out

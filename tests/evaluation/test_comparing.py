@@ -389,3 +389,18 @@ def test_unknown_entities_are_skipped_on_request() -> None:
     assert compare({"one": model}, strange, train=train, unknown="skip") == compare(
         {"one": model}, test, train=train
     )
+
+
+def test_predictions_as_a_frame() -> None:
+    judged = leave_one_out(MODELS["one"], X)
+    frame = judged.to_pandas()
+    assert frame.columns.tolist() == ["row", "entity", "x", "log_share", "log_density", "rank"]
+    assert_allclose(frame["rank"], judged.rank)
+
+
+def test_a_model_no_better_than_popularity_is_called_so() -> None:
+    noise = efemb.Dataset(np.random.default_rng(0).poisson(0.5, (300, 8)).astype(float))
+    train, test = noise.split(test=0.3, seed=0)
+    worse = {"one": embedding(efemb.PoissonEmbedding(2), 8, seed=0)}
+    assert "no model is better than popularity" in compare(worse, test, train=train).note
+    assert compare(worse, test).note == ""

@@ -232,3 +232,9 @@ def test_bad_vectors(labels: Any, values: Any, error: type[Exception], words: st
 def test_bad_questions(ask: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         ask(vectors())
+
+
+def test_vectors_as_a_frame() -> None:
+    frame = vectors().to_pandas()
+    assert frame.index.tolist() == list(vectors())
+    np.testing.assert_array_equal(frame.to_numpy(), vectors().vectors)

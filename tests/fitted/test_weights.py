@@ -125,3 +125,21 @@ def test_an_empty_list_has_no_weights() -> None:
     lists = (neighbour_lists([0, 0, 0], []),)
     fitted = model(np.ones((2, 1)), np.ones((2, 1)), family="gaussian", lists=lists)
     assert len(fitted.weights()) == 0
+
+
+def test_weights_as_a_matrix() -> None:
+    fitted = neurons()
+    matrix = fitted.weights(form="csr")
+    expected = np.zeros((4, 4))
+    for n, m, weight in edges(fitted):
+        expected["abcd".index(n), "abcd".index(m)] = weight
+    np.testing.assert_allclose(matrix.toarray(), expected, atol=1e-9)
+    one = fitted.weights("c", form="csr").toarray()
+    assert not one[[0, 1, 3]].any()
+    np.testing.assert_allclose(one[2], expected[2], atol=1e-9)
+    with pytest.raises(efemb.ParameterError, match="form='dense'"):
+        fitted.weights(form="dense")
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    lagged = efemb.GaussianEmbedding(1, context=efemb.Lagged((1, 2)), random_state=0, max_iter=3)
+    with pytest.raises(efemb.ParameterError, match="form='table'"):
+        lagged.fit(X).weights(form="csr")

@@ -48,7 +48,8 @@ def test_the_right_family_passes() -> None:
         assert found["dispersion"].numbers["dispersion"] == pytest.approx(1.0, abs=0.1)
         assert found["zeros"].numbers["ratio"] == pytest.approx(1.0, abs=0.02)
         assert found["level"].numbers["ratio"] == pytest.approx(1.0, abs=0.05)
-        assert not found.warnings
+        # Intercepts alone are popularity.
+        assert {finding.topic for finding in found.warnings} <= {"popularity"}
 
 
 def test_numbers_against_scipy() -> None:
@@ -264,7 +265,7 @@ def test_models_of_other_kinds() -> None:
     ]
     softmax = basket_model(family="categorical")
     topics = [one.topic for one in report(softmax, sparse.csr_array(counts()[:, :6])).findings]
-    assert topics == ["convergence", "gradient", "rare entities", "contexts"]
+    assert topics == ["convergence", "gradient", "rare entities", "contexts", "popularity"]
     lagged = fit(
         efemb.GaussianEmbedding(2, context=efemb.Lagged((-1, 1)), random_state=0), signals()
     )
@@ -289,3 +290,85 @@ def test_baskets_that_hold_nothing_are_not_counted() -> None:
     for name in ("level", "dispersion", "zeros"):
         with_empty, without = (report(model, sparse.csr_array(one))[name] for one in (more, X))
         assert with_empty.numbers == pytest.approx(without.numbers)
+
+
+def recorded(center: float = 0.0, missing: float = 0.0, n_rows: int = 300) -> Any:
+    """Eight correlated columns; the last one is constant."""
+    rng = RNG(1)
+    X = rng.normal(size=(n_rows, 1)) + 0.5 * rng.normal(size=(n_rows, 8)) + center
+    X[rng.random(X.shape) < missing] = np.nan
+    X[:, 7] = 2.0
+    return X
+
+
+def gaussian(X: Any, **options: Any) -> Any:
+    places = np.arange(X.shape[1], dtype=float)[:, None]
+    model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), random_state=0, **options)
+    return model.fit(X, positions=places)
+
+
+def test_odd_columns_are_named() -> None:
+    X = recorded(center=5.0)
+    X[::2, 0] = X[::3, 0] = np.nan
+    plain = report(gaussian(X, center=False), X)["columns"]
+    assert plain.level == "warning"
+    assert plain.numbers["uncentered"] == 7
+    assert plain.numbers["constant"] == 1
+    assert plain.numbers["mostly_missing"] == 1
+    assert "GaussianEmbedding(center=True)" in plain.advice
+    centered = report(gaussian(X), X)["columns"]
+    assert centered.numbers["uncentered"] == 0
+    assert "constant: 1 (7)" in centered.text
+    assert "mostly missing: 1 (0)" in centered.text
+    assert report(gaussian(recorded()[:, :7]), recorded()[:, :7])["columns"].level == "ok"
+
+
+def test_contexts_count_observed_members() -> None:
+    X = recorded(missing=0.6)[:, :7]
+    model = gaussian(X)
+    owner, members = model.fitted().lists[0].owner, model.fitted().lists[0].members
+    seen = ~np.isnan(X)
+    sizes = [
+        int(seen[t, members[owner == n]].sum())
+        for t in range(len(X))
+        for n in range(7)
+        if seen[t, n]
+    ]
+    numbers = report(model, X)["contexts"].numbers
+    assert numbers["median"] == np.median(sizes)
+    assert numbers["empty"] == pytest.approx(np.mean(np.array(sizes) == 0))
+    assert numbers["largest"] == max(sizes)
+
+
+def test_a_model_no_better_than_popularity_is_called_so() -> None:
+    X = draws("poisson")[:, ::-1].astype(float)  # the popular item is the rare one of the model
+    finding = report(truth(), X)["popularity"]
+    assert finding.level == "warning"
+    assert "no better than popularity" in finding.advice
+    totals = X.sum(axis=0)
+    assert finding.numbers["without_context"] == pytest.approx(
+        (X * np.log(totals / totals.sum()))[(X > 0).sum(axis=1) >= 2].sum()
+        / X[(X > 0).sum(axis=1) >= 2].sum()
+    )
+    pairs = np.repeat(RNG(0).poisson(0.8, (200, 3)), 2, axis=1).astype(float)
+    assert (
+        report(efemb.PoissonEmbedding(2, random_state=0).fit(pairs), pairs)["popularity"].level
+        == "ok"
+    )
+    real = report(gaussian(recorded()), recorded())["popularity"]
+    assert real.level == "ok"
+    assert real.numbers["score"] < real.numbers["without_context"]
+
+
+def test_advice_names_a_class_that_takes_it() -> None:
+    found = report(truth(), draws("negative binomial").astype(float))
+    advice = found["dispersion"].advice
+    code = advice.partition("try ")[2].partition(", and")[0]
+    model = eval(code, {"efemb": efemb, "PoissonEmbedding": efemb.PoissonEmbedding})
+    assert isinstance(model._spec().family, efemb.NegativeBinomial)
+
+
+def test_reports_are_shown_in_notebooks() -> None:
+    html = report(truth(), draws("poisson").astype(float))._repr_html_()
+    assert html.count("<tr>") == len(report(truth(), draws("poisson").astype(float)).findings)
+    assert "dispersion" in html

@@ -151,3 +151,14 @@ def _score_real(model: Any, test: Any, rival: Any, seen: Any) -> dict[str, float
         "squared_error_without_context": plain,
         "r2": 1.0 - error / plain if plain > 0 else float("nan"),
     }
+
+
+def describe_useless(score: float, rival: float, *, larger_is_better: bool = True) -> str:
+    """A plain word about a model that is no better than one without context; else empty."""
+    better = score > rival if larger_is_better else score < rival
+    if better:
+        return ""
+    return (
+        "the model is no better than one without context (popularity, or the means of columns): do "
+        "not trust its answers; use more data, larger baskets or fewer components (-k)"
+    )

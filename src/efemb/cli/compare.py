@@ -10,7 +10,13 @@ import typer
 import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
-from efemb.cli._models import check_context, choose_model, make_model, warnings_as_remarks
+from efemb.cli._models import (
+    check_context,
+    choose_model,
+    describe_useless,
+    make_model,
+    warnings_as_remarks,
+)
 from efemb.cli._output import Say, check_picture, echo, make_reporter, show_json, write_picture
 from efemb.errors import ParameterError
 
@@ -119,6 +125,10 @@ def command(
         echo(_select_columns(table).to_text())
         echo(f"score: {_describe(metric)}")
         echo(f"popularity, a model without context: {popularity:.4f}")
+        larger = metric_of(metric).larger_is_better
+        best = max(table["score"]) if larger else min(table["score"])
+        if word := describe_useless(best, popularity, larger_is_better=larger):
+            echo(word)
     if curve is not None:
         label = _describe(metric).partition(";")[0]
         write_picture(efemb.plots.score_curve(table, y_label=label), curve)

@@ -12,8 +12,8 @@ import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
 from efemb.cli._labels import open_model
-from efemb.cli._models import warnings_as_remarks
-from efemb.cli._output import make_reporter, show
+from efemb.cli._models import describe_useless, warnings_as_remarks
+from efemb.cli._output import echo, make_reporter, show
 from efemb.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -76,6 +76,15 @@ def command(
             past = None if train is None else reading.read_for(train, fitted)
             table = _score_entries(fitted, test, past, protocol, seed, not quiet)
     show(table if as_json else _format_numbers(table), as_json)
+    if "popularity" in table.columns and not as_json:
+        _warn_useless(table)
+
+
+def _warn_useless(table: Table) -> None:
+    """Say so if the model is no better than popularity by the first metric."""
+    metric, score, rival = (table[name][0] for name in ("metric", "score", "popularity"))
+    if word := describe_useless(score, rival, larger_is_better=metric != "mean_squared_error"):
+        echo(word)
 
 
 def _check_text(train: Path | None, protocol: str) -> None:

@@ -15,6 +15,7 @@ from efemb.cli._models import (
     check_context,
     choose_components,
     choose_model,
+    describe_useless,
     make_model,
     make_terms,
     score_held_out,
@@ -205,3 +206,15 @@ def _show_summary(summary: dict[str, Any], as_json: bool) -> None:
                 f"held-out squared error {summary['squared_error']:.4g} (without context "
                 f"{plain:.4g}), R^2 {summary['r2']:.3f}"
             )
+        if rival is not None:
+            _warn_useless(summary)
+
+
+def _warn_useless(summary: dict[str, Any]) -> None:
+    """Say so if the model is no better than one without context."""
+    word = describe_useless(summary["score"], summary["popularity"])
+    if "squared_error" in summary:
+        errors = summary["squared_error"], summary["squared_error_without_context"]
+        word = describe_useless(*errors, larger_is_better=False)
+    if word:
+        echo(word)

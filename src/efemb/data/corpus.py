@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from efemb.data.array_checks import generator, read_only
 from efemb.data.dataset import Dataset, _places, only_rows
+from efemb.data.overview import corpus_overview
 from efemb.data.partition import split
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, count_codes
 from efemb.data.vocabulary import Vocabulary
@@ -238,6 +239,9 @@ class Corpus:
         words = repr(self.vocabulary).partition(": ")[2][:-1]
         sizes = f"{self.n_documents:,} documents, {self.n_tokens:,} tokens"
         return f"Corpus({sizes}, {self.n_entities:,} words {words})"
+
+    def _repr_html_(self) -> str:
+        return corpus_overview(self).to_html()
 
 
 def _restore(

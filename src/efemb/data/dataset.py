@@ -20,9 +20,11 @@ from efemb.data.array_checks import (
 )
 from efemb.data.columns import CellTable, NamedColumns, check_cells
 from efemb.data.containers import Opened, open_container
+from efemb.data.overview import dataset_overview
 from efemb.data.readers.column_roles import entity_columns
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.table import import_package
 
 # Row columns that have an argument and an attribute of their own.
 THINNED = "rows_left_out"  # in the report: rows that follow one another did not do so before
@@ -330,6 +332,29 @@ class Dataset:
         named = {"row columns": others, "features": list(self.features), "cells": tables}
         parts += [f"{kind} {', '.join(names)}" for kind, names in named.items() if names]
         return f"Dataset({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        return dataset_overview(self).to_html()
+
+    def to_pandas(self) -> Any:
+        """The values as a pandas DataFrame: a column per entity, sparse if the values are.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Named by the labels of entities and rows, where there are any.
+        """
+        if len(self.shape) == 3:
+            raise ParameterError(
+                f"a DataFrame has rows and columns, the values have shape {self.shape}: pass one "
+                "component, Dataset(data.values[:, :, 0])"
+            )
+        pandas = import_package("pandas")
+        labels = {"columns": None if self.entities is None else self.entities.labels}
+        labels["index"] = self.row_labels
+        if self.is_sparse:
+            return pandas.DataFrame.sparse.from_spmatrix(self.values, **labels)
+        return pandas.DataFrame(self.values.copy(), **labels)
 
 
 def _row_columns(

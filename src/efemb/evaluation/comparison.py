@@ -195,12 +195,15 @@ def tabulate_scores(
         name: _verdict(name, order[0], reference, gaps[name], better) for name in predictions
     }
     names = order if sort else list(predictions)
+    note = ""
+    if order[0] == POPULARITY and len(order) > 1:
+        note = "no model is better than popularity: their vectors hold nothing that helps here"
     skipped = {name: predictions[name].n_skipped for name in predictions}
     table = _table(names, each, gaps, verdicts, skipped)
     if any_one.rank is None:
-        return table
+        return Table({name: table[name] for name in table.columns}, note)
     ranking = {m: [predictions[name].score(m).value for name in names] for m in RANKING}
-    return Table({**{name: table[name] for name in table.columns}, **ranking})
+    return Table({**{name: table[name] for name in table.columns}, **ranking}, note)
 
 
 def _verdict(name: str, best: str, reference: str | None, gap: Difference, better: int) -> str:

@@ -23,7 +23,7 @@ from efemb.model.families import Family
 from efemb.model.links import Identity
 from efemb.model.objective import expected_value, log_density
 from efemb.model.score import CACHED_NUMBERS, log_sums
-from efemb.table import Table
+from efemb.table import Table, import_package
 
 _WHERE = {
     "log_share": "counts and binary data whose contexts are rows",
@@ -200,6 +200,13 @@ class Predictions:
         total = float(((self.x - average[code]) ** 2).sum())
         left = float(((self.x - self.known("mean")) ** 2).sum())
         return 1.0 - left / total if total > 0 else float("nan")
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row per entry: row, entity, x and what was predicted."""
+        names = [each.name for each in fields(self) if each.name != "n_skipped"]
+        columns = {name: getattr(self, name) for name in names}
+        present = {name: values for name, values in columns.items() if values is not None}
+        return import_package("pandas").DataFrame(present)
 
     def summary(self) -> Table:
         """All available scores: columns metric, by, score, standard_error, row_error and n."""

@@ -20,7 +20,7 @@ from efemb.fitted.nearest import (
     unit_rows,
 )
 from efemb.fitted.selection import Choice, Options, Unknown
-from efemb.table import Table, whole_numbers
+from efemb.table import Table, import_package, whole_numbers
 
 _MEANING = {
     "similarity": "cosine of the vectors, 1 for items in the same contexts",
@@ -114,6 +114,12 @@ class LabeledVectors:
         labels = repr(self._vocabulary).partition(": ")[2][:-1]
         shape = f"{len(self):,} labels x {self.n_components}"
         return f"LabeledVectors({shape}, {self._vectors.dtype}: {labels})"
+
+    def to_pandas(self) -> Any:
+        """The vectors as a pandas DataFrame: a row per label, columns 0 to K - 1."""
+        pandas = import_package("pandas")
+        index = pandas.Index(self._vocabulary.labels, name="label")
+        return pandas.DataFrame(self._vectors.copy(), index=index)
 
     def most_frequent(self, n: int) -> LabeledVectors:
         """The `n` labels that occur most often; the first `n` where counts are not known."""

@@ -364,7 +364,7 @@ class Queries(ShopQueries):
         *,
         scaled: bool = False,
         **options: Any,
-    ) -> Table:
+    ) -> Any:
         """List the weight rho_n . alpha_m of every neighbor m of an item n.
 
         For models whose context is a fixed list (`Neighbors`, `Graph`, `Lagged`): the "synaptic
@@ -379,6 +379,9 @@ class Queries(ShopQueries):
         scaled : bool, default=False
             Divide by the number of neighbors if the context takes their mean (`scale="items"`). The
             weight is then the coefficient of x_m in u_n when all neighbors are observed.
+        form : {"table", "csr"}, default="table"
+            "csr" returns a sparse matrix of shape (N, N) instead, the weight of neighbor m for item
+            n in row n and column m; for contexts within a row.
         where : callable, str, boolean array of shape (N,) or labels, optional
             Only these neighbors are listed. A string selects the labels that contain it, whatever
             their case; a callable takes a label and returns True or False.
@@ -390,7 +393,7 @@ class Queries(ShopQueries):
 
         Returns
         -------
-        Table
+        Table, or csr_array
             label (n), neighbor (m), weight and, if contexts reach other rows, offset; in the order
             of the items, the largest weight first.
 

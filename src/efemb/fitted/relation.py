@@ -336,8 +336,8 @@ def _substitute_note(pairing: Pairing, n_listed: int, apart: bool) -> str:
             "no item with similar contexts is surely less often together with it than by chance "
             f"({level}){more}"
         )
-    meaning = f"substitute: similar contexts, and surely less often together than by chance ({level})"
-    return meaning + pairing.describe_support()
+    meaning = "substitute: similar contexts, and surely less often together than by chance"
+    return f"{meaning} ({level}){pairing.describe_support()}"
 
 
 def product_interval(

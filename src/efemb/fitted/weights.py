@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
-from efemb.errors import ParameterError
+from efemb.errors import ParameterError, suggest
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import Choice, Options
 from efemb.fitted.vectors import check_inner_products, flat_vectors
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 EDGES_AT_ONCE = 1 << 16
+FORMS = ("table", "csr")
 
 
 def weights(
@@ -29,9 +30,10 @@ def weights(
     n: int | None = None,
     *,
     scaled: bool = False,
+    form: Literal["table", "csr"] = "table",
     entity: Any = None,
     **options: Unpack[Options],
-) -> Table:
+) -> Any:
     """List the weight rho_n . alpha_m of every neighbor m of an item n.
 
     The method `weights` of fitted models calls it, and documents the parameters and the result.
@@ -39,6 +41,8 @@ def weights(
     if entity is not None:
         warn_renamed("entity=", "item=")
         item = entity
+    if form not in FORMS:
+        raise ParameterError(f"form={form!r} is unknown; {suggest(form, FORMS)}")
     fitted = model.fitted()
     size = None if n is None else checked_number(n)
     choice = Choice(fitted.entities, **options)
@@ -51,13 +55,31 @@ def weights(
     edges: Ints = np.flatnonzero(listed)
     if size is not None:
         edges = _take_strongest(owner[edges], weight[edges], size, edges)
+    if form == "csr":
+        chosen = (owner[edges], member[edges], offset[edges], weight[edges])
+        return _weight_matrix(fitted, *chosen)
     edges = edges[np.lexsort((-weight[edges], owner[edges]))]
     labels = fitted.entities.labels
     columns = {"label": labels[owner[edges]], "neighbor": labels[member[edges]]}
     columns["weight"] = weight[edges]
     if offset.any():
         columns["offset"] = offset[edges]
-    return Table(columns)
+    return Table(columns, "weight: how much the neighbor adds to the predictor, per unit")
+
+
+def _weight_matrix(
+    model: FittedEmbedding, owner: Ints, member: Ints, offset: Ints, weight: Floats
+) -> Any:
+    """Weights as csr_array (N, N)."""
+    from scipy.sparse import csr_array
+
+    if offset.any():
+        raise ParameterError(
+            "contexts of this model reach other rows, so that a pair has several weights: use "
+            "form='table', whose column offset tells them apart"
+        )
+    size = model.n_entities
+    return csr_array((weight, (owner, member)), shape=(size, size))
 
 
 def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, Ints, Ints, Floats]:

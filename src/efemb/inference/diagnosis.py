@@ -10,17 +10,21 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.vocabulary import shorten
+from efemb.data.matrices import dense
 from efemb.errors import ParameterError
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.inference.data_findings import (
+    check_columns,
+    check_contexts,
+    check_popularity,
+    check_rare,
+    count_entities,
+)
 from efemb.inference.findings import Finding, Report
 from efemb.model.contexts.base import BoundContext
 from efemb.model.families.base import Family
 
-FEW = 10  # observations that an entity should have at least
-LONG_TAIL = 20.0  # times the median
 CELLS, CELLS_AT_ONCE = 1 << 25, 1 << 21
 FAR, NEAR = 1.5, 1.2  # times as much as expected
 
@@ -34,8 +38,8 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
         An estimator also stores whether its fit converged.
     data : Dataset, array or Corpus, optional
         Rows of the fit or others, to compare the variance and the share of zeros with those of the
-        family, to measure contexts and to find rare entities. Without data the report covers only
-        the fit itself.
+        family, to measure contexts, to find rare entities and odd columns, and to compare the model
+        with popularity. Without data the report covers only the fit itself.
     seed : int, default=0
         Random seed for the choice of rows where there are too many.
     progress : bool, default=False
@@ -63,11 +67,13 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
     if data is not None and not fitted.spec.context.reads_text:
         bound = model._bind(data)[1]  # as the model reads its data
         data = bound.data
-    counts = _count_entities(fitted, data)
+    counts = count_entities(fitted, data)
     if counts is not None:
-        findings.append(_check_rare(fitted, counts))
+        findings.append(check_rare(fitted, counts))
     if bound is not None:
-        findings += _check_contexts(fitted, bound)
+        findings += check_columns(fitted, data)
+        findings += check_contexts(fitted, bound)
+        findings += check_popularity(fitted, bound)
         rng = np.random.default_rng(seed)
         findings += _check_residuals(fitted, data, rng, progress=progress)
     size = f"{fitted.n_entities:,} entities, K = {fitted.n_components}"
@@ -123,83 +129,8 @@ def _check_gradient(model: Any, fitted: FittedEmbedding) -> Finding:
         text = "Zeros were sampled and weighted: the gradient is noisy but unbiased."
         return Finding("gradient", "ok", text, numbers=numbers)
     text = "Trained with negative sampling, as in word2vec: means are relative, not counts."
-    advice = "For means and intervals use zeros=All() or Sampled()."
+    advice = f"For means and intervals use {fitted.model}(zeros='all')."
     return Finding("gradient", "note", text, advice, numbers)
-
-
-def _count_entities(fitted: FittedEmbedding, data: Any) -> Floats | None:
-    """Number of rows in which each entity is observed (real data) or non-zero (counts)."""
-    if isinstance(data, Corpus) or data is None:
-        return None if fitted.vocabulary is None else fitted.vocabulary.counts
-    if not isinstance(data, Dataset):
-        return None
-    if data.is_sparse:
-        return np.bincount(data.values.indices, minlength=data.n_entities).astype(np.float64)
-    values = data.values.reshape(data.n_rows, data.n_entities, -1)
-    seen = ~np.isnan(values)
-    if fitted.spec.family.support.low == 0:
-        seen &= values != 0
-    return np.asarray(seen.any(axis=2).sum(axis=0), dtype=np.float64)
-
-
-def _check_rare(fitted: FittedEmbedding, counts: Floats) -> Finding:
-    rare = np.flatnonzero(counts < FEW)
-    never = int((counts == 0).sum())
-    order = rare[np.argsort(counts[rare], kind="stable")]
-    vocabulary = fitted.vocabulary
-    labels = order if vocabulary is None else vocabulary.labels[order]
-    names = [str(i) if vocabulary is None else shorten(vocabulary[int(i)]) for i in order[:5]]
-    numbers = {
-        "rare": len(rare),
-        "never": never,
-        "fewest": float(counts.min()),
-        "median": float(np.median(counts)),
-        "entities": labels[:100].tolist(),
-    }
-    if len(rare) == 0:
-        text = f"Every entity has at least {FEW} observations (median {np.median(counts):,.0f})."
-        return Finding("rare entities", "ok", text, numbers=numbers)
-    unseen = f", {never:,} of them in none" if never else ""
-    text = (
-        f"{len(rare):,} of {len(counts):,} entities occur in fewer than {FEW} rows{unseen}: "
-        f"{', '.join(names)}{', ...' if len(rare) > 5 else ''}. Mostly the prior determines their "
-        "vectors."
-    )
-    level = "warning" if len(rare) > 0.1 * len(counts) else "note"
-    advice = "Drop them (min_count=), or check efemb.inference.laplace before using them."
-    return Finding("rare entities", level, text, advice, numbers)  # type: ignore[arg-type]
-
-
-def _check_contexts(fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
-    sizes = _measure_contexts(bound)
-    if sizes is None or len(sizes) == 0:
-        return []
-    median, far, largest = (float(np.quantile(sizes, q)) for q in (0.5, 0.99, 1.0))
-    empty = float((sizes == 0).mean())
-    scale = fitted.spec.context.scale
-    numbers = {"median": median, "99%": far, "largest": largest, "empty": empty, "scale": scale}
-    text = (
-        f"A context has {median:,.0f} members (median), at most {far:,.0f} in 99% of the cases and "
-        f"never more than {largest:,.0f}; {empty:.1%} are empty."
-    )
-    if scale == "none" and largest > LONG_TAIL * max(median, 1.0):
-        advice = "A few long contexts dominate: use scale='total' or scale='items'."
-        return [Finding("contexts", "warning", text, advice, numbers)]
-    if empty > 0.2:
-        advice = "Empty contexts inform only intercepts: group the data into larger rows."
-        return [Finding("contexts", "note", text, advice, numbers)]
-    return [Finding("contexts", "ok", text, numbers=numbers)]
-
-
-def _measure_contexts(bound: BoundContext) -> Ints | Floats | None:
-    """Members of the context of each stored entry (rows), or of each entity (lists)."""
-    if bound.shares_rows:
-        block = bound.block(np.arange(bound.n_rows))
-        others = block.members[block.row_of_entry] - (block.own != 0)
-        return np.asarray(others[block.seen])
-    if bound.lists is not None:
-        return np.asarray(sum(np.diff(lists.ptr) for lists in bound.lists))
-    return None
 
 
 # -- residuals: do the data vary, and are they zero, as often as the family predicts? ----------
@@ -287,7 +218,7 @@ def _blocks(
 ) -> Iterator[tuple[Floats, Floats]]:
     """Observations and their conditional means, a block of rows at a time."""
     if fitted.spec.context.reaches_other_rows or data.n_rows * data.n_entities <= CELLS_AT_ONCE:
-        yield _dense(data), fitted.conditional(data)
+        yield dense(data), fitted.conditional(data)
         return
     most = min(data.n_rows, max(1, CELLS // data.n_entities))
     rows: Ints = np.sort(rng.permutation(data.n_rows)[:most])
@@ -295,12 +226,8 @@ def _blocks(
     with progress_bar("residuals", len(rows), progress) as advance:
         for start in range(0, len(rows), size):
             block = data.take_rows(rows[start : start + size])
-            yield _dense(block), fitted.conditional(block)
+            yield dense(block), fitted.conditional(block)
             advance(block.n_rows)
-
-
-def _dense(data: Dataset) -> Floats:
-    return np.asarray(data.values.toarray() if data.is_sparse else data.values, dtype=np.float64)
 
 
 def _check_level(fitted: FittedEmbedding, sums: _Sums) -> Finding:
@@ -327,7 +254,7 @@ def _check_dispersion(fitted: FittedEmbedding, sums: _Sums, where: str) -> Findi
     if 1.0 / FAR <= ratio <= FAR:
         return Finding("dispersion", "ok", text, numbers=numbers)
     if ratio < 1.0:
-        advice = "Underdispersed: if values are 0 and 1, use family='bernoulli'."
+        advice = "Underdispersed: if values are 0 and 1, use BernoulliEmbedding."
         return Finding("dispersion", "note", text, advice, numbers)
     if not _is_count(fitted.spec.family):
         advice = "Probabilities are too extreme: use a tighter prior, or stop earlier."
@@ -335,8 +262,8 @@ def _check_dispersion(fitted: FittedEmbedding, sums: _Sums, where: str) -> Findi
     size = sums.mean_squares / max(sums.squares - sums.mean, 1e-300)
     numbers["r"] = size
     advice = (
-        f"Overdispersed: try family=NegativeBinomial({size:.2g}), and prefer sandwich intervals "
-        "to Laplace ones."
+        f"Overdispersed: try PoissonEmbedding(family=efemb.NegativeBinomial({size:.2g})), and "
+        "prefer laplace(data, sandwich=True)."
     )
     return Finding("dispersion", "warning", text, advice, numbers)
 
@@ -355,8 +282,9 @@ def _check_zeros(sums: _Sums) -> Finding:
     if ratio <= NEAR:
         return Finding("zeros", "ok", text, numbers=numbers)
     advice = (
-        "More zeros than the means imply: few entries have large counts. Try NegativeBinomial, or "
-        "family='bernoulli' with binarize=True if only presence matters."
+        "More zeros than the means imply: few entries have large counts. Use PoissonEmbedding("
+        "family=efemb.NegativeBinomial(1.0)), or BernoulliEmbedding(binarize=True) if presence "
+        "is what matters."
     )
     return Finding("zeros", "warning", text, advice, numbers)
 
@@ -368,5 +296,8 @@ def _check_spread(sums: _Sums) -> Finding:
     text = f"Residuals have variance {variance:.4g}; the model assumes {sigma2:.4g}."
     if 1.0 / FAR <= ratio <= FAR:
         return Finding("dispersion", "ok", text, numbers=numbers)
-    advice = "Intervals and scores depend on it: use family=Gaussian('learned')."
+    advice = (
+        "Intervals and scores depend on it: use "
+        "GaussianEmbedding(family=efemb.Gaussian('learned'))."
+    )
     return Finding("dispersion", "warning", text, advice, numbers)

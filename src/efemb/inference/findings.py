@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal
 
 Level = Literal["ok", "note", "warning"]
@@ -62,6 +63,12 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists, numbers and text."""
         return {"model": self.model, "findings": [finding.to_dict() for finding in self.findings]}
+
+    def _repr_html_(self) -> str:
+        cells = [(SIGNS[each.level], each.topic, each.text, each.advice) for each in self.findings]
+        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells]
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><caption>{escape(self.model)}</caption>{body}</table>"
 
     def __repr__(self) -> str:
         """A paragraph per finding."""
