@@ -167,7 +167,7 @@ def _simulated_counts(n_rows: int, n_items: int, n_lines: int) -> csr_array:
 
 
 def popularity_score(train: csr_array, test: csr_array) -> float:
-    """Normalised log-likelihood per unit of the items' shares in training."""
+    """Normalized log-likelihood per unit of the items' shares in training."""
     share = np.asarray(train.sum(axis=0), dtype=np.float64).ravel() + 1e-9
     return float(test.data @ np.log(share / share.sum())[test.indices] / test.data.sum())
 
@@ -211,13 +211,13 @@ def _frame_split(X: Array, positions: Array) -> Frames:
 
 
 def simulated_neurons(n_frames: int, n_neurons: int, seed: int) -> tuple[Array, Array]:
-    """Bumps of activity around random centres and noise: low rank, and local. Cheap at any size."""
+    """Bumps of activity around random centers and noise: low rank, and local. Cheap at any size."""
     rng = np.random.default_rng(seed)
     positions = rng.random((n_neurons, 3))
-    centres = rng.random((min(200, n_neurons // 4), 3))
-    distance = ((positions[:, None] - centres[None]) ** 2).sum(axis=2)
+    centers = rng.random((min(200, n_neurons // 4), 3))
+    distance = ((positions[:, None] - centers[None]) ** 2).sum(axis=2)
     bump = np.exp(-distance / (2 * 0.1**2)).astype(np.float32)
-    drive = rng.standard_normal((n_frames, len(centres)), dtype=np.float32)
+    drive = rng.standard_normal((n_frames, len(centers)), dtype=np.float32)
     drive[1:] += 0.5 * drive[:-1]
     X = drive @ bump.T
     X /= X.std()

@@ -197,7 +197,7 @@ def _size(report: Report) -> None:
     steps = [[watch.per_pass() for watch in watches] for watches in found]
     for length, watches, costs in zip(lengths, found, steps, strict=True):
         first = Spread.of([watch.ends[0] for watch in watches])
-        note = f"neighbours, Gram matrices and first step {first} CPU-s"
+        note = f"neighbors, Gram matrices and first step {first} CPU-s"
         label = f"simulated {n_neurons:,} x {length:,}: CPU-s a step"
         report.add(label, Spread.of(costs), beside=note)
     ratio = Spread.of([long / short for long, short in zip(steps[-1], steps[0], strict=True)])

@@ -1,6 +1,6 @@
 """Minibatch gradients on raw frames: the paper's way to fit g-emb, written with care in NumPy.
 
-With W[n, j] = rho_n . alpha_j for the neighbours j of neuron n, a minibatch costs N c (2 K + 2 B)
+With W[n, j] = rho_n . alpha_j for the neighbors j of neuron n, a minibatch costs N c (2 K + 2 B)
 multiplications, B its frames: contexts are never added up frame by frame.
 """
 

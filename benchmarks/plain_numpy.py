@@ -112,7 +112,7 @@ class DenseMovies:
         self.model.adagrad([g_rho, g_alpha], step)
 
     def score(self) -> float:
-        """Normalised log-likelihood per unit of the held-out entries."""
+        """Normalized log-likelihood per unit of the held-out entries."""
         rho, alpha, _ = self.model.arrays
         U = (self.X @ alpha / self.items) @ rho.T
         top = U.max(axis=1, keepdims=True)
@@ -204,7 +204,7 @@ class Baskets:
         return [g_rho, g_alpha, g_intercept]
 
     def score(self, rows: csr_array) -> float:
-        """Leave-one-out normalised log-likelihood per unit inside the rows."""
+        """Leave-one-out normalized log-likelihood per unit inside the rows."""
         total = sum(float(x @ each) for x, each in self._scores(rows))
         return total / float(rows.data.sum())
 

@@ -46,7 +46,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: list[float]) -> Spread:
-        """Summarise repeats."""
+        """Summarize repeats."""
         return cls(statistics.median(values), min(values), max(values), len(values))
 
     def __str__(self) -> str:

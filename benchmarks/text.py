@@ -2,7 +2,7 @@
 
 Both sides' vectors are judged by the same code: the expected negative-sampling log-likelihood of
 held-out words (log sigma(u) of the word plus n times the mean of log sigma(-u) under the noise),
-the held-out log-likelihood when noise x odds are normalised over the vocabulary, WordSim-353 and
+the held-out log-likelihood when noise x odds are normalized over the vocabulary, WordSim-353 and
 analogies. gensim's words per CPU-second are those of `train` alone.
 
 Skip-gram is the one job that the sides do not do alike: ours draws its negatives once a word, for

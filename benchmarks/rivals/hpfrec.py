@@ -1,4 +1,4 @@
-"""hpfrec: hierarchical Poisson factorisation, all rows in every iteration."""
+"""hpfrec: hierarchical Poisson factorization, all rows in every iteration."""
 
 from __future__ import annotations
 

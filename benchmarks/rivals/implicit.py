@@ -42,7 +42,7 @@ class ImplicitALS(Rival):
 
         The asked item is a zero there, like every other item that is not in the row: so it would
         be in use. A fold-in that leaves its cell out, and no other zero, gives the answer away
-        (recall@10 .58 instead of .25 with 200 factors and hardly any regularisation).
+        (recall@10 .58 instead of .25 with 200 factors and hardly any regularization).
         """
         rows = csr_matrix(context, dtype=np.float32)
         factors = self.model.recalculate_user(np.arange(len(asked)), rows)

@@ -30,6 +30,6 @@ class FactorAnalysisRival:
         loadings = found.components_ * inverse
         core = np.linalg.inv(np.eye(len(loadings)) + loadings @ found.components_.T)
         diagonal = inverse - np.einsum("kn,kl,ln->n", loadings, core, loadings)
-        centred = values - found.mean_
-        product = centred * inverse - centred @ loadings.T @ core @ loadings
+        centered = values - found.mean_
+        product = centered * inverse - centered @ loadings.T @ core @ loadings
         return np.asarray(values - product / diagonal)

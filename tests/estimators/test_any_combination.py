@@ -149,7 +149,7 @@ REASONS: dict[str, Callable[[Any, Any], bool]] = {
     "Tied vectors need one prior": lambda m, d: (
         m.structure == "tied" and len({is_positive(m, prior) for prior in priors_of(m)}) > 1
     ),
-    "Tied vectors are penalised once": lambda m, d: (
+    "Tied vectors are penalized once": lambda m, d: (
         m.structure == "tied" and priors_of(m)[0] != priors_of(m)[1]
     ),
     "Tied vectors need one context vector": lambda m, d: (

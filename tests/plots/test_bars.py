@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.plots import relations, topics
-from efemb.plots.canvas import GREY, PALETTES, label_text
+from efemb.plots.canvas import GRAY, PALETTES, label_text
 from efemb.table import Table
 from fitted.toys import goods
 from plots.models import baskets
@@ -141,7 +141,7 @@ def test_colors_tell_what_a_bar_is() -> None:
         }
     )
     ax = relations(table)
-    assert bars_of(ax) == [(-3.0, GREY), (-2.0, NEGATIVE), (-1.0, NEGATIVE)]
+    assert bars_of(ax) == [(-3.0, GRAY), (-2.0, NEGATIVE), (-1.0, NEGATIVE)]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "substitute",
         "other contexts",

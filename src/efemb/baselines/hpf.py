@@ -1,4 +1,4 @@
-"""HPF: hierarchical Poisson factorisation by coordinate ascent."""
+"""HPF: hierarchical Poisson factorization by coordinate ascent."""
 
 from __future__ import annotations
 

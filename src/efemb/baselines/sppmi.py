@@ -1,4 +1,4 @@
-"""ShiftedPPMI: word vectors by factorising co-occurrences."""
+"""ShiftedPPMI: word vectors by factorizing co-occurrences."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class ShiftedPPMI(BaseEstimator):
     vocabulary_: Vocabulary = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Count and factorise.
+        """Count and factorize.
 
         Parameters
         ----------

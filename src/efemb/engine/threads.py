@@ -54,7 +54,7 @@ def cut(n: int, size: int) -> list[slice]:
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> Floats:
-    """An uninitialised array that begins at a cache line."""
+    """An uninitialized array that begins at a cache line."""
     size, each = math.prod(shape), np.dtype(dtype).itemsize
     room = np.empty(size + LINE_BYTES // each, dtype=dtype)
     start = -room.ctypes.data % LINE_BYTES // each

@@ -40,7 +40,7 @@ class Validation(ABC):
 
 
 class EntryValidation(Validation):
-    """Held-out entries of row contexts: normalised log-likelihood per unit, or log-density.
+    """Held-out entries of row contexts: normalized log-likelihood per unit, or log-density.
 
     `row_weight` is that of the rows of the entries, by default 1.
     """

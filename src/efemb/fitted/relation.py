@@ -72,7 +72,7 @@ class Affinity:
             )
         check_inner_products(model)
         target, bag = predicting_vectors(model)
-        # What is unknown is 0 only before it is centred.
+        # What is unknown is 0 only before it is centered.
         self.known: Bools = np.asarray(bag.any(axis=1))
         if center:
             bag = bag - bag.mean(axis=0)

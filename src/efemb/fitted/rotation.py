@@ -15,7 +15,7 @@ TOLERANCE = 1e-6
 def varimax(vectors: Floats, advance: Callable[[int], None] = lambda _: None) -> Floats:
     """The vectors (N, K), turned so that the squares in a dimension vary most (Kaiser 1958).
 
-    Maximises the sum over k of the variance of v_nk^2, by singular value decompositions of its
+    Maximizes the sum over k of the variance of v_nk^2, by singular value decompositions of its
     gradient. Dimensions come with the largest sum of squares first, and with the sign that makes
     their sum of cubes positive. `advance` is called after each step.
     """

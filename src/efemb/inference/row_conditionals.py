@@ -175,11 +175,11 @@ class RowConditionals(Conditionals):
         return Design(contexts, x, weight, offset, entity=int(self.codes[i]))
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
-        """In the eigenvectors of the centred contexts, which all entities share."""
+        """In the eigenvectors of the centered contexts, which all entities share."""
         mass = float(self.zero_weight.sum(dtype=np.float64))
         gram = (self.cases.T @ self.weighted).astype(np.float64)
-        centre = gram[:-1, -1] / mass
-        spread, basis = np.linalg.eigh(gram[:-1, :-1] - mass * np.outer(centre, centre))
+        center = gram[:-1, -1] / mass
+        spread, basis = np.linalg.eigh(gram[:-1, :-1] - mass * np.outer(center, center))
         total = np.asarray(np.bincount(self.column, self.x, self.n), np.float64)
         bend = typical_curvature(
             self.spec.family.at(self.codes), self.spec.link, total, self.n_rows
@@ -192,8 +192,8 @@ class RowConditionals(Conditionals):
             if not self.spec.intercept:
                 return np.asarray((gradient @ basis * scale[which]) @ basis.T)
             move, rest = np.empty_like(gradient), gradient[:, -1:]
-            move[:, :-1] = ((gradient[:, :-1] - rest * centre) @ basis * scale[which]) @ basis.T
-            move[:, -1] = rest[:, 0] * last[which] - move[:, :-1] @ centre
+            move[:, :-1] = ((gradient[:, :-1] - rest * center) @ basis * scale[which]) @ basis.T
+            move[:, -1] = rest[:, 0] * last[which] - move[:, :-1] @ center
             return move
 
         return apply

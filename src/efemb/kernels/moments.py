@@ -117,7 +117,7 @@ def best_targets(
 ) -> None:
     """Ridge regression of each entity on its members' context vectors, intercept free.
 
-    With W the members' alpha, maximises 2 c'w - w'G w - ridge |rho|^2 over w = (W rho, b). The
+    With W the members' alpha, maximizes 2 c'w - w'G w - ridge |rho|^2 over w = (W rho, b). The
     smaller of the systems (W'G W + ridge) rho = W'c and rho = W'(G W W' + ridge)^-1 c is solved.
     """
     size = bag.shape[1]

@@ -1,4 +1,4 @@
-"""Kernels of hierarchical Poisson factorisation: one pass over the stored counts, and fold-in."""
+"""Kernels of hierarchical Poisson factorization: one pass over the stored counts, and fold-in."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def fold_in(
     """theta[i] = posterior mean of the factor of row rows[i], given all its cells but entities[i].
 
     ptr, ids, x: the rows (CSR); mean, log_mean (N, K): E[beta] and exp(E[log beta]); total (K,):
-    sum of the means. Neighbouring cells of one row are worked on together. Returns the number of
+    sum of the means. Neighboring cells of one row are worked on together. Returns the number of
     cells that had not settled after max_iter rounds.
     """
     unsettled = 0

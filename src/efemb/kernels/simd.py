@@ -1,7 +1,7 @@
 """Operations on rows of numbers, written in vector instructions.
 
 LLVM does not know that a row of a table and a buffer are different memory, and guards or gives up
-its own vectorisation; these loops are explicit, sixteen numbers at a time and then four.
+its own vectorization; these loops are explicit, sixteen numbers at a time and then four.
 An argument pair `table, i` means the row table[i]; `n` must be a multiple of 4.
 """
 

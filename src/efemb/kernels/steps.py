@@ -1,4 +1,4 @@
-"""Kernels of the optimisers: one pass over parameters and state, in place."""
+"""Kernels of the optimizers: one pass over parameters and state, in place."""
 
 from __future__ import annotations
 

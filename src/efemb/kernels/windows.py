@@ -127,7 +127,7 @@ def cbow(
                     for i in range(n_outputs):
                         slope[i] = real(labels[first + i]) - slope[i] / total
                 else:
-                    for i in range(n_outputs):  # by itself, so that it vectorises
+                    for i in range(n_outputs):  # by itself, so that it vectorizes
                         slope[i] = real(labels[first + i]) - logistic(slope[i])
                     for i in range(n_outputs):
                         chance *= one - abs(slope[i])
@@ -174,7 +174,7 @@ def skipgram(
     """Each token's outputs given every single word around it; these words share the outputs.
 
     `reach` is how far the window of each token reaches, at most `window`.
-    A product of neighbours x outputs: each vector is moved once a token.
+    A product of neighbors x outputs: each vector is moved once a token.
     """
     real, value = target.dtype.type, 0.0
     one, most = real(1.0), np.diff(ptr).max()

@@ -44,7 +44,7 @@ def _bits_of_float(typing_context: Any, x: Any) -> Any:
 
 @inlined
 def exp32_within(x: Any) -> Any:
-    """exp of a float32 in -87..88 to 4e-7, in operations that vectorise.
+    """exp of a float32 in -87..88 to 4e-7, in operations that vectorize.
 
     2^n times a polynomial (minimax on -log(2)/2..log(2)/2, relative error 8e-8) of the rest r. A
     sum with 1.5 * 2^23 has the nearest integer in its last bits. Not for `summing` kernels: in
@@ -71,7 +71,7 @@ def exp32(x: Any) -> Any:
 
 @inlined
 def log32(x: Any) -> Any:
-    """Logarithm of a float32 >= 1 to 2e-7, in operations that vectorise."""
+    """Logarithm of a float32 >= 1 to 2e-7, in operations that vectorize."""
     bits: Any = _bits_of_float(x)
     exponent = (bits >> types.int32(23)) - types.int32(127)
     m = _float_of_bits(types.int32((bits & types.int32(0x007FFFFF)) | types.int32(0x3F800000)))

@@ -113,7 +113,7 @@ def mean_log_density(
 
 
 def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None = None) -> float:
-    """Normalised log-likelihood per unit (counts, binary data on rows), or mean log-density."""
+    """Normalized log-likelihood per unit (counts, binary data on rows), or mean log-density."""
     shares = spec.family.normalized_score and not spec.family.judged_by_density
     if not (shares and bound.n_dims == 1 and bound.shares_rows):
         return mean_log_density(spec, bound, vectors, weight)
@@ -138,7 +138,7 @@ def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | No
 def cell_scores(
     spec: Spec, known: Cells, vectors: Factors, normalizer: Huffman | Floats | None
 ) -> Floats:
-    """Normalised log-likelihood of each cell; `normalizer` is that of the model."""
+    """Normalized log-likelihood of each cell; `normalizer` is that of the model."""
     if isinstance(normalizer, Huffman):
         return tree_log_likelihood(normalizer, known, vectors)
     if normalizer is None:
@@ -194,7 +194,7 @@ def _log_mean_blocks(
 
 
 def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:
-    """The normaliser of a model on bound data; see `normalizer_of_words`."""
+    """The normalizer of a model on bound data; see `normalizer_of_words`."""
     return normalizer_of_words(spec, bound.word_counts) if bound.is_text else None
 
 

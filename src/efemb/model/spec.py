@@ -137,7 +137,7 @@ class Spec:
         if self.structure.tied and self.positive_rho != self.positive_alpha:
             raise ParameterError("Tied vectors need one prior, not two of different sign")
         if self.structure.tied and self.prior_rho != self.prior_alpha:
-            raise ParameterError("Tied vectors are penalised once: give one prior, not a pair")
+            raise ParameterError("Tied vectors are penalized once: give one prior, not a pair")
         if self.intercept_prior is not None:
             self._check_intercept_prior(self.intercept_prior)
         if self.combine.reverse and (self.context.pseudo_count or self.context.thinning):

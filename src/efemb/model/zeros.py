@@ -184,7 +184,7 @@ def word_noise(distribution: object, counts: Floats) -> Floats:
 
 
 def probabilities(distribution: object, popularity: Floats) -> Floats:
-    """Normalised drawing probabilities over entities (float64).
+    """Normalized drawing probabilities over entities (float64).
 
     >>> probabilities("uniform", np.array([3.0, 1.0]))
     array([0.5, 0.5])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Okabe and Ito (2008): distinguishable with any color vision; black is left for text.
 HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-GREY = "#999999"
+GRAY = "#999999"
 INK = "#333333"
 # Colors of positive values, of negative values, and of entities, which have no sign.
 PALETTES = {

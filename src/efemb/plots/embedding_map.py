@@ -12,7 +12,7 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError, suggest
 from efemb.plots.canvas import (
-    GREY,
+    GRAY,
     HUES,
     INK,
     apply_layout,
@@ -183,7 +183,7 @@ def _assign_groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str,
         for group, hue in zip(largest, HUES, strict=False)
     ]
     rest = np.setdiff1d(everything, np.concatenate([everything[:0], *(f[2] for f in groups_drawn)]))
-    return [("other", GREY, rest), *groups_drawn] if len(rest) else groups_drawn
+    return [("other", GRAY, rest), *groups_drawn] if len(rest) else groups_drawn
 
 
 def _list_groups(vectors: LabeledVectors, groups: Any) -> list[Any]:
@@ -211,7 +211,7 @@ def _draw_points(
     named = [(name, color) for name, color, _ in groups if name]
     if named:
         # The rest is drawn first, below the groups, and listed last.
-        named.sort(key=lambda pair: pair[1] == GREY)
+        named.sort(key=lambda pair: pair[1] == GRAY)
         line = load_matplotlib().lines.Line2D
         marks = [line([], [], marker="o", linestyle="", color=color) for _, color in named]
         names = [name for name, _ in named]

@@ -10,7 +10,7 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.plots.canvas import (
-    GREY,
+    GRAY,
     HUES,
     INK,
     MARKERS,
@@ -122,6 +122,6 @@ def _draw(ax: Axes, curve: Floats, name: str, number: int, *, best: bool) -> Non
 
 def _draw_beside(ax: Axes, curve: Floats) -> None:
     right = ax.twinx()
-    right.plot(*curve, color=GREY, linestyle="--")
+    right.plot(*curve, color=GRAY, linestyle="--")
     right.set_ylabel(NAMES["objective"] + " (dashed)", color="#666666")
     right.spines[["top", "left"]].set_visible(False)

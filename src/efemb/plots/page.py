@@ -201,7 +201,7 @@ def _read(path: Path) -> tuple[bytes, str]:
 def measure_css_width(png: bytes) -> int:
     """Width at which a browser shows a PNG in its own size: 96 pixels per inch.
 
-    The header holds the width, the chunk pHYs, if present, the pixels per metre.
+    The header holds the width, the chunk pHYs, if present, the pixels per meter.
     """
     width = int.from_bytes(png[16:20], "big")
     chunk = png.find(b"pHYs", 0, 1000)

@@ -9,7 +9,7 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import (
-    GREY,
+    GRAY,
     INK,
     find_palette,
     hide_upper_spines,
@@ -71,7 +71,7 @@ def relations(
         leave unclear are pale; intervals are drawn if the table has them.
     """
     positive, negative, _ = find_palette(palette)
-    hues = (positive, positive, negative, negative, negative, _lighten(negative), GREY)
+    hues = (positive, positive, negative, negative, negative, _lighten(negative), GRAY)
     colors = dict(zip(WORDS, hues, strict=True))
     names, kinds, products, bounds = _collect_bars(model, item, n, options)
     order = np.argsort(products, kind="stable")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from efemb.plots import score_curve
-from efemb.plots.canvas import GREY, HUES, INK, MARKERS, hide_upper_spines, new_axes
+from efemb.plots.canvas import GRAY, HUES, INK, MARKERS, hide_upper_spines, new_axes
 from efemb.reproduce.claims import EMPTY, format_gap, format_number
 from efemb.reproduce.counts_models import POPULARITY
 from efemb.reproduce.counts_scores import (
@@ -73,7 +73,7 @@ def draw_scores(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed])
     height_of_model = {name: i for i, name in enumerate(sorted(best, key=lambda name: best[name]))}
     ax = new_axes(None, (7.2, 1.3 + 0.31 * len(height_of_model)))
     for popular in (row for row in rows if row.key[0] == POPULARITY.name):
-        ax.axvline(popular.score, color=GREY, linestyle=":", linewidth=1.2, label="popularity")
+        ax.axvline(popular.score, color=GRAY, linestyle=":", linewidth=1.2, label="popularity")
     left = _find_left_edge(rows)
     for turn, k in enumerate(sizes):
         aside = 0.14 * (len(sizes) - 1) - 0.28 * turn

@@ -62,7 +62,7 @@ FIGURE = (
     "neighbors: edges are rho_n . alpha_m of g-emb (K={k}), {positive} positive, {negative} "
     "negative; opacity is proportional to size. {summary}"
 )
-COLOURS = {"paper": ("green", "red"), "colorblind": ("blue", "orange")}
+COLORS = {"paper": ("green", "red"), "colorblind": ("blue", "orange")}
 
 
 class NeuronStudy(Study):
@@ -241,7 +241,7 @@ def _draw_weights(outcome: Outcome, out: Results) -> None:
     words = {"title": TITLES[outcome.job.settings["source"]["recording"]], "c": model.c}
     words |= {"k": model.k, "summary": summarize_weights(fitted)}
     chosen = choose_inner_neurons(fitted)
-    for palette, (positive, negative) in COLOURS.items():
+    for palette, (positive, negative) in COLORS.items():
         caption = FIGURE.format(positive=positive, negative=negative, **words)
         out.figure(f"weights_{palette}", spatial_weights(fitted, chosen, palette=palette), caption)
 

@@ -100,7 +100,7 @@ def simulate(  # noqa: PLR0913 - every size of the data is its own keyword
     n_dims : int
         Numbers D per observation.
     positions : array (N, p), optional
-        For contexts of neighbours; by default uniform in a cube.
+        For contexts of neighbors; by default uniform in a cube.
     dtype : {"float64", "float32"}
         Precision of the data.
     **ingredients

@@ -114,12 +114,12 @@ def simulate_zebrafish(
 
 def _draw_positions(n_neurons: int, rng: np.random.Generator) -> Floats:
     """Draw points inside the regions of a brain (N, 3)."""
-    centre, radius, share = (np.array(column) for column in zip(*REGIONS, strict=True))
+    center, radius, share = (np.array(column) for column in zip(*REGIONS, strict=True))
     region = rng.choice(len(REGIONS), n_neurons, p=share)
     direction = rng.standard_normal((n_neurons, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     inside = direction * rng.random((n_neurons, 1)) ** (1.0 / 3.0)
-    points = centre[region] + radius[region] * inside
+    points = center[region] + radius[region] * inside
     side = np.where(rng.random(n_neurons) < 0.5, -1.0, 1.0)
     points[:, 0] = _MIDDLE + side * points[:, 0]
     return points
@@ -128,13 +128,13 @@ def _draw_positions(n_neurons: int, rng: np.random.Generator) -> Floats:
 def _draw_loadings(
     positions: Floats, n_fields: int, width: float, rng: np.random.Generator
 ) -> Floats:
-    """exp(-distance^2 / (2 width^2)) of the field's centre or its twin, with signs (N, L)."""
-    centre = positions[rng.integers(len(positions), size=n_fields)]
-    twin = centre.copy()
+    """exp(-distance^2 / (2 width^2)) of the field's center or its twin, with signs (N, L)."""
+    center = positions[rng.integers(len(positions), size=n_fields)]
+    twin = center.copy()
     mirrored = rng.random(n_fields) < MIRRORED
     twin[mirrored, 0] = 2.0 * _MIDDLE - twin[mirrored, 0]
     radius = width * rng.lognormal(0.0, 0.3, n_fields)
-    distance = np.minimum(_squared_distance(positions, centre), _squared_distance(positions, twin))
+    distance = np.minimum(_squared_distance(positions, center), _squared_distance(positions, twin))
     loadings = np.exp(-distance / (2.0 * radius**2)).astype(np.float32)
     # Also because denormal numbers slow processors down a lot.
     loadings[loadings < 1e-4] = 0.0

@@ -24,7 +24,7 @@ CHUNK_TRIPS = 1 << 14
 MOST_ITEMS = 100
 REPELLING = 0.3  # share of the components in which similar items repel each other
 ROUNDS, TRIPS_AT_ONCE = 2000, 256  # of rejection; later ones are drawn from all items
-SPREAD = 0.3  # of the items of a category around its centre, relative to that of the centres
+SPREAD = 0.3  # of the items of a category around its center, relative to that of the centers
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,12 @@ def simulate_iri(
 
 @dataclass(frozen=True)
 class _Shop:
-    """Items in order of their categories, with vectors centre + own part."""
+    """Items in order of their categories, with vectors center + own part."""
 
     parameters: Parameters
     predictor: Predictor
     category: Ints  # of each item
-    centre: Floats  # (categories, K)
+    center: Floats  # (categories, K)
     own: Floats  # (items, K)
     running: Floats  # sum of exp(intercept) up to each item
     edges: Floats  # the same at the border of each category
@@ -136,9 +136,9 @@ class _Shop:
         n_categories = max(1, int(n_entities**0.5))
         category = (np.arange(n_entities) * n_categories) // n_entities
         size = np.sqrt(strength) * n_components**-0.25
-        centre = rng.normal(0.0, size, (n_categories, n_components))
+        center = rng.normal(0.0, size, (n_categories, n_components))
         own = rng.normal(0.0, SPREAD * size, (n_entities, n_components))
-        rho = centre[category] + own
+        rho = center[category] + own
         # alpha = rho with some signs turned: then rho_n . alpha_m = rho_m . alpha_n.
         signs = np.where(np.arange(n_components) < REPELLING * n_components, -1.0, 1.0)
         intercept = -np.log(rng.permutation(n_entities) + 10.0)
@@ -147,13 +147,13 @@ class _Shop:
         edges = np.concatenate([[0.0], running[last]])
         predictor = Predictor(Factors(rho, rho * signs, intercept))
         parameters = Parameters(rho, rho * signs, intercept)
-        return cls(parameters, predictor, category, centre, own, running, edges)
+        return cls(parameters, predictor, category, center, own, running, edges)
 
 
 def _draw_trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
     """Items of some trips, one trip after the other, each trip sorted."""
     basket = np.full((len(sizes), int(sizes.max())), -1, dtype=np.int32)
-    sums = np.zeros((len(sizes), shop.centre.shape[1]))
+    sums = np.zeros((len(sizes), shop.center.shape[1]))
     for turn in range(basket.shape[1]):
         trips = np.flatnonzero(sizes > turn)
         item = _draw_next(shop, basket[trips, :turn], sums[trips] / max(turn, 1), rng)
@@ -167,10 +167,10 @@ def _draw_trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[n
 def _draw_next(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
     """Draw one item per trip, by rejection as long as that is fast.
 
-    A category is drawn exactly for its centre and an item of it by popularity; the item's deviation
-    from the centre decides whether it is accepted.
+    A category is drawn exactly for its center and an item of it by popularity; the item's deviation
+    from the center decides whether it is accepted.
     """
-    weight = np.diff(shop.edges) * np.exp(context @ shop.centre.T)
+    weight = np.diff(shop.edges) * np.exp(context @ shop.center.T)
     running = np.cumsum(weight, axis=1)
     highest = np.linalg.norm(context, axis=1) * np.linalg.norm(shop.own, axis=1).max()
     item = np.empty(len(context), dtype=np.int64)

@@ -252,13 +252,13 @@ class _Plane:
         return int(self.fluorescence.shape[1])
 
     def positions(self, distance: float | None) -> NDArray[np.float64]:
-        """Centres of the kept cells, with the depth of the plane if there is a distance."""
+        """Centers of the kept cells, with the depth of the plane if there is a distance."""
         cells = [_centre(self.stat[i], i, self.name) for i in self.kept]
-        centres = np.array(cells, dtype=np.float64).reshape(-1, 2)
+        centers = np.array(cells, dtype=np.float64).reshape(-1, 2)
         if distance is None:
-            return centres
-        depth = np.full((len(centres), 1), self.number * distance)
-        return np.concatenate([centres, depth], axis=1)
+            return centers
+        depth = np.full((len(centers), 1), self.number * distance)
+        return np.concatenate([centers, depth], axis=1)
 
     def traces(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Frames x the given cells."""
@@ -309,6 +309,6 @@ def _centre(cell: Any, number: int, name: str) -> tuple[float, float]:
             y, x = (float(coordinate) for coordinate in cell["med"])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"stat.npy of {name}: cell {number} has neither pixels (ypix, xpix) nor a centre (med)"
+            f"stat.npy of {name}: cell {number} has neither pixels (ypix, xpix) nor a center (med)"
         ) from error
     return float(y), float(x)

@@ -1,4 +1,4 @@
-"""Optimizers: how a gradient becomes a step. All maximise."""
+"""Optimizers: how a gradient becomes a step. All maximize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limited-memory BFGS for smooth maximisation, one iteration at a time."""
+"""Limited-memory BFGS for smooth maximization, one iteration at a time."""
 
 from __future__ import annotations
 

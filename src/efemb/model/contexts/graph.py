@@ -1,4 +1,4 @@
-"""Graph: the neighbours of an entity in any graph of entities."""
+"""Graph: the neighbors of an entity in any graph of entities."""
 
 from __future__ import annotations
 

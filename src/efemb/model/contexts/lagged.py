@@ -1,4 +1,4 @@
-"""Lagged: past and future rows of an entity and of its neighbours."""
+"""Lagged: past and future rows of an entity and of its neighbors."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ class Neighbors(Context):
     Parameters
     ----------
     k : int, optional
-        Number of neighbours; by default min(10, N - 1).
+        Number of neighbors; by default min(10, N - 1).
     positions : array (N, p), optional
-        Where each entity is. Without it, and without positions in the data, the neighbours are
+        Where each entity is. Without it, and without positions in the data, the neighbors are
         the k entities of the largest absolute correlation.
     scale, binary
         As in every context.
@@ -45,11 +45,11 @@ class Neighbors(Context):
         self.binary = binary
 
     def bind(self, data: Dataset) -> EntityLists:
-        """Find the neighbours of every entity."""
+        """Find the neighbors of every entity."""
         return self.bind_weighted(data, None)
 
     def bind_weighted(self, data: Dataset, weight: Floats | None) -> EntityLists:
-        """Find the neighbours of every entity; correlations are those of weighted rows."""
+        """Find the neighbors of every entity; correlations are those of weighted rows."""
         size = data.n_entities
         k = self._size(size)
         positions = self.positions if self.positions is not None else data.positions
@@ -117,9 +117,9 @@ def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints
     filled = np.where(seen, flat, 0.0)
     total = (w * seen).sum(axis=0)
     mean = (w * filled).sum(axis=0) / np.where(total > 0, total, 1.0)
-    centred = np.where(seen, filled - mean, 0.0) * np.sqrt(w)
-    norm = np.sqrt((centred**2).sum(axis=(0, 2)))
-    columns = centred / np.where(norm > 0, norm, 1.0)[None, :, None]
+    centered = np.where(seen, filled - mean, 0.0) * np.sqrt(w)
+    norm = np.sqrt((centered**2).sum(axis=(0, 2)))
+    columns = centered / np.where(norm > 0, norm, 1.0)[None, :, None]
     columns = columns.transpose(1, 0, 2).reshape(data.n_entities, -1)
     best = np.empty((data.n_entities, k), dtype=np.int64)
     for start in range(0, data.n_entities, 1024):

@@ -13,8 +13,8 @@ from efemb.model.families.base import Family, Interval, safe_exp
 class Categorical(Family):
     """Each unit of x_tn is a draw of entity n: L = sum of x_tn [u_n - logsumexp_j u_j].
 
-    The log-normaliser couples all entities, so the solvers treat this family apart; the
-    elementwise methods below are those of the unnormalised weights exp(eta), whose shares
+    The log-normalizer couples all entities, so the solvers treat this family apart; the
+    elementwise methods below are those of the unnormalized weights exp(eta), whose shares
     are the probabilities.
     """
 
@@ -35,7 +35,7 @@ class Categorical(Family):
         return np.asarray(top + np.log(np.exp(eta - top).sum(axis=-1, keepdims=True)))
 
     def mean(self, eta: Floats) -> Floats:
-        """Return the unnormalised weight exp(eta)."""
+        """Return the unnormalized weight exp(eta)."""
         return safe_exp(eta)
 
     def predictor(self, mean: Floats) -> Floats:

@@ -23,7 +23,7 @@ class Gaussian(Family):
     Parameters
     ----------
     sigma2 : float, "learned", "per-entity" or array of shape (N,)
-        Variance of the conditionals. "learned" maximises the likelihood over it as well;
+        Variance of the conditionals. "learned" maximizes the likelihood over it as well;
         "per-entity" learns one for each entity, with the variance of all as one further
         observation of each, so that a constant entity has one, too. An array holds known ones.
     """

@@ -192,7 +192,7 @@ class MomentsSolver(Solver[EntityLists]):
         return Ridges(ridge, noise / total if total > 0 else 0.0, float(size.mean()))
 
     def add_ridge(self, parts: Sequence[Floats | None]) -> None:
-        """Penalise the squares of the weights rho_n . alpha_m: a diagonal beside the Gram matrices.
+        """Penalize the squares of the weights rho_n . alpha_m: a diagonal beside the Gram matrices.
 
         So value and gradient have the penalty in them, and a learned variance counts it as a part
         of the residuals, as the evidence does.
@@ -281,7 +281,7 @@ class MomentsSolver(Solver[EntityLists]):
         return self.square_of - np.array(fits), self.weight_of
 
     def best_targets(self, bag: Floats) -> tuple[Floats, Floats]:
-        """rho and intercepts that maximise the objective given alpha, entity by entity."""
+        """rho and intercepts that maximize the objective given alpha, entity by entity."""
         prior, scalar = self.spec.prior_rho, self.dtype.type
         assert prior is not None  # `projects` has seen to it
         free = self.spec.intercept_prior
@@ -303,7 +303,7 @@ class MomentsSolver(Solver[EntityLists]):
         return target, intercept
 
     def projects(self, space: ParameterSpace) -> bool:
-        """Whether `best_targets` holds: rho free, of its own for each entity, and penalised."""
+        """Whether `best_targets` holds: rho free, of its own for each entity, and penalized."""
         spec, prior = self.spec, self.spec.prior_rho
         normal = prior is not None and prior.shrinkage > 0
         free = spec.intercept_prior is None or spec.intercept_prior.shrinkage > 0

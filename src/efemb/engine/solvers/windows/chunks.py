@@ -41,7 +41,7 @@ class Chunk:
 
 
 class Chunks:
-    """A text in runs of neighbouring documents, whose order is drawn anew for every pass.
+    """A text in runs of neighboring documents, whose order is drawn anew for every pass.
 
     n_outputs : rows that a token brings; with many of them chunks are shorter, for their memory
 
@@ -141,7 +141,7 @@ class Streams:
     def visits(self, *, pairs: bool) -> tuple[Floats, Floats]:
         """Expected visits of each row of the predicting and of the summed vectors in a pass.
 
-        Under the reverse conditional (`pairs`) a summed vector is visited once a neighbour.
+        Under the reverse conditional (`pairs`) a summed vector is visited once a neighbor.
         """
         counts = self.bound.own_counts
         counts = counts if self.subsample is None else counts * self.chance

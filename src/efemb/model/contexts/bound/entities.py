@@ -357,7 +357,7 @@ class EntityLists(BoundContext):
         return source, inside
 
     def check_reach(self) -> None:
-        """Refuse an offset that reaches beyond every recording: nothing can be learnt of it."""
+        """Refuse an offset that reaches beyond every recording: nothing can be learned of it."""
         for offset in np.unique(np.concatenate([part.offset for part in self.lists])):
             _, inside = self.source_rows(np.arange(self.n_rows), int(offset))
             if not inside.any():
