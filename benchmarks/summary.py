@@ -123,7 +123,7 @@ def _zebrafish(f: Figures) -> tuple[str, str, str]:
 def _huge(f: Figures) -> tuple[str, str, str]:
     what = "1,000,000 items x 2,000,000 trips, 20,000,000 lines, K=100: CPU-s of the pass"
     return (
-        "1,000,000 items x 2,000,000 trips, K=100, one pass, 1,024 sampled zeros a batch",
+        "1,000,000 items x 2,000,000 trips, K=100, one pass, 1,024 sampled zeros per batch",
         f"{f.value('huge', what):.0f} CPU-s, {f.value('huge', 'peak memory, GB'):.1f} GB",
         "",
     )

@@ -255,7 +255,7 @@ def put_in_place(partial: Path, target: Path) -> None:
         raise
     _sync(target.parent)
     for folder in (*older, *moved):
-        # Renamed first, so that nobody reads it while its files are being deleted.
+        # Renamed first, so that no other process reads it while its files are being deleted.
         rubbish = temporary_name(target, "partial")
         with suppress(OSError):
             folder.rename(rubbish)

@@ -112,7 +112,7 @@ def _check_sparse(name: str, cells: SparseRows, n_rows: int, n_entities: int) ->
     assert len(cells.ptr) == n_rows + 1, shapes
     assert cells.ptr[-1] == len(cells.ids) == len(cells.values), shapes
     inside = (cells.ids >= 0) & (cells.ids < n_entities)
-    assert inside.all(), f"{name}.cells has ids that are no entities"
+    assert inside.all(), f"{name}.cells has ids that are not entities"
     place = cells.row * n_entities + cells.ids
     assert (np.diff(place) > 0).all(), f"{name}.cells: the ids of a row must ascend, each once"
 

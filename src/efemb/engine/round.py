@@ -27,7 +27,7 @@ def run_round(
 ) -> Update:
     """Train on one shard: a function of its arguments alone.
 
-    `in_place` says that nobody needs the arrays of the state any more: the round works on them.
+    `in_place` says that the arrays of the state are no longer needed: the round works on them.
     """
     owned = state if in_place else state.copy()
     solver = shard.solver
@@ -66,7 +66,7 @@ def merge(state: TrainState, updates: Sequence[Update], plan: Plan) -> TrainStat
 
 
 def _average(arrays: Sequence[Floats]) -> Floats:
-    """Mean in the order of the shards, so that it has the same bits whoever was first."""
+    """Mean in the order of the shards, so that it has the same bits whichever was first."""
     total = np.zeros(arrays[0].shape)
     for array in arrays:
         total += array

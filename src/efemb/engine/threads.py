@@ -72,7 +72,7 @@ class _Shared(Generic[Piece, Result]):
         self.done: SimpleQueue[int] = SimpleQueue()
 
     def help(self) -> None:
-        """Work on what is left; after an error nobody does."""
+        """Work on what is left; after an error no thread does."""
         for place in self.left:
             try:
                 self.found[place] = self.work(self.pieces[place])
@@ -124,7 +124,7 @@ class Workers:
 
     The pieces do not depend on the number of threads and results come back in their order, so
     sums over them have the same bits for any `n_jobs`. Steps are short (milliseconds), so what a
-    thread waits for is a plain queue, and whoever calls `map` works too.
+    thread waits for is a plain queue, and the thread that calls `map` works too.
     """
 
     def __init__(self, n_jobs: int | None = 1, tuning: Tuning | None = None) -> None:

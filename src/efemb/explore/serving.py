@@ -64,8 +64,8 @@ def check_exposure(host: str, token: str | None, say: Callable[[str], None]) -> 
                 f"host {host!r} lets other machines connect: pass a token as well (--token TEXT)"
             )
         say(
-            f"warning: {host} lets other machines connect; whoever knows the token can read all of "
-            "the model and the data, and the connection is not encrypted"
+            f"warning: {host} lets other machines connect; anyone who knows the token can read "
+            "all of the model and the data, and the connection is not encrypted"
         )
     return local
 

@@ -352,7 +352,7 @@ class FittedEmbedding(DataMethods):
 
     @property
     def n_slots(self) -> int:
-        """Context vectors an entity: more than one for `Lagged` contexts."""
+        """Context vectors per entity: more than one for `Lagged` contexts."""
         return 1 + max(
             (int(members.slot.max(initial=0)) for members in self.lists or ()), default=0
         )

@@ -57,7 +57,7 @@ def largest_products(
     """The `n` rows of `table` (N, K) with the largest inner product with each query (B, K).
 
     Exact, by blocks of matrix products; `rows` (ascending) are the only ones looked at, and
-    `advance` is told how many queries are done.
+    `advance` is called with the number of queries that are done.
     Returns places in `table` and products, (B, n), the best first, ties in order; fewer columns
     where fewer rows are left.
     """

@@ -99,7 +99,7 @@ class Affinity:
         """How unusual product(n, m) is for n, and product(m, n) for m: the mean of both.
 
         Each in standard deviations from the mean of the entity's products with all entities, so
-        that the long vectors of rare entities are no evidence; 0 where they are all the same.
+        that the long vectors of rare entities are not evidence; 0 where they are all the same.
         """
         mean, spread = self.usual
         spread = np.where(spread > 0, spread, np.inf)

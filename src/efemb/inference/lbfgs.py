@@ -14,7 +14,7 @@ Evaluate = Callable[[Floats, Ints], tuple[Floats, Floats]]
 Precondition = Callable[[Floats, Ints], Floats]
 ARMIJO = 1e-4
 MOST_ROUNDS = 500
-SHORTEST = 1e-9  # times the first step: shorter ones are no progress
+SHORTEST = 1e-9  # times the first step: shorter ones are not progress
 
 
 @dataclass

@@ -120,7 +120,7 @@ class _Compiler(Protocol):
     def __call__(self, function: Function, /) -> Function: ...
 
 
-# Products are fused with sums, and nobody looks for NaN, infinity or the sign of a zero.
+# Products are fused with sums, and nothing looks for NaN, infinity or the sign of a zero.
 FUSED = {"contract", "nnan", "ninf", "nsz"}
 
 _options: Any = {"nogil": True, "error_model": "numpy"}

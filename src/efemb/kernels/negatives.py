@@ -77,7 +77,7 @@ def negative_outputs(
             product = (bits & HALF) * size
             drawn = types.uint32(product >> types.uint64(32))
             moves = types.uint32(types.uint32(product & HALF) >= table[drawn, 0])
-            drawn ^= (drawn ^ table[drawn, 1]) * moves  # no branch: nobody can foresee which it is
+            drawn ^= (drawn ^ table[drawn, 1]) * moves  # no branch: it could not be predicted
             rows[place], labels[place] = drawn, 0
             place += not distinct or drawn != token
     ptr[len(tokens)] = place

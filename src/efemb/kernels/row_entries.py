@@ -89,7 +89,7 @@ def read_cells(
 
 @kernel
 def hide_cells(E: Array, first: int, last: int, edges: Array, row: Array, hidden: float) -> None:
-    """Mark the stored entries of entities first..last: they are no zeros."""
+    """Mark the stored entries of entities first..last: they are not zeros."""
     for n in range(first, last):
         for i in range(edges[n], edges[n + 1]):
             E[n - first, row[i]] = hidden

@@ -174,7 +174,7 @@ def skipgram(
     """Each token's outputs given every single word around it; these words share the outputs.
 
     `reach` is how far the window of each token reaches, at most `window`.
-    A product of neighbors x outputs: each vector is moved once a token.
+    A product of neighbors x outputs: each vector is moved once per token.
     """
     real, value = target.dtype.type, 0.0
     one, most = real(1.0), np.diff(ptr).max()

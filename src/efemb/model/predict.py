@@ -54,7 +54,7 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
 
     A categorical family gives probabilities, which sum to 1 over the entities of a row: the softmax
     of the u_tn, each of which leaves the entity's own units out of its context. So do words that
-    were told from noise, of which u tells the odds.
+    were trained against noise, where u gives the odds.
     """
     means = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     for rows, block in mean_blocks(spec, bound, vectors):
@@ -169,7 +169,7 @@ def log_mean_blocks(
     """Logarithms of the conditional means of all entities, given rows that lack one entity each.
 
     Gives (slice of the asked cells, array (cells, N)); a cell's entity is taken out of its row if
-    it is there. A categorical family, and words told from noise, give them up to a constant.
+    it is there. A categorical family, and words trained against noise, give them up to a constant.
     """
     shares = spec.family.normalized_score and bound.n_dims == 1
     if not (shares and bound.shares_rows):
@@ -201,7 +201,7 @@ def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:
 def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
     """What turns inner products into shares where a model of text was not fitted by its means.
 
-    A tree for the hierarchical softmax. Words told from n draws of noise q have odds
+    A tree for the hierarchical softmax. Words distinguished from n draws of noise q have odds
     p / (n q) = exp(u), so p is in proportion to q exp(u): the logarithm of q. None elsewhere.
     """
     if spec.zeros.tree:

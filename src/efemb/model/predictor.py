@@ -1,6 +1,6 @@
 """The linear predictor u = rho . s / d + intercept + further terms; what needs u asks here.
 
-Kernels of the solvers compute the same in fused form; nobody else knows how an observation leaves
+Kernels of the solvers compute the same in fused form; nothing else knows how an observation leaves
 its own context, how contexts are scaled, or what is added to them.
 """
 
@@ -101,7 +101,7 @@ class Predictor:
         """u of entities that leave their own context.
 
         inner : products rho . S with the whole sum;  own : what the entity adds to it
-        rest : divisor of what is left;  beside : further terms, which nobody leaves
+        rest : divisor of what is left;  beside : further terms, which no entity leaves
         """
         return self.shift((inner - own * self.itself[entity]) / rest, entity, beside)
 

@@ -102,7 +102,7 @@ class Spec:
         return self.context.reads_text or self.family.softmax
 
     def noise_offset(self, popularity: Floats) -> Floats | None:
-        """log(n q) of every entity where rows are told from n draws of noise q, else None.
+        """log(n q) of every entity where rows are distinguished from n draws of noise q, else None.
 
         The odds of an entity against the noise are P / (n q), over the entities of the row. With
         log(n q) taken off u they are fitted by u = log P, up to a constant of the row: so means

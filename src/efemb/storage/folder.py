@@ -136,7 +136,7 @@ class SealedKind:
         (folder / self.tensors).touch()
         mode = (folder / self.tensors).stat().st_mode  # which follows the umask
         _write_tensors(arrays, folder / self.tensors)
-        (folder / self.tensors).chmod(mode)  # safetensors lets nobody else read the file
+        (folder / self.tensors).chmod(mode)  # safetensors lets no other user read the file
         for name, value in texts.items():
             (folder / name).write_bytes(render(value))
         files = sorted(folder.iterdir())

@@ -87,7 +87,7 @@ class CsvSource:
             raise self._quote_error(self.header_line)
         if separator is not None:
             self._check_separator()
-        # A header such as `order ; item` has spaces that nobody types when naming a column.
+        # A header such as `order ; item` has spaces that users omit when naming a column.
         self.header = [name.strip() for name in self.header]
 
     def _separator(self, asked: str | None) -> tuple[str, int]:

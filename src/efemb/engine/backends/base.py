@@ -21,7 +21,7 @@ class Backend(ABC):
     def run(self, state: TrainState, watch: Watch) -> list[Update]:
         """One round: what each shard makes of the state, in the order of the shards.
 
-        The arrays of the state may be worked on; nobody needs them afterwards.
+        The arrays of the state may be worked on; they are not needed afterwards.
         """
 
     @abstractmethod

@@ -39,7 +39,7 @@ class Graph(Context):
         size = data.n_entities
         if graph.shape != (size, size):
             raise DataError(
-                f"Graph.adjacency must be {size} x {size}, one row an entity; it is {graph.shape}"
+                f"Graph.adjacency must be {size} x {size}, one row per entity; it is {graph.shape}"
             )
         loops = np.flatnonzero(graph.diagonal())
         if len(loops):

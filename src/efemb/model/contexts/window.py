@@ -122,7 +122,7 @@ class WindowBags(RowBags):
     data: Corpus  # type: ignore[assignment]
 
     def __init__(self, data: Corpus, window: Window, blank: Bools | None = None) -> None:
-        """Tokens that are `blank` have a place in windows, but are no members of them."""
+        """Tokens that are `blank` have a place in windows but are not members of them."""
         self.blank = blank
         self.data, self.window, self.scale, self.binary = data, window, window.scale, False
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, 1

@@ -89,8 +89,8 @@ def pool_evidence(log_evidence: Floats) -> Floats:
     """Probability of each ridge of the grid for each entity, (N, grid), by empirical Bayes.
 
     How common each ridge is among the entities is learned from all of them (EM for the weights of
-    the grid). So where nothing is to be learned from members nobody takes chance for a signal, and
-    a few entities that are predicted exactly do not speak for the others. Nothing to learn, the
+    the grid). So where nothing is to be learned from members, chance is not mistaken for a signal,
+    and a few entities that are predicted exactly do not speak for the others. Nothing to learn, the
     last of the grid, has the weight of some entities from the start.
     """
     likelihood = np.exp(log_evidence - log_evidence.max(axis=1, keepdims=True))

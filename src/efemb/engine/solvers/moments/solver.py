@@ -80,7 +80,7 @@ class MomentsSolver(Solver[EntityLists]):
         return self.family.variance
 
     def _lay_out(self) -> None:
-        """One list of edges an entity over all parts, and its transpose."""
+        """One list of edges per entity over all parts, and its transpose."""
         bound = self.bound
         owner = np.concatenate([part.owner for part in bound.lists])
         order = np.argsort(owner, kind="stable")

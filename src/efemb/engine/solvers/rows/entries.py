@@ -197,7 +197,7 @@ class Entries:
         start = np.zeros(self.sums.shape[1], self.sums.dtype) if shift is None else shift
         arguments: Any = (edges, row, *arrays, start, self.first, out)
         n, pool = len(edges) - 1, self.solver.pool
-        # Whoever adds up an entity, the bits are the same.
+        # Whichever thread adds up an entity, the bits are the same.
         n_parts = pool.n
         shares = np.arange(1, n_parts) * len(row) // n_parts
         ends = [0, *np.searchsorted(edges, shares), n]
@@ -244,7 +244,7 @@ def cell_terms(
     Entities go in tiles: E = rho Z' of a tile and the rows, its slopes as zeros, and two products
     that carry them back. The slope of a stored entry, times total / rest, takes the place of its
     cell in E, so that those products carry the entries as well; only the part of an entry's own
-    alpha is left, and that is one number an entity.
+    alpha is left, and that is one number per entity.
     """
     total, n_entities = entries.block.total, len(entries.vectors.target)
     tuning = solver.pool.tuning

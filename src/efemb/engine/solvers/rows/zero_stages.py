@@ -2,7 +2,7 @@
 
 All cells are treated as zeros, stored entries then put right. Besides the gradient of the bags each
 stage returns a few sums over the rows, from which the gradient of the target vectors and intercepts
-is made once a step.
+is made once per step.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class ZeroSlopes:
     ) -> float:
         """Fill E[n, t] with slopes and add their sums to `column`; returns the log-density.
 
-        Cells that hold HIDDEN are no observations: their slope and log-density are 0. What lies
+        Cells that hold HIDDEN are not observations: their slope and log-density are 0. What lies
         beyond the intercepts and weights of rows is left alone.
         """
         if self.size is not None:

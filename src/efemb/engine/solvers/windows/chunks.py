@@ -141,7 +141,7 @@ class Streams:
     def visits(self, *, pairs: bool) -> tuple[Floats, Floats]:
         """Expected visits of each row of the predicting and of the summed vectors in a pass.
 
-        Under the reverse conditional (`pairs`) a summed vector is visited once a neighbor.
+        Under the reverse conditional (`pairs`) a summed vector is visited once per neighbor.
         """
         counts = self.bound.own_counts
         counts = counts if self.subsample is None else counts * self.chance
