@@ -19,16 +19,18 @@ endif
 READY := $(VENV)/.ready
 WORKERS ?= 2
 ARGS ?=
+MINUTES ?= 10
 
 BASE ?= HEAD~1
 
-.PHONY: help venv demo test test-fast test-browser lint check goldens bench bench-compare docs fmt dist clean
+.PHONY: help venv demo test test-fast test-browser fuzz lint check goldens bench bench-compare docs fmt dist clean
 
 help:
 	@echo "make demo    see the package at work"
 	@echo "make test    the whole suite: tests, doctests, coverage"
 	@echo "make test-fast   the tests that are quick, of every area, in less than a minute"
 	@echo "make test-browser   the explorer in a real browser; installs what it needs, where it can"
+	@echo "make fuzz MINUTES=10   damaged files, models, arguments and requests; keeps what fails"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make check   lint and test; CI runs this, then make test-browser"
 	@echo "make goldens keep today's results of the golden fits, where they were meant to change"
@@ -86,6 +88,10 @@ test-browser: $(READY)
 	@echo "== browser"
 	@EFEMB_BROWSER=1 $(BIN)/python -m pytest -q tests/browser $(ARGS)
 
+# Inputs that fail are kept in tests/fuzz/seeds, which the suite replays.
+fuzz: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(ARGS)
+
 lint: $(READY)
 	@echo "== ruff"
 	@$(BIN)/ruff check --quiet
@@ -123,6 +129,6 @@ dist: $(READY)
 	@$(BIN)/python -m build --outdir dist .
 
 clean:
-	@rm -rf $(VENV) .coverage .coverage.* build dist htmlcov docs/build docs/gallery docs/api
+	@rm -rf $(VENV) .coverage .coverage.* build dist htmlcov docs/build docs/gallery docs/api docs/live
 	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -23,7 +23,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["build", "examples", "templates", "gallery/*.ipynb"]
+exclude_patterns = ["build", "examples", "live", "templates", "gallery/*.ipynb"]
 templates_path = ["templates"]
 suppress_warnings = ["config.cache"]
 
@@ -65,12 +65,38 @@ def pictures(block, block_vars, gallery_conf):
     return figure_rst(paths, gallery_conf["src_dir"])
 
 
+LIVE = Path(__file__).parent / "live"
+LIVE.mkdir(exist_ok=True)
+html_extra_path = ["live"]
+
+
+def live_pages(block, block_vars, gallery_conf):
+    """Write the explorers among an example's variables, and show each in a frame."""
+    from efemb.explore import Explorer
+
+    shown = []
+    for value in list(block_vars["example_globals"].values()):
+        if isinstance(value, Explorer) and not hasattr(value, "saved_by_gallery"):
+            object.__setattr__(value, "saved_by_gallery", True)
+            name = f"{Path(block_vars['src_file']).stem}-explorer.html"
+            value.to_html(LIVE / name)
+            shown.append(FRAME.format(address=f"../{name}"))
+    return "\n".join(shown)
+
+
+FRAME = """
+.. raw:: html
+
+   <iframe class="explorer" src="{address}" title="Explorer" loading="lazy"></iframe>
+   <p><a href="{address}">Open the page on its own</a></p>
+"""
+
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/\w+\.py",
     "within_subsection_order": "FileNameSortKey",
-    "image_scrapers": (pictures,),
+    "image_scrapers": (pictures, live_pages),
     "abort_on_example_error": True,
     "show_memory": False,
     "download_all_examples": False,

@@ -40,3 +40,10 @@ ax = relations(model, milk, min_count=300, data=train)
 # A map of all items, the most frequent ones with labels.
 # sphinx_gallery_thumbnail_number = 2
 ax = embedding_map(model, labels=25)
+
+# %%
+# The same map as a page that answers: search for an item, click a point, draw a lasso, fill a
+# basket. ``page.to_html("map.html")`` writes it to a single file.
+page = efemb.explore.prepare(
+    model, data=train, test=test, groups=trips.report["departments"], names="Shopping baskets"
+)

@@ -33,3 +33,9 @@ print(models["p-emb"].topics(n=4, topic=[0, 1, 2], rotate="varimax"))
 # %%
 # The fit, pass by pass.
 ax = history(models["p-emb"])
+
+# %%
+# Two of the models side by side: movies whose neighbors differ are dark.
+page = efemb.explore.prepare(
+    models["p-emb"], against=models["ap-emb"], data=train, names=["p-emb", "ap-emb"]
+)

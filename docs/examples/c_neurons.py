@@ -32,3 +32,7 @@ print(compare({"g-emb": model, "factor analysis": factors}, test, protocol="leav
 # %%
 # Which neurons excite or inhibit each other: the paper's figure, in colorblind-safe colors.
 ax = spatial_weights(model, palette="colorblind")
+
+# %%
+# All neurons where they are: click one to see the weights of its neighbors.
+page = efemb.explore.prepare(model, data=train, test=test, names="Simulated recording")

@@ -39,3 +39,7 @@ words = model.fitted().entities
 often = (-words.counts).argsort()
 long = [words.labels[i] for i in often if len(words.labels[i]) > 5]
 ax = embedding_map(model, method="tsne", labels=long[:60])
+
+# %%
+# The words as a page: similar words, analogies, and which word fits a gap.
+page = efemb.explore.prepare(model, names="News")

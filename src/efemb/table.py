@@ -179,6 +179,29 @@ class Table:
         polars = import_package("polars")
         return polars.DataFrame({name: _one_type(values) for name, values in self._columns.items()})
 
+    def plot(self, n: int = 20, **options: Any) -> Any:
+        """Draw the first rows as bars; see `efemb.plots.answer`.
+
+        Parameters
+        ----------
+        n : int, default=20
+            Number of bars.
+        **options
+            ``value`` (the column of the numbers), ``palette``, ``backend`` ("matplotlib" or
+            "plotly") and ``ax``.
+
+        Returns
+        -------
+        Axes, or plotly Figure
+
+        Examples
+        --------
+        >>> answer = Table({"label": ["milk", "bread"], "similarity": [0.9, 0.5]})
+        >>> answer.plot().get_xlabel()
+        'similarity'
+        """
+        return import_module("efemb.plots").answer(self, n, **options)
+
     def to_text(self, rows: int | None = None, *, note: bool = True) -> str:
         """The table as aligned lines; `rows` limits it to the first ones and the number of others.
 

@@ -38,6 +38,9 @@ def test_demo(run, tmp_path: Path) -> None:
     page = out.read_text("utf-8")
     assert "<img" in page
     assert "THING" in page
+    explorer = tmp_path / "report-explorer.html"
+    assert str(explorer) in done.out
+    assert explorer.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.usefixtures("_small")
@@ -48,6 +51,7 @@ def test_demo_as_json(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     done = run("demo", *QUICK, "--out", tmp_path / "r.html", "--json", "--quiet")
     told = json.loads(done.out)
     assert Path(told["report"]).exists()
+    assert Path(told["explorer"]).exists()
     assert done.err == ""
 
 

@@ -90,5 +90,11 @@ def test_arguments_that_do_not_work() -> None:
         read_groups(["a", "b", "c"], ITEMS)
     with pytest.raises(efemb.InputTypeError, match="mapping of labels"):
         read_groups(3, ITEMS)
-    with pytest.raises(efemb.ParameterError, match="group_column applies to a file"):
-        read_groups({"tea": "x"}, ITEMS, "kind")
+    with pytest.raises(efemb.ParameterError, match="group_column needs the table"):
+        read_groups(None, ITEMS, "kind")
+
+
+def test_groups_that_are_not_in_a_file_have_a_title() -> None:
+    for source in ({"tea": "x"}, list("xyzx")):
+        titles = [read_groups(source, ITEMS, *given).title for given in ((), ("kind",))]
+        assert titles == ["group", "kind"]

@@ -65,6 +65,7 @@ def scores() -> Table:
 
 
 PICTURES: dict[str, Callable[..., Any]] = {
+    "answer": lambda **more: plots.answer(baskets().similar("_item_0"), 5, **more),
     "embedding_map": lambda **more: plots.embedding_map(baskets(), **more),
     "history": lambda **more: plots.history(baskets(), **more),
     "relations": lambda **more: plots.relations(baskets(), "_item_0", 4, **more),

@@ -22,6 +22,8 @@ PASSES = 12
 LEAST_BASKETS = 300  # the vectors of rarely bought items are imprecise
 LEAST_TOGETHER = 5
 SHOWN_ITEMS, SHOWN = 4, 3
+# Of contexts that are thinned in the fit, so that a basket of one item is completed sensibly.
+PSEUDO_COUNT, THINNING = 5.0, 0.3
 SUBSTITUTES = "Substitutes: similar, but bought together significantly less often than by chance"
 
 
@@ -48,10 +50,11 @@ def command(
     quiet: of.Quiet = False,
     as_json: of.Json = False,
 ) -> None:
-    """Fit real shopping trips and write a report.
+    """Fit real shopping trips, write a report and a page to explore.
 
     Scores held-out trips against popularity, then lists similar items, complements, substitutes
-    and topics; the report adds pictures. Takes about three minutes on two cores.
+    and topics; the report adds pictures. The page beside it shows all items in a browser: search,
+    click, fill a basket. Takes about three minutes on two cores.
 
     \b
       efemb demo
@@ -77,12 +80,16 @@ def command(
     )
     tables = answer_questions(model, train, test, progress=not quiet)
     _write_report(model, tables, train, out)
+    say("placing all items on a map (about half a minute)")
+    page = _write_page(model, train, test, out, progress=not quiet)
     if as_json:
-        show_json({**{title: list(table) for title, table in tables.items()}, "report": out})
+        answers = {title: list(table) for title, table in tables.items()}
+        show_json({**answers, "report": out, "explorer": page})
         return
     for title, table in tables.items():
         echo(f"{title}\n{table}\n")
     echo(f"report with pictures: {out}")
+    echo(f"page to explore in a browser: {page}")
 
 
 def _fit(
@@ -91,7 +98,10 @@ def _fit(
     def is_late(progress: Any) -> bool:
         return bool(progress.seconds > seconds)
 
-    model = efemb.PoissonEmbedding(components, n_iter_no_change=2, callbacks=[is_late], **stops)
+    context = efemb.Basket(pseudo_count=PSEUDO_COUNT, thinning=THINNING)
+    model = efemb.PoissonEmbedding(
+        components, context=context, n_iter_no_change=2, callbacks=[is_late], **stops
+    )
     start = time.perf_counter()
     # A demonstration stops early on purpose: no warning about it.
     with warnings_as_remarks(ignore):
@@ -153,3 +163,19 @@ def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Pat
     page.figure(picture, f"Relations of {item}")
     page.figure(plots.history(model), "Validation score during training")
     page.write(out)
+
+
+def _write_page(
+    model: Any, train: Dataset, test: Dataset, report: Path, *, progress: bool = False
+) -> Path:
+    """The self-contained explorer, beside the report."""
+    departments = train.report.get("departments")
+    return model.to_html(  # type: ignore[no-any-return]
+        report.with_name(f"{report.stem}-explorer.html"),
+        data=train,
+        test=test,
+        groups=departments,
+        group_column=None if departments is None else "department",
+        names="Complete Journey",
+        progress=progress,
+    )

@@ -169,7 +169,8 @@ def prepare(
     groups : mapping of labels to groups, one group per item, or path of a table, optional
         Colors of the map. In a table, the items are in the column that has most of their labels.
     group_column : str, optional
-        Column of the groups in the table; by default the first beside the items.
+        Column of the groups in the table, by default the first beside the items; of other groups,
+        what they are called.
     errors : Laplace or array of shape (N,), optional
         How uncertain each embedding is: what `laplace` returns, or a number per item.
     methods : str or list of {"pca", "tsne", "umap"}, optional

@@ -50,7 +50,8 @@ def read_groups(source: Any, items: Vocabulary, column: str | None = None) -> Gr
     """Match groups to the items of a model.
 
     source : mapping of labels to groups, one group per item, path of a table, or None
-    column : of a table, the column of the groups; by default the first beside the items
+    column : of a table, the column of the groups, by default the first beside the items; of other
+        sources, what the groups are called
     """
     if source is None:
         if column is not None:
@@ -58,10 +59,9 @@ def read_groups(source: Any, items: Vocabulary, column: str | None = None) -> Gr
         return None
     if isinstance(source, str | os.PathLike):
         return _match(items, *_read_table(source, items, column))
-    if column is not None:
-        raise ParameterError("group_column applies to a file; these groups are not in one")
+    title = column or "group"
     if isinstance(source, Mapping):
-        return _match(items, "group", source.items())
+        return _match(items, title, source.items())
     if not hasattr(source, "__len__"):
         raise InputTypeError(
             "groups must be a mapping of labels to groups, one group per item, or the path of a "
@@ -72,7 +72,7 @@ def read_groups(source: Any, items: Vocabulary, column: str | None = None) -> Gr
             f"groups has {len(source):,} entries for {len(items):,} items; pass one per item, or a "
             "mapping of labels to groups"
         )
-    return _match(items, "group", zip(items, source, strict=True))
+    return _match(items, title, zip(items, source, strict=True))
 
 
 def _match(items: Vocabulary, title: str, pairs: Any) -> Groups:
@@ -107,8 +107,11 @@ def _read_table(
 
     path = existing_file(source)
     header, columns = _columns(path, inner_suffix(path))
-    if len(header) < 2:
-        raise DataError(f"{path} needs two columns, one of items and one of groups")
+    if len(set(header)) < 2 or len(set(header)) < len(header):
+        raise DataError(
+            f"{path} needs two columns of different names, one of items and one of groups; it has "
+            f"{header}"
+        )
     if column is not None and column not in header:
         raise DataError(f"{path} has no column {column!r}; {suggest(column, header)}")
     matches = {

@@ -1,9 +1,12 @@
 """Plots of fitted models: each function takes a model or a Table and returns matplotlib Axes.
 
+With `backend="plotly"`, they return an interactive plotly Figure instead (extra `explore`).
+
 matplotlib is imported when a plot is drawn. Without `ax=`, a plot gets a new figure that pyplot
 does not manage: save it with `ax.figure.savefig("map.png")`; in a notebook, `ax.figure` shows it.
 """
 
+from efemb.plots.answer_bars import answer
 from efemb.plots.embedding_map import embedding_map
 from efemb.plots.heat_map import similarity
 from efemb.plots.history import history
@@ -15,6 +18,7 @@ from efemb.plots.topic_bars import topics
 
 __all__ = [
     "Page",
+    "answer",
     "embedding_map",
     "history",
     "relations",

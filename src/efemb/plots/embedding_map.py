@@ -21,6 +21,7 @@ from efemb.plots.canvas import (
     load_matplotlib,
     new_axes,
 )
+from efemb.plots.interactive import draw_map, is_interactive
 from efemb.plots.label_placement import place_labels
 from efemb.plots.model_vectors import choose_codes, get_vectors, is_number, rank_by_frequency
 
@@ -43,8 +44,9 @@ def embedding_map(
     unit: bool = True,
     seed: int = 0,
     progress: bool = False,
+    backend: str = "matplotlib",
     ax: Axes | None = None,
-) -> Axes:
+) -> Any:
     """Draw the vectors of all entities in two dimensions.
 
     Parameters
@@ -67,12 +69,14 @@ def embedding_map(
         Random seed of t-SNE and UMAP.
     progress : bool
         Show a progress bar while t-SNE or UMAP runs.
+    backend : {"matplotlib", "plotly"}
+        plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
         Where to draw; by default in a new figure, `ax.figure`, that pyplot does not manage.
 
     Returns
     -------
-    Axes
+    Axes, or plotly Figure
     """
     vectors = get_vectors(model, which)
     if method not in METHODS:
@@ -82,9 +86,12 @@ def embedding_map(
     if is_number(labels):  # if there is no room for one, the next is tried
         order = rank_by_frequency(vectors)
     colors = _assign_groups(vectors, groups)
-    ax = new_axes(ax, (7.5, 6.0))
+    interactive = is_interactive(backend, ax)
+    ax = None if interactive else new_axes(ax, (7.5, 6.0))
     numbers = (vectors.unit_vectors if unit else vectors.vectors).astype(np.float64)
     points, names = project_vectors(numbers, method, seed, progress)
+    if ax is None:
+        return draw_map(points, names, vectors.vocabulary.labels, colors)
     large = len(points) > LARGE
     _draw_points(ax, points, colors, large)
     ax.set_xlabel(names[0])

@@ -9,6 +9,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.plots.canvas import apply_layout, label_texts, new_axes
+from efemb.plots.interactive import draw_cosines, is_interactive
 from efemb.plots.model_vectors import choose_codes, get_vectors
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def similarity(
     *,
     which: str = "auto",
     order: str = "leaves",
+    backend: str = "matplotlib",
     ax: Axes | None = None,
-) -> Axes:
+) -> Any:
     """Draw the cosines between the vectors of entities.
 
     Parameters
@@ -38,11 +40,13 @@ def similarity(
     order : {"leaves", "given"}
         "leaves" puts similar entities side by side: the leaves of an average-linkage tree in
         SciPy's `optimal_leaf_ordering`. "given" keeps the order of `labels`.
+    backend : {"matplotlib", "plotly"}
+        plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 
     Returns
     -------
-    Axes
+    Axes, or plotly Figure
     """
     vectors = get_vectors(model, which)
     if order not in ORDERS:
@@ -54,6 +58,8 @@ def similarity(
     cosines: Floats = np.clip(unit @ unit.T, -1.0, 1.0)
     if order == "leaves":
         codes, cosines = _reorder(codes, cosines)
+    if is_interactive(backend, ax):
+        return draw_cosines(vectors.vocabulary.labels[codes].tolist(), cosines)
     side = min(9.0, 3.2 + 0.14 * len(codes))
     ax = new_axes(ax, (side + 0.8, side))
     picture = ax.imshow(cosines, cmap="RdBu", vmin=-1.0, vmax=1.0, interpolation="nearest")

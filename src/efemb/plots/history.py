@@ -20,6 +20,7 @@ from efemb.plots.canvas import (
     load_matplotlib,
     new_axes,
 )
+from efemb.plots.interactive import draw_curves, is_interactive
 from efemb.plots.model_vectors import get_fitted
 
 if TYPE_CHECKING:
@@ -31,8 +32,13 @@ NAMES = {"validation": "validation score", "objective": "objective"}
 
 
 def history(
-    models: Any, *, value: str = "auto", against: str = "pass", ax: Axes | None = None
-) -> Axes:
+    models: Any,
+    *,
+    value: str = "auto",
+    against: str = "pass",
+    backend: str = "matplotlib",
+    ax: Axes | None = None,
+) -> Any:
     """Draw the validation score or the objective against passes or seconds.
 
     Parameters
@@ -42,11 +48,13 @@ def history(
         "auto" is the validation score if every model has one, else the objective. "both" draws the
         objective against a second axis on the right, for a single model.
     against : {"pass", "seconds"}
+    backend : {"matplotlib", "plotly"}
+        plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 
     Returns
     -------
-    Axes
+    Axes, or plotly Figure
         The best validation score of each model is marked.
     """
     _check(value, VALUES, "value")
@@ -60,8 +68,16 @@ def history(
         )
     records = {name: get_fitted(model).history for name, model in named.items()}
     shown = ("validation", "objective") if value == "both" else (_choose_value(value, records),)
-    ax = new_axes(ax, (6.0, 3.8))
     key, title = AGAINST[against]
+    if is_interactive(backend, ax):
+        curves = [
+            (name or NAMES[shown_value], _extract_curve(record, key, shown_value, name))
+            for name, record in records.items()
+            for shown_value in shown
+        ]
+        y_title = " and ".join(NAMES[shown_value] for shown_value in shown)
+        return draw_curves(curves, x_title=title, y_title=y_title)
+    ax = new_axes(ax, (6.0, 3.8))
     for number, (name, record) in enumerate(records.items()):
         _draw(
             ax,

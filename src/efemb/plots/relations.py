@@ -18,6 +18,7 @@ from efemb.plots.canvas import (
     load_matplotlib,
     new_axes,
 )
+from efemb.plots.interactive import draw_bars, is_interactive
 from efemb.plots.model_vectors import get_fitted
 from efemb.table import Table
 
@@ -43,9 +44,10 @@ def relations(
     n: int = 8,
     *,
     palette: str = "colorblind",
+    backend: str = "matplotlib",
     ax: Axes | None = None,
     **options: Any,
-) -> Axes:
+) -> Any:
     """Draw what an item makes more probable and what it makes less probable.
 
     Parameters
@@ -59,13 +61,15 @@ def relations(
         Number of bars on each side.
     palette : {"colorblind", "paper"}
         Blue and orange, or green and red.
+    backend : {"matplotlib", "plotly"}
+        plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
     **options
         Options of `complements`, such as `direction`, `center`, `data`, `min_support` or `where`.
 
     Returns
     -------
-    Axes
+    Axes, or plotly Figure
         The largest product on top, colored by `kind` if the table has that column, else by sign.
         Items that merely occur in other contexts (`kind` "apart") are gray, cases that `data`
         leave unclear are pale; intervals are drawn if the table has them.
@@ -75,8 +79,17 @@ def relations(
     colors = dict(zip(WORDS, hues, strict=True))
     names, kinds, products, bounds = _collect_bars(model, item, n, options)
     order = np.argsort(products, kind="stable")
-    ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(order)))
     shown = [colors[kinds[bar]] for bar in order]
+    if is_interactive(backend, ax):
+        return draw_bars(
+            [names[bar] for bar in order[::-1]],
+            products[order[::-1]],
+            shown[::-1],
+            title="" if item is None else f"given {item}",
+            x_title="inner product of rho and alpha",
+            bounds=None if bounds is None else bounds[:, order[::-1]],
+        )
+    ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(order)))
     heights = np.arange(len(order))
     ax.barh(heights, products[order], color=shown, height=0.72)
     if bounds is not None:

@@ -18,6 +18,7 @@ from efemb.plots.canvas import (
     load_matplotlib,
     new_axes,
 )
+from efemb.plots.interactive import draw_curves, is_interactive
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def score_curve(
     error: str | None = "standard_error",
     x_label: str = "vector length K",
     y_label: str | None = None,
+    backend: str = "matplotlib",
     ax: Axes | None = None,
-) -> Axes:
+) -> Any:
     """Draw scores with error bars, one line per model.
 
     Parameters
@@ -54,11 +56,13 @@ def score_curve(
         if the table has no such column.
     x_label, y_label : str
         Labels of the axes; `y_label` is by default the name of the column.
+    backend : {"matplotlib", "plotly"}
+        plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 
     Returns
     -------
-    Axes
+    Axes, or plotly Figure
     """
     if not isinstance(table, Table):
         raise InputTypeError(f"score_curve draws a Table, not {type(table).__name__}")
@@ -70,22 +74,43 @@ def score_curve(
     if not known.any():
         raise DataError(f"column {y!r} holds no finite score")
     names = np.array([str(name) for name in table[by]], dtype=object)
+    models = list(dict.fromkeys(names[known].tolist()))
+    of_model = {name: np.flatnonzero(known & (names == name)) for name in models}
+    of_model = {
+        name: rows[np.argsort(sizes[rows], kind="stable")] for name, rows in of_model.items()
+    }
+    y_title = y.replace("_", " ") if y_label is None else y_label
+    if is_interactive(backend, ax):
+        return _draw_interactive(of_model, sizes, scores, bars, (x_label, y_title))
     ax = new_axes(ax, (6.4, 4.0))
     _scale(ax, np.unique(sizes[known & np.isfinite(sizes)]))
-    models = list(dict.fromkeys(names[known].tolist()))
     handles = []
-    for number, name in enumerate(models):
-        rows = np.flatnonzero(known & (names == name))
-        rows = rows[np.argsort(sizes[rows], kind="stable")]
+    for number, rows in enumerate(of_model.values()):
         aside = STEP * (number - (len(models) - 1) / 2)
         handles.append(_draw(ax, sizes[rows], scores[rows], bars[rows], number, aside))
-    ax.set(xlabel=x_label, ylabel=label_text(y.replace("_", " ") if y_label is None else y_label))
+    ax.set(xlabel=x_label, ylabel=label_text(y_title))
     hide_upper_spines(ax)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     ax.legend(handles, [label_text(name) for name in models], **outside, frameon=False, fontsize=9)
     return ax
+
+
+def _draw_interactive(
+    of_model: dict[str, Any], sizes: Floats, scores: Floats, bars: Floats, titles: tuple[str, str]
+) -> Any:
+    """Models with sizes as lines, others as levels."""
+    sized = {name: rows for name, rows in of_model.items() if np.isfinite(sizes[rows]).any()}
+    levels = [
+        (name, float(score))
+        for name, rows in of_model.items()
+        if name not in sized
+        for score in scores[rows]
+    ]
+    curves = [(name, np.stack([sizes[rows], scores[rows]])) for name, rows in sized.items()]
+    errors = [np.nan_to_num(bars[rows]) for rows in sized.values()]
+    return draw_curves(curves, x_title=titles[0], y_title=titles[1], errors=errors, levels=levels)
 
 
 def _read_numbers(table: Table, column: str | None) -> Floats:

@@ -18,6 +18,7 @@ from efemb.plots.canvas import (
     new_axes,
     outline,
 )
+from efemb.plots.interactive import draw_weights, is_interactive
 from efemb.plots.model_vectors import find_codes, get_fitted, is_number
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def spatial_weights(
     view: tuple[int, int] = (0, 1),
     palette: str = "paper",
     unit: str = "",
+    backend: str = "matplotlib",
     ax: Axes | None = None,
-) -> Axes:
+) -> Any:
     """Draw all entities at their positions, and zoom in on some of them with their contexts.
 
     The color of an edge from entity n to a neighbor m is the sign of rho_n . alpha_m, and its
@@ -57,11 +59,13 @@ def spatial_weights(
         Positive and negative weights: green and red as in the paper, or blue and orange.
     unit : str
         Unit of the positions, for the scale bar, such as "µm".
+    backend : {"matplotlib", "plotly"}
+        plotly draws three coordinates, if there are, and needs the extra `explore`.
     ax : Axes, optional
 
     Returns
     -------
-    Axes
+    Axes, or plotly Figure
         In the coordinates of the positions; the panels are its `child_axes`.
 
     Notes
@@ -72,6 +76,10 @@ def spatial_weights(
     points, depth = _project_positions(fitted, view)
     edges, colors = Edges(fitted), find_palette(palette)
     zoomed = _choose_zoomed(fitted, neurons, points, edges)
+    if is_interactive(backend, ax):
+        places = np.asarray(fitted.positions, dtype=np.float64)
+        shown = places[:, :3] if places.shape[1] > 2 else points
+        return draw_weights(shown, fitted.entities, [(n, *edges.of(n)) for n in zoomed], colors)
     panels = Panels(points, len(zoomed))
     ax = new_axes(ax, panels.size)
     panels.prepare(ax, unit)

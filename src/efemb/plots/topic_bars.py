@@ -9,6 +9,7 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import INK, apply_layout, find_figure, find_palette, label_text, new_axes
+from efemb.plots.interactive import draw_bars, is_interactive
 from efemb.plots.label_placement import make_ruler
 from efemb.plots.model_vectors import get_fitted
 from efemb.table import Table
@@ -29,9 +30,10 @@ def topics(
     n: int = 8,
     *,
     palette: str = "colorblind",
+    backend: str = "matplotlib",
     ax: Axes | None = None,
     **options: Any,
-) -> Axes:
+) -> Any:
     """Draw the entities with the largest values in some dimensions.
 
     Parameters
@@ -44,14 +46,16 @@ def topics(
         Number of bars per dimension.
     palette : {"colorblind", "paper"}
         Positive values are blue (green), negative ones orange (red).
+    backend : {"matplotlib", "plotly"}
+        plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
     **options
         Options of the query `topics`, such as `vectors`, `by` or `rotate="varimax"`.
 
     Returns
     -------
-    Axes
-        Empty; the panels, which share one scale, are its `child_axes`.
+    Axes, or plotly Figure
+        Axes are empty; the panels, which share one scale, are their `child_axes`.
     """
     positive, negative, _ = find_palette(palette)
     table = _table(model, topic, n, options)
@@ -61,6 +65,8 @@ def topics(
             f"1 to {MOST} topics can be drawn, got {len(numbers)}; select some with topic="
         )
     rows = [np.flatnonzero(table["topic"] == number) for number in numbers]
+    if is_interactive(backend, ax):
+        return _draw_interactive(table, numbers, rows, (positive, negative))
     bars = max(len(topic_rows) for topic_rows in rows)
     across = min(3, len(numbers))
     down = -(-len(numbers) // across)
@@ -77,6 +83,19 @@ def topics(
         panel.barh(np.arange(len(topic_rows)), np.abs(values[topic_rows]), color=colors, alpha=0.35)
         _write(panel, table["label"][topic_rows], values[topic_rows])
     return ax
+
+
+def _draw_interactive(
+    table: Table, numbers: list[int], rows: list[Any], colors: tuple[str, str]
+) -> Any:
+    """All topics below one another."""
+    order = np.concatenate(rows)
+    values = table["value"][order].astype(np.float64)
+    owners = [number for number, own in zip(numbers, rows, strict=True) for _ in own]
+    labels = table["label"][order].tolist()
+    names = [f"{number}: {label}" for number, label in zip(owners, labels, strict=True)]
+    shades = [colors[0] if value >= 0 else colors[1] for value in values]
+    return draw_bars(names, np.abs(values), shades, x_title="size of the value")
 
 
 def _table(model: Any, topic: Any, n: int, options: dict[str, Any]) -> Table:

@@ -143,7 +143,7 @@ def _draw_marks(
 
 def draw_constants(curves: Table) -> Axes:
     """Validation score against the Adagrad constant, one line per model and K."""
-    ax = score_curve(
+    ax: Axes = score_curve(
         curves,
         x="step",
         y="validation",

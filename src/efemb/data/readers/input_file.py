@@ -7,6 +7,7 @@ import difflib
 import io
 import lzma
 import os
+import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,18 +135,26 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def _open_member(path: Path) -> IO[bytes]:
-    try:
+    name = _only_member(path)
+    with _explain_archive(path):
         # The member keeps the archive open as long as it is read.
-        return ZipFile(path).open(_only_member(path))
-    except BadZipFile as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
+        return ZipFile(path).open(name)
+
+
+@contextmanager
+def _explain_archive(path: Path) -> Iterator[None]:
+    """Convert what zipfile raises for a damaged or unusual archive into a `DataError`."""
+    try:
+        yield
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or a rare compression
         raise DataError(f"{path} cannot be extracted: {error}; extract it first") from error
+    except (*UNREADABLE, ValueError, OverflowError, struct.error) as error:
+        raise DataError(f"{path} cannot be read: {str(error) or type(error).__name__}") from error
 
 
 def _only_member(path: Path) -> str:
     """The name of the one file in a .zip archive."""
-    with ZipFile(path) as archive:
+    with _explain_archive(path), ZipFile(path) as archive:
         # Archives made on a Mac hold a second file for every file.
         names = [
             name

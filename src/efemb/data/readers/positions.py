@@ -51,19 +51,24 @@ def read_positions(
     path = existing_file(path)
     if path.suffix.lower() in ARRAY_FILES:
         values = float_array(load_array(path), "positions")
-        check_spans(values, [f"column {place}" for place in range(values.shape[-1])], path.name)
+        check_spans(values, _number_columns(values), path.name)
         return Positions(values, f"{path.name}, in the order of its rows")
     labels = None if entities is None else [str(label) for label in entities]
     table, used, names = _read_columns(path, labels, separator, encoding)
     earth = is_on_earth(used)
     values, unit = kilometers(table.values) if earth else (table.values, "")
     if not earth:
-        check_spans(values, used, path.name)
+        check_spans(values, used or _number_columns(values), path.name)
     why = f"{' and '.join(used) or 'all columns'} of {path.name}{unit}"
     if names is None or labels is None:
         return Positions(values, f"{why}, in the order of its lines")
     lines = [str(label).strip() for label in table.aside[names]]
     return Positions(values[_order(lines, labels, path, names)], f"{why}, matched by {names!r}")
+
+
+def _number_columns(values: NDArray[Any]) -> list[str]:
+    """Names of columns that have none."""
+    return [f"column {place}" for place in range(values.shape[-1])]
 
 
 def check_spans(values: NDArray[Any], names: Sequence[str], source: str) -> None:
