@@ -45,5 +45,5 @@ ax = embedding_map(model, labels=25)
 # The same map as a page that answers: search for an item, click a point, draw a lasso, fill a
 # basket. ``page.to_html("map.html")`` writes it to a single file.
 page = efemb.explore.prepare(
-    model, data=train, test=test, groups=trips.report["departments"], names="Shopping baskets"
+    model, data=train, test=test, groups=trips.report.get("departments"), names="Trips"
 )
