@@ -11,7 +11,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import MissingExtraError, ParameterError, suggest
-from efemb.plots.canvas import GREY, HUES, INK
+from efemb.plots.canvas import GRAY, HUES, INK
 
 BACKENDS = ("matplotlib", "plotly")
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
@@ -43,7 +43,7 @@ def figure(traces: Sequence[dict[str, Any]], **layout: Any) -> Any:
         raise MissingExtraError(
             "backend='plotly' needs plotly: pip install 'efemb[explore]'"
         ) from error
-    axis = {"zeroline": False, "showline": True, "linecolor": GREY, "automargin": True}
+    axis = {"zeroline": False, "showline": True, "linecolor": GRAY, "automargin": True}
     style = {
         "template": "plotly_white",
         "font": {"color": INK, "size": 12},
