@@ -12,7 +12,6 @@ from efemb import checks
 from efemb.model.contexts import Context, EntityLists
 from efemb.model.families import Family
 from efemb.model.priors import Prior
-from efemb.model.structures import Structure
 from efemb.model.terms import RowVectors, Term
 from model.terms.samples import TERMS, cells_of, rows_of
 
@@ -26,11 +25,6 @@ CONTEXTS: dict[str, tuple[Context, Any]] = {
     "lagged": (efemb.Lagged([1], include_self=True), SIGNALS),
     "graph": (efemb.Graph(np.roll(np.eye(5), 1, axis=1)), SIGNALS),
     "explicit": (efemb.Explicit(np.r_[0:61], (np.arange(60) + 1) % 60), SIGNALS),
-}
-STRUCTURES: dict[str, Structure] = {
-    "per-entity": efemb.PerEntity(),
-    "tied": efemb.Tied(),
-    "shared": efemb.Shared(rho_of=[0, 1, 1, 0, 2], alpha_of=[0, 0, 1, 1, 1]),
 }
 
 
@@ -47,11 +41,6 @@ def test_priors(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in Context.choices() if name != "window"])
 def test_contexts(name: str) -> None:
     checks.check_context(*CONTEXTS[name])
-
-
-@pytest.mark.parametrize("name", Structure.choices())
-def test_structures(name: str) -> None:
-    checks.check_structure(STRUCTURES[name], 5)
 
 
 @pytest.mark.parametrize("name", Term.choices())

@@ -1,30 +1,39 @@
-"""check_structure: `spread` and `collect` are an adjoint pair."""
+"""check_structure: its maps and their transposes, of entities and of groups of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.testing import assert_allclose
 
-from efemb.checks.common import check_options
+from efemb._typing import Floats
+from efemb.checks.common import STEP, K, check_gradient, check_options
+from efemb.data.dataset import Dataset
+from efemb.model.contexts.basket import Basket
+from efemb.model.priors import Normal
+from efemb.model.spec import Spec
 from efemb.model.structures import Structure
 
-K = 3
 
-
-def check_structure(structure: Structure, n_entities: int) -> None:
-    """Check that a structure is a linear map with its transpose.
+def check_structure(structure: Structure, n_entities: int, data: Dataset | None = None) -> None:
+    """Check that a structure is a map from parameters to vectors, with its transpose.
 
     Parameters
     ----------
     structure : Structure
     n_entities : int
         A number of entities that the structure is for.
+    data : Dataset of counts, optional
+        Rows with the columns that define groups of rows, for a structure that has any; a dozen rows
+        will do.
 
     Raises
     ------
     AssertionError
         If options are not stored untouched, `spread` does not give one vector per entity, or
-        <spread(a), b> differs from <a, collect(b)> for some a and b.
+        <spread(a), b> differs from <a, collect(b)> for some a and b. With groups of rows also if
+        `collect_groups` is not the transpose of the derivative of `spread_groups`, arrays at 0 do
+        not give every group the shared vectors, or the gradient of a fit differs from finite
+        differences or between solvers.
 
     Examples
     --------
@@ -48,3 +57,50 @@ def check_structure(structure: Structure, n_entities: int) -> None:
     right = sum(np.vdot(array, one) for array, one in zip(arrays, back, strict=False))
     message = f"{name}.collect is not the transpose of spread"
     assert_allclose(left, right, rtol=1e-10, err_msg=message)
+    if structure.grouped:
+        assert data is not None, f"{name} has groups of rows: pass data with {structure.columns}"
+        frozen = structure.freeze(data)
+        assert frozen.freeze(data) == frozen, f"{name}: freezing twice changes the structure"
+        _check_groups(frozen, n_entities, data)
+
+
+def _check_groups(structure: Structure, n: int, data: Dataset) -> None:
+    name, rng = type(structure).__name__, np.random.default_rng(0)
+    n_groups, codes = len(structure.labels), structure.codes(data)
+    assert codes.shape == (data.n_rows,), f"{name}.codes must give a group for each row"
+    assert ((codes >= -1) & (codes < n_groups)).all(), f"{name}.codes must lie in -1 ... G - 1"
+    for code, label in enumerate(structure.labels):
+        assert structure.code_of(label) == code, f"{name}.code_of({label!r}) is not its place"
+    layout = structure.arrays(n, K, Normal(1.0))
+    zero: dict[str, Floats] = {array.name: np.zeros(array.shape) for array in layout}
+    point: dict[str, Floats] = {a.name: rng.normal(0.0, 0.3, a.shape) for a in layout}
+    point |= {"(target)": rng.normal(size=(n, K)), "(intercept)": rng.normal(size=n)}
+    groups = np.arange(n_groups)[::-1]
+
+    def spread(at: dict[str, Floats]) -> tuple[Floats, Floats]:
+        own = {key: array for key, array in at.items() if key in zero}
+        return structure.spread_groups(own, at["(target)"], at["(intercept)"], groups)
+
+    target, intercept = spread({**point, **zero})
+    message = f"{name}.spread_groups with arrays at 0 must give the shared vectors"
+    assert_allclose(target, np.broadcast_to(point["(target)"], target.shape), err_msg=message)
+    assert_allclose(intercept, np.broadcast_to(point["(intercept)"], intercept.shape))
+    way = {key: rng.normal(size=array.shape) for key, array in point.items()}
+    up, down = (
+        spread({key: array + step * way[key] for key, array in point.items()})
+        for step in (STEP, -STEP)
+    )
+    b = [rng.normal(size=array.shape) for array in up]
+    left = sum(
+        np.vdot(high - low, weight) / (2 * STEP)
+        for high, low, weight in zip(up, down, b, strict=True)
+    )
+    own = {key: point[key] for key in zero}
+    back, d_target, d_intercept = structure.collect_groups(own, point["(target)"], groups, *b)
+    given = {**back, "(target)": d_target, "(intercept)": d_intercept}
+    right = sum(np.vdot(way[key], given[key]) for key in way)
+    message = f"{name}.collect_groups is not the transpose of the derivative of spread_groups"
+    assert_allclose(left, right, rtol=1e-6, err_msg=message)
+    for scale in ("none", "items", "total"):
+        spec = Spec.resolve(context=Basket(scale), family="poisson", structure=structure)
+        check_gradient(spec, data, f"{structure!r} with scale={scale!r}")

@@ -8,18 +8,12 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from efemb._typing import Floats
-from efemb.checks.common import STEP, check_options
+from efemb.checks.common import check_gradient, check_options
 from efemb.data.dataset import Dataset
-from efemb.engine.solvers.choice import make_solver
-from efemb.engine.threads import workers
 from efemb.model.contexts.basket import Basket
-from efemb.model.parameters import Parameters
-from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.terms.base import Term
 from efemb.model.terms.cell_values import GroupTable, SparseRows
-
-K = 2
 
 
 def check_term(term: Term, data: Dataset) -> None:
@@ -47,7 +41,7 @@ def check_term(term: Term, data: Dataset) -> None:
     _check_cells(frozen, data)
     for scale in ("none", "items", "total"):
         spec = Spec.resolve(context=Basket(scale), family="poisson", terms=[frozen])
-        _check_gradient(spec, data)
+        check_gradient(spec, data, f"{frozen!r} with scale={scale!r}")
 
 
 def _check_transposes(term: Term, data: Dataset) -> None:
@@ -119,33 +113,3 @@ def _check_sparse(name: str, cells: SparseRows, n_rows: int, n_entities: int) ->
 
 def _partial(bound: Any, arrays: dict[str, Floats], rows: Any) -> Any:
     return lambda gradient: bound.pull_back_rows(arrays, rows, gradient)
-
-
-def _check_gradient(spec: Spec, data: Dataset) -> None:
-    space = ParameterSpace(spec, data.n_entities, 1, 1, K)
-    rng, bound = np.random.default_rng(1), spec.context.bind(data)
-    at = Parameters.from_named({a.name: rng.normal(0, 0.3, a.shape) for a in space.layout})
-    label = f"{spec.terms[0]!r} with scale={spec.context.scale!r}"
-
-    def value_and_gradient(point: Parameters, solver: str) -> tuple[float, Parameters]:
-        with workers(1) as pool:
-            made = make_solver(solver, bound, spec, pool, dtype=np.float64)
-            value, gradient = made.value_and_gradient(space.vectors(point))
-        return value, space.pull_back(point, gradient)
-
-    value, gradient = value_and_gradient(at, "rows")
-    other, same = value_and_gradient(at, "generic")
-    assert_allclose(value, other, rtol=1e-9, err_msg=f"{label}: the solvers differ")
-    for name, array in gradient.named().items():
-        message = f"{label}: gradients of {name} differ between the solvers"
-        assert_allclose(array, same.named()[name], rtol=1e-6, atol=1e-8, err_msg=message)
-    for name in space.of_terms:
-        index = np.unravel_index(np.abs(gradient.terms[name]).argmax(), at.terms[name].shape)
-        ends = []
-        for step in (STEP, -STEP):
-            moved = at.copy()
-            moved.terms[name][index] += step
-            ends.append(value_and_gradient(moved, "rows")[0])
-        message = f"{label}: the gradient of {name} is not the derivative of the objective"
-        slope = (ends[0] - ends[1]) / (2 * STEP)
-        assert_allclose(gradient.terms[name][index], slope, rtol=1e-4, atol=1e-6, err_msg=message)

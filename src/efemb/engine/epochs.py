@@ -58,7 +58,7 @@ class Passes:
         n, starts = self.solver.n_rows, self.plan.batch_starts(self.solver.n_rows)
         if starts is None:
             return [None]
-        rows = key.generator("order of rows").permutation(n)
+        rows = self.solver.shuffle(key.generator("order of rows"))
         edges = [*starts, n]
         return [rows[a:b] for a, b in pairwise(edges)]
 
@@ -77,7 +77,7 @@ class Passes:
             )
         by_row = self.space.plain and isinstance(self.stepper, RowStepper)
         if slopes.rows is None or not by_row:
-            self._dense(_spread(slopes, vectors), scale)
+            self._dense(slopes.on_all_rows(vectors), scale)
         else:
             self._sparse(slopes, slopes.rows, scale)
         return value
@@ -134,15 +134,3 @@ class Passes:
         ):
             if positive:
                 value[rows] = positive_exp(raw[rows])
-
-
-def _spread(slopes: Factors, like: Factors) -> Factors:
-    """A gradient on some rows as one on all rows."""
-    if slopes.rows is None:
-        return slopes
-    full = Factors.zeros_like(like)
-    full.add_terms(slopes.terms)
-    full.target[slopes.rows] = slopes.target
-    full.bag[slopes.rows] = slopes.bag
-    full.intercept[slopes.rows] = slopes.intercept
-    return full

@@ -155,7 +155,8 @@ def fit_model(
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
     how = (chosen.lists, spec.context, bound.n_slots, held, optimizer, spec.terms)
-    return Fit(result, name, gradient, *how, spec, chosen.report)
+    report = {**chosen.report, **spec.structure.describe(data)}
+    return Fit(result, name, gradient, *how, spec, report)
 
 
 def _use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:

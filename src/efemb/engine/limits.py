@@ -135,6 +135,7 @@ def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype:
             f"fitting {space.n_entities:,} entities with {space.k} components by solver "
             f"{solver!r} needs about {in_words(need)}, {in_words(free)} are free; use fewer "
             "components, a smaller context, dtype='float32' or solver='generic'"
+            + space.spec.structure.save_memory()
         )
 
 

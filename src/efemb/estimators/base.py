@@ -281,6 +281,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
                 family=result.family,
                 context=fit.context,
                 terms=fit.terms,
+                structure=fit.spec.structure,
                 prior_rho=fit.spec.prior_rho,
                 prior_alpha=fit.spec.prior_alpha,
                 weight_ridge=fit.spec.weight_ridge,

@@ -37,7 +37,8 @@ def grow(
         return X, parameters, state
     if list(X.entities.labels) == list(known.labels):
         return X, parameters, state
-    if parameters.rho.ndim > 2 or len(parameters.alpha) != len(parameters.rho):
+    several = fitted.spec.structure.grouped or len(parameters.alpha) != len(parameters.rho)
+    if parameters.rho.ndim > 2 or several:
         raise DataError(
             "only models with one pair of vectors per entity can take new entities: fit again"
         )

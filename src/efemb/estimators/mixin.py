@@ -198,7 +198,7 @@ class FittedMixin(DataMethods, TransformerMixin):
         fitted: FittedEmbedding | None = vars(self).get("_fitted")
         if fitted is None:
             return spec
-        spec = replace(spec, terms=fitted.spec.terms)
+        spec = replace(spec, terms=fitted.spec.terms, structure=fitted.spec.structure)
         if fitted.spec.weight_ridge is not None and self._fitted.lists is not None:
             known = fitted.spec
             spec = replace(spec, prior_rho=known.prior_rho, prior_alpha=known.prior_alpha)

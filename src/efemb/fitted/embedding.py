@@ -350,6 +350,11 @@ class FittedEmbedding(DataMethods):
         """Inner products of pairs that were asked for, with what was derived from them."""
         return {}
 
+    @cached_property
+    def _group_models(self) -> dict[int, FittedEmbedding]:
+        """Models of groups of rows that were asked for."""
+        return {}
+
     @property
     def n_slots(self) -> int:
         """Context vectors per entity: more than one for `Lagged` contexts."""

@@ -88,7 +88,7 @@ class QueryContext:
             raise ParameterError("this needs scalar observations, not vectors of them")
         values = np.full((1, model.n_entities), context.unnamed if lists is None else np.nan)
         values[0, self.codes] = self.amounts
-        columns = (column for term in model.spec.terms for column in term.columns)
+        columns = row_columns(model)
         rows = {name: np.array([self.row.get(name)]) for name in columns}
         cells = {
             name: term.change_table(self.row, *self.tables[name])
@@ -105,12 +105,18 @@ def is_table(context: Any) -> bool:
     return len(getattr(context, "shape", ())) > 1
 
 
+def row_columns(model: FittedEmbedding) -> list[str]:
+    """Row columns that the terms and the structure of a model read, each once."""
+    columns = [column for term in model.spec.terms for column in term.columns]
+    return list(dict.fromkeys([*columns, *model.spec.structure.columns]))
+
+
 def read_keywords(
     model: FittedEmbedding, keywords: Mapping[str, Any]
 ) -> tuple[Options, dict[str, Any]]:
     """Keywords of a question: options of `Choice`, and values of row columns that terms read."""
     names = list(Options.__annotations__)
-    columns = [column for term in model.spec.terms for column in term.columns]
+    columns = row_columns(model)
     row = {name: value for name, value in keywords.items() if name not in names}
     for name, value in row.items():
         if name not in columns:

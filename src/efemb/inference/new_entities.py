@@ -21,6 +21,7 @@ from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.groups import WAY_OUT
 from efemb.inference.conditionals import (
     Conditionals,
     ListConditionals,
@@ -163,6 +164,8 @@ def _check_model(fitted: FittedEmbedding) -> None:
         reason = "combine='reverse' predicts the context from the entity"
     elif spec.structure.tied or not all(spec.structure.own_rows):
         reason = f"structure={spec.structure!r} shares vectors"
+    elif spec.structure.grouped:
+        reason = f"structure={spec.structure!r} has several per entity ({WAY_OUT})"
     elif parameters.rho.ndim > 2 or fitted.n_slots > 1 or parameters.position is not None:
         reason = "its entities have more than one vector pair"
     else:

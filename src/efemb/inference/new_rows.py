@@ -23,11 +23,12 @@ from efemb.inference.conditionals import Inverse, resolve_row_weights, typical_c
 from efemb.inference.lbfgs import warn_exhausted
 from efemb.inference.new_entities import check_prior, tighten
 from efemb.inference.posterior import Posterior
+from efemb.model.ingredient import row_column
 from efemb.model.parameters import Parameters
 from efemb.model.priors import Prior
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
-from efemb.model.terms.base import Term, row_column
+from efemb.model.terms.base import Term
 
 
 def fold_in_rows(

@@ -12,6 +12,7 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.groups import WAY_OUT
 from efemb.inference.conditionals import (
     Conditionals,
     Design,
@@ -301,6 +302,8 @@ def _check_model(fitted: FittedEmbedding) -> None:
         reason = "combine='reverse' predicts the context from the entity"
     elif spec.structure.tied or not all(spec.structure.own_rows):
         reason = f"structure={spec.structure!r} shares vectors"
+    elif spec.structure.grouped:
+        reason = f"structure={spec.structure!r} has several per entity ({WAY_OUT})"
     elif fitted.parameters.rho.ndim > 2:
         reason = "it takes scalar data"
     else:

@@ -12,6 +12,36 @@ from efemb._typing import Floats, Ints
 
 if TYPE_CHECKING:
     from efemb.model.combine import Combine
+    from efemb.model.structures.base import Structure
+
+
+@dataclass(frozen=True)
+class GroupVectors:
+    """Embeddings and intercepts of groups of rows, made when they are asked for.
+
+    arrays : those that the structure owns, by their names within it
+    target, intercept : (N, K) and (N,) of rows that belong to no group
+    made : the vectors of groups that were asked for before
+    """
+
+    structure: Structure
+    arrays: Mapping[str, Floats]
+    target: Floats
+    intercept: Floats
+    made: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
+
+    def of(self, group: int) -> tuple[Floats, Floats]:
+        """Embeddings (N, K) and intercepts (N,) of one group."""
+        if group not in self.made:
+            given = (self.arrays, self.target, self.intercept, np.array([group]))
+            target, intercept = self.structure.spread_groups(*given)
+            self.made[group] = (target[0], intercept[0])
+        return self.made[group]
+
+    def plus(self, offset: Floats) -> GroupVectors:
+        """The same with an offset added to the intercepts."""
+        intercept = (self.intercept + offset).astype(self.intercept.dtype)
+        return replace(self, intercept=intercept, made={})
 
 
 @dataclass
@@ -23,6 +53,8 @@ class Factors:
     rows : where a gradient covers only some rows of all three arrays, their indices
     terms : arrays of the further terms of u, by name; in a gradient, those behind their row side
     combine : how target and context make u, None where by an inner product
+    groups : the vectors of groups of rows, where they differ; `target` is then that of no group
+    by_group : in a gradient, those of the target and the intercept of each group with any rows
 
     With terms, the last columns of `target` are their entity side, and those of `bag` are 0.
     """
@@ -33,6 +65,26 @@ class Factors:
     rows: Ints | None = None
     terms: dict[str, Floats] = field(default_factory=dict)
     combine: Combine | None = None
+    groups: GroupVectors | None = None
+    by_group: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
+
+    def of_group(self, group: int) -> Factors:
+        """What the rows of one group see; of no group for -1."""
+        if self.groups is None or group < 0:
+            return replace(self, groups=None)
+        target, intercept = self.groups.of(group)
+        if target.shape[1] < self.target.shape[1]:  # the entity side of terms stays
+            target = np.concatenate([target, self.target[:, target.shape[1] :]], axis=1)
+        return replace(self, target=target, intercept=intercept, groups=None)
+
+    def add_group(self, group: int, gradient: Factors) -> None:
+        """Add the gradient of the rows of one group in place."""
+        if group < 0:
+            self.add(gradient)
+            return
+        self.bag += gradient.bag
+        self.add_terms(gradient.terms)
+        self.by_group[group] = (gradient.target, gradient.intercept)
 
     @classmethod
     def zeros_like(cls, other: Factors) -> Factors:
@@ -40,6 +92,17 @@ class Factors:
         return cls(
             np.zeros_like(other.target), np.zeros_like(other.bag), np.zeros_like(other.intercept)
         )
+
+    def on_all_rows(self, like: Factors) -> Factors:
+        """A gradient on some rows as one on all rows of the arrays that it is of."""
+        if self.rows is None:
+            return self
+        full = Factors.zeros_like(like)
+        full.add_terms(self.terms)
+        full.target[self.rows] = self.target
+        full.bag[self.rows] = self.bag
+        full.intercept[self.rows] = self.intercept
+        return full
 
     def add_terms(self, terms: Mapping[str, Floats]) -> None:
         """Add gradients of the arrays of terms in place."""
@@ -66,7 +129,9 @@ class Factors:
 
     def plus(self, offset: Floats) -> Factors:
         """The same with an offset added to the intercepts."""
-        return replace(self, intercept=(self.intercept + offset).astype(self.intercept.dtype))
+        groups = None if self.groups is None else self.groups.plus(offset)
+        intercept = (self.intercept + offset).astype(self.intercept.dtype)
+        return replace(self, intercept=intercept, groups=groups)
 
     def less(self, offset: Floats | None) -> Factors:
         """The same with an offset taken off the intercepts."""

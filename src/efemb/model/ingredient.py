@@ -6,11 +6,14 @@ import inspect
 import pkgutil
 import re
 from importlib import import_module
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from efemb.errors import InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
 
 T = TypeVar("T", bound="Ingredient")
 
@@ -165,3 +168,15 @@ def positive_number(owner: Ingredient, option: str, *, zero: bool = False) -> fl
     if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         raise ParameterError(f"{type(owner).__name__}.{option} must be {limit}, got {value!r}")
     return number
+
+
+def row_column(data: Dataset, column: str, asked_by: Ingredient) -> np.ndarray[Any, Any]:
+    """A column of the rows of the data, or an error that lists the columns."""
+    columns = data.rows
+    if column not in columns:
+        known = ", ".join(map(repr, columns)) or "none"
+        raise DataError(
+            f"{asked_by!r} needs the row column {column!r}, which the data lack (columns: {known}):"
+            f" pass Dataset(values, rows={{{column!r}: ...}}) or read_baskets(..., rows=...)"
+        )
+    return np.asarray(columns[column])

@@ -28,7 +28,8 @@ class Parameters:
     position : array (places, K), or None
         Weights of the places of a positional `Window`.
     terms : dict of arrays
-        Arrays of the further terms of the linear predictor, such as ``household.rows``.
+        Arrays of the further terms of the linear predictor, such as ``household.rows``, and those
+        that the structure owns.
     """
 
     rho: Floats

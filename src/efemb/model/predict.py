@@ -14,7 +14,7 @@ from efemb.model.contexts.base import BoundContext, dense_rows, or_one
 from efemb.model.families import Categorical
 from efemb.model.huffman import Huffman
 from efemb.model.objective import expected_value, log_density
-from efemb.model.predictor import Cells, Predictor, row_side
+from efemb.model.predictor import Cells, Predictor, row_groups, row_side
 from efemb.model.score import (
     log_expected_value,
     log_sums,
@@ -118,12 +118,13 @@ def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | No
     if not (shares and bound.n_dims == 1 and bound.shares_rows):
         return mean_log_density(spec, bound, vectors, weight)
     total = count = 0.0
-    normalizer, side = normalizer_of(spec, bound), row_side(spec, bound)
+    normalizer = normalizer_of(spec, bound)
+    side, groups = row_side(spec, bound), row_groups(spec, bound)
     for start in range(0, bound.n_rows, ROWS_AT_ONCE):
         rows = np.arange(start, min(start + ROWS_AT_ONCE, bound.n_rows))
         block = bound.scored_block(rows, reverse=spec.combine.reverse)
         cells = Cells.leave_one_out(block, bound.n_context_vectors)
-        known = cells.known().beside(side, rows[block.row])
+        known = cells.known().beside(side, rows[block.row], groups)
         if len(known.x):
             each = cell_scores(spec, known, vectors, normalizer)
             units = known.x if weight is None else known.x * weight[rows][block.row[known.row]]
@@ -185,7 +186,7 @@ def _log_mean_blocks(
 ) -> Iterator[tuple[slice, Floats]]:
     needed, place = np.unique(rows, return_inverse=True)
     cells = Cells.of_rows(bound.block(needed), bound.n_context_vectors, place, entities)
-    cells = cells.beside(row_side(spec, bound), needed)
+    cells = cells.beside(row_side(spec, bound), needed, row_groups(spec, bound))
     noise: Any = normalizer_of(spec, bound)  # a tree has no means
     predictor = Predictor(vectors)
     for part, Z in cells.contexts(vectors, bound.n_entities):

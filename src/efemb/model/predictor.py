@@ -33,6 +33,19 @@ def row_side(spec: Spec, bound: BoundContext) -> RowSide | None:
     return RowSide.of(spec.terms, bound.whole_data) if spec.terms else None
 
 
+def row_groups(spec: Spec, bound: BoundContext) -> Ints | None:
+    """The group of each row of bound data, None where all rows have the same vectors."""
+    return spec.structure.codes(bound.whole_data) if spec.structure.grouped else None
+
+
+def by_group(codes: Ints | None) -> list[tuple[int, Any]]:
+    """(group, places of its members) in the order of the groups; one group of all for None."""
+    if codes is None:
+        return [(-1, slice(None))]
+    groups, place = np.unique(codes, return_inverse=True)
+    return [(int(group), np.flatnonzero(place == i)) for i, group in enumerate(groups)]
+
+
 def affine(Z: Floats, vector: Floats, intercept: float) -> Floats:
     """u of one entity over many contexts, (n,): vector . z + intercept."""
     return np.asarray(Z @ vector + intercept)
@@ -125,8 +138,18 @@ class Predictor:
             factors.intercept.sum(dtype=np.float64)
         )
 
+    def of_group(self, group: int) -> Predictor:
+        """The predictor of the rows of one group."""
+        return self if self.factors.groups is None else Predictor(self.factors.of_group(group))
+
     def cells(self, spec: Spec, bound: BoundContext, rows: Ints) -> Floats:
         """u of every cell of some rows, (rows, N * D)."""
+        codes = None if self.factors.groups is None else row_groups(spec, bound)
+        if codes is not None:
+            u = np.empty((len(rows), len(self.factors.target)), dtype=self.factors.target.dtype)
+            for group, places in by_group(codes[rows]):
+                u[places] = self.of_group(group).cells(spec, bound, rows[places])
+            return u
         products = bound.reverse_products if spec.combine.reverse else bound.products
         target, bag, side = self.factors.target, self.factors.bag, row_side(spec, bound)
         if self.factors.combine is not None:
@@ -147,6 +170,9 @@ class Predictor:
     def explain(self, spec: Spec, bound: BoundContext, row: int, entity: int) -> Explanation:
         """u of one cell, term by term: context members, intercept and further terms."""
         self.check_linear()
+        codes = None if self.factors.groups is None else row_groups(spec, bound)
+        if codes is not None:
+            return self.of_group(int(codes[row])).explain(spec, bound, row, entity)
         vectors, coefficients = bound.context_of(row, entity, reverse=spec.combine.reverse)
         side = row_side(spec, bound)
         k = self.factors.target.shape[1] - (0 if side is None else side.width)
@@ -196,6 +222,7 @@ class Cells:
     own, rest : (n,) what it takes out of the bag and the divisor of what is left
     empty : (n,) nothing is left
     side, data_row : row sides of the terms, and the row of the data of each bag
+    group : group of the row of each bag, where groups have vectors of their own
     """
 
     bags: Any
@@ -207,6 +234,7 @@ class Cells:
     empty: Bools
     side: RowSide | None = None
     data_row: Ints | None = None
+    group: Ints | None = None
 
     @classmethod
     def leave_one_out(cls, block: RowBlock, n_context: int) -> Cells:
@@ -238,9 +266,13 @@ class Cells:
         left = np.bincount(block.row_of_entry, block.own != 0, len(block.total))[row] - (own != 0)
         return cls(block.bag_matrix(n_context), row, ids, x, own, rest, left == 0)
 
-    def beside(self, side: RowSide | None, data_row: Ints) -> Cells:
-        """The same cells with the row sides of the terms; `data_row` is that of each bag."""
-        return self if side is None else replace(self, side=side, data_row=data_row)
+    def beside(self, side: RowSide | None, data_row: Ints, groups: Ints | None = None) -> Cells:
+        """The same cells with the row sides of the terms, and the groups of all rows of the data.
+
+        `data_row` is that of each bag.
+        """
+        cells = self if side is None else replace(self, side=side, data_row=data_row)
+        return cells if groups is None else replace(cells, group=groups[data_row])
 
     def known(self) -> Cells:
         """The cells whose context is not empty."""
@@ -256,11 +288,17 @@ class Cells:
         part = self.take(keep)
         needed, row = np.unique(part.row, return_inverse=True)
         data_row = None if self.data_row is None else self.data_row[needed]
-        return replace(part, bags=self.bags[needed], row=row, data_row=data_row)
+        group = None if self.group is None else self.group[needed]
+        return replace(part, bags=self.bags[needed], row=row, data_row=data_row, group=group)
 
     def apply(self, predictor: Predictor, part: slice, Z: Floats) -> Floats:
         """u of all entities given the contexts of some cells, as `contexts` gives them."""
-        u = predictor.apply(Z)
+        if self.group is None:
+            u = predictor.apply(Z)
+        else:
+            u = np.empty((len(Z), len(predictor.factors.target)), dtype=Z.dtype)
+            for group, places in by_group(self.group[self.row[part]]):
+                u[places] = predictor.of_group(group).apply(Z[places])
         offsets = self._offsets(predictor.factors, part)
         if offsets is not None:
             offsets.add_to(u)
@@ -268,9 +306,15 @@ class Cells:
 
     def pick(self, predictor: Predictor, part: slice, Z: Floats) -> Floats:
         """u of some cells, given their contexts."""
-        u = predictor.pick(Z, self.ids[part])
+        ids = self.ids[part]
+        if self.group is None:
+            u = predictor.pick(Z, ids)
+        else:
+            u = np.empty(len(Z), dtype=Z.dtype)
+            for group, places in by_group(self.group[self.row[part]]):
+                u[places] = predictor.of_group(group).pick(Z[places], ids[places])
         offsets = self._offsets(predictor.factors, part)
-        return u if offsets is None else u + offsets.at(np.arange(len(u)), self.ids[part])
+        return u if offsets is None else u + offsets.at(np.arange(len(u)), ids)
 
     def _offsets(self, factors: Factors, part: slice) -> Offsets | None:
         """Offsets of the rows of some cells, a row for each."""

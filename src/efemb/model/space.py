@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
-from efemb.model.factors import Factors
+from efemb.model.factors import Factors, GroupVectors
 from efemb.model.parameters import CORE, Parameters, flatten, unflatten
 from efemb.model.priors import Prior
 from efemb.model.spec import Spec
@@ -43,6 +43,7 @@ class ParameterSpace:
             and n_dims == 1
             and not self.positional
             and not spec.terms
+            and not spec.structure.grouped
         )
         known = spec.family.n_entities
         if known is not None and known != n_entities:
@@ -55,8 +56,9 @@ class ParameterSpace:
                 f"{spec.family!r} has parameters of entities, which takes one number per "
                 "observation, not vectors of them"
             )
-        if spec.terms and n_dims > 1:
-            raise ParameterError("terms need scalar observations, not vectors of them")
+        for asked, named in ((spec.terms, "terms"), (spec.structure.grouped, "groups of rows")):
+            if asked and n_dims > 1:
+                raise ParameterError(f"{named} need scalar observations, not vectors of them")
 
     @cached_property
     def layout(self) -> tuple[ArraySpec, ...]:
@@ -77,15 +79,27 @@ class ParameterSpace:
         if self.positional:
             shape = (self.n_slots, self.k)
             arrays.append(ArraySpec("position", shape, spec.link.needs_positive, None))
+        for own in spec.structure.arrays(self.n_entities, self.k, spec.prior_rho):
+            arrays.append(ArraySpec(self.prefix + own.name, own.shape, False, own.prior))
         for term in spec.terms:
             for array in term.arrays(self.n_entities):
                 name = f"{term.label}.{array.name}"
                 arrays.append(ArraySpec(name, array.shape, False, array.prior))
         return tuple(arrays)
 
+    @property
+    def prefix(self) -> str:
+        """What the names of the arrays of the structure begin with."""
+        return f"{self.spec.structure.name()}."
+
+    def of_structure(self, arrays: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The arrays of the structure, by their names within it."""
+        named = ((name, name.removeprefix(self.prefix)) for name in arrays)
+        return {own: arrays[name] for name, own in named if own != name}
+
     @cached_property
     def of_terms(self) -> tuple[str, ...]:
-        """Names of the arrays of the terms."""
+        """Names of the arrays of the structure and the terms."""
         return tuple(array.name for array in self.layout if array.name not in CORE)
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
@@ -137,6 +151,9 @@ class ParameterSpace:
         factors = Factors(flatten(rho), flatten(alpha), intercept.reshape(-1))
         if not self.spec.combine.inner_product:
             factors.combine = self.spec.combine
+        if structure.grouped:
+            own = self.of_structure(parameters.terms)
+            factors.groups = GroupVectors(structure, own, factors.target, factors.intercept)
         if self.spec.terms:
             factors = self._with_terms(factors, parameters.terms)
         return factors.swapped() if reverse else factors
@@ -163,6 +180,8 @@ class ParameterSpace:
         """
         if self.spec.combine.reverse:
             slopes = slopes.swapped()
+        if self.spec.structure.grouped:
+            slopes = self._without_groups(parameters, slopes)
         target, bag = slopes.target[:, : self.k], slopes.bag[:, : self.k]
         rho, alpha = unflatten(target, self.n_dims), unflatten(bag, self.n_dims)
         position = None
@@ -179,8 +198,27 @@ class ParameterSpace:
             self._chain_rule(parameters, gradient, slopes.rows)
         return gradient
 
+    def _without_groups(self, parameters: Parameters, slopes: Factors) -> Factors:
+        """Gradients of the vectors that groups share, and of the arrays of the structure."""
+        structure = self.spec.structure
+        target, _ = structure.spread(parameters.rho, parameters.alpha, self.n_entities)
+        groups = np.array(sorted(slopes.by_group), dtype=np.int64)
+        d_target = np.zeros((len(groups), *slopes.target.shape), dtype=slopes.target.dtype)
+        d_intercept = np.zeros((len(groups), len(slopes.intercept)), dtype=slopes.intercept.dtype)
+        for place, group in enumerate(groups.tolist()):
+            d_target[place], d_intercept[place] = slopes.by_group[group]
+        arrays, slopes_of_vectors = self.of_structure(parameters.terms), d_target[..., : self.k]
+        own, of_all, intercept = structure.collect_groups(
+            arrays, target, groups, slopes_of_vectors, d_intercept
+        )
+        columns = slopes.target + d_target.sum(axis=0)  # those of terms have no groups
+        columns[:, : self.k] = slopes.target[:, : self.k] + of_all
+        total = replace(slopes, target=columns, intercept=slopes.intercept + intercept, by_group={})
+        total.terms = {**slopes.terms, **{self.prefix + name: own[name] for name in own}}
+        return total
+
     def _of_terms(self, slopes: Factors) -> dict[str, Floats]:
-        """Gradients of the arrays of the terms, those of both sides added up."""
+        """Gradients of the arrays of the structure and the terms, those of both sides added up."""
         start, total = self.k, Factors(slopes.target, slopes.bag, slopes.intercept)
         total.add_terms(slopes.terms)
         for term in self.spec.terms:

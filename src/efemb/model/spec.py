@@ -157,6 +157,7 @@ class Spec:
             )
         self._check_zeros()
         self._check_terms()
+        self._check_groups()
         _check_ridge(self.weight_ridge)
 
     def _check_combine(self) -> None:
@@ -184,11 +185,39 @@ class Spec:
         for term in self.terms:
             term.check_model(self.family, self.link)
 
+    def _check_groups(self) -> None:
+        """Groups of rows have vectors of either sign, and rows are what they are made of."""
+        self.structure.check()
+        if not self.structure.grouped:
+            return
+        if self.positive_rho or self.link.needs_positive:
+            raise ParameterError(
+                f"{self.structure!r} adds vectors of either sign to rho, which is positive here: "
+                "use a Normal prior and the identity link, or structure='per-entity'"
+            )
+        if self.combine.reverse:
+            raise ParameterError(
+                f"{self.structure!r} goes with combine='linear'; a reverse model has no groups"
+            )
+        if self.context.reads_text:
+            raise ParameterError(
+                f"{self.structure!r} needs rows x entities; text (Window) has no row columns: fit "
+                "one model per group, or use structure='per-entity'"
+            )
+        if self.structure.name() in {term.label for term in self.terms}:
+            raise ParameterError(
+                f"a term is called {self.structure.name()!r}, as the arrays of the structure are: "
+                "rename its column"
+            )
+
     def freeze_terms(self, data: Dataset, weight: Floats | None = None) -> Spec:
-        """The same model with terms that know the training rows; those of weight 0 are none."""
-        if self.terms and weight is not None and not np.all(weight):
+        """The same model with terms and groups that know the training rows of positive weight."""
+        if not (self.terms or self.structure.grouped):
+            return self
+        if weight is not None and not np.all(weight):
             data = data.take_rows(np.flatnonzero(weight))
-        return replace(self, terms=tuple(term.freeze(data) for term in self.terms))
+        terms = tuple(term.freeze(data) for term in self.terms)
+        return replace(self, terms=terms, structure=self.structure.freeze(data))
 
     def _check_zeros(self) -> None:
         """Which approximations go with which family and context."""

@@ -177,6 +177,11 @@ def _check_model(spec: Spec, row_size: float | None, strength: float, dtype: str
             f"simulate draws rows that have no columns, which the term {spec.terms[0]!r} needs: "
             "leave the terms out"
         )
+    if spec.structure.grouped:
+        raise ParameterError(
+            f"simulate draws rows that have no columns, which {spec.structure!r} needs: simulate "
+            "structure='per-entity', once per group"
+        )
     if spec.family.softmax and not spec.context.rest_of_row:
         raise ParameterError("the categorical family needs a row context: context='basket'")
     counts = spec.family.support.low == 0

@@ -130,6 +130,10 @@ class Solver(ABC, Generic[Bound]):
         """Whether the best rho given alpha is known in closed form."""
         return False
 
+    def shuffle(self, rng: np.random.Generator) -> Ints:
+        """All rows in the order in which a pass visits them."""
+        return rng.permutation(self.n_rows)
+
     def expect(self, rows: Ints | None) -> None:
         """Told which rows come after the next ones, so as to prepare them meanwhile."""
 

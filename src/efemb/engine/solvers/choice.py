@@ -8,6 +8,7 @@ from typing import Any
 from efemb._typing import Floats
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.generic import GenericSolver
+from efemb.engine.solvers.grouped import GroupedSolver
 from efemb.engine.solvers.moments import solver as moments
 from efemb.engine.solvers.moments.solver import MomentsSolver
 from efemb.engine.solvers.rows.solver import RowsSolver
@@ -78,6 +79,8 @@ def make_solver(
         "rows": RowsSolver,
         "windows": WindowsSolver,
     }
+    if spec.structure.grouped:
+        return GroupedSolver(kinds[name], bound, spec, pool, **options)
     solver: Solver[Any] = kinds[name](bound, spec, pool, **options)
     return solver
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_missing_label
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 from efemb.model.priors import Prior
 from efemb.model.terms.cell_values import CellValues, Offsets
@@ -304,15 +304,3 @@ def resolve_terms(terms: Any) -> tuple[Term, ...]:
     for term in terms:
         term.check()
     return tuple(terms)
-
-
-def row_column(data: Dataset, column: str, asked_by: Ingredient) -> np.ndarray[Any, Any]:
-    """A column of the rows of the data, or an error that lists the columns."""
-    columns = data.rows
-    if column not in columns:
-        known = ", ".join(map(repr, columns)) or "none"
-        raise DataError(
-            f"{asked_by!r} needs the row column {column!r}, which the data lack (columns: {known}):"
-            f" pass Dataset(values, rows={{{column!r}: ...}}) or read_baskets(..., rows=...)"
-        )
-    return np.asarray(columns[column])

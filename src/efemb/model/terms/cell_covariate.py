@@ -11,8 +11,9 @@ from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_missing_label, is_sparse
 from efemb.data.columns import CellTable
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.ingredient import row_column
 from efemb.model.priors import Normal, Prior
-from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray, row_column
+from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray
 from efemb.model.terms.cell_table import (
     RowsOfTable,
     cell_table,

@@ -12,8 +12,8 @@ from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_sparse
 from efemb.data.columns import CellTable
 from efemb.errors import DataError
-from efemb.model.ingredient import Ingredient
-from efemb.model.terms.base import Arrays, BoundCells, row_column
+from efemb.model.ingredient import Ingredient, row_column
+from efemb.model.terms.base import Arrays, BoundCells
 from efemb.model.terms.cell_values import CellValues, GroupTable, SparseRows
 
 if TYPE_CHECKING:

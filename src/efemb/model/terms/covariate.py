@@ -9,8 +9,9 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.ingredient import row_column
 from efemb.model.priors import Prior
-from efemb.model.terms.base import Arrays, BoundTerm, Term, TermArray, row_column
+from efemb.model.terms.base import Arrays, BoundTerm, Term, TermArray
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

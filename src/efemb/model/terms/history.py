@@ -16,7 +16,7 @@ from efemb.data.array_checks import make_csr
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import gather_rows
-from efemb.model.ingredient import positive_number
+from efemb.model.ingredient import positive_number, row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
     Arrays,
@@ -24,7 +24,6 @@ from efemb.model.terms.base import (
     CellTerm,
     TermArray,
     new_labels,
-    row_column,
 )
 from efemb.model.terms.cell_values import SparseRows
 

@@ -10,7 +10,8 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.data.array_checks import is_sparse
 from efemb.errors import DataError, InputTypeError
-from efemb.model.terms.base import BoundCells, CellTerm, TermArray, row_column
+from efemb.model.ingredient import row_column
+from efemb.model.terms.base import BoundCells, CellTerm, TermArray
 from efemb.model.terms.cell_table import (
     KnownCells,
     RowsOfTable,

@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import InputTypeError, ParameterError
+from efemb.model.ingredient import row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
     Arrays,
@@ -17,7 +18,6 @@ from efemb.model.terms.base import (
     Term,
     TermArray,
     new_labels,
-    row_column,
 )
 
 if TYPE_CHECKING:

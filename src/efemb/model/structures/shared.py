@@ -1,76 +1,14 @@
-"""Structures: linear maps from parameters to the vectors that each entity uses."""
+"""Shared: some entities have one vector in common."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
-from efemb.model.ingredient import Ingredient
-
-
-class Structure(Ingredient, ABC):
-    """An adjoint pair of linear maps, bound to a number of entities.
-
-    `spread` gives the vectors of every entity from the parameter arrays, `collect` is its
-    transpose: for all a, b of the right shapes, <spread(a), b> = <a, collect(b)>.
-    """
-
-    tied: bool = False  # rho and alpha are one array
-
-    @property
-    def own_rows(self) -> tuple[bool, bool]:
-        """Whether each entity has a row of its own in rho, and in alpha."""
-        return True, True
-
-    @abstractmethod
-    def sizes(self, n_entities: int) -> tuple[int, int]:
-        """Rows of the two parameter arrays (those of alpha per slot)."""
-
-    @abstractmethod
-    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """Embeddings (N, ...) and context vectors (slots * N, ...) of all entities."""
-
-    @abstractmethod
-    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """Gradients of the parameter arrays from those of the vectors."""
-
-
-class PerEntity(Structure):
-    """Each entity has its own embedding and its own context vector (the paper)."""
-
-    def sizes(self, n_entities: int) -> tuple[int, int]:
-        """One row each."""
-        return n_entities, n_entities
-
-    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The arrays themselves."""
-        return rho, alpha
-
-    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The gradients themselves."""
-        return rho, alpha
-
-
-class Tied(Structure):
-    """rho = alpha: one vector per entity, penalized once, its gradient the sum of both roles."""
-
-    tied = True
-
-    def sizes(self, n_entities: int) -> tuple[int, int]:
-        """One row each."""
-        return n_entities, n_entities
-
-    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """One array in both roles."""
-        return rho, rho
-
-    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The sum belongs to rho; alpha is not an array of its own."""
-        return rho + alpha, np.zeros_like(alpha)
+from efemb.model.structures.base import Structure, sum_rows
 
 
 class Shared(Structure):
@@ -137,10 +75,3 @@ def _checked(index: Any, option: str, n_entities: int) -> Ints | None:
     if not np.issubdtype(rows.dtype, np.integer) or rows.min() < 0:
         raise ParameterError(f"Shared.{option} must hold integers >= 0")
     return rows.astype(np.int64)
-
-
-def sum_rows(values: Floats, index: Ints, n_rows: int) -> Floats:
-    """Add the rows of `values` that share an index: the transpose of `rows[index]`."""
-    total = np.zeros((n_rows, *values.shape[1:]), dtype=values.dtype)
-    np.add.at(total, index, values)
-    return total

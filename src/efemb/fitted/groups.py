@@ -1,0 +1,80 @@
+"""Groups of rows with embeddings of their own: a model per group, and which groups are alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Floats
+from efemb.errors import ParameterError
+from efemb.model.parameters import Parameters
+from efemb.model.space import ParameterSpace
+from efemb.model.structures import PerEntity
+from efemb.table import Table
+
+if TYPE_CHECKING:
+    from efemb.fitted.embedding import FittedEmbedding
+
+WAY_OUT = "of_group(label) gives the model of one group, which has one embedding per entity"
+
+
+def of_group(model: FittedEmbedding, label: Any) -> FittedEmbedding:
+    """The model of the rows of one group, kept for later questions."""
+    cache, code = model._group_models, model.spec.structure.code_of(label)
+    if code not in cache:
+        space, p = _space(model), model.parameters
+        target, intercept = space.vectors(p).groups.of(code)  # type: ignore[union-attr]
+        terms = {name: a for name, a in p.terms.items() if not name.startswith(space.prefix)}
+        parameters = Parameters(
+            target.astype(p.rho.dtype),
+            p.alpha,
+            None if p.intercept is None else intercept.astype(p.rho.dtype),
+            terms=terms,
+        )
+        spec = replace(model.spec, structure=PerEntity())
+        cache[code] = replace(model, parameters=parameters, spec=spec)
+    return cache[code]
+
+
+def group_offsets(model: FittedEmbedding) -> Floats:
+    """delta_gn = rho_gn - rho_n of every group, (G, N, K)."""
+    structure = model.spec.structure
+    if not structure.grouped:
+        raise ParameterError(
+            f"structure={structure!r} has no groups of rows: fit with structure=Grouped(column)"
+        )
+    space, p = _space(model), model.parameters
+    target = space.vectors(p).target[:, : space.k]
+    own, codes = space.of_structure(p.terms), np.arange(len(structure.labels))
+    zero = np.zeros(len(target), dtype=target.dtype)
+    return structure.spread_groups(own, target, zero, codes)[0] - target
+
+
+def similar_groups(model: FittedEmbedding) -> Table:
+    """Pairs of groups by the cosine of their offsets delta, the most similar first."""
+    labels, offsets = model.spec.structure.labels, group_offsets(model)
+    flat = offsets.reshape(len(labels), -1).astype(np.float64)
+    size = np.sqrt(np.einsum("gi,gi->g", flat, flat))
+    products = flat @ flat.T
+    cosine = products / np.maximum(np.outer(size, size), np.finfo(float).tiny)
+    distance = np.sqrt(np.maximum(size[:, None] ** 2 + size**2 - 2 * products, 0.0))
+    first, second = np.triu_indices(len(labels), 1)
+    order = np.argsort(-cosine[first, second], kind="stable")
+    first, second = first[order], second[order]
+    names = np.empty(len(labels), dtype=object)
+    names[:] = labels
+    return Table(
+        {
+            "group": names[first],
+            "other": names[second],
+            "similarity": cosine[first, second],
+            "distance": distance[first, second],
+        }
+    )
+
+
+def _space(model: FittedEmbedding) -> ParameterSpace:
+    dims = (model.n_entities, model.n_slots, 1, model.n_components)
+    return ParameterSpace(model.spec, *dims)

@@ -1,0 +1,145 @@
+"""Structure: a map from parameters to the vectors of every entity, and of every group of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.errors import ParameterError
+from efemb.model.ingredient import Ingredient
+from efemb.model.priors import Prior
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+Arrays = Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class StructureArray:
+    """One array of parameters that a structure owns.
+
+    name : within the structure;  shape : of the array;  prior : penalty, or None
+    spread : standard deviation of its first values
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    prior: Prior | None
+    spread: float = 0.0
+
+
+class Structure(Ingredient, ABC):
+    """An adjoint pair of maps, bound to a number of entities.
+
+    `spread` gives the vectors of every entity from the parameter arrays, `collect` is its
+    transpose: for all a, b of the right shapes, <spread(a), b> = <a, collect(b)>.
+
+    A structure may also give each group of rows embeddings and intercepts of its own. It then names
+    the row columns that it reads (`columns`), owns arrays (`arrays`), and has a second pair of
+    maps: `spread_groups` and `collect_groups`, the transpose of its derivative. There is one group,
+    which has the vectors of `spread`, unless it says otherwise.
+    """
+
+    tied: bool = False  # rho and alpha are one array
+
+    @property
+    def own_rows(self) -> tuple[bool, bool]:
+        """Whether each entity has a row of its own in rho, and in alpha."""
+        return True, True
+
+    @abstractmethod
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """Rows of the two parameter arrays (those of alpha per slot)."""
+
+    @abstractmethod
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """Embeddings (N, ...) and context vectors (slots * N, ...) of all entities."""
+
+    @abstractmethod
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """Gradients of the parameter arrays from those of the vectors."""
+
+    # -- groups of rows ----------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Row columns of the data that define the groups; none where all rows are one group."""
+        return ()
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups of rows have vectors of their own."""
+        return bool(self.columns)
+
+    @property
+    def labels(self) -> list[Any]:
+        """Labels of the groups of a frozen structure, in the order of their codes."""
+        return []
+
+    def check(self) -> None:
+        """Raise if an option is out of range."""
+
+    def freeze(self, data: Dataset) -> Self:
+        """The structure with whatever it learns from the training rows, such as their groups."""
+        return self
+
+    def code_of(self, label: Any) -> int:
+        """Code of the group with a label, or an error that lists the labels."""
+        raise ParameterError(f"{self!r} has no groups of rows")
+
+    def codes(self, data: Dataset) -> Ints:
+        """Group of each row of the data, (rows,); -1 has the vectors of `spread`."""
+        return np.zeros(data.n_rows, dtype=np.int64)
+
+    def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
+        """The arrays that a frozen structure owns; `prior` is that of rho."""
+        return ()
+
+    def spread_groups(
+        self, arrays: Arrays, target: Floats, intercept: Floats, groups: Ints
+    ) -> tuple[Floats, Floats]:
+        """Embeddings (G, N, K) and intercepts (G, N) of some groups, from those of `spread`."""
+        shape = (len(groups), *target.shape)
+        return np.broadcast_to(target, shape), np.broadcast_to(intercept, shape[:2])
+
+    def collect_groups(
+        self, arrays: Arrays, target: Floats, groups: Ints, d_target: Floats, d_intercept: Floats
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """Gradients of all own arrays, of the embeddings and of the intercepts of `spread`.
+
+        d_target : (G, N, K) and d_intercept : (G, N) are those of the listed groups.
+        """
+        return {}, d_target.sum(axis=0), d_intercept.sum(axis=0)
+
+    def offset_precision(self, prior: Prior | None) -> float | None:
+        """Precision of the offset of an entity in a group; None if it has none of its own.
+
+        `prior` is that of rho.
+        """
+        return None
+
+    def describe(self, data: Dataset) -> dict[str, Any]:
+        """What a fit reports of the groups: their sizes, and the rows that belong to none."""
+        if not self.grouped:
+            return {}
+        codes = self.codes(data)
+        sizes = np.bincount(codes[codes >= 0], minlength=len(self.labels))
+        counts = dict(zip(self.labels, sizes.tolist(), strict=True))
+        return {"groups": counts, "rows_without_group": int((codes < 0).sum())}
+
+    def save_memory(self) -> str:
+        """Advice to somebody whose groups do not fit into memory."""
+        return ""
+
+
+def sum_rows(values: Floats, index: Ints, n_rows: int) -> Floats:
+    """Add the rows of `values` that share an index: the transpose of `rows[index]`."""
+    total = np.zeros((n_rows, *values.shape[1:]), dtype=values.dtype)
+    np.add.at(total, index, values)
+    return total

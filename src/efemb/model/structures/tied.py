@@ -1,0 +1,26 @@
+"""Tied: embedding and context vector are one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from efemb._typing import Floats
+from efemb.model.structures.base import Structure
+
+
+class Tied(Structure):
+    """rho = alpha: one vector per entity, penalized once, its gradient the sum of both roles."""
+
+    tied = True
+
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """One row each."""
+        return n_entities, n_entities
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """One array in both roles."""
+        return rho, rho
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The sum belongs to rho; alpha is not an array of its own."""
+        return rho + alpha, np.zeros_like(alpha)
