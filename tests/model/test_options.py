@@ -18,11 +18,13 @@ from efemb.model.ingredient import Ingredient
 from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
+from efemb.model.structures.grouped import Grouped
 from efemb.model.zeros import Zeros
 
 KINDS = (Combine, Context, Family, Link, Optimizer, Prior, Structure, Zeros)
 NEEDS_OPTIONS: dict[str, Ingredient] = {
     "explicit": efemb.Explicit([0, 0, 0], []),
+    "grouped": Grouped("shop"),
     "graph": efemb.Graph(sparse.csr_array(np.eye(3)[[1, 2, 0]])),
 }
 MEMBERS = [(kind, name) for kind in KINDS for name in kind.choices()]
@@ -40,7 +42,7 @@ SAID = {
     Link: ["identity", "log", "log-softplus", "softplus"],
     Optimizer: ["adagrad", "adam", "lbfgs", "sgd"],
     Prior: ["half-normal", "log-normal", "normal"],
-    Structure: ["per-entity", "shared", "tied"],
+    Structure: ["grouped", "per-entity", "shared", "tied"],
     Zeros: [
         "all",
         "hierarchical",
@@ -148,7 +150,7 @@ def test_an_object_of_another_kind_is_refused() -> None:
 @pytest.mark.parametrize("name", sorted(NEEDS_OPTIONS))
 def test_a_name_that_needs_options_says_so(name: str) -> None:
     with pytest.raises(efemb.ParameterError, match="needs options"):
-        Context.resolve(name)
+        next(kind for kind in KINDS if isinstance(NEEDS_OPTIONS[name], kind)).resolve(name)
 
 
 def test_equality_is_of_class_and_options() -> None:

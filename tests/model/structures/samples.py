@@ -11,6 +11,7 @@ import efemb
 from efemb.errors import ParameterError
 from efemb.model.priors import Normal
 from efemb.model.structures import PerEntity, Structure, StructureArray
+from efemb.model.structures.grouped import Grouped
 
 Array = Any
 
@@ -65,6 +66,8 @@ class OwnIntercepts(PerEntity):
 STRUCTURES: dict[str, Callable[[], Structure]] = {
     "per-entity": efemb.PerEntity,
     "tied": efemb.Tied,
+    "grouped": lambda: Grouped("shop", min_rows=2, precision=4.0),
+    "grouped, amortized": lambda: Grouped("shop", min_rows=2, amortized=True, hidden=2),
     "shared": lambda: efemb.Shared(rho_of=[0, 1, 1, 0, 2], alpha_of=[0, 0, 1, 1, 1]),
     "a user's": OwnIntercepts,
 }

@@ -1,0 +1,210 @@
+"""Grouped: each group of rows has embeddings and intercepts of its own, close to shared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.model.ingredient import positive_number, row_column
+from efemb.model.priors import Normal, Prior
+from efemb.model.structures.base import Arrays, Structure, StructureArray
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+SPREAD = 0.1  # of the first weights of the amortized map
+
+
+class Grouped(Structure):
+    """Embeddings and intercepts of each group of rows: rho_gn = rho_n + delta_gn.
+
+    Context vectors are shared by all groups, so that their embeddings can be compared. Rows whose
+    group is missing, unknown or too small have delta = 0, the prior mean.
+
+    Parameters
+    ----------
+    column : str
+        Row column of the data that names the group of each row: "household_size", "month".
+    precision : float, default=100
+        Precision of delta in units of the precision of rho. Choose it on validation data among
+        10, 100 and 1000.
+    intercepts : bool, default=True
+        Whether each group has intercepts of its own. Without them delta has to explain how popular
+        entities are in a group.
+    min_rows : int, default=100
+        A group with fewer rows has delta = 0.
+    amortized : bool, default=False
+        delta_g = tanh(rho W1_g) W2_g, one small network per group, instead of a vector per group
+        and entity: for groups x entities x K numbers that would not fit into memory.
+    hidden : int, default=5
+        Hidden units of these networks.
+    groups : sequence of labels, optional
+        The groups that have embeddings of their own. By default those of the training rows that
+        have `min_rows` rows.
+
+    Notes
+    -----
+    The array ``grouped.vectors`` holds sqrt(precision) delta, whose prior is that of rho: steps of
+    an optimizer are then in proportion to what the prior expects of delta.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efemb
+    >>> rng = np.random.default_rng(0)
+    >>> trips = efemb.Dataset(rng.poisson(0.7, (300, 4)), rows={"kids": ["no", "yes", "yes"] * 100})
+    >>> model = efemb.PoissonEmbedding(2, structure=Grouped("kids"), random_state=0).fit(trips)
+    >>> model.report_["groups"]
+    {'no': 100, 'yes': 200}
+    """
+
+    def __init__(
+        self,
+        column: str,
+        precision: float = 100.0,
+        intercepts: bool = True,
+        min_rows: int = 100,
+        amortized: bool = False,
+        hidden: int = 5,
+        groups: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.column = column
+        self.precision = precision
+        self.intercepts = intercepts
+        self.min_rows = min_rows
+        self.amortized = amortized
+        self.hidden = hidden
+        self.groups = groups
+
+    def check(self) -> None:
+        """The column is a name, the precision positive, sizes are positive integers."""
+        if not isinstance(self.column, str) or not self.column:
+            raise InputTypeError(f"Grouped.column must be a name, got {self.column!r}")
+        positive_number(self, "precision")
+        for option in ("intercepts", "amortized"):
+            if not isinstance(getattr(self, option), bool | np.bool_):
+                value = getattr(self, option)
+                raise InputTypeError(f"Grouped.{option} must be True or False, got {value!r}")
+        for option in ("min_rows", "hidden"):
+            value = getattr(self, option)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ParameterError(f"Grouped.{option} must be an integer >= 1, got {value!r}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The groups with embeddings of their own."""
+        return list(self.groups or ())
+
+    def freeze(self, data: Dataset) -> Self:
+        """The groups of the training rows with enough rows, in the order of their first rows."""
+        if self.groups is not None:
+            return self
+        sizes: dict[Any, int] = {}
+        for label in row_column(data, self.column, self).tolist():
+            if label is not None and label == label:
+                sizes[label] = sizes.get(label, 0) + 1
+        groups = [label for label, size in sizes.items() if size >= self.min_rows]
+        if not groups:
+            largest = max(sizes.values(), default=0)
+            raise DataError(
+                f"no group of the row column {self.column!r} has min_rows={self.min_rows} rows: "
+                f"{len(sizes):,} groups, the largest of {largest:,} rows; lower min_rows, or group "
+                "the rows by a column with fewer values"
+            )
+        options = {**self.get_params(deep=False), "groups": groups}
+        return type(self)(**options)
+
+    def code_of(self, label: Any) -> int:
+        """Place of the label among the groups."""
+        if label not in self.labels:
+            raise ParameterError(
+                f"{label!r} is not a group of {self.column!r} with embeddings of its own; "
+                f"{suggest(label, self.labels) if isinstance(label, str) else self.labels}"
+            )
+        return self.labels.index(label)
+
+    def codes(self, data: Dataset) -> Ints:
+        """Place of the label of each row among the groups, -1 for any other."""
+        place = {label: code for code, label in enumerate(self.labels)}
+        labels = row_column(data, self.column, self).tolist()
+        return np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """One row each."""
+        return n_entities, n_entities
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The arrays themselves: the vectors of no group."""
+        return rho, alpha
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The gradients themselves."""
+        return rho, alpha
+
+    def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
+        """Vectors of groups and entities, or the weights of a network per group; intercepts."""
+        ridge = Normal(_shrinkage(prior))
+        g, h = len(self.labels), self.hidden
+        own = [StructureArray("vectors", (g, n_entities, k), ridge)]
+        if self.amortized:
+            own = [
+                StructureArray("inner", (g, k, h), Normal(1.0), SPREAD),
+                StructureArray("outer", (g, h, k), Normal(1.0)),
+            ]
+        if self.intercepts:
+            own.append(StructureArray("intercepts", (g, n_entities), Normal(1.0)))
+        return tuple(own)
+
+    def spread_groups(
+        self, arrays: Arrays, target: Floats, intercept: Floats, groups: Ints
+    ) -> tuple[Floats, Floats]:
+        """rho + delta and b + beta of some groups."""
+        if self.amortized:
+            delta = np.tanh(target @ arrays["inner"][groups]) @ arrays["outer"][groups]
+        else:
+            delta = arrays["vectors"][groups] * target.dtype.type(self.precision**-0.5)
+        shift = arrays["intercepts"][groups] if self.intercepts else np.zeros_like(delta[..., 0])
+        return target + delta, intercept + shift
+
+    def collect_groups(
+        self, arrays: Arrays, target: Floats, groups: Ints, d_target: Floats, d_intercept: Floats
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """Those of the shared vectors are sums over the groups."""
+        own = {name: np.zeros_like(array) for name, array in arrays.items()}
+        total = d_target.sum(axis=0)
+        if self.amortized:
+            inner, outer = arrays["inner"][groups], arrays["outer"][groups]
+            units = np.tanh(target @ inner)
+            slopes = (d_target @ outer.swapaxes(1, 2)) * (1 - units**2)
+            own["outer"][groups] = units.swapaxes(1, 2) @ d_target
+            own["inner"][groups] = target.T @ slopes
+            total = total + (slopes @ inner.swapaxes(1, 2)).sum(axis=0)
+        else:
+            own["vectors"][groups] = d_target * d_target.dtype.type(self.precision**-0.5)
+        if self.intercepts:
+            own["intercepts"][groups] = d_intercept
+        return own, total, d_intercept.sum(axis=0)
+
+    def offset_precision(self, prior: Prior | None) -> float | None:
+        """That of delta, unless a network gives it."""
+        return None if self.amortized else self.precision * _shrinkage(prior)
+
+    def save_memory(self) -> str:
+        """Networks instead of vectors, or fewer groups."""
+        if self.amortized:
+            return ", or larger min_rows in Grouped"
+        return f", or Grouped({self.column!r}, amortized=True), or larger min_rows"
+
+
+def _shrinkage(prior: Prior | None) -> float:
+    """Precision of rho, 1 where it has none."""
+    return (0.0 if prior is None else prior.shrinkage) or 1.0
