@@ -67,7 +67,7 @@ from .model.families import (
     ZeroInflated,
 )
 from .model.priors import HalfNormal, LogNormal, Normal
-from .model.structures import PerEntity, Shared, Tied
+from .model.structures import Grouped, PerEntity, Shared, Tied
 from .model.terms import Available, CellCovariate, History, Offset, RowVectors
 from .model.zeros import (
     All,
@@ -103,6 +103,7 @@ __all__ = [
     "Gaussian",
     "GaussianEmbedding",
     "Graph",
+    "Grouped",
     "HalfNormal",
     "Hierarchical",
     "History",

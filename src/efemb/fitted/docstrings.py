@@ -65,6 +65,20 @@ which : {"auto", "rho", "alpha", "both"}, default="auto"
     rho, except for a hierarchical softmax, where rho belongs to the nodes of the tree and
     "auto" is alpha.
 """,
+    "group": """\
+group : label, optional
+    With `structure=Grouped(column)`: the embeddings of this group of rows. By default those that
+    all groups share.
+""",
+    "kids": """\
+>>> import efemb
+>>> X = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1], [1, 0, 1, 0]] * 20
+>>> trips = efemb.Dataset(
+...     X, entities=["bread", "butter", "beer", "chips"], rows={"kids": ["no", "yes"] * 50}
+... )
+>>> groups = efemb.Grouped("kids", min_rows=20)
+>>> model = efemb.PoissonEmbedding(2, structure=groups, random_state=0).fit(trips)
+""",
     "progress": """\
 progress : bool, default=False
     Show a progress bar.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from efemb._typing import Floats
 from efemb.fitted.docstrings import fill_docstrings
+from efemb.fitted.group_queries import GroupQueries
 from efemb.fitted.labeled_vectors import LabeledVectors
 from efemb.fitted.pairs import End, pairs
 from efemb.fitted.prediction import complete, explain, predict, what_if
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @fill_docstrings
-class Queries(ShopQueries):
+class Queries(GroupQueries, ShopQueries):
     """Questions to a fitted model: methods of every estimator and of what `efemb.load` returns.
 
     Labels name items: products, movies, neurons or words. Without labels in the data, items are
@@ -77,6 +78,7 @@ class Queries(ShopQueries):
         n: int = 10,
         *,
         which: Which = "auto",
+        group: Any = None,
         progress: bool = False,
         **options: Unpack[Options],
     ) -> Table:
@@ -92,6 +94,7 @@ class Queries(ShopQueries):
         n : int, default=10
             Number of items per query; fewer are returned if fewer are left.
         %(which)s
+        %(group)s
         %(progress)s
         %(select)s
         %(lookup)s
@@ -108,7 +111,8 @@ class Queries(ShopQueries):
         >>> model.similar("bread", n=1)["label"][0]
         'butter'
         """
-        return similar(self, query, n, which=which, progress=progress, **options)
+        model = self if group is None else self.of_group(group)
+        return similar(model, query, n, which=which, progress=progress, **options)
 
     def analogy(
         self,
@@ -175,7 +179,9 @@ class Queries(ShopQueries):
         """
         return self.vectors(which).doesnt_match(labels, **options)
 
-    def complements(self, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
+    def complements(
+        self, item: Any, n: int = 10, *, group: Any = None, **options: Unpack[PairOptions]
+    ) -> Table:
         """Find the items that an item makes more probable: the largest rho_n . alpha_m.
 
         `score` is rho_n . alpha_m, the amount that one unit of item m in the context adds to the
@@ -190,6 +196,7 @@ class Queries(ShopQueries):
             The item m in the context. A list adds a column `query`.
         n : int, default=10
             Number of items per question; fewer are returned if fewer are left.
+        %(group)s
         %(pair)s
         min_support : float, optional
             Only pairs that occur together in at least this many rows. Requires `data`.
@@ -210,7 +217,8 @@ class Queries(ShopQueries):
         >>> table["label"].tolist(), table["together"].tolist(), table["kind"].tolist()
         (['butter'], [40], ['complement'])
         """
-        return complements(self, item, n, **options)
+        model = self if group is None else self.of_group(group)
+        return complements(model, item, n, **options)
 
     def substitutes(
         self,

@@ -21,7 +21,7 @@ from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.groups import WAY_OUT
+from efemb.fitted.group_models import WAY_OUT
 from efemb.inference.conditionals import (
     Conditionals,
     ListConditionals,

@@ -12,7 +12,7 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.groups import WAY_OUT
+from efemb.fitted.group_models import WAY_OUT
 from efemb.inference.conditionals import (
     Conditionals,
     Design,
@@ -252,6 +252,24 @@ class Laplace:
             if self.sandwich:
                 covariance = covariance @ (meat[i] * outer) @ covariance
             self._known[code] = (v[i], covariance * outer)  # of logarithms: the delta method
+
+    def scores(self, codes: Ints) -> tuple[Floats, Floats, Floats]:
+        """Score (n, p), information and moments of the scores of the rows (n, p, p), no prior.
+
+        At the vectors of the model, with the intercept last where there is one.
+        """
+        conditionals = self._conditionals(codes)
+        posterior = EntityPosterior(
+            conditionals, vector_blocks(self._spec, self.model.n_components)
+        )
+        target, intercept = self._vectors.target[codes], self._vectors.intercept[codes]
+        vectors = posterior.joined(target, intercept if self._spec.intercept else None)
+        _, score = posterior.likelihood(vectors, np.arange(len(codes)))
+        shape = (*vectors.shape, vectors.shape[1])
+        information, moments = np.empty(shape), np.empty(shape)
+        for i, (rho, b) in enumerate(zip(*posterior.predicting(vectors), strict=True)):
+            information[i], moments[i] = self._information(conditionals.design(i), rho, b)
+        return score, information, moments
 
     def _information(self, design: Design, rho: Floats, b: float) -> tuple[Floats, Floats]:
         """Information of the rows about an entity, and the moments of their scores, or the same."""

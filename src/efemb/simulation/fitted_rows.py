@@ -15,6 +15,7 @@ from efemb.data.dataset import Dataset
 from efemb.engine.options import number, whole
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.group_models import WAY_OUT
 from efemb.fitted.query_context import number_of
 from efemb.fitted.selection import Choice
 from efemb.model.predictor import Predictor
@@ -226,6 +227,8 @@ def _check_model(fitted: FittedEmbedding) -> None:
     spec = fitted.spec
     if not spec.context.rest_of_row or spec.combine.reverse or fitted.parameters.rho.ndim > 2:
         raise ParameterError("simulate draws rows of models of baskets (context='basket')")
+    if spec.structure.grouped:
+        raise ParameterError(f"simulate takes one embedding per entity: {WAY_OUT}")
     if not spec.family.support.integer:
         raise ParameterError(f"simulate draws counts, not data of the {spec.family.name()} family")
     if float(spec.zeros.weight) != 1.0 or spec.zeros.gradient == "biased":

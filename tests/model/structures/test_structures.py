@@ -15,7 +15,7 @@ from efemb import checks
 from efemb.engine.callbacks import Checkpoint
 from efemb.engine.solvers.choice import make_solver
 from efemb.engine.threads import workers
-from efemb.fitted.groups import of_group
+from efemb.fitted.group_models import of_group
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
@@ -215,6 +215,25 @@ def test_rows_of_weight_0_change_nothing(name: str) -> None:
         fits.append(model.parameters_.named())
     for key, array in fits[0].items():
         assert_allclose(array, fits[1][key], rtol=1e-8, atol=1e-10, err_msg=key)
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_questions_name_the_group(name: str) -> None:
+    model = fit(name, dtype="float64")
+    structure = model.fitted().spec.structure
+    (column,), label = structure.columns, structure.labels[0]
+    answer = model.predict({"i1": 2}, n=N, **{column: label})
+    share = dict(zip(answer["label"], answer["probability"], strict=True))
+    u = [
+        model.explain({"i1": 2}, item, **{column: label})["contribution"].sum()
+        for item in ("i2", "i3")
+    ]
+    assert np.log(share["i2"] / share["i3"]) == pytest.approx(u[0] - u[1], rel=1e-8)
+    assert model.similar("i1", group=label) == model.of_group(label).similar("i1")
+    assert model.complements("i1", group=label) == model.of_group(label).complements("i1")
+    assert len(model.similar_groups(20)) == len(structure.labels) * (len(structure.labels) - 1) // 2
+    with pytest.raises(efemb.ParameterError, match="'Atlantis'"):
+        model.similar("i1", group="Atlantis")
 
 
 @pytest.mark.parametrize("name", GROUPED)

@@ -81,6 +81,21 @@ class GroupedSolver(Solver[BoundContext]):
         for solver in self.solvers:
             solver.set_family(family)
 
+    def evidence(self, vectors: Factors) -> tuple[Floats, Floats]:
+        """Sums by entity over the rows of all groups."""
+        if self.kind.stochastic:
+            return super().evidence(vectors)
+        parts = [self.inner[group].evidence(vectors.of_group(group)) for group, _ in self.every]
+        total, weight = (np.sum(sums, axis=0) for sums in zip(*parts, strict=True))
+        return total, weight
+
+    def _add_up(self, statistic: Family, vectors: Factors) -> Floats:
+        self.set_family(statistic)
+        _, gradient = self.value_and_gradient(vectors, exact=True)
+        of_groups = [intercept for _, intercept in gradient.by_group.values()]
+        total = np.sum([gradient.intercept, *of_groups], axis=0, dtype=np.float64)
+        return np.asarray(total)
+
     def start_round(self, key: RoundKey) -> None:
         """Let the inner solvers draw what this round of this shard draws."""
         for solver in self.solvers:

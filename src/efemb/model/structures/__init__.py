@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 
 from efemb.model.structures.base import Structure, StructureArray, sum_rows
+from efemb.model.structures.grouped import Grouped
 from efemb.model.structures.per_entity import PerEntity
 from efemb.model.structures.shared import Shared
 from efemb.model.structures.tied import Tied
@@ -13,4 +14,4 @@ from efemb.model.structures.tied import Tied
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["PerEntity", "Shared", "Structure", "StructureArray", "Tied", "sum_rows"]
+__all__ = ["Grouped", "PerEntity", "Shared", "Structure", "StructureArray", "Tied", "sum_rows"]

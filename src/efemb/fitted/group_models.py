@@ -9,6 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import ParameterError
+from efemb.fitted.nearest import checked_number
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.structures import PerEntity
@@ -52,7 +53,7 @@ def group_offsets(model: FittedEmbedding) -> Floats:
     return structure.spread_groups(own, target, zero, codes)[0] - target
 
 
-def similar_groups(model: FittedEmbedding) -> Table:
+def similar_groups(model: FittedEmbedding, n: int = 10) -> Table:
     """Pairs of groups by the cosine of their offsets delta, the most similar first."""
     labels, offsets = model.spec.structure.labels, group_offsets(model)
     flat = offsets.reshape(len(labels), -1).astype(np.float64)
@@ -61,7 +62,7 @@ def similar_groups(model: FittedEmbedding) -> Table:
     cosine = products / np.maximum(np.outer(size, size), np.finfo(float).tiny)
     distance = np.sqrt(np.maximum(size[:, None] ** 2 + size**2 - 2 * products, 0.0))
     first, second = np.triu_indices(len(labels), 1)
-    order = np.argsort(-cosine[first, second], kind="stable")
+    order = np.argsort(-cosine[first, second], kind="stable")[: checked_number(n)]
     first, second = first[order], second[order]
     names = np.empty(len(labels), dtype=object)
     names[:] = labels
