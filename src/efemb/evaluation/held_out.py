@@ -83,17 +83,10 @@ def held_out_words(
     -------
     HeldOut
     """
-    if not hasattr(model, "fitted"):
-        raise InputTypeError(f"held_out_words needs a text model, got {type(model).__name__}")
     for name, value in (("n_words", n_words), ("n_candidates", n_candidates)):
         if value is not None:
             checked_number(value, name)
-    fitted = model.fitted()
-    if not fitted.spec.context.reads_text:
-        raise ParameterError(
-            "held_out_words needs a text model, that is, one with a Window context"
-        )
-    spec, bound, vectors = fitted._bind(text)
+    spec, bound, vectors = _fitted_text_model(model)._bind(text)
     rng = generator(seed)
     rows = np.arange(bound.n_rows)
     if n_words is not None and n_words < len(rows):
@@ -115,6 +108,18 @@ def held_out_words(
     each = np.concatenate(log_likelihoods)
     error = float(each.std() / np.sqrt(len(each)))
     return HeldOut(float(each.mean()), error, len(each), skipped)
+
+
+def _fitted_text_model(model: Any) -> Any:
+    """What the fit of a text model left; any other model is an error."""
+    if not hasattr(model, "fitted"):
+        raise InputTypeError(f"held_out_words needs a text model, got {type(model).__name__}")
+    fitted = model.fitted()
+    if not fitted.spec.context.reads_text:
+        raise ParameterError(
+            "held_out_words needs a text model, that is, one with a Window context"
+        )
+    return fitted
 
 
 def _scores(
