@@ -203,10 +203,17 @@ class Table:
         return import_module("efemb.plots").answer(self, n, **options)
 
     def to_text(self, rows: int | None = None, *, note: bool = True) -> str:
-        """The table as aligned lines; `rows` limits it to the first ones and the number of others.
+        """The table as aligned lines.
 
-        note : whether the note is printed below it
+        Parameters
+        ----------
+        rows : int, optional
+            Show this many rows and the number of the others; by default all.
+        note : bool, default=True
+            Print the note below the table.
 
+        Examples
+        --------
         >>> print(Table({"n": [1, 2, 3]}).to_text(1))
         n
         1
@@ -240,7 +247,13 @@ class Table:
         return self.to_html()
 
     def to_html(self, rows: int = _SHOWN) -> str:
-        """The first rows as an HTML table."""
+        """The first rows as an HTML table.
+
+        Parameters
+        ----------
+        rows : int, default=40
+            Show this many rows and the number of the others.
+        """
         head, *lines = zip(*self._cells(rows), strict=True)
         parts = ["<table>", _html_row(head, "th"), *(_html_row(line, "td") for line in lines)]
         rest = self._rest(rows)

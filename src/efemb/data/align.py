@@ -26,6 +26,19 @@ def aligned(data: Dataset, vocabulary: Vocabulary, absent: float | None = None) 
     data lack become zeros in sparse data, which then lose their positions; in dense data they
     become `absent`, or are an error if that is None.
 
+    Parameters
+    ----------
+    data : Dataset
+        Data with labels.
+    vocabulary : Vocabulary
+        The entities of a model, such as `model.vocabulary_`.
+    absent : float, optional
+        Value in dense data of entities that the data lack: 0 for counts, NaN for missing values.
+
+    Returns
+    -------
+    Dataset
+
     Examples
     --------
     >>> from scipy.sparse import csr_array

@@ -133,14 +133,34 @@ class Corpus:
         return count_codes(self.tokens, self.n_entities).astype(np.float64)
 
     def document(self, i: int) -> list[Any]:
-        """The words of document `i`."""
+        """The words of a document.
+
+        Parameters
+        ----------
+        i : int
+            Number of the document; negative numbers count from the end.
+
+        Returns
+        -------
+        list of labels
+        """
         (number,) = _places([i], self.n_documents, "documents")
         codes = self.tokens[self.starts[number] : self.starts[number + 1]]
         words: list[Any] = self.vocabulary.labels[codes].tolist()
         return words
 
     def take(self, index: ArrayLike | slice) -> Corpus:
-        """Select documents by integers, booleans or a slice, in that order."""
+        """Select documents, in that order; words are counted in the selection.
+
+        Parameters
+        ----------
+        index : array of integers or booleans, or slice
+            The documents.
+
+        Returns
+        -------
+        Corpus
+        """
         documents = _places(index, self.n_documents, "documents")
         if len(documents) == 0:
             raise DataError("the selection has no documents; at least one is needed")

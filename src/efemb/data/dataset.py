@@ -187,6 +187,15 @@ class Dataset:
         """Select rows by integers, booleans or a slice, in that order.
 
         Counts of the labels, if any, are recomputed: the number of selected rows that hold each.
+
+        Parameters
+        ----------
+        index : array of integers or booleans, or slice
+            The rows; row columns are selected with them.
+
+        Returns
+        -------
+        Dataset
         """
         rows = _places(index, self.n_rows, "rows")
         values = self.values[rows]
@@ -211,7 +220,17 @@ class Dataset:
         return bool(gap.any())
 
     def take_entities(self, index: ArrayLike | slice) -> Dataset:
-        """Select entities by integers, booleans or a slice, in that order."""
+        """Select entities by integers, booleans or a slice, in that order.
+
+        Parameters
+        ----------
+        index : array of integers or booleans, or slice
+            The entities; labels, positions, features and cell tables are selected with them.
+
+        Returns
+        -------
+        Dataset
+        """
         columns = _places(index, self.n_entities, "entities")
         return self._replace(
             self.values[:, columns],
@@ -249,7 +268,25 @@ class Dataset:
         by: Literal["rows", "entries", "blocks", "time", "groups"] = "rows",
         column: str | None = None,
     ) -> tuple[Dataset, ...]:
-        """(train, test) or, if `validation` > 0, (train, validation, test); see `split`."""
+        """(train, test) or, if `validation` > 0, (train, validation, test).
+
+        Parameters
+        ----------
+        test, validation : float or int
+            Fractions in [0, 1), or whole numbers of rows (entries, blocks, groups, times).
+        seed : int
+            Random seed; `by="time"` has no use for it.
+        by : {"rows", "entries", "blocks", "time", "groups"}
+            What stays together: single rows; single entries, so that every part has all rows;
+            stretches of consecutive rows (for `Lagged`); the last rows, or times, for the test
+            part; or all rows of a group. `efemb.data.split` explains each of them.
+        column : str, optional
+            Row column of the groups or times, such as "household" or "week".
+
+        Returns
+        -------
+        tuple of Dataset
+        """
         from efemb.data.partition import split
 
         return split(self, test=test, validation=validation, seed=seed, by=by, column=column)

@@ -83,6 +83,15 @@ class Vocabulary:
     def index_of(self, label: object) -> int:
         """Code of `label`.
 
+        Parameters
+        ----------
+        label : str or int
+            A label; a number and its text are the same label.
+
+        Returns
+        -------
+        int
+
         Raises
         ------
         DataError
@@ -96,7 +105,19 @@ class Vocabulary:
         return code
 
     def nearest(self, label: object, n: int = 3) -> list[Label]:
-        """Up to `n` known labels that look like `label`, the nearest first."""
+        """Known labels that look like `label`, the nearest first.
+
+        Parameters
+        ----------
+        label : object
+            Any text or number.
+        n : int, default=3
+            Maximum number of labels.
+
+        Returns
+        -------
+        list of labels
+        """
         wanted = str(label).casefold()
         folded = [str(text).casefold() for text in self._labels]
         inside = [i for i, text in enumerate(folded) if wanted and wanted in text]
@@ -113,12 +134,32 @@ class Vocabulary:
         return [self._labels[i] for i in list(ranked)[:n]]
 
     def take(self, index: NDArray[np.int64]) -> Vocabulary:
-        """Vocabulary of the labels at `index`, in that order."""
+        """Vocabulary of some of the labels, with their counts.
+
+        Parameters
+        ----------
+        index : array of int
+            Codes of the labels, in the new order.
+
+        Returns
+        -------
+        Vocabulary
+        """
         counts = None if self._counts is None else self._counts[index]
         return Vocabulary(self._labels[index], counts=counts)
 
     def with_counts(self, counts: object) -> Vocabulary:
-        """The same labels with other counts."""
+        """The same labels with other counts.
+
+        Parameters
+        ----------
+        counts : array of N numbers >= 0, or None
+            How often each label occurs.
+
+        Returns
+        -------
+        Vocabulary
+        """
         vocabulary = object.__new__(Vocabulary)
         object.__setattr__(vocabulary, "_labels", self._labels)
         object.__setattr__(vocabulary, "_codes", self._codes)

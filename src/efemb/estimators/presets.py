@@ -37,6 +37,13 @@ class _BasketEmbedding(Embedding):
         Adagrad on all rows, 3,000 iterations. The objective is the paper's, but its zeros are
         exact; `zeros=Sampled(10, per="row")` draws 10 of them for each row in every iteration, as
         the paper does, which gives the same gradient on average.
+
+        Parameters
+        ----------
+        n_components : int, default=20
+            Length K of the vectors.
+        **overrides
+            Other arguments of the class; they replace the paper's settings.
         """
         settings: dict[str, Any] = {
             "context": Basket(scale="items"),
@@ -108,8 +115,15 @@ class AdditivePoissonEmbedding(_BasketEmbedding):
     def paper(cls, n_components: int = 20, **overrides: Any) -> Self:
         """The paper's settings; "l2 on the logarithm" is `LogNormal(1, 0)`.
 
-        As in `PoissonEmbedding.paper`, except for bolder steps of Adagrad and a patience of 20
-        iterations.
+        Context divided by its number of items, no intercept, Adagrad on all rows, at most 3,000
+        iterations and a patience of 20; zeros are exact.
+
+        Parameters
+        ----------
+        n_components : int, default=20
+            Length K of the vectors.
+        **overrides
+            Other arguments of the class; they replace the paper's settings.
         """
         settings: dict[str, Any] = {
             "prior": LogNormal(1.0, 0.0),
@@ -226,7 +240,15 @@ class GaussianEmbedding(Embedding):
 
     @classmethod
     def paper(cls, n_components: int = 100, **overrides: Any) -> Self:
-        """The paper's settings: 50 neighbors, lambda 10, variance 1, no intercept, no centering."""
+        """The paper's settings: 50 neighbors, lambda 10, variance 1, no intercept, no centering.
+
+        Parameters
+        ----------
+        n_components : int, default=100
+            Length K of the vectors.
+        **overrides
+            Other arguments of the class; they replace the paper's settings.
+        """
         settings: dict[str, Any] = {
             "context": Neighbors(50),
             "family": Gaussian(1.0),
@@ -267,6 +289,14 @@ class NonnegativeGaussianEmbedding(GaussianEmbedding):
 
     @classmethod
     def paper(cls, n_components: int = 10, **overrides: Any) -> Self:
-        """The paper's settings: 10 neighbors, lambda 0.1 on the logarithm, no intercept."""
+        """The paper's settings: 10 neighbors, lambda 0.1 on the logarithm, no intercept.
+
+        Parameters
+        ----------
+        n_components : int, default=10
+            Length K of the vectors.
+        **overrides
+            Other arguments of the class; they replace the paper's settings.
+        """
         settings: dict[str, Any] = {"context": Neighbors(10), "prior": LogNormal(0.1, 0.0)}
         return super().paper(n_components, **{**settings, **overrides})

@@ -71,7 +71,15 @@ class BernoulliTextEmbedding(_TextEmbedding):
 
     @classmethod
     def paper(cls, n_components: int = 100, **overrides: Any) -> Self:
-        """CBOW with negative sampling as in the paper: sum context, no prior, no intercept."""
+        """CBOW with negative sampling as in the paper: sum context, no prior, no intercept.
+
+        Parameters
+        ----------
+        n_components : int, default=100
+            Length K of the vectors.
+        **overrides
+            Other arguments of the class; they replace the paper's settings.
+        """
         return cls(n_components=n_components, **{"context": _summed(), **overrides})
 
 
@@ -151,7 +159,15 @@ class CBOW(_TextEmbedding):
 
     @classmethod
     def paper(cls, n_components: int = 100, **overrides: Any) -> Self:
-        """No prior, sum context, no intercept."""
+        """The exact softmax as in the paper: sum context, no prior, no intercept.
+
+        Parameters
+        ----------
+        n_components : int, default=100
+            Length K of the vectors.
+        **overrides
+            Other arguments of the class; they replace the paper's settings.
+        """
         settings = {"context": _summed(), "intercept": False, **overrides}
         return cls(n_components=n_components, **settings)
 

@@ -98,7 +98,18 @@ class Predictions:
         return 0 if self.context_size is None else int((self.context_size == 0).sum())
 
     def known(self, name: str) -> Floats:
-        """One of the arrays; raises `ParameterError` if it does not exist here."""
+        """One of the arrays.
+
+        Parameters
+        ----------
+        name : str
+            Name of an attribute, such as "rank" or "log_share".
+
+        Raises
+        ------
+        ParameterError
+            If these predictions do not have it; the message says which do.
+        """
         values: Floats | None = getattr(self, name)
         if values is None:
             raise ParameterError(f"these predictions have no {name}: it exists for {_WHERE[name]}")
@@ -126,11 +137,23 @@ class Predictions:
         return average(chosen.values(self), by or chosen.by, x=self.x, row=self.row)
 
     def normalized_log_likelihood(self, by: By = "unit") -> Score:
-        """Mean of log(m_n / sum_j m_j): sum x log_share / sum x, or over entries or rows."""
+        """Mean of log(m_n / sum_j m_j): sum x log_share / sum x, or over entries or rows.
+
+        Parameters
+        ----------
+        by : {"unit", "entry", "row"}
+            What is averaged: units of the counts, entries, or means of rows.
+        """
         return self.score("normalized_log_likelihood", by)
 
     def log_likelihood(self, by: By = "entry") -> Score:
-        """Mean conditional log-density of the observed values."""
+        """Mean conditional log-density of the observed values.
+
+        Parameters
+        ----------
+        by : {"unit", "entry", "row"}
+            What is averaged: units of the counts, entries, or means of rows.
+        """
         return self.score("log_likelihood", by)
 
     def mean_squared_error(self, by: By = "entry") -> Score:
@@ -138,15 +161,34 @@ class Predictions:
 
         `by="row"` averages the mean squared errors of the rows, which gives the same value unless
         some rows have more missing values than others.
+
+        Parameters
+        ----------
+        by : {"unit", "entry", "row"}
+            What is averaged: units of the counts, entries, or means of rows.
         """
         return self.score("mean_squared_error", by)
 
     def recall(self, k: int = 10, by: By = "entry") -> Score:
-        """Fraction of entries whose entity has a rank of at most k."""
+        """Fraction of entries whose entity has a rank of at most k.
+
+        Parameters
+        ----------
+        k : int, default=10
+            Length of the list of recommendations.
+        by : {"unit", "entry", "row"}
+            What is averaged: units of the counts, entries, or means of rows.
+        """
         return self.score(f"{RECALL}{checked_number(k)}", by)
 
     def mean_reciprocal_rank(self, by: By = "entry") -> Score:
-        """Mean of 1 / rank."""
+        """Mean of 1 / rank.
+
+        Parameters
+        ----------
+        by : {"unit", "entry", "row"}
+            What is averaged: units of the counts, entries, or means of rows.
+        """
         return self.score("mean_reciprocal_rank", by)
 
     def context_sizes(self) -> Table:

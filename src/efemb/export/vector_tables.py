@@ -51,7 +51,15 @@ def write_vectors(
 
 
 def write_projector(vectors: LabeledVectors, folder: str | os.PathLike[str]) -> None:
-    """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector."""
+    """Write `vectors.tsv` and `metadata.tsv` for TensorBoard's embedding projector.
+
+    Parameters
+    ----------
+    vectors : LabeledVectors
+        For instance `model.vectors()`.
+    folder : path
+        Where to write the two files; created if it does not exist.
+    """
     check_labeled(vectors)
     target = expand_home(folder)
     check_writable(target)

@@ -95,8 +95,30 @@ def read_glove(
 ) -> LabeledVectors:
     """Read a GloVe file: a word and its K numbers per line, without a header.
 
-    The first line determines K. Words may contain spaces, as in some of the published files. See
-    `read_word2vec` for the options.
+    The first line determines K. Words may contain spaces, as in some of the published files.
+
+    Parameters
+    ----------
+    path : path
+        Decompressed if it ends in .gz, .bz2 or .xz.
+    limit : int, optional
+        Read only the first `limit` words, which are usually the most frequent.
+    dtype : "float32" or "float64"
+    errors : "strict", "replace" or "ignore"
+        How to handle words that are not valid UTF-8.
+    duplicates : "error" or "first"
+        How to handle a word that occurs twice; "first" keeps the first occurrence.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    LabeledVectors
+
+    Raises
+    ------
+    DataError
+        If the file is truncated or malformed; the message names the line.
     """
     file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)

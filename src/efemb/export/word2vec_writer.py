@@ -144,6 +144,15 @@ def _check_different(words: list[bytes], vectors: LabeledVectors) -> None:
 def to_keyedvectors(vectors: LabeledVectors) -> Any:
     """`gensim.models.KeyedVectors` with the same labels, vectors and counts.
 
+    Parameters
+    ----------
+    vectors : LabeledVectors
+        For instance `model.vectors()`.
+
+    Returns
+    -------
+    gensim.models.KeyedVectors
+
     Raises
     ------
     MissingExtraError

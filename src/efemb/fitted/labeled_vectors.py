@@ -122,7 +122,17 @@ class LabeledVectors:
         return pandas.DataFrame(self._vectors.copy(), index=index)
 
     def most_frequent(self, n: int) -> LabeledVectors:
-        """The `n` labels that occur most often; the first `n` where counts are not known."""
+        """The labels that occur most often; the first ones if counts are not known.
+
+        Parameters
+        ----------
+        n : int
+            Number of labels.
+
+        Returns
+        -------
+        LabeledVectors
+        """
         size = checked_number(n)
         counts = self._vocabulary.counts
         if counts is None:
@@ -132,7 +142,16 @@ class LabeledVectors:
         return LabeledVectors(self._vocabulary.take(index), _frozen(self._vectors[index]))
 
     def similarity(self, a: object, b: object) -> float:
-        """Cosine of the vectors of two labels."""
+        """Cosine of the vectors of two labels.
+
+        Parameters
+        ----------
+        a, b : label
+
+        Returns
+        -------
+        float
+        """
         pair = self._vectors[[self._vocabulary.index_of(a), self._vocabulary.index_of(b)]]
         first, second = unit_rows(pair.astype(np.float64))
         return float(np.clip(first @ second, -1.0, 1.0))
@@ -186,7 +205,19 @@ class LabeledVectors:
         "add" (3CosAdd) ranks x by the cosine with the sum of unit vectors, negative ones
         subtracted; "mul" (3CosMul, Levy and Goldberg 2014) by the product of (1 + cos(x, p)) / 2
         divided by the product of (1 + cos(x, q)) / 2, plus 0.001. king - man + woman is
-        `analogy(["king", "woman"], ["man"])`. Other options are those of `similar`.
+        `analogy(["king", "woman"], ["man"])`.
+
+        Parameters
+        ----------
+        positive, negative : label or list of labels
+            What answers should be near to, and far from.
+        n : int, default=10
+            Maximum number of answers.
+        method : {"add", "mul"}
+            How cosines are combined.
+        **options
+            where, exclude, min_count, match, unknown: which labels may be answers, applied before
+            the search; see `Choice`.
 
         Returns
         -------
@@ -209,7 +240,19 @@ class LabeledVectors:
         return self._table(codes, score[best], "score", {})
 
     def doesnt_match(self, labels: Any, unknown: Unknown = "error") -> Any:
-        """The label whose unit vector has the smallest cosine with the mean of all of them."""
+        """The label whose unit vector has the smallest cosine with the mean of all of them.
+
+        Parameters
+        ----------
+        labels : list of labels
+            At least three different ones.
+        unknown : {"error", "skip"}
+            What to do with labels that are not known.
+
+        Returns
+        -------
+        label
+        """
         asked = Choice(self._vocabulary, unknown=unknown).codes(labels)
         codes = np.array(list(dict.fromkeys(asked.tolist())))
         if len(codes) < 3:

@@ -134,17 +134,37 @@ class Laplace:
         return f"<{kind} covariances of {self.model.n_entities:,} embeddings given alpha>"
 
     def embedding(self, n: Any) -> Floats:
-        """Center rho_n of the intervals, (K,): the fitted one unless `refit`."""
+        """Center rho_n of the intervals, (K,): the fitted one unless `refit`.
+
+        Parameters
+        ----------
+        n : label or int
+            An entity.
+        """
         vectors, _ = self._moments(self._codes(n))
         return np.asarray(vectors[0, : self.model.n_components])
 
     def covariance(self, n: Any) -> Floats:
-        """Marginal covariance of rho_n, (K, K), or of several entities, (len, K, K)."""
+        """Marginal covariance of rho_n, (K, K), or of several entities, (len, K, K).
+
+        Parameters
+        ----------
+        n : label or int, or a list of them
+            One or several entities.
+        """
         k, (_, covariance) = self.model.n_components, self._moments(self._codes(n))
         return covariance[:, :k, :k] if _is_list(n) else covariance[0, :k, :k]
 
     def standard_error(self, n: Any, m: Any = None) -> Any:
-        """Standard error of rho_n . alpha_m, or, without m, of the K numbers of rho_n."""
+        """Standard error of rho_n . alpha_m, or, without m, of the K numbers of rho_n.
+
+        Parameters
+        ----------
+        n : label or int, or a list of them
+            Predicted entities.
+        m : label or int, or a list of them, optional
+            Context members: equally many, or a single one.
+        """
         if m is not None:
             _, error = self._products(n, m)
             return error if _is_list(n) or _is_list(m) else float(error[0])

@@ -100,7 +100,15 @@ class Normal(Prior):
 
 
 class LogNormal(Prior):
-    """-precision/2 sum (log theta - center)^2 on positive vectors."""
+    """-precision/2 sum (log theta - center)^2 on positive vectors.
+
+    Parameters
+    ----------
+    precision : float, default=1.0
+        Strength of the penalty; 0 has none, but keeps the vectors positive.
+    center : float, default=0.0
+        Value of log theta that is not penalized.
+    """
 
     positive = True
 

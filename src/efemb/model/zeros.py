@@ -43,7 +43,13 @@ class Zeros(Ingredient, ABC):
 
 
 class All(Zeros):
-    """Every zero, exactly, each with the same weight (0.1 is the paper's "dw")."""
+    """Every zero, exactly, each with the same weight.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Weight of a zero in the objective; 0.1 is the paper's "dw".
+    """
 
     gradient = "exact"
 
@@ -103,6 +109,14 @@ class NegativeSampling(Zeros):
 
     On rows, log(n q) of the noise q is taken off inner products wherever there is an intercept to
     make up for it: means are then in proportion to what they are without noise.
+
+    Parameters
+    ----------
+    n : int, default=10
+        Draws for each positive.
+    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
+        Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
+        power of 1/2 or 3/4. Numbers need not add up to 1.
     """
 
     gradient = "biased"
@@ -128,10 +142,18 @@ class NegativeSampling(Zeros):
 
 
 class NoiseContrastive(NegativeSampling):
-    """Tell each word from `n` draws of noise, knowing the noise (Mnih and Kavukcuoglu 2013).
+    """Distinguish each word from `n` draws of known noise (Mnih and Kavukcuoglu 2013).
 
     Categorical words in a `Window`: u - log(n q) is compared with 0, so that u itself tends to the
     logarithm of a probability. With more draws the gradient tends to the exact softmax's.
+
+    Parameters
+    ----------
+    n : int, default=10
+        Draws for each word.
+    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
+        Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
+        power of 1/2 or 3/4. Numbers need not add up to 1.
     """
 
     words_only = True
@@ -145,6 +167,14 @@ class SampledSoftmax(NegativeSampling):
     """A softmax among each word and `n` draws of noise, corrected by log(n q) (Bengio 2008).
 
     Categorical words in a `Window`. With more draws the gradient tends to the exact softmax's.
+
+    Parameters
+    ----------
+    n : int, default=10
+        Draws for each word.
+    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
+        Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
+        power of 1/2 or 3/4. Numbers need not add up to 1.
     """
 
     words_only = True

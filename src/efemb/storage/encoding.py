@@ -42,6 +42,17 @@ def register(ingredient: C) -> C:
 
     A file names the class and its options but not its code: register the class again before
     loading such a file in another program.
+
+    Parameters
+    ----------
+    ingredient : class
+        A subclass of `Context`, `Family`, `Link`, `Prior`, `Structure`, `Term`, `Zeros` or
+        `Combine`.
+
+    Returns
+    -------
+    class
+        The same one.
     """
     if not (isinstance(ingredient, type) and issubclass(ingredient, KINDS)):
         raise InputTypeError(f"register takes an ingredient class, got {ingredient!r}")

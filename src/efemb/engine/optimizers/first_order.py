@@ -123,7 +123,17 @@ class Adagrad(FirstOrder):
 
 
 class Adam(FirstOrder):
-    """Kingma and Ba (2015)."""
+    """Adaptive moments (Kingma and Ba 2015).
+
+    Parameters
+    ----------
+    step : float, default=0.01
+        Length of a step.
+    beta1, beta2 : float, default=0.9, 0.999
+        How much of the means of gradients and of their squares is kept in each step.
+    epsilon : float, default=1e-8
+        Added to the square root of the mean square.
+    """
 
     def __init__(
         self, step: float = 0.01, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
@@ -143,6 +153,13 @@ class SGD(FirstOrder):
 
     The step at time t is step / (1 + decay t); with decay="linear" (solver "windows" only, whose
     passes are planned) it falls in a line from `step` to 0 over all passes.
+
+    Parameters
+    ----------
+    step : float, default=0.05
+        Length of the first step, per unit of the mean gradient of a row.
+    decay : float or "linear", default=0.0
+        How fast steps become shorter; 0 keeps them.
     """
 
     by_word = True
