@@ -36,54 +36,58 @@ def share_by_hand(asked: Questions, i: int, coefficients: Any, *, absent: bool) 
 
 
 def test_own_shares_are_those_of_the_definition() -> None:
-    asked, coefficients = questions(5), np.array([[0.5, 0, 1.2, -0.3, 0], [0, 2.0, 0, 0, 0]])
-    for scope, own in enumerate(own_log_shares(asked, coefficients)):
+    asked, coefficients = questions(5), RNG.normal(size=(2, 3, len(BASES)))
+    coefficients[:, 2] = [0, 2.0, 0, 0, 0, 0]  # the same at both sizes
+    near = RNG.dirichlet(np.ones(2), 5)
+    for scope, own in enumerate(own_log_shares(asked, coefficients, near)):
         for i in range(5):
-            for e in range(2):
-                shares = share_by_hand(asked, i, coefficients[e], absent=scope == 1)
+            for e in range(3):
+                shares = share_by_hand(asked, i, near[i] @ coefficients[:, e], absent=scope == 1)
                 assert own[i, e] == pytest.approx(np.log(shares[asked.entity[i]]), rel=1e-9)
 
 
 @pytest.mark.parametrize("absent", [False, True])
 def test_log_linear_derivatives_and_maximum(absent: bool) -> None:
     asked, bases = questions(), (0, 2, 3)
+    prior = module.Target(RNG.normal(size=len(BASES)), 0.05)
 
     def value(active: Any) -> float:
         full = np.zeros(len(BASES))
         full[list(bases)] = active
-        return module._expand(asked, full, bases, absent)[0]
+        return module._expand(asked, full, bases, absent, prior)[0]
 
     start = np.array([0.4, -0.2, 0.7])
     full = np.zeros(len(BASES))
     full[list(bases)] = start
-    _, gradient, curvature = module._expand(asked, full, bases, absent)
+    _, gradient, curvature = module._expand(asked, full, bases, absent, prior)
     assert_allclose(gradient, approx_fprime(start, value, 1e-7), rtol=1e-4, atol=1e-6)
 
     def slope(active: Any, i: int) -> float:
         moved = np.zeros(len(BASES))
         moved[list(bases)] = active
-        return float(module._expand(asked, moved, bases, absent)[1][i])
+        return float(module._expand(asked, moved, bases, absent, prior)[1][i])
 
     for i in range(3):
         wanted = -approx_fprime(start, lambda at, i=i: slope(at, i), 1e-7)
         assert_allclose(curvature[i], wanted, rtol=1e-4, atol=1e-6)
     best = minimize(lambda at: -value(at), start, method="BFGS")
-    found = fit_log_linear(asked, bases, absent=absent)
+    found = fit_log_linear(asked, bases, absent=absent, prior=prior)
     assert value(found[list(bases)]) == pytest.approx(-best.fun, abs=2e-4)
 
 
-@pytest.mark.parametrize("history", [False, True])
-def test_mixtures_are_distributions_at_any_size(history: bool) -> None:
-    mixture = SizeMixture.fit([questions(200), questions(30)], history=history)
+@pytest.mark.parametrize("bases", [module.LOG_LINEAR, module.LOG_LINEAR[:3]])
+def test_mixtures_are_distributions_at_any_size(bases: tuple[int, ...]) -> None:
+    mixture = SizeMixture.fit([questions(200), questions(30)], bases)
     asked = questions(12)
     asked = asked._replace(size=np.array([0, 1, 2, 3, 5, 8, 10, 30, 100, 999, 10**6, 0]))
+    near = module._closeness(asked.size, mixture.sizes)
     for members in (None, (asked.member_cell, asked.member)):
         shares = np.exp(mixture.log_shares(asked.logs, asked.size, members))
         assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-9)
         weights = mixture.weights(asked.size, absent=members is not None)
         by_hand = sum(
-            weights[4, e] * share_by_hand(asked, 4, row, absent=members is not None)
-            for e, row in enumerate(mixture.experts)
+            weights[4, e] * share_by_hand(asked, 4, near[4] @ table, absent=members is not None)
+            for e, table in enumerate(mixture.experts.transpose(1, 0, 2))
         )
         assert_allclose(shares[4], by_hand, rtol=1e-6, atol=1e-12)
         if members is not None:
@@ -110,6 +114,20 @@ def test_weights_have_the_largest_posterior() -> None:
 
 
 def test_popularity_is_where_the_prior_expects_it() -> None:
-    coefficients, names = module.propose_experts(questions(40), history=True)
+    sizes = np.array([1.0, 10.0])
+    coefficients, names = module.propose_experts(questions(40), sizes, module.LOG_LINEAR)
     assert names[module.POPULARITY_EXPERT] == "popularity"
-    assert coefficients[module.POPULARITY_EXPERT, module.POPULARITY] == 1.0
+    assert (coefficients[:, module.POPULARITY_EXPERT, module.POPULARITY] == 1.0).all()
+
+
+def test_products_follow_the_size_of_the_context() -> None:
+    """Coefficients that are true at one size and reversed at another are found at both."""
+    asked = questions(2000)
+    sign = np.where(asked.size == 1, 1.0, -1.0)
+    logits = 1.5 * sign[:, None] * asked.logs[:, module.VECTORS]
+    gumbel = RNG.gumbel(size=logits.shape)
+    gumbel[asked.member_cell, asked.member] = -np.inf
+    asked = asked._replace(entity=(logits + gumbel).argmax(axis=1))
+    sizes = np.array([1.0, 3.0, 10.0])
+    table = module._fit_products(asked, sizes, module.LOG_LINEAR, True)
+    assert_allclose(table[:, module.VECTORS], [1.5, -1.5, -1.5], atol=0.3)

@@ -51,6 +51,8 @@ def pack(model: BasketEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[s
             {
                 "pairs": parts.pairs,
                 "log_popularity": parts.log_popularity,
+                "log_amounts": parts.log_amounts,
+                "density": parts.density,
                 "passes": parts.passes,
             },
             arrays,
@@ -94,7 +96,7 @@ def _checked(mixture: SizeMixture) -> SizeMixture:
     """Reject arrays of other shapes, and numbers that are not finite."""
     n_experts, n_sizes = len(mixture.names), len(mixture.sizes)
     shapes = {
-        "experts": (n_experts, len(BASES)),
+        "experts": (n_sizes, n_experts, len(BASES)),
         "of_all": (n_sizes, n_experts),
         "of_absent": (n_sizes, n_experts),
     }

@@ -344,7 +344,7 @@ class BasketEmbedding(Queries, Baseline):
         matrix, cell = sparse(data), (np.zeros(1, dtype=np.int64), np.array([entity]))
         logs, sizes = self.parts_.logs(data, *cell), context_sizes(matrix, *cell)
         members = context_members(matrix, *cell)
-        shares = np.exp(self.mixture_.expert_log_shares(logs, members)[:, 0, entity])
+        shares = np.exp(self.mixture_.expert_log_shares(logs, sizes, members)[:, 0, entity])
         weights = self.mixture_.weights(sizes, absent=True)[0]
         total = float(weights @ shares)
         responsibility = weights * shares / total

@@ -2,7 +2,8 @@
 
 The log share of expert e is a combination of the logarithms of a few bases (the shares of the
 vectors, of the pairs, of popularity, of the customer's history), normalized. `SizeMixture` mixes
-experts with weights that depend on the number of items in the basket.
+experts with weights that depend on the number of items in the basket, as do the coefficients of
+products of several bases: scores of pairs add up over the items of a basket.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import numpy as np
 from efemb._typing import Bools, Floats, Ints
 from efemb.model.score import log_sums
 
-BASES = ("vectors", "pairs", "smoothed pairs", "popularity", "history")
-VECTORS, PAIRS, SMOOTHED, POPULARITY, HISTORY = range(len(BASES))
-# Scores of pairs estimate probabilities: what is below counts as this much.
-LEAST_SCORE, SMOOTHED_SCORE = 1e-9, 0.004
-LOG_LINEAR = (VECTORS, SMOOTHED, POPULARITY, HISTORY)
+BASES = ("vectors", "pairs", "smoothed pairs", "popularity", "amounts", "history")
+VECTORS, PAIRS, SMOOTHED, POPULARITY, AMOUNTS, HISTORY = range(len(BASES))
+LOG_LINEAR = (VECTORS, SMOOTHED, POPULARITY, AMOUNTS, HISTORY)
 _POWERS = {VECTORS: (0.75, 1.0, 4 / 3), PAIRS: (1.0, 1.5, 2.0, 2.7), POPULARITY: (1.0,)}
 _HISTORY_POWERS = (0.7, 1.0)
 KNOTS = (0, 1, 3, 10, 30, 100, 300, 1000)  # items of a context at which weights are fitted
 NEGLIGIBLE = 0.003  # weight, at every size, below which an expert is dropped
 _EM_STEPS, _NEWTON_STEPS, _RIDGE = 1000, 8, 1e-3
+_PILOT_QUESTIONS = 600  # for coefficients of all sizes, which those of one size are shrunk to
+_SHRUNK_ENTRIES = 5.0  # how many entries that counts for
 _SMALL_STEP, _SMALL_CHANGE = 1e-4, 1e-6  # of log-linear coefficients, and of weights
 # Prior of the weights, in entries: for all experts alike, and for popularity.
 _EVEN_ENTRIES, _POPULAR_ENTRIES = 0.1, 2.0
@@ -60,11 +61,12 @@ class Questions(NamedTuple):
 
 
 def combine(logs: Floats, coefficients: Floats) -> Floats:
-    """Unnormalized log shares of one expert, (n, N)."""
-    used = np.flatnonzero(coefficients)
-    u = logs[:, used[0]] * logs.dtype.type(coefficients[used[0]])
-    for base in used[1:]:
-        u += logs[:, base] * logs.dtype.type(coefficients[base])
+    """Unnormalized log shares of one expert, (n, N); coefficients : (F,), or (n, F) of each."""
+    used = np.flatnonzero(np.atleast_2d(coefficients).any(axis=0))
+    columns = coefficients[..., used, None].astype(logs.dtype)
+    u = logs[:, used[0]] * columns[..., 0, :]
+    for i in range(1, len(used)):
+        u += logs[:, used[i]] * columns[..., i, :]
     return np.asarray(u)
 
 
@@ -73,15 +75,15 @@ def log_shares(u: Floats) -> Floats:
     return np.asarray(u - log_sums(u)[:, None].astype(u.dtype))
 
 
-def own_log_shares(questions: Questions, experts: Floats) -> tuple[Floats, Floats]:
+def own_log_shares(questions: Questions, experts: Floats, near: Floats) -> tuple[Floats, Floats]:
     """Log share of what is asked for in each expert, among all entities and among absent ones.
 
-    Two arrays (n, E); experts : (E, F)
+    Two arrays (n, E); experts : (S, E, F) coefficients at some sizes;  near : (n, S) their weights
     """
     n = len(questions.entity)
-    of_all, of_absent = (np.empty((n, len(experts))) for _ in range(2))
-    for i, coefficients in enumerate(experts):
-        u = combine(questions.logs, coefficients)
+    of_all, of_absent = (np.empty((n, experts.shape[1])) for _ in range(2))
+    for i in range(experts.shape[1]):
+        u = combine(questions.logs, _coefficients(experts[:, i], near))
         u -= u.max(axis=1, keepdims=True)
         own = u[np.arange(n), questions.entity].astype(np.float64)
         np.exp(u, out=u)
@@ -92,21 +94,39 @@ def own_log_shares(questions: Questions, experts: Floats) -> tuple[Floats, Float
     return of_all, of_absent
 
 
-def fit_log_linear(questions: Questions, bases: tuple[int, ...], *, absent: bool) -> Floats:
+def _coefficients(table: Floats, near: Floats) -> Floats:
+    """Coefficients of one expert: (F,) if they are the same at all sizes, else (n, F)."""
+    return table[0] if (table == table[0]).all() else np.asarray(near @ table)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Coefficients that others are shrunk to, and how strongly."""
+
+    coefficients: Floats
+    ridge: float
+
+
+def fit_log_linear(
+    questions: Questions, bases: tuple[int, ...], *, absent: bool, prior: Target | None = None
+) -> Floats:
     """Coefficients (F,) of the most likely product of powers of some bases, by Newton's method."""
-    start = np.zeros(len(BASES))
-    start[list(bases)] = 1.0 / len(bases)
-    value, gradient, curvature = _expand(questions, start, bases, absent)
-    coefficients = start
+    active = list(bases)
+    coefficients = np.zeros(len(BASES))
+    coefficients[active] = 1.0 / len(bases) if prior is None else prior.coefficients[active]
+    prior = prior or Target(np.zeros(len(BASES)), _RIDGE)
+    value, gradient, curvature = _expand(questions, coefficients, bases, absent, prior)
     for _ in range(_NEWTON_STEPS):
         step = np.zeros(len(BASES))
-        step[list(bases)] = np.linalg.solve(curvature, gradient)
+        step[active] = np.linalg.solve(curvature, gradient)
+        if 0.5 * float(gradient @ step[active]) < _SMALL_STEP:
+            break
         while True:
-            moved = _expand(questions, coefficients + step, bases, absent)
+            moved = _expand(questions, coefficients + step, bases, absent, prior)
             if moved[0] > value or np.abs(step).max() < _SMALL_STEP:
                 break
             step /= 2.0
-        if moved[0] < value + _SMALL_STEP:
+        if moved[0] < value:
             break
         coefficients = coefficients + step
         value, gradient, curvature = moved
@@ -114,7 +134,11 @@ def fit_log_linear(questions: Questions, bases: tuple[int, ...], *, absent: bool
 
 
 def _expand(
-    questions: Questions, coefficients: Floats, bases: tuple[int, ...], absent: bool
+    questions: Questions,
+    coefficients: Floats,
+    bases: tuple[int, ...],
+    absent: bool,
+    prior: Target,
 ) -> tuple[float, Floats, Floats]:
     """Penalized mean log share, its gradient and minus its second derivative."""
     weight = questions.units / questions.units.sum()
@@ -135,36 +159,60 @@ def _expand(
             curvature[i, j] += second
             if i != j:
                 curvature[j, i] += second
-    active = coefficients[list(bases)]
+    gap = (coefficients - prior.coefficients)[list(bases)]
     value = float(weight @ logs[n, questions.entity].astype(np.float64))
     return (
-        value - 0.5 * _RIDGE * float(active @ active),
-        weight @ (own - mean) - _RIDGE * active,
-        curvature + _RIDGE * np.eye(len(bases)),
+        value - 0.5 * prior.ridge * float(gap @ gap),
+        weight @ (own - mean) - prior.ridge * gap,
+        curvature + prior.ridge * np.eye(len(bases)),
     )
 
 
-def propose_experts(questions: Questions, *, history: bool) -> tuple[Floats, list[str]]:
-    """Coefficients (E, F) and names of the experts that are mixed."""
+def propose_experts(
+    questions: Questions, sizes: Floats, bases: tuple[int, ...]
+) -> tuple[Floats, list[str]]:
+    """Coefficients (S, E, F) at some sizes, and names, of the experts that are mixed.
+
+    bases : of the products, which are fitted at each size to the questions near it
+    """
     rows, names = [], []
-    powers = {**_POWERS, HISTORY: _HISTORY_POWERS} if history else _POWERS
+    powers = {**_POWERS, HISTORY: _HISTORY_POWERS} if HISTORY in bases else _POWERS
     for base, exponents in powers.items():
         for power in exponents:
-            rows.append(np.eye(len(BASES))[base] * power)
+            rows.append(np.tile(np.eye(len(BASES))[base] * power, (len(sizes), 1)))
             names.append(BASES[base] if len(exponents) == 1 else f"{BASES[base]}^{power:.2g}")
-    bases = LOG_LINEAR if history else LOG_LINEAR[:-1]
     for absent in (False, True):
-        rows.append(fit_log_linear(questions, bases, absent=absent))
+        rows.append(_fit_products(questions, sizes, bases, absent))
         names.append(f"product of all ({'absent items' if absent else 'all items'})")
-    return np.array(rows), names
+    return np.stack(rows, axis=1), names
+
+
+def _fit_products(
+    questions: Questions, sizes: Floats, bases: tuple[int, ...], absent: bool
+) -> Floats:
+    """Coefficients (S, F) of products at some sizes, shrunk to those for all sizes together."""
+    step = -(-len(questions.entity) // _PILOT_QUESTIONS)
+    pilot = questions.take(np.arange(len(questions.entity)) % step == 0)
+    pooled = fit_log_linear(pilot, bases, absent=absent)
+    near, table = _closeness(questions.size, sizes), []
+    for i in range(len(sizes)):
+        close = near[:, i] > 0
+        if not close.any():
+            table.append(pooled)
+            continue
+        those = questions.take(close)
+        those = those._replace(units=those.units * near[close, i])
+        prior = Target(pooled, _SHRUNK_ENTRIES / float(near[:, i].sum()))
+        table.append(fit_log_linear(those, bases, absent=absent, prior=prior))
+    return np.array(table)
 
 
 @dataclass(frozen=True)
 class SizeMixture:
     """Mixtures of experts for contexts of any size.
 
-    experts : (E, F) coefficients;  names : (E,)
-    sizes : (S,) ascending sizes of contexts at which the weights are known
+    experts : (S, E, F) coefficients;  names : (E,)
+    sizes : (S,) ascending sizes of contexts at which coefficients and weights are known
     of_all, of_absent : (S, E) weights, among all entities and among those outside the context
     """
 
@@ -175,14 +223,17 @@ class SizeMixture:
     of_absent: Floats
 
     @classmethod
-    def fit(cls, parts: list[Questions], *, history: bool) -> SizeMixture:
-        """The most likely weights, at each size by the questions whose contexts are near it."""
-        longest = max(parts, key=lambda part: len(part.entity))
-        experts, names = propose_experts(longest, history=history)
-        shares = [own_log_shares(part, experts) for part in parts]
-        units = np.concatenate([part.units for part in parts])
+    def fit(cls, parts: list[Questions], bases: tuple[int, ...] = LOG_LINEAR) -> SizeMixture:
+        """The most likely weights, at each size by the questions whose contexts are near it.
+
+        bases : of the products of experts
+        """
         size = np.concatenate([part.size for part in parts])
         sizes = _known_sizes(size)
+        longest = max(parts, key=lambda part: len(part.entity))
+        experts, names = propose_experts(longest, sizes, bases)
+        shares = [own_log_shares(part, experts, _closeness(part.size, sizes)) for part in parts]
+        units = np.concatenate([part.units for part in parts])
         weights = []
         for scope in (0, 1):
             own = np.concatenate([share[scope] for share in shares])
@@ -194,18 +245,22 @@ class SizeMixture:
             each[:, used] / each[:, used].sum(axis=1, keepdims=True) for each in (of_all, of_absent)
         )
         kept = tuple(name for name, is_used in zip(names, used, strict=True) if is_used)
-        return cls(experts[used], kept, sizes, of_all, of_absent)
+        return cls(experts[:, used], kept, sizes, of_all, of_absent)
 
     def weights(self, size: Ints, *, absent: bool) -> Floats:
         """Weights of the experts for contexts of some sizes, (n, E)."""
         table = self.of_absent if absent else self.of_all
         return np.asarray(_closeness(size, self.sizes) @ table)
 
-    def expert_log_shares(self, logs: Floats, members: tuple[Ints, Ints]) -> Floats:
+    def own_log_shares(self, questions: Questions) -> tuple[Floats, Floats]:
+        """Log shares of what is asked for in each expert, twice (n, E): see `own_log_shares`."""
+        return own_log_shares(questions, self.experts, _closeness(questions.size, self.sizes))
+
+    def expert_log_shares(self, logs: Floats, size: Ints, members: tuple[Ints, Ints]) -> Floats:
         """Log shares of the entities outside the contexts in each expert, (E, n, N)."""
-        each = []
-        for coefficients in self.experts:
-            u = combine(logs, coefficients)
+        each, near = [], _closeness(size, self.sizes)
+        for i in range(len(self.names)):
+            u = combine(logs, _coefficients(self.experts[:, i], near))
             u[members] = -np.inf
             each.append(log_shares(u))
         return np.array(each)
@@ -216,9 +271,11 @@ class SizeMixture:
         """Log shares of all entities, (n, N); with `members`, of those outside the contexts."""
         weights = self.weights(size, absent=members is not None)
         total = np.zeros((len(logs), logs.shape[2]))
-        for i, coefficients in enumerate(self.experts):
+        near = _closeness(size, self.sizes)
+        for i in range(len(self.names)):
             cells = np.flatnonzero(weights[:, i] > 0)
             if len(cells):
+                coefficients = _coefficients(self.experts[:, i], near[cells])
                 u = combine(logs[cells] if len(cells) < len(logs) else logs, coefficients)
                 if members is not None:
                     place = np.full(len(logs), -1)

@@ -10,7 +10,7 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Ints
 from efemb.baselines.arrays import Holdout, log_shares
-from efemb.baskets.experts import BASES, Questions, SizeMixture, own_log_shares
+from efemb.baskets.experts import AMOUNTS, HISTORY, LOG_LINEAR, Questions, SizeMixture
 from efemb.baskets.parts import (
     FAMILIES,
     LARGEST_WEIGHT,
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 AUTO = "auto"
 SHORT_SIZES = (0, 1, 3, 10, 30, 100)  # of contexts that are drawn beside whole ones
 WHOLE_QUESTIONS, SHORT_QUESTIONS, LEAST_QUESTIONS = 1000, 200, 40
-NUMBERS_OF_QUESTIONS = 1 << 27  # logarithms that all questions may hold
+MOST_TIMES = 5  # as many questions, if there are few items
+QUESTION_CELLS = 1 << 24  # questions x items
 HELD_OUT_ROWS, FEW_ROWS, FOLDS = 1500, 5000, 4
 RACE_ROWS, RACE_HELD_OUT, RACE_COMPONENTS, RACE_PASSES = 10_000, 300, 20, 6
 RELIABILITY_QUESTIONS = 500
@@ -69,7 +70,9 @@ def fit_baskets(
             parts = Parts.fit(data, None, replace(chosen, max_iter=most))
             advance(1)
     questions = _merged(questions)
-    mixture = SizeMixture.fit(questions, history=chosen.history)
+    unused = {AMOUNTS} if (sparse(data).data == 1).all() else set()
+    unused |= set() if chosen.history else {HISTORY}
+    mixture = SizeMixture.fit(questions, tuple(b for b in LOG_LINEAR if b not in unused))
     report = {
         "family": chosen.family,
         "family_chosen_by": _reason(options.family, scores),
@@ -152,8 +155,8 @@ def _reason(asked: str, scores: dict[str, float]) -> str:
 
 def _ask(parts: Parts, held: Dataset, n_folds: int, rng: np.random.Generator) -> list[Questions]:
     """Entries of held-out rows given whole and short contexts, with what the parts say."""
-    room = NUMBERS_OF_QUESTIONS // (len(BASES) * held.n_entities)
-    share = min(1.0, room / (WHOLE_QUESTIONS + len(SHORT_SIZES) * SHORT_QUESTIONS))
+    room = QUESTION_CELLS // held.n_entities
+    share = min(MOST_TIMES, room / (WHOLE_QUESTIONS + len(SHORT_SIZES) * SHORT_QUESTIONS))
     wanted = (WHOLE_QUESTIONS, *(SHORT_QUESTIONS for _ in SHORT_SIZES))
     numbers = tuple(max(LEAST_QUESTIONS, int(share * n)) // n_folds + 1 for n in wanted)
     asked = draw_questions(held, (None, *SHORT_SIZES), numbers, rng)
@@ -175,23 +178,23 @@ def _entry_score(model: FittedEmbedding, contexts: Dataset, entities: Ints) -> f
 
 def _merged(questions: list[Questions]) -> list[Questions]:
     """Questions of several folds in one piece, if they are small."""
-    numbers = sum(part.logs.size for part in questions)
-    if len(questions) == 1 or numbers > NUMBERS_OF_QUESTIONS:
+    cells = sum(len(part.entity) for part in questions) * questions[0].logs.shape[2]
+    if len(questions) == 1 or cells > 2 * QUESTION_CELLS:
         return questions
     starts = np.cumsum([0, *(len(part.entity) for part in questions[:-1])])
-    cells = [part.member_cell + start for part, start in zip(questions, starts, strict=True)]
+    member_cells = [part.member_cell + start for part, start in zip(questions, starts, strict=True)]
     arrays = {
         name: np.concatenate([getattr(part, name) for part in questions])
         for name in ("logs", "entity", "units", "size", "member")
     }
-    return [Questions(**arrays, member_cell=np.concatenate(cells))]
+    return [Questions(**arrays, member_cell=np.concatenate(member_cells))]
 
 
 def _held_out_scores(mixture: SizeMixture, questions: list[Questions]) -> dict[str, float]:
     """Mean log share per unit over the questions of all sizes."""
     totals, units = np.zeros(2), 0.0
     for part in questions:
-        for scope, own in enumerate(own_log_shares(part, mixture.experts)):
+        for scope, own in enumerate(mixture.own_log_shares(part)):
             weights = mixture.weights(part.size, absent=scope == 1)
             shares = np.einsum("ne,ne->n", weights, np.exp(own))
             totals[scope] += float(part.units @ np.log(np.maximum(shares, 1e-300)))

@@ -14,13 +14,12 @@ from efemb._typing import Floats, Ints
 from efemb.baselines.ease import dense_fits, ridge_weights, sparse_ridge_weights
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.experts import (
+    AMOUNTS,
     BASES,
     HISTORY,
-    LEAST_SCORE,
     PAIRS,
     POPULARITY,
     SMOOTHED,
-    SMOOTHED_SCORE,
     VECTORS,
     Questions,
     log_shares,
@@ -43,10 +42,13 @@ FAMILIES = {"bernoulli": BernoulliEmbedding, "poisson": PoissonEmbedding}
 PACE, BOLDEST, EPSILON = 3.0, 0.5, 0.01
 AVERAGED, PATIENCE, TOLERANCE = 3, 2, 0.002
 WATCHED_ROWS = 500  # held-out rows that tell when to stop
+AMOUNT_LINES = 5.0  # an item's mean count is shrunk to that of all items by so many lines
 LARGEST_WEIGHT = 10.0  # of an entry in the fit of the weights, whatever its count
 MOST_NUMBERS = 1 << 26  # logarithms of bases that are held at once
 HISTORY_SHARE = 0.5  # popularity weighs as much as this part of a mean customer's units
 HALF_A_LINE = 0.5  # what never occurred
+# Scores of pairs estimate probabilities: what is below counts as this much of a mean one.
+LEAST_SCORE, SMOOTHED_SCORE = 1e-6, 2.0
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,16 @@ class Parts:
     """Fitted parts.
 
     vectors : embedding;  pairs : (N, N) array or csr_array of the weights of an item for another
-    log_popularity : (N,) log shares of lines;  history : of customers, where they are known
-    passes : of the vectors
+    log_popularity : (N,) log shares of lines;  log_amounts : (N,) log mean counts in a line
+    history : of customers, where they are known
+    density : share of the cells that hold a line;  passes : of the vectors
     """
 
     vectors: FittedEmbedding
     pairs: Any
     log_popularity: Floats
+    log_amounts: Floats
+    density: float
     history: PersonalPopularity | None
     passes: int
 
@@ -92,8 +97,15 @@ class Parts:
         if options.history and train.users is not None:
             units = float(sparse(train).sum()) / max(len(set(train.users.tolist())), 1)
             history = PersonalPopularity(kappa=max(1.0, HISTORY_SHARE * units)).fit(train)
-        popularity = np.log(lines / lines.sum())
-        return cls(estimator.fitted(), pairs, popularity, history, estimator.best_iter_)
+        return cls(
+            vectors=estimator.fitted(),
+            pairs=pairs,
+            log_popularity=np.log(lines / lines.sum()),
+            log_amounts=mean_log_amounts(sparse(train)),
+            density=present.nnz / (present.shape[0] * present.shape[1]),
+            history=history,
+            passes=estimator.best_iter_,
+        )
 
     def logs(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
         """Logarithms of the bases of all entities, given rows without an entity, (n, F, N)."""
@@ -103,9 +115,10 @@ class Parts:
         for cells, means in self.vectors.log_means(few, place, entities):
             logs[cells, VECTORS] = log_shares(np.asarray(means))
         scores = np.maximum(self._pair_scores(sparse(few), place, entities), 0.0)
-        np.log(scores + np.float32(LEAST_SCORE), out=logs[:, PAIRS])
-        np.log(scores + np.float32(SMOOTHED_SCORE), out=logs[:, SMOOTHED])
+        np.log(scores + np.float32(LEAST_SCORE * self.density), out=logs[:, PAIRS])
+        np.log(scores + np.float32(SMOOTHED_SCORE * self.density), out=logs[:, SMOOTHED])
         logs[:, POPULARITY] = self.log_popularity
+        logs[:, AMOUNTS] = self.log_amounts
         logs[:, HISTORY] = self.log_popularity
         if self.history is not None and few.users is not None:
             for cells, means in self.history.log_means(few, place, entities):
@@ -121,6 +134,15 @@ class Parts:
             rows_of_b = self.pairs[entities[held]]
             scores[held] -= rows_of_b.toarray() if hasattr(rows_of_b, "toarray") else rows_of_b
         return scores
+
+
+def mean_log_amounts(matrix: Any) -> Floats:
+    """log of the mean count in the lines of each entity, (N,), relative to that of all lines."""
+    counts = np.minimum(matrix.data.astype(np.float64), LARGEST_WEIGHT)
+    mean = float(counts.mean()) if len(counts) else 1.0
+    lines = np.bincount(matrix.indices, minlength=matrix.shape[1]) + AMOUNT_LINES
+    units = np.bincount(matrix.indices, counts, matrix.shape[1]) + AMOUNT_LINES * mean
+    return np.asarray(np.log(units / lines / mean))
 
 
 def _product(present: Any, pairs: Any) -> Floats:
