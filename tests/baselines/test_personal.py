@@ -87,7 +87,8 @@ def test_data_without_users_are_refused(data: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"column": "week"}, efemb.ParameterError, "column='week' is unknown; choices: user"),
+        ({"column": "week"}, efemb.DataError, "needs the week of every row"),
+        ({"column": 3}, efemb.InputTypeError, "column must be the name"),
         ({"kappa": 0}, efemb.ParameterError, "kappa"),
         ({"kappa": "many"}, efemb.InputTypeError, "kappa"),
     ],
@@ -95,3 +96,13 @@ def test_data_without_users_are_refused(data: Any) -> None:
 def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         PersonalPopularity(**options).fit(TRAIN)
+
+
+def test_missing_owners_have_no_history() -> None:
+    """Rows of nobody are not rows of one user; they count for popularity only."""
+    data = efemb.Dataset([[3, 0], [0, 2], [0, 1]], rows={"house": ["a", None, None]})
+    model = PersonalPopularity("house", kappa=2.0).fit(data)
+    assert model.users_ == {"a": 0}
+    assert model.knows(data).tolist() == [True, False, False]
+    assert_allclose(model.conditional(data)[1], [0.5, 0.5])
+    assert_allclose(model.conditional(data)[0], [(3 + 1) / 5, 1 / 5])

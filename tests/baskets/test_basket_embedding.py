@@ -74,6 +74,7 @@ def test_history_helps_and_can_be_turned_off(
     assert personal.score(test) > PersonalPopularity(kappa=30.0).fit(train).score(test)
     strangers = test._replace(test.values, users=np.full(test.n_rows, "nobody"))
     assert personal.score(strangers) > Popularity("poisson").fit(train).score(strangers)
+    assert personal.score(strangers) == pytest.approx(model.score(strangers), abs=0.02)
     mine = personal.complete(["item 1"], user=7)
     assert list(mine["label"]) != list(personal.complete(["item 1"])["label"])
 
@@ -279,14 +280,43 @@ def test_options_are_checked_and_kept() -> None:
     made = BasketEmbedding(7, penalty=3.0)
     assert clone(made).get_params() == made.get_params()
     for options in (
-        {"family": "gaussian"}, {"user": "household"}, {"penalty": -1.0}, {"thinning": 2.0},
+        {"family": "gaussian"}, {"penalty": -1.0}, {"thinning": 2.0},
         {"validation_fraction": 1.5}, {"n_neighbors": 0}, {"pseudo_count": -2.0},
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=next(iter(options))):
             BasketEmbedding(2, **options).fit(simulate(50))
+    with pytest.raises(DataError, match=r"user='household' is not a row column.*columns: none"):
+        BasketEmbedding(2, user="household").fit(simulate(50))
+    with pytest.raises(InputTypeError, match="user must be the name"):
+        BasketEmbedding(2, user=3).fit(simulate(50))  # type: ignore[arg-type]
     with pytest.raises(InputTypeError, match="validation_fraction"):
         BasketEmbedding(2, validation_fraction="x").fit(simulate(50))  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
         BasketEmbedding(2).complete(["a"])
     with pytest.raises(NotFittedError):
         BasketEmbedding(2).similar("a")
+
+
+@pytest.mark.slow
+def test_customers_may_be_any_column_with_gaps(trips: Dataset) -> None:
+    few = trips.take_rows(np.arange(900) < 300)
+    assert few.users is not None
+    houses = np.array([f"house {user}" for user in few.users], dtype=object)
+    houses[:40] = None
+    data = Dataset(few.values, entities=LABELS, rows={"house": houses})
+    model = BasketEmbedding(3, user="house", max_iter=20, random_state=0).fit(data)
+    assert model.report_["history"] == "house"
+    assert model.parts_.knows(data).tolist() == [False] * 40 + [True] * 260
+    of_none = model.complete(["item 1"])
+    assert model.complete(["item 1"], user="new") == of_none
+    assert model.complete(["item 1"], user="house 5") != of_none
+    assert np.isfinite(model.score(data))
+
+
+def test_customers_who_come_once_are_no_history(trips: Dataset) -> None:
+    """Weights of a history cannot be fitted if no held-out row has one."""
+    few = Dataset(trips.values[:60], users=np.arange(60))
+    model = BasketEmbedding(2, max_iter=2, random_state=0).fit(few)
+    assert model.report_["history"] is None
+    assert model.report_["held_out_rows_of_known_customers"] == 0
+    assert model.personal_ is None

@@ -22,9 +22,9 @@ def questions(n: int = ENTRIES) -> Questions:
     members = np.array([RNG.permutation(N)[:2] for _ in range(n)])
     entity = np.array([RNG.choice(np.setdiff1d(np.arange(N), row)) for row in members])
     cell = np.repeat(np.arange(n), 2)
-    return Questions(
-        logs, entity, RNG.uniform(1, 3, n), np.tile([1, 3, 10], n)[:n], cell, members.ravel()
-    )
+    size = np.tile([1, 3, 10], n)[:n]
+    known = np.ones(n, dtype=bool)
+    return Questions(logs, entity, RNG.uniform(1, 3, n), size, cell, members.ravel(), known)
 
 
 def share_by_hand(asked: Questions, i: int, coefficients: Any, *, absent: bool) -> Any:
@@ -37,7 +37,7 @@ def share_by_hand(asked: Questions, i: int, coefficients: Any, *, absent: bool) 
 
 def test_own_shares_are_those_of_the_definition() -> None:
     asked, coefficients = questions(5), RNG.normal(size=(2, 3, len(BASES)))
-    coefficients[:, 2] = [0, 2.0, 0, 0, 0, 0]  # the same at both sizes
+    coefficients[:, 2] = 2.0 * np.eye(len(BASES))[1]  # the same at both sizes
     near = RNG.dirichlet(np.ones(2), 5)
     for scope, own in enumerate(own_log_shares(asked, coefficients, near)):
         for i in range(5):
@@ -49,7 +49,7 @@ def test_own_shares_are_those_of_the_definition() -> None:
 @pytest.mark.parametrize("absent", [False, True])
 def test_log_linear_derivatives_and_maximum(absent: bool) -> None:
     asked, bases = questions(), (0, 2, 3)
-    prior = module.Target(RNG.normal(size=len(BASES)), 0.05)
+    prior = module.Target(0.5 * np.isin(np.arange(len(BASES)), bases), 0.05)
 
     def value(active: Any) -> float:
         full = np.zeros(len(BASES))

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.base import Baseline, cell_blocks
 from efemb.data.matrices import sparse
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError
 from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number
+from efemb.model.terms.base import new_labels
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
-
-# Where a Dataset holds the columns of its rows.
-ROW_COLUMNS = {"user": "users"}
 
 
 @dataclass(eq=False, repr=False)
@@ -30,13 +28,13 @@ class PersonalPopularity(Baseline):
     ``p(n | user h) = (units of n in the rows of h + kappa * popularity_n) / (units of h + kappa)``
 
     where popularity_n is the share of n in all units. The rest of the row is not used. Users
-    without training rows get the popularity.
+    without training rows, and rows whose user is missing, get the popularity.
 
     Parameters
     ----------
-    column : {"user"}
-        The column of the rows that names their owner: ``Dataset(users=)``, or
-        ``read_baskets(user=)``.
+    column : str
+        The row column that names the owner of each row. ``Dataset(users=)`` and
+        ``read_baskets(user=)`` fill "user"; others are in ``Dataset(rows=)``.
     kappa : float
         Weight > 0 of the popularity, in units.
     verbose : int
@@ -83,43 +81,56 @@ class PersonalPopularity(Baseline):
     def _check(self) -> None:
         owner: Any = self
         positive_number(owner, "kappa")
-        if self.column not in ROW_COLUMNS:
-            hint = suggest(self.column, ROW_COLUMNS)
-            raise ParameterError(f"column={self.column!r} is unknown; {hint}")
+        if not isinstance(self.column, str) or not self.column:
+            raise InputTypeError(f"column must be the name of a row column, got {self.column!r}")
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         owners = self._owners(data)
-        self.users_ = {user: place for place, user in enumerate(dict.fromkeys(owners))}
-        place = np.array([self.users_[user] for user in owners])
-        rows = np.arange(data.n_rows)
+        self.users_ = {user: place for place, user in enumerate(new_labels(owners))}
+        place = self._places(data)
+        rows = np.flatnonzero(place >= 0)
         shape = (len(self.users_), data.n_rows)
         X = sparse(data).astype(np.float64)
-        self.units_ = csr_array((np.ones(data.n_rows), (place, rows)), shape=shape) @ X
+        self.units_ = csr_array((np.ones(len(rows)), (place[rows], rows)), shape=shape) @ X
         total = np.maximum(np.asarray(X.sum(axis=0)).ravel(), 0.5)
         self.popularity_ = total / total.sum()
 
     def _owners(self, data: Dataset) -> list[Any]:
         """The user of each row."""
-        owners = getattr(data, ROW_COLUMNS[self.column])
-        if owners is None:
+        if self.column not in data.rows:
             raise DataError(
                 f"PersonalPopularity(column={self.column!r}) needs the {self.column} of every row, "
                 "which the data lack: pass Dataset(values, users=...), or read the table with "
                 "read_baskets(..., user='name of the column')"
             )
-        return list(owners.tolist())
+        return list(data.rows[self.column].tolist())
+
+    def _places(self, data: Dataset) -> Ints:
+        """The row of `units_` of each row's user, -1 if unknown."""
+        return np.array([self.users_.get(user, -1) for user in self._owners(data)], dtype=np.int64)
+
+    def knows(self, data: Dataset) -> Bools:
+        """Whether the user of each row has training rows.
+
+        Parameters
+        ----------
+        data : Dataset
+
+        Returns
+        -------
+        boolean array of shape (rows,)
+        """
+        return np.asarray(self._places(data) >= 0)
 
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints
     ) -> Iterator[tuple[slice, Floats]]:
-        owners = self._owners(data)
-        place = np.array([self.users_.get(user, -1) for user in owners])[rows]
+        place = self._places(data)[rows]
         for block in cell_blocks(len(rows), data.n_entities):
             yield block, self._log_shares(place[block])
 
     def _own_log_means(self, data: Dataset) -> Floats:
-        place = [self.users_.get(user, -1) for user in self._owners(data)]
-        return self._log_shares(np.array(place))
+        return self._log_shares(self._places(data))
 
     def _log_shares(self, place: Ints) -> Floats:
         """log p of all entities for users by their row of `units_`, -1 being an unknown user."""

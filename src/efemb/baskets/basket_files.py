@@ -11,7 +11,7 @@ from efemb.baselines import baseline_files as baselines
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.embedding import BasketEmbedding
 from efemb.baskets.experts import BASES, SizeMixture
-from efemb.baskets.parts import Parts
+from efemb.baskets.parts import Parts, Passes
 from efemb.errors import DataError
 from efemb.fitted import disk as storage
 from efemb.storage.encoding import decode, encode
@@ -22,7 +22,7 @@ BASKETS = SealedKind(
     format="efemb basket model", noun="basket model", version=1, tensors="arrays.safetensors"
 )
 _STATE = ("vocabulary_", "n_features_in_", "report_")
-_VECTORS, _HISTORY = "vectors.", "history."
+_VECTORS, _PERSONAL, _HISTORY = "vectors.", "personal.", "history."
 
 
 def save(model: BasketEmbedding, path: str | os.PathLike[str]) -> None:
@@ -45,7 +45,11 @@ def pack(model: BasketEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[s
     body = {
         "options": encode(options, arrays, "options"),
         "state": encode({name: getattr(model, name) for name in _STATE}, arrays, "state"),
-        "mixture": encode({**vars(mixture), "names": list(mixture.names)}, arrays, "mixture"),
+        "mixtures": {
+            name: encode({**vars(each), "names": list(each.names)}, arrays, name)
+            for name, each in (("mixture", mixture), ("personal", model.personal_))
+            if each is not None
+        },
         "reliability": encode(_columns(model.reliability_), arrays, "reliability"),
         "parts": encode(
             {
@@ -53,13 +57,15 @@ def pack(model: BasketEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[s
                 "log_popularity": parts.log_popularity,
                 "log_amounts": parts.log_amounts,
                 "density": parts.density,
-                "passes": parts.passes,
+                "passes": list(parts.passes),
             },
             arrays,
             "parts",
         ),
     }
     members = {_VECTORS: storage.pack(model.fitted())}
+    if parts.personal is not None:
+        members[_PERSONAL] = storage.pack(parts.personal)
     if parts.history is not None:
         members[_HISTORY] = baselines.pack(parts.history)
     for prefix, (member, own, texts) in members.items():
@@ -73,9 +79,11 @@ def unpack(contents: Contents) -> BasketEmbedding:
     body, arrays = contents.body, contents.arrays
     model = BasketEmbedding(**decode(body["options"], arrays))
     model.__dict__.update(decode(body["state"], arrays))
-    mixture = decode(body["mixture"], arrays)
-    mixture["names"] = tuple(mixture["names"])
-    model.mixture_ = _checked(SizeMixture(**mixture))
+    mixtures = {
+        name: _checked(SizeMixture(**{**each, "names": tuple(each["names"])}))
+        for name, each in decode(body["mixtures"], arrays).items()
+    }
+    model.mixture_, model.personal_ = mixtures["mixture"], mixtures.get("personal")
     history = None
     if _HISTORY in body:
         restored = baselines.unpack(_member(contents, _HISTORY))
@@ -83,8 +91,12 @@ def unpack(contents: Contents) -> BasketEmbedding:
             raise DataError("the history of a basket model must be a PersonalPopularity")
         history = restored
     parts = decode(body["parts"], arrays)
+    parts["passes"] = Passes(*parts["passes"])
     vectors = storage.unpack(_member(contents, _VECTORS))
-    model.parts_ = Parts(vectors=vectors, history=history, **parts)
+    personal = storage.unpack(_member(contents, _PERSONAL)) if _PERSONAL in body else None
+    if (model.personal_ is None) != (personal is None or history is None):
+        raise DataError("a basket model knows customers with both their vectors and their history")
+    model.parts_ = Parts(vectors=vectors, personal=personal, history=history, **parts)
     if np.shape(parts["pairs"]) != (vectors.n_entities, vectors.n_entities):
         raise DataError("pairs must have one row and one column per entity")
     model.reliability_ = Table(decode(body["reliability"], arrays))

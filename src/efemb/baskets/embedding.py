@@ -51,8 +51,9 @@ class BasketEmbedding(Queries, Baseline):
 
     where the :math:`q_f` are the shares of the parts: an exponential family embedding whose
     contexts have a pseudo-count and are thinned in the fit (`Basket`), an item-item ridge
-    regression (`EASE`), popularity, and the share of the item in the customer's other rows.
-    Experts are powers of single parts and two products of all of them. The weights maximize the
+    regression (`EASE`), popularity, and, where the customer is known, the share of the item in the
+    customer's other rows and a second embedding with terms of the customer. Experts are powers of
+    single parts and two products of all of them. The weights maximize the
     likelihood of entries of held-out rows given whole and random short contexts; they are
     interpolated in the logarithm of the size.
 
@@ -67,9 +68,12 @@ class BasketEmbedding(Queries, Baseline):
     family : {"auto", "bernoulli", "poisson"}, default="auto"
         Family of the embedding. "auto" takes Bernoulli for 0/1 data; for counts it fits both to at
         most 10,000 rows and takes the one that predicts held-out rows better. `report_` tells.
-    user : {"user", None}, default="user"
-        Row column with the customer of each row: ``Dataset(users=)``, ``read_baskets(user=)``. If
-        the data have it, the customer's history is a part of the model. None turns it off.
+    user : str or None, default="user"
+        Row column with the customer of each row. ``Dataset(users=)`` and ``read_baskets(user=)``
+        fill "user"; any other column of ``Dataset(rows=)`` may be named. If the data have it, what
+        customers bought before is a part of the model, and a second embedding has the terms
+        `History` and `RowVectors` of the customer. Rows of unknown customers are predicted as if
+        there were none. None turns this off.
     pseudo_count : float or "auto", default="auto"
         Of the contexts (`Basket`); "auto" is 1.5 times the root of the mean number of items.
     thinning : float, default=0.3
@@ -100,6 +104,8 @@ class BasketEmbedding(Queries, Baseline):
         ``pairs_[m, n]`` is the weight of item m in a basket for item n.
     mixture_ : SizeMixture
         Experts, and their weights by the size of the basket.
+    personal_ : SizeMixture or None
+        The same for baskets of customers who have a history.
     reliability_ : Table
         Predicted and observed probabilities of held-out entries, by predicted probability.
     report_ : dict
@@ -145,6 +151,7 @@ class BasketEmbedding(Queries, Baseline):
     report_: dict[str, Any] = field(init=False)
     parts_: Parts = field(init=False)
     mixture_: SizeMixture = field(init=False)
+    personal_: SizeMixture | None = field(init=False)
     reliability_: Table = field(init=False)
 
     # -- the fit -----------------------------------------------------------------------------------
@@ -177,10 +184,9 @@ class BasketEmbedding(Queries, Baseline):
             raise ParameterError(
                 f"family={self.family!r} is unknown; {suggest(self.family, families)}"
             )
-        if self.user not in (USER, None):
-            raise ParameterError(
-                f"user={self.user!r} is unknown: pass 'user' or None, and name the column where the"
-                " data are read (Dataset(users=...), read_baskets(user=...))"
+        if self.user is not None and not (isinstance(self.user, str) and self.user):
+            raise InputTypeError(
+                f"user must be the name of a row column or None, got {self.user!r}"
             )
         owner: Any = self
         positive_number(owner, "penalty")
@@ -206,6 +212,7 @@ class BasketEmbedding(Queries, Baseline):
         options = self._options(data, int(for_parts.integers(1 << 31)))
         basket_fit = fit_baskets(options, data, folds, for_parts, self.verbose)
         self.parts_, self.mixture_ = basket_fit.parts, basket_fit.mixture
+        self.personal_ = basket_fit.personal
         self.reliability_ = basket_fit.reliability
         self.report_ = {**data.report, **basket_fit.report}
 
@@ -222,11 +229,23 @@ class BasketEmbedding(Queries, Baseline):
             thinning=self.thinning,
             penalty=float(self.penalty),
             n_neighbors=choose_neighbors(data.n_entities, self.n_neighbors),
-            history=self.user is not None and data.users is not None,
+            user=self._customers(data),
             seed=seed,
             n_jobs=self.n_jobs,
             max_iter=self.max_iter,
             verbose=max(0, int(self.verbose) - 1),
+        )
+
+    def _customers(self, data: Dataset) -> str | None:
+        """The row column of the customers, if there is one; one that is asked for has to be."""
+        if self.user is None or self.user in data.rows:
+            return self.user
+        if self.user == USER:
+            return None
+        listed = ", ".join(map(repr, data.rows)) or "none"
+        raise DataError(
+            f"user={self.user!r} is not a row column of the data (columns: {listed}): pass "
+            f"Dataset(values, rows={{{self.user!r}: ...}}), or user=None to do without customers"
         )
 
     # -- predictions -------------------------------------------------------------------------------
@@ -234,13 +253,24 @@ class BasketEmbedding(Queries, Baseline):
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints, *, absent: bool = False
     ) -> Iterator[tuple[slice, Floats]]:
-        matrix = sparse(data)
+        known = self.parts_.knows(data)
         for cells in cell_blocks(len(rows), len(BASES) * data.n_entities):
-            given = (rows[cells], entities[cells])
-            members = context_members(matrix, *given) if absent else None
-            logs = self.parts_.logs(data, *given)
-            sizes = context_sizes(matrix, *given)
-            yield cells, self.mixture_.log_shares(logs, sizes, members)
+            personal = known[rows[cells]]
+            shares = np.empty((len(personal), data.n_entities))
+            for chosen, mixture in ((~personal, self.mixture_), (personal, self.personal_)):
+                if mixture is not None and chosen.any():
+                    given = (rows[cells][chosen], entities[cells][chosen])
+                    shares[chosen] = self._shares(mixture, data, *given, absent=absent)
+            yield cells, shares
+
+    def _shares(
+        self, mixture: SizeMixture, data: Dataset, rows: Ints, entities: Ints, *, absent: bool
+    ) -> Floats:
+        """Log shares of all entities in a mixture, (n, N)."""
+        matrix = sparse(data)
+        members = context_members(matrix, rows, entities) if absent else None
+        logs = self.parts_.logs(data, rows, entities, personal=mixture is self.personal_)
+        return mixture.log_shares(logs, context_sizes(matrix, rows, entities), members)
 
     def _own_log_means(self, data: Dataset) -> Floats:
         """Log shares of absent entities given the whole row, of others given its rest."""
@@ -342,14 +372,16 @@ class BasketEmbedding(Queries, Baseline):
         if by == "item":
             return self._explain_items(data, entity)
         matrix, cell = sparse(data), (np.zeros(1, dtype=np.int64), np.array([entity]))
-        logs, sizes = self.parts_.logs(data, *cell), context_sizes(matrix, *cell)
-        members = context_members(matrix, *cell)
-        shares = np.exp(self.mixture_.expert_log_shares(logs, sizes, members)[:, 0, entity])
-        weights = self.mixture_.weights(sizes, absent=True)[0]
+        sizes, members = context_sizes(matrix, *cell), context_members(matrix, *cell)
+        personal = bool(self.parts_.knows(data)[0])
+        mixture = self.personal_ if personal and self.personal_ is not None else self.mixture_
+        logs = self.parts_.logs(data, *cell, personal=personal)
+        shares = np.exp(mixture.expert_log_shares(logs, sizes, members)[:, 0, entity])
+        weights = mixture.weights(sizes, absent=True)[0]
         total = float(weights @ shares)
         responsibility = weights * shares / total
         order = np.argsort(-responsibility, kind="stable")
-        names = np.array(self.mixture_.names, dtype=object)
+        names = np.array(mixture.names, dtype=object)
         return Table(
             {
                 "expert": names[order],
@@ -413,7 +445,7 @@ class BasketEmbedding(Queries, Baseline):
     @property
     def n_iter_(self) -> int:
         """Number of passes of the vectors."""
-        return self.parts_.passes
+        return self.parts_.passes.vectors
 
     def transform(self, X: Any) -> Floats:
         """Embed rows: the context sum of each whole row.

@@ -16,17 +16,25 @@ import numpy as np
 from efemb._typing import Bools, Floats, Ints
 from efemb.model.score import log_sums
 
-BASES = ("vectors", "pairs", "smoothed pairs", "popularity", "amounts", "history")
-VECTORS, PAIRS, SMOOTHED, POPULARITY, AMOUNTS, HISTORY = range(len(BASES))
-LOG_LINEAR = (VECTORS, SMOOTHED, POPULARITY, AMOUNTS, HISTORY)
+BASES = (
+    "vectors",
+    "pairs",
+    "smoothed pairs",
+    "popularity",
+    "amounts",
+    "history",
+    "personal vectors",
+)
+VECTORS, PAIRS, SMOOTHED, POPULARITY, AMOUNTS, HISTORY, PERSONAL = range(len(BASES))
+LOG_LINEAR = (VECTORS, SMOOTHED, POPULARITY, AMOUNTS, HISTORY, PERSONAL)
 _POWERS = {VECTORS: (0.75, 1.0, 4 / 3), PAIRS: (1.0, 1.5, 2.0, 2.7), POPULARITY: (1.0,)}
-_HISTORY_POWERS = (0.7, 1.0)
+_PERSONAL_POWERS = {HISTORY: (0.7, 1.0), PERSONAL: (1.0, 4 / 3)}
 KNOTS = (0, 1, 3, 10, 30, 100, 300, 1000)  # items of a context at which weights are fitted
 NEGLIGIBLE = 0.003  # weight, at every size, below which an expert is dropped
 _EM_STEPS, _NEWTON_STEPS, _RIDGE = 1000, 8, 1e-3
 _PILOT_QUESTIONS = 600  # for coefficients of all sizes, which those of one size are shrunk to
 _SHRUNK_ENTRIES = 5.0  # how many entries that counts for
-_SMALL_STEP, _SMALL_CHANGE = 1e-4, 1e-6  # of log-linear coefficients, and of weights
+_SMALL_STEP, _SMALL_CHANGE = 1e-4, 1e-5  # of log-linear coefficients, and of weights
 # Prior of the weights, in entries: for all experts alike, and for popularity.
 _EVEN_ENTRIES, _POPULAR_ENTRIES = 0.1, 2.0
 
@@ -37,6 +45,7 @@ class Questions(NamedTuple):
     logs : (n, F, N)
     entity, units, size : (n,) what is asked for, its weight, and the items of its context
     member_cell, member : entities in the contexts, which cannot be the next item
+    known : (n,) whether the customer has a history
     """
 
     logs: Floats
@@ -45,6 +54,7 @@ class Questions(NamedTuple):
     size: Ints
     member_cell: Ints
     member: Ints
+    known: Bools
 
     def take(self, chosen: Bools) -> Questions:
         """Some of the questions."""
@@ -57,6 +67,7 @@ class Questions(NamedTuple):
             self.size[chosen],
             place[self.member_cell[kept]],
             self.member[kept],
+            self.known[chosen],
         )
 
 
@@ -176,8 +187,8 @@ def propose_experts(
     bases : of the products, which are fitted at each size to the questions near it
     """
     rows, names = [], []
-    powers = {**_POWERS, HISTORY: _HISTORY_POWERS} if HISTORY in bases else _POWERS
-    for base, exponents in powers.items():
+    personal = {base: powers for base, powers in _PERSONAL_POWERS.items() if base in bases}
+    for base, exponents in {**_POWERS, **personal}.items():
         for power in exponents:
             rows.append(np.tile(np.eye(len(BASES))[base] * power, (len(sizes), 1)))
             names.append(BASES[base] if len(exponents) == 1 else f"{BASES[base]}^{power:.2g}")
@@ -238,7 +249,13 @@ class SizeMixture:
         for scope in (0, 1):
             own = np.concatenate([share[scope] for share in shares])
             near = _closeness(size, sizes)
-            weights.append([_mixture_weights(own, units * near[:, i]) for i in range(len(sizes))])
+            weights.append(
+                [
+                    _mixture_weights(own[close], (units * each)[close])
+                    for each in near.T
+                    for close in [each > 0]
+                ]
+            )
         of_all, of_absent = np.array(weights)
         used = np.maximum(of_all.max(axis=0), of_absent.max(axis=0)) >= NEGLIGIBLE
         of_all, of_absent = (

@@ -10,19 +10,20 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Ints
 from efemb.baselines.arrays import Holdout, log_shares
-from efemb.baskets.experts import AMOUNTS, HISTORY, LOG_LINEAR, Questions, SizeMixture
+from efemb.baskets.experts import AMOUNTS, HISTORY, LOG_LINEAR, PERSONAL, Questions, SizeMixture
 from efemb.baskets.parts import (
     FAMILIES,
     LARGEST_WEIGHT,
-    USER,
     PartOptions,
     Parts,
+    Passes,
     answer_questions,
     draw_questions,
     fit_vectors,
 )
 from efemb.data.matrices import sparse
 from efemb.errors import DataError
+from efemb.model.terms.base import new_labels
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ WHOLE_QUESTIONS, SHORT_QUESTIONS, LEAST_QUESTIONS = 1000, 200, 40
 MOST_TIMES = 5  # as many questions, if there are few items
 QUESTION_CELLS = 1 << 24  # questions x items
 HELD_OUT_ROWS, FEW_ROWS, FOLDS = 1500, 5000, 4
+LEAST_KNOWN_ROWS = 20  # held-out rows of known customers, to fit their weights
 RACE_ROWS, RACE_HELD_OUT, RACE_COMPONENTS, RACE_PASSES = 10_000, 300, 20, 6
 RELIABILITY_QUESTIONS = 500
 RELIABILITY_EDGES = 10.0 ** np.arange(-5.0, 0.5, 0.5)
@@ -44,10 +46,14 @@ Fold = tuple["Dataset", "Dataset"]  # rows to train on, and rows that are held o
 
 @dataclass(frozen=True)
 class BasketFit:
-    """What the fit of a basket model leaves."""
+    """What the fit of a basket model leaves.
+
+    mixture, personal : of any basket, and of one whose customer has a history
+    """
 
     parts: Parts
     mixture: SizeMixture
+    personal: SizeMixture | None
     reliability: Table
     report: dict[str, Any]
 
@@ -57,37 +63,54 @@ def fit_baskets(
 ) -> BasketFit:
     """Fit the parts on each fold, and to all rows if there are several; then the weights."""
     for_race, for_questions = rng.spawn(2)
-    chosen, scores = choose_family(options, *folds[0], for_race)
-    n_fits, questions, passes = len(folds) + (len(folds) > 1), list[Questions](), list[int]()
+    known = _rows_of_known_customers(options.user, folds)
+    chosen = options if known >= LEAST_KNOWN_ROWS else replace(options, user=None)
+    chosen, scores = choose_family(chosen, *folds[0], for_race)
+    n_fits, questions, passes = len(folds) + (len(folds) > 1), list[Questions](), list[Passes]()
     with progress_bar("fitting a basket model", n_fits, bool(verbose)) as advance:
         for train, held in folds:
             parts = Parts.fit(train, held, chosen)
-            questions += _ask(parts, held, len(folds), for_questions)
+            questions += _ask(parts, held, len(folds), for_questions, chosen.user)
             passes.append(parts.passes)
             advance(1)
         if len(folds) > 1:
-            most = max(1, int(np.median(passes)))
-            parts = Parts.fit(data, None, replace(chosen, max_iter=most))
+            most = Passes(*np.maximum(1, np.median(passes, axis=0)).astype(int).tolist())
+            parts = Parts.fit(data, None, replace(chosen, passes=most))
             advance(1)
     questions = _merged(questions)
     unused = {AMOUNTS} if (sparse(data).data == 1).all() else set()
-    unused |= set() if chosen.history else {HISTORY}
-    mixture = SizeMixture.fit(questions, tuple(b for b in LOG_LINEAR if b not in unused))
+    bases = tuple(base for base in LOG_LINEAR if base not in unused)
+    mixture = SizeMixture.fit(questions, tuple(b for b in bases if b not in (HISTORY, PERSONAL)))
+    personal, used = None, mixture
+    if chosen.user is not None:
+        questions = [part if part.known.all() else part.take(part.known) for part in questions]
+        personal = used = SizeMixture.fit(questions, bases)
     report = {
         "family": chosen.family,
         "family_chosen_by": _reason(options.family, scores),
         "pairs": "dense" if chosen.n_neighbors is None else f"{chosen.n_neighbors} per item",
         "counts_in_pairs": "0/1",
         "entries_above_10": int((sparse(data).data > LARGEST_WEIGHT).sum()),
-        "history": USER if chosen.history else None,
+        "history": chosen.user,
+        "held_out_rows_of_known_customers": known,
         "pseudo_count": chosen.pseudo_count,
         "held_out": {"rows": int(sum(held.n_rows for _, held in folds)), "folds": len(folds)},
-        "passes": parts.passes,
+        "passes": parts.passes.vectors,
         "interrupted": False,
-        "weights": _largest_weights(mixture),
-        "held_out_score": _held_out_scores(mixture, questions),
+        "weights": _largest_weights(used),
+        "held_out_score": _held_out_scores(used, questions),
     }
-    return BasketFit(parts, mixture, measure_reliability(mixture, questions), report)
+    return BasketFit(parts, mixture, personal, measure_reliability(used, questions), report)
+
+
+def _rows_of_known_customers(user: str | None, folds: list[Fold]) -> int:
+    """How many held-out rows belong to customers who have other rows."""
+    if user is None:
+        return 0
+    return sum(
+        int(np.isin(held.rows[user], new_labels(train.rows[user].tolist())).sum())
+        for train, held in folds
+    )
 
 
 def make_folds(
@@ -153,13 +176,15 @@ def _reason(asked: str, scores: dict[str, float]) -> str:
     return "0/1 data" if asked == AUTO else "as specified"
 
 
-def _ask(parts: Parts, held: Dataset, n_folds: int, rng: np.random.Generator) -> list[Questions]:
+def _ask(
+    parts: Parts, held: Dataset, n_folds: int, rng: np.random.Generator, user: str | None
+) -> list[Questions]:
     """Entries of held-out rows given whole and short contexts, with what the parts say."""
     room = QUESTION_CELLS // held.n_entities
     share = min(MOST_TIMES, room / (WHOLE_QUESTIONS + len(SHORT_SIZES) * SHORT_QUESTIONS))
     wanted = (WHOLE_QUESTIONS, *(SHORT_QUESTIONS for _ in SHORT_SIZES))
     numbers = tuple(max(LEAST_QUESTIONS, int(share * n)) // n_folds + 1 for n in wanted)
-    asked = draw_questions(held, (None, *SHORT_SIZES), numbers, rng)
+    asked = draw_questions(held, (None, *SHORT_SIZES), numbers, rng, user)
     if not len(asked[1]):
         raise DataError(
             "no held-out row has two or more items, so that no entry has a context: pass "
@@ -185,7 +210,7 @@ def _merged(questions: list[Questions]) -> list[Questions]:
     member_cells = [part.member_cell + start for part, start in zip(questions, starts, strict=True)]
     arrays = {
         name: np.concatenate([getattr(part, name) for part in questions])
-        for name in ("logs", "entity", "units", "size", "member")
+        for name in ("logs", "entity", "units", "size", "member", "known")
     }
     return [Questions(**arrays, member_cell=np.concatenate(member_cells))]
 

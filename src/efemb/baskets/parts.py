@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.ease import dense_fits, ridge_weights, sparse_ridge_weights
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.experts import (
@@ -18,6 +18,7 @@ from efemb.baskets.experts import (
     BASES,
     HISTORY,
     PAIRS,
+    PERSONAL,
     POPULARITY,
     SMOOTHED,
     VECTORS,
@@ -32,6 +33,8 @@ from efemb.engine.optimizers.first_order import Adagrad
 from efemb.estimators.presets import BernoulliEmbedding, PoissonEmbedding
 from efemb.model.contexts import Basket
 from efemb.model.contexts.base import gather_rows
+from efemb.model.terms import History, RowVectors, Term
+from efemb.model.terms.base import new_labels
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -45,15 +48,26 @@ WATCHED_ROWS = 500  # held-out rows that tell when to stop
 AMOUNT_LINES = 5.0  # an item's mean count is shrunk to that of all items by so many lines
 LARGEST_WEIGHT = 10.0  # of an entry in the fit of the weights, whatever its count
 MOST_NUMBERS = 1 << 26  # logarithms of bases that are held at once
+CUSTOMER_COMPONENTS = 20  # length of the vectors of customers
 HISTORY_SHARE = 0.5  # popularity weighs as much as this part of a mean customer's units
 HALF_A_LINE = 0.5  # what never occurred
 # Scores of pairs estimate probabilities: what is below counts as this much of a mean one.
 LEAST_SCORE, SMOOTHED_SCORE = 1e-6, 2.0
 
 
+class Passes(NamedTuple):
+    """Passes over the data of the embeddings without and with the customer."""
+
+    vectors: int
+    personal: int
+
+
 @dataclass(frozen=True)
 class PartOptions:
-    """How parts are fitted; the names are those of `BasketEmbedding`."""
+    """How parts are fitted; the names are those of `BasketEmbedding`.
+
+    passes : of embeddings that are fitted without held-out rows
+    """
 
     n_components: int
     family: str
@@ -61,54 +75,77 @@ class PartOptions:
     thinning: float
     penalty: float
     n_neighbors: int | None
-    history: bool
+    user: str | None
     seed: int
     n_jobs: int | None = 1
     max_iter: int | None = None
     verbose: int = 0
+    passes: Passes | None = None
 
 
 @dataclass(frozen=True)
 class Parts:
     """Fitted parts.
 
-    vectors : embedding;  pairs : (N, N) array or csr_array of the weights of an item for another
+    vectors : embedding;  personal : embedding with terms of the customer, where they are known
+    pairs : (N, N) array or csr_array of the weights of an item for another
     log_popularity : (N,) log shares of lines;  log_amounts : (N,) log mean counts in a line
     history : of customers, where they are known
     density : share of the cells that hold a line;  passes : of the vectors
     """
 
     vectors: FittedEmbedding
+    personal: FittedEmbedding | None
     pairs: Any
     log_popularity: Floats
     log_amounts: Floats
     density: float
     history: PersonalPopularity | None
-    passes: int
+    passes: Passes
 
     @classmethod
     def fit(cls, train: Dataset, held: Dataset | None, options: PartOptions) -> Parts:
         """Fit all parts to the same rows; `held` are others, which tell when to stop."""
-        estimator = fit_vectors(train, held, options)
+        first, second = (options, options)
+        if options.passes is not None:
+            first, second = (replace(options, max_iter=most) for most in options.passes)
+        estimator = fit_vectors(train, held, first)
         present = (sparse(train) != 0).astype(np.float32)
-        pairs = fit_pairs(present, options)
         lines = np.maximum(np.asarray(present.sum(axis=0), dtype=np.float64).ravel(), HALF_A_LINE)
-        history = None
-        if options.history and train.users is not None:
-            units = float(sparse(train).sum()) / max(len(set(train.users.tolist())), 1)
-            history = PersonalPopularity(kappa=max(1.0, HISTORY_SHARE * units)).fit(train)
+        personal, history, personal_passes = None, None, 0
+        if options.user is not None:
+            customers = len(new_labels(train.rows[options.user].tolist()))
+            units = float(sparse(train).sum()) / max(customers, 1)
+            kappa = max(1.0, HISTORY_SHARE * units)
+            history = PersonalPopularity(options.user, kappa=kappa).fit(train)
+            terms = (
+                History(options.user, kappa=kappa),
+                RowVectors(options.user, min(CUSTOMER_COMPONENTS, options.n_components)),
+            )
+            with_customers = fit_vectors(train, held, second, terms)
+            personal, personal_passes = with_customers.fitted(), with_customers.best_iter_
         return cls(
             vectors=estimator.fitted(),
-            pairs=pairs,
+            personal=personal,
+            pairs=fit_pairs(present, options),
             log_popularity=np.log(lines / lines.sum()),
             log_amounts=mean_log_amounts(sparse(train)),
             density=present.nnz / (present.shape[0] * present.shape[1]),
             history=history,
-            passes=estimator.best_iter_,
+            passes=Passes(estimator.best_iter_, personal_passes),
         )
 
-    def logs(self, data: Dataset, rows: Ints, entities: Ints) -> Floats:
-        """Logarithms of the bases of all entities, given rows without an entity, (n, F, N)."""
+    def knows(self, data: Dataset) -> Bools:
+        """Whether the customer of each row has a history, (rows,)."""
+        if self.history is None or self.history.column not in data.rows:
+            return np.zeros(data.n_rows, dtype=bool)
+        return self.history.knows(data)
+
+    def logs(self, data: Dataset, rows: Ints, entities: Ints, *, personal: bool) -> Floats:
+        """Logarithms of the bases of all entities, given rows without an entity, (n, F, N).
+
+        personal : with the bases of the customer, which otherwise are 0
+        """
         needed, place = np.unique(rows, return_inverse=True)
         few = data.take_rows(needed)
         logs = np.empty((len(rows), len(BASES), data.n_entities), dtype=np.float32)
@@ -119,10 +156,12 @@ class Parts:
         np.log(scores + np.float32(SMOOTHED_SCORE * self.density), out=logs[:, SMOOTHED])
         logs[:, POPULARITY] = self.log_popularity
         logs[:, AMOUNTS] = self.log_amounts
-        logs[:, HISTORY] = self.log_popularity
-        if self.history is not None and few.users is not None:
+        logs[:, [HISTORY, PERSONAL]] = 0.0
+        if personal and self.history is not None and self.personal is not None:
             for cells, means in self.history.log_means(few, place, entities):
                 logs[cells, HISTORY] = means
+            for cells, means in self.personal.log_means(few, place, entities):
+                logs[cells, PERSONAL] = log_shares(np.asarray(means))
         return logs
 
     def _pair_scores(self, matrix: Any, rows: Ints, entities: Ints) -> Floats:
@@ -181,9 +220,12 @@ def basket_context(options: PartOptions) -> Basket:
     )
 
 
-def fit_vectors(train: Dataset, held: Dataset | None, options: PartOptions) -> Any:
+def fit_vectors(
+    train: Dataset, held: Dataset | None, options: PartOptions, terms: tuple[Term, ...] = ()
+) -> Any:
     """The embedding; without held-out rows it takes `max_iter` passes."""
     settings: dict[str, Any] = {
+        "terms": terms,
         "n_components": options.n_components,
         "context": basket_context(options),
         "random_state": options.seed,
@@ -232,11 +274,16 @@ NEIGHBORS = 100
 
 
 def draw_questions(
-    held: Dataset, sizes: tuple[int | None, ...], numbers: tuple[int, ...], rng: np.random.Generator
+    held: Dataset,
+    sizes: tuple[int | None, ...],
+    numbers: tuple[int, ...],
+    rng: np.random.Generator,
+    user: str | None = None,
 ) -> tuple[Dataset, Ints, Floats]:
     """Random entries of held-out rows, each with a random part of the rest of its row.
 
     sizes : of the contexts, None for the whole rest;  numbers : how many entries of each size
+    user : row column of the customers, if they are known
     Returns the contexts, the entries and their units.
     """
     matrix = sparse(held)
@@ -255,16 +302,20 @@ def draw_questions(
     ends = np.concatenate([[0], np.cumsum([len(context) for context in contexts])])
     shape = (len(asked), held.n_entities)
     rows = csr_array((matrix.data[where], matrix.indices[where], ends), shape=shape)
-    users = None if held.users is None else held.users[owner[asked]]
+    customers = {} if user is None else {user: held.rows[user][owner[asked]]}
     units = np.minimum(matrix.data[asked].astype(np.float64), LARGEST_WEIGHT)
-    return Dataset(rows, entities=held.entities, users=users), entity[asked].astype(np.int64), units
+    return (
+        Dataset(rows, entities=held.entities, rows=customers),
+        entity[asked].astype(np.int64),
+        units,
+    )
 
 
 def answer_questions(
     parts: Parts, contexts: Dataset, entities: Ints, units: Floats
 ) -> list[Questions]:
     """The questions with what the parts say, in pieces of bounded size."""
-    matrix = sparse(contexts)
+    matrix, known = sparse(contexts), parts.knows(contexts)
     step = max(1, MOST_NUMBERS // (len(BASES) * contexts.n_entities))
     pieces = []
     for start in range(0, len(entities), step):
@@ -273,12 +324,13 @@ def answer_questions(
         cell, member = context_members(matrix, *given)
         pieces.append(
             Questions(
-                parts.logs(contexts, *given),
+                parts.logs(contexts, *given, personal=True),
                 entities[rows],
                 units[rows],
                 context_sizes(matrix, *given),
                 cell,
                 member,
+                known[rows],
             )
         )
     return pieces

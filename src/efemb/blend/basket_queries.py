@@ -19,6 +19,8 @@ from efemb.table import Table
 if TYPE_CHECKING:
     from efemb.blend.blend import Blend
 
+USER = "user"  # row column of the customers, unless the model names another
+
 
 def basket_row(blend: Any, basket: Any, choice: Choice, user: Any) -> Dataset:
     """A basket of labels, or of labels with amounts, as a row of data."""
@@ -35,8 +37,8 @@ def basket_row(blend: Any, basket: Any, choice: Choice, user: Any) -> Dataset:
     values = [1.0 if amounts is None else number_of(label, amounts[label]) for label in known]
     cells = (np.zeros(len(codes), dtype=np.int64), codes)
     matrix = csr_array((np.array(values), cells), shape=(1, len(choice.vocabulary)))
-    users = None if user is None else [user]
-    row: Dataset = blend._known(Dataset(matrix, entities=blend.vocabulary_, users=users))
+    columns = {} if user is None else {getattr(blend, "user", None) or USER: [user]}
+    row: Dataset = blend._known(Dataset(matrix, entities=blend.vocabulary_, rows=columns))
     return row
 
 
