@@ -57,6 +57,7 @@ from .estimators import (
 )
 from .evaluation import compare
 from .fitted import load
+from .inference import compare_models
 from .model.contexts import Basket, Explicit, Graph, Lagged, Neighbors, Window
 from .model.families import (
     Bernoulli,
@@ -138,6 +139,7 @@ __all__ = [
     "baselines",
     "checks",
     "compare",
+    "compare_models",
     "data",
     "datasets",
     "engine",

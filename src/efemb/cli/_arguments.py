@@ -126,6 +126,10 @@ NetReturns = Annotated[
         "--net-returns", help="Subtract negative counts within a basket instead of dropping them."
     ),
 ]
+SkipUnknown = Annotated[
+    bool,
+    typer.Option("--skip-unknown", help="Ignore items that the model does not know."),
+]
 Positions = Annotated[
     Path | None,
     typer.Option(

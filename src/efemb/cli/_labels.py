@@ -30,13 +30,14 @@ def open_model(path: Path) -> FittedEmbedding:
 class Labels:
     """Labels of a model by what people type: any part of a label that no other label has.
 
-    A part that was completed is reported on standard error.
+    A part that was completed is reported on standard error, and so are unknown labels that are
+    skipped.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, skip_unknown: bool = False) -> None:
         from efemb.fitted.selection import Choice
 
-        self.model = model
+        self.model, self.skip_unknown = model, skip_unknown
         self.entities = model._item_labels()
         self._choice = Choice(self.entities, match="prefix")
 
@@ -49,8 +50,22 @@ class Labels:
 
     def query(self, typed: list[str]) -> Any:
         """A single label, or a list of several."""
-        labels = [self.find(text) for text in typed]
+        labels = [self.find(text) for text in self._known(typed)]
         return labels if len(labels) > 1 else labels[0]
+
+    def _known(self, typed: list[str]) -> list[str]:
+        """The labels without unknown ones, if these are to be skipped; at least one is needed."""
+        unknown = [text for text in typed if not self._choice.knows(self._amount(text)[0])]
+        if not unknown or len(typed) == 1:
+            return typed
+        if not self.skip_unknown:
+            raise DataError(
+                f"the model does not know {unknown[0]!r}: correct it, or pass --skip-unknown"
+            )
+        if len(unknown) == len(typed):
+            raise DataError(f"the model knows none of {', '.join(map(repr, typed[:5]))}")
+        remark(f"ignored, since the model does not know them: {', '.join(unknown)}")
+        return [text for text in typed if text not in unknown]
 
     def filters(
         self, min_count: int | None, where: str | None, exclude: list[str] | None
@@ -66,9 +81,10 @@ class Labels:
     def context(self, members: list[str]) -> Any:
         """`beer=2 chips` as amounts; words of a text keep their order."""
         if self.model.spec.context.reads_text:
-            return [self.find(word) for member in members for word in member.split()]
+            words = [word for member in members for word in member.split()]
+            return [self.find(word) for word in self._known(words)]
         amounts: dict[Any, float] = {}
-        for member in members:
+        for member in self._known(members):
             typed, amount = self._amount(member)
             label = self.find(typed)
             amounts[label] = amounts.get(label, 0.0) + amount
@@ -97,11 +113,17 @@ def read_evidence(path: Path | None, model: FittedEmbedding, **reading: Any) -> 
 
 
 def open_pair_question(
-    path: Path, items: list[str], filters: tuple[Any, ...], data: Path | None, **reading: Any
+    path: Path,
+    items: list[str],
+    filters: tuple[Any, ...],
+    data: Path | None,
+    *,
+    skip_unknown: bool,
+    **reading: Any,
 ) -> tuple[FittedEmbedding, Any, dict[str, Any]]:
     """A saved model, the items that are asked about, and options of a question about pairs."""
     model = open_model(path)
-    labels = Labels(model)
+    labels = Labels(model, skip_unknown=skip_unknown)
     query = labels.query(items)
     evidence = read_evidence(data, model, **reading)
     return model, query, {**labels.filters(*filters), "data": evidence}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from efemb.cli import _arguments as of
 from efemb.cli._labels import open_pair_question
 from efemb.cli._output import show
@@ -23,6 +25,7 @@ def command(
     where: of.Where = None,
     exclude: of.Exclude = None,
     min_support: of.MinSupport = None,
+    skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
     """List what an item in a basket makes more likely.
@@ -34,8 +37,8 @@ def command(
       efemb complements model milk
       efemb complements model milk --data trips.csv --min-support 5
     """
-    columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
-    columns |= {"layout": layout, "header": header}
+    columns: dict[str, Any] = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    columns |= {"layout": layout, "header": header, "skip_unknown": skip_unknown}
     filters = (min_count, where, exclude)
     fitted, query, options = open_pair_question(model, items, filters, data, **columns)
     options |= {"direction": direction, "min_support": min_support}

@@ -15,6 +15,7 @@ def command(
     model: of.Model,
     item: Annotated[str, typer.Argument(help="Item to explain.", show_default=False)],
     context: of.Members,
+    skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
     """Show what each part of a basket contributes to an item.
@@ -25,7 +26,7 @@ def command(
       efemb explain model salsa beer=2 chips
     """
     fitted = open_model(model)
-    labels = Labels(fitted)
+    labels = Labels(fitted, skip_unknown=skip_unknown)
     label, members = labels.find(item), labels.context(context)
     table = fitted.explain(members, label)
     total = float(table["contribution"].sum())

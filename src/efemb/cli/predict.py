@@ -22,6 +22,7 @@ def command(
     min_count: of.MinCount = None,
     where: of.Where = None,
     exclude: of.Exclude = None,
+    skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
     """List what fits a basket, or a gap between words.
@@ -32,6 +33,6 @@ def command(
     """
     fitted = open_model(model)
     ask = fitted.complete if new else fitted.predict
-    labels = Labels(fitted)
+    labels = Labels(fitted, skip_unknown=skip_unknown)
     filters = labels.filters(min_count, where, exclude)
     show(ask(labels.context(context), n, **filters), as_json)

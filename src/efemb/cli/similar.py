@@ -15,6 +15,7 @@ def command(
     min_count: of.MinCount = None,
     where: of.Where = None,
     exclude: of.Exclude = None,
+    skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
     """List the items most similar to an item.
@@ -28,7 +29,7 @@ def command(
       efemb similar model milk --where organic --min-count 50
     """
     fitted = open_model(model)
-    labels = Labels(fitted)
+    labels = Labels(fitted, skip_unknown=skip_unknown)
     query, filters = labels.query(items), labels.filters(min_count, where, exclude)
     vectors = fitted.vectors(which)  # type: ignore[arg-type]  # checked there
     for label in query if isinstance(query, list) else [query]:

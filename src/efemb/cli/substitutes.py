@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,6 +31,7 @@ def command(
         bool,
         typer.Option("--apart", help="Include unclear cases and items apart for other reasons."),
     ] = False,
+    skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
     """List what replaces an item.
@@ -43,8 +44,8 @@ def command(
       efemb substitutes model milk --data trips.csv
       efemb substitutes model milk --data trips.csv --apart
     """
-    columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
-    columns |= {"layout": layout, "header": header}
+    columns: dict[str, Any] = {"basket": basket, "item": item, "count": count, "encoding": encoding}
+    columns |= {"layout": layout, "header": header, "skip_unknown": skip_unknown}
     filters = (min_count, where, exclude)
     fitted, query, options = open_pair_question(model, items, filters, data, **columns)
     options |= {"direction": direction, "min_support": min_support, "apart": apart}

@@ -109,7 +109,12 @@ class Choice:
             shown = ", ".join(shorten(label) for label in asked[:_SHOWN])
             what = f"none of the labels is known: {shown}" if asked else "no label was given"
             raise DataError(f"{what}; at least one is needed")
-        return np.array([self.code(label) for label in known], dtype=np.int64)
+        try:
+            return np.array([self.code(label) for label in known], dtype=np.int64)
+        except DataError as error:
+            if len(asked) == 1:
+                raise
+            raise DataError(f"{error} (unknown='skip' ignores unknown labels)") from None
 
     def without(self, codes: Ints) -> Ints | None:
         """`rows` less some codes."""

@@ -2,6 +2,7 @@
 
 from efemb.inference.diagnosis import report
 from efemb.inference.findings import Finding, Report
+from efemb.inference.model_comparison import ModelComparison, compare_models
 from efemb.inference.new_entities import fold_in
 from efemb.inference.new_rows import fold_in_rows
 from efemb.inference.seed_stability import Stability, stability
@@ -11,8 +12,10 @@ __all__ = [
     "Finding",
     "Interval",
     "Laplace",
+    "ModelComparison",
     "Report",
     "Stability",
+    "compare_models",
     "fold_in",
     "fold_in_rows",
     "laplace",

@@ -69,9 +69,9 @@ def stability(
         raise ParameterError(
             f"n must be at most {len(vectors[0]) - 1}, the other entities; got {n}"
         )
-    near = [_find_neighbors(rho, n) for rho in vectors]
+    near = [find_neighbors(rho, n) for rho in vectors]
     pairs = list(combinations(range(len(vectors)), 2))
-    overlap = np.stack([_measure_overlap(near[i], near[j]) for i, j in pairs])
+    overlap = np.stack([measure_overlap(near[i], near[j]) for i, j in pairs])
     agreement = np.stack([_measure_agreement(vectors[i], vectors[j]) for i, j in pairs])
     # A vector of zeros (of a neuron that never varied) has no direction and no neighbors.
     undirected = ~np.all([rho.any(axis=1) for rho in vectors], axis=0)
@@ -192,7 +192,7 @@ def _align(fitted: list[FittedEmbedding]) -> list[Floats]:
     return aligned
 
 
-def _find_neighbors(vectors: Floats, n: int) -> Ints:
+def find_neighbors(vectors: Floats, n: int) -> Ints:
     """The n nearest others of every entity by cosine."""
     unit = unit_rows(vectors)
     nearest, _ = largest_products(unit, unit, n + 1)
@@ -201,7 +201,7 @@ def _find_neighbors(vectors: Floats, n: int) -> Ints:
     return np.asarray(nearest[~itself]).reshape(len(unit), n)
 
 
-def _measure_overlap(left: Ints, right: Ints) -> Floats:
+def measure_overlap(left: Ints, right: Ints) -> Floats:
     """Fraction of common neighbors per entity."""
     return np.asarray((left[:, :, None] == right[:, None, :]).any(axis=2).mean(axis=1))
 

@@ -1,0 +1,57 @@
+"""`efemb compare-models`: what differs between two saved models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from efemb.cli import _arguments as of
+from efemb.cli._labels import open_model
+from efemb.cli._output import echo, show, show_json
+
+
+def command(
+    a: of.Model,
+    b: Annotated[Path, typer.Argument(help="Folder of the other model.", show_default=False)],
+    again_a: Annotated[
+        list[Path] | None,
+        typer.Option("--again-a", help="The first with another seed; repeat.", metavar="FOLDER"),
+    ] = None,
+    again_b: Annotated[
+        list[Path] | None,
+        typer.Option("--again-b", help="The other with another seed; repeat.", metavar="FOLDER"),
+    ] = None,
+    n: Annotated[
+        int, typer.Option("--n", "-n", help="Neighbors per item.", min=1, metavar="N")
+    ] = 10,
+    rows: Annotated[int, typer.Option(help="Number of items to show.", min=1, metavar="N")] = 10,
+    as_json: of.Json = False,
+) -> None:
+    """Show what differs between two models.
+
+    Such as models of two stores or two seasons. Nearest neighbors and complements of the items that both have are compared, the largest change
+    first. Fits of the same data differ by their seeds: --again-a and --again-b tell how much.
+
+    \b
+      efemb compare-models summer winter
+      efemb compare-models summer winter --again-a summer-2 --again-b winter-2
+    """
+    from efemb.inference import compare_models
+
+    first, second = (
+        [open_model(path) for path in (model, *(others or []))]
+        for model, others in ((a, again_a), (b, again_b))
+    )
+    both = compare_models(first, second, n)
+    tables = {"neighbors": both.neighbors, "complements": both.complements}
+    if as_json:
+        only = {"common": len(both.common), "only_a": both.only_a, "only_b": both.only_b}
+        show_json({**only, **{name: list(table or ()) for name, table in tables.items()}})
+        return
+    echo(repr(both))
+    for name, table in tables.items():
+        if table is not None:
+            echo(f"\n{name}")
+            show(table.head(rows), as_json)
