@@ -31,8 +31,9 @@ def command(
 ) -> None:
     """Show what differs between two models.
 
-    Such as models of two stores or two seasons. Nearest neighbors and complements of the items that both have are compared, the largest change
-    first. Fits of the same data differ by their seeds: --again-a and --again-b tell how much.
+    Such as models of two stores or two seasons. Nearest neighbors and complements of the items that
+    both have are compared, the largest change first. Fits of the same data differ by their seeds:
+    --again-a and --again-b tell how much.
 
     \b
       efemb compare-models summer winter
