@@ -1,4 +1,4 @@
-"""`efemb update` and `efemb compare-models`: saved models, from the command line."""
+"""`efemb update` and `efemb diff`: saved models, from the command line."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def test_a_model_is_replaced_by_default(run, model: Path, trips: Path, tmp_path:
 
 def test_models_are_compared(run, model: Path, trips: Path, tmp_path: Path) -> None:
     assert run("fit", trips, "-o", tmp_path / "b", "-k", "2", "-q", "--jobs", "1").code == 0
-    done = run("compare-models", model, tmp_path / "b", "-n", "3")
+    done = run("diff", model, tmp_path / "b", "-n", "3")
     assert done.code == 0
     assert "items in both models" in done.out
-    answer = json.loads(run("compare-models", model, tmp_path / "b", "-n", "3", "--json").out)
+    answer = json.loads(run("diff", model, tmp_path / "b", "-n", "3", "--json").out)
     both = efemb.compare_models(efemb.load(model), efemb.load(tmp_path / "b"), 3)
     assert [row["label"] for row in answer["neighbors"]] == both.neighbors["label"].tolist()
 

@@ -1,4 +1,4 @@
-"""`efemb compare-models`: what differs between two saved models."""
+"""`efemb diff`: what differs between two saved models."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def command(
     --again-a and --again-b tell how much.
 
     \b
-      efemb compare-models summer winter
-      efemb compare-models summer winter --again-a summer-2 --again-b winter-2
+      efemb diff summer winter
+      efemb diff summer winter --again-a summer-2 --again-b winter-2
     """
     from efemb.inference import compare_models
 
