@@ -50,7 +50,7 @@ def command(
     quiet: of.Quiet = False,
     as_json: of.Json = False,
 ) -> None:
-    """Fit real shopping trips, write a report and a page to explore.
+    """Fit real shopping trips and write a report.
 
     Scores held-out trips against popularity, then lists similar items, complements, substitutes
     and topics; the report adds pictures. The page beside it shows all items in a browser: search,
