@@ -187,6 +187,9 @@ FURTHER_FITS: dict[str, Fit] = {
     "positional softmax": words(efemb.CBOW, context=W(2, positional=True)),
     "noise-contrastive": words(efemb.CBOW, zeros=efemb.NoiseContrastive(5)),
     "skip-gram, tree": words(efemb.SkipGram, zeros="hierarchical"),
+    "skip-gram, own negatives": words(
+        efemb.SkipGram, zeros=efemb.NegativeSampling(5, shared=False)
+    ),
     "tied words": words(efemb.BernoulliTextEmbedding, structure="tied"),
     "all words": words(efemb.BernoulliTextEmbedding, zeros="all"),
     "sampled words": words(efemb.BernoulliTextEmbedding, zeros=efemb.Sampled(5)),

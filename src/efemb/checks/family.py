@@ -48,7 +48,7 @@ def check_family(family: Family) -> None:
             check_same_shape(getattr(family, name)(eta), v, f"{type(family).__name__}.{name}")
     for name in ("statistic", "log_base_measure"):
         check_same_shape(getattr(family, name)(x), v, f"{type(family).__name__}.{name}")
-    if family.softmax:
+    if family.softmax or family.states > 1 or family.mixes:  # a cell is not all there is
         return
     _check_slopes(family, x, v)
     if family.support.integer:

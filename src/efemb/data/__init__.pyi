@@ -9,6 +9,7 @@ from .readers.neural import read_suite2p, read_traces
 from .readers.shop_tables import read_features
 from .readers.text.read import read_text
 from .readers.transactions import read_baskets
+from .state_tables import indicators
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Prices",
     "Vocabulary",
     "aligned",
+    "indicators",
     "prices",
     "read_baskets",
     "read_features",

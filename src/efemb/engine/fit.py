@@ -108,6 +108,7 @@ def fit_model(
     measures the members of fixed contexts from their means.
     """
     options.check()
+    spec = replace(spec, family=spec.family.freeze(data))
     bound = _bind(spec, data, sample_weight, lists, center=center)
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
     spec = scaled(spec.freeze_terms(data, sample_weight), data, sample_weight)

@@ -78,7 +78,10 @@ def read_data(estimator: Any, X: Any, *, reset: bool, positions: Any = None) -> 
         check_not_negative(data)
         data = binarized(data)
     allow_real = bool(getattr(estimator, "allow_real", estimator._allow_real))
-    check_support(data, spec.family, allow_real=allow_real, way_out=estimator._way_out)
+    family = spec.family
+    if family.mixes and not reset:  # a fit knows which entity is of which family
+        family = estimator.fitted().spec.family
+    check_support(data, family, allow_real=allow_real, way_out=estimator._way_out)
     return data
 
 

@@ -177,7 +177,8 @@ class FittedMixin(DataMethods, TransformerMixin):
             With respect to the unconstrained parameters: the logarithms of positive vectors.
         """
         data = read_data(self, X, reset=False, positions=positions)
-        spec = scaled(self._spec(), data)
+        spec = self._spec()
+        spec = scaled(replace(spec, family=spec.family.freeze(data)), data)
         lists = None
         if positions is None and "_fitted" in vars(self):
             spec, lists = self._with_frozen_context(spec), self._fitted.lists

@@ -230,3 +230,72 @@ def skipgram(
                 keep = max(one - length * bag[word, K + SHRINK], real(0.0))
                 mix(bag, word, errors, i, keep, length, K)
     return value
+
+
+@elementwise
+def skipgram_apart(
+    tokens: Array,
+    starts: Array,
+    ptr: Array,
+    rows: Array,
+    labels: Array,
+    target: Array,
+    bag: Array,
+    K: int,
+    window: int,
+    reach: Array,
+    part: Any,
+    step: Any,
+    gain: Any,
+    bias_step: Any,
+) -> float:
+    """Each token given every single word around it; every such pair has outputs of its own.
+
+    `ptr` goes over pairs: the words around the first token, those around the second one, and so on.
+    Vectors move after each pair, as in word2vec.
+    """
+    real, value, likely = target.dtype.type, 0.0, 1.0
+    one, pair = real(1.0), 0
+    slope = np.zeros(max(np.diff(ptr).max(), 1) if len(ptr) > 1 else 1, target.dtype)
+    error = np.zeros((1, K), target.dtype)
+    for d in range(len(starts) - 1):
+        begin, end = starts[d], starts[d + 1]
+        for t in range(begin, end):
+            near = reach[t]
+            if t + window + 2 < end:
+                prefetch(bag, tokens[t + window + 2])
+            for place in range(max(t - near, begin), min(t + near + 1, end)):
+                if place == t:
+                    continue
+                word, first, n_outputs = tokens[place], ptr[pair], ptr[pair + 1] - ptr[pair]
+                pair += 1
+                for j in range(n_outputs):
+                    row = rows[first + j]
+                    prefetch(target, rows[first + j + AHEAD])
+                    u: Any = dot(target, row, bag, word, K)
+                    slope[j] = u + target[row, K + BIAS] + target[row, K + OFFSET]
+                for j in range(n_outputs):  # by itself, so that it vectorises
+                    slope[j] = real(labels[first + j]) - logistic(slope[j])
+                chance = 1.0
+                for j in range(n_outputs):
+                    chance *= one - abs(slope[j])
+                likely *= max(chance, LEAST)
+                if likely < LEAST:  # a logarithm now and then, not one a pair
+                    value += np.log(likely)
+                    likely = 1.0
+                error[:] = real(0.0)
+                size = dot(bag, word, bag, word, K) * part if gain > 0 else real(0.0)
+                for j in range(n_outputs):
+                    row, g = rows[first + j], slope[j]
+                    length = _row_step(target, row, K, g * g * size, step, gain)
+                    keep = max(one - length * target[row, K + SHRINK], real(0.0))
+                    update(target, row, bag, word, error, 0, g, keep, length * g, K)
+                    if bias_step > 0:
+                        target[row, K + BIAS_SQUARES] += gain * g * g
+                        root = np.sqrt(target[row, K + BIAS_SQUARES])
+                        target[row, K + BIAS] += bias_step * g / root
+                square = dot(error, 0, error, 0, K) * part if gain > 0 else real(0.0)
+                length = _row_step(bag, word, K, square, step, gain)
+                keep = max(one - length * bag[word, K + SHRINK], real(0.0))
+                mix(bag, word, error, 0, keep, length, K)
+    return float(value + np.log(likely))

@@ -95,7 +95,7 @@ def shares_of(spec: Spec, u: Floats, normalizer: Huffman | Floats | None) -> Flo
 def mean_log_density(
     spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None
 ) -> float:
-    """Mean conditional log-density per observed number."""
+    """Mean conditional log-density per observed number, or per observation of several states."""
     check_predictable(spec, bound)
     total = count = 0.0
     for rows in row_blocks(bound):
@@ -106,7 +106,7 @@ def mean_log_density(
         each = np.broadcast_to(row_weight[:, None], x.shape)[seen]
         family = spec.family.at(np.nonzero(seen)[1]) if spec.family.varies else spec.family
         total += float(each @ log_density(family, spec.link, x[seen], u[seen]))
-        count += float(each.sum())
+        count += float(each.sum()) / spec.family.states
     if not count > 0:
         raise DataError("no value is observed (with any weight): there is nothing to score")
     return total / count

@@ -155,6 +155,11 @@ class Spec:
                 f"{self.family!r} learns parameters of entities under the identity link only, not "
                 f"under {self.link.name()!r}"
             )
+        if self.family.states > 1 and (self.combine.reverse or float(self.zeros.weight) != 1.0):
+            raise ParameterError(
+                f"{self.family!r} has no zeros to weigh and predicts an entity from its context: "
+                "use zeros='all' and combine='linear'"
+            )
         self._check_zeros()
         self._check_terms()
         self._check_groups()
@@ -248,6 +253,11 @@ class Spec:
             raise ParameterError(
                 "Window(subsample=) draws anew in each pass, which exact zeros do not: use "
                 "Corpus.subsampled, or zeros=NegativeSampling()"
+            )
+        if not self.zeros.shared and not (text and self.combine.reverse):
+            raise ParameterError(
+                "NegativeSampling(shared=False) draws for each word around a word, which only "
+                "skip-gram on text asks apart (combine='reverse'): use shared=True"
             )
         drawn = self.combine.reverse and (self.zeros.by_noise or self.zeros.tree)
         if self.context.shrink and not drawn:

@@ -18,23 +18,36 @@ LARGEST = 1e12  # squares of gradients must stay finite in single precision
 
 
 def check_support(
-    data: Dataset, family: Family, *, allow_real: bool, way_out: str, as_context: bool = False
+    data: Dataset,
+    family: Family,
+    *,
+    allow_real: bool,
+    way_out: str,
+    as_context: bool = False,
+    missing: bool = False,
 ) -> None:
     """Raise `DataError` naming the first bad value if the family cannot have produced the data.
 
     With `as_context` the data are only predicted from: there, values may be any number of times
-    as large (two of an item, where the model is one of presence).
+    as large (two of an item, where the model is one of presence). Values may be `missing` where
+    the family allows it, or the argument.
     """
+    if family.mixes:
+        for entities, part in family.parts(data):
+            some = data.take_entities(entities)
+            rules: Any = {"allow_real": allow_real, "way_out": way_out, "as_context": as_context}
+            check_support(some, part, **rules, missing=True)
+        return
     support = family.support
     if allow_real:
         support = Interval(low=support.low, high=np.inf if as_context else support.high)
     stored = data.values.data if data.is_sparse else data.values
     if _surely_within(stored, support):
         return
-    missing = np.isnan(stored)
-    if missing.any() and not family.missing:
+    absent = np.isnan(stored)
+    if absent.any() and not (family.missing or missing):
         way = "drop those rows, or store the counts sparsely: what is not stored is zero"
-        _refuse(data, missing, f"{family.name()} needs observed values", way)
+        _refuse(data, absent, f"{family.name()} needs observed values", way)
     bad = support.broken_by(stored)
     if bad.any():
         first = stored[bad].ravel()[0]

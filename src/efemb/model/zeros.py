@@ -24,6 +24,7 @@ class Zeros(Ingredient, ABC):
     distribution: object = "popularity"  # of the draws
     among_draws: ClassVar[bool] = False  # a softmax among the word and its draws
     draws_by_row: bool = False  # each row has draws of its own
+    shared: bool = True  # the words around a word are asked about the same draws
     words_only: ClassVar[bool] = False  # only for the words of a Window
     tree: ClassVar[bool] = False  # target vectors belong to the nodes of a tree, not to entities
     by_noise: ClassVar[bool] = False  # positives are distinguished from draws of noise
@@ -117,6 +118,9 @@ class NegativeSampling(Zeros):
     distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
         Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
         power of 1/2 or 3/4. Numbers need not add up to 1.
+    shared : bool, default=True
+        Of skip-gram on text: True draws `n` words for each word, which all the words around it
+        share; False draws them anew for each of those, as word2vec does.
     """
 
     gradient = "biased"
@@ -124,9 +128,12 @@ class NegativeSampling(Zeros):
     by_noise = True
     odds = True
 
-    def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
+    def __init__(
+        self, n: int = 10, distribution: object = "popularity", shared: bool = True
+    ) -> None:
         self.n = n
         self.distribution = distribution
+        self.shared = shared
 
     def weigh_rows(self, weight: Floats, n_positives: Floats) -> Floats:
         """As many draws as there are positives, n times."""
@@ -137,8 +144,12 @@ class NegativeSampling(Zeros):
         return probabilities(self.distribution, popularity)
 
     def check(self) -> None:
-        """`n` must be a positive integer."""
+        """`n` must be a positive integer, `shared` a flag."""
         _check_n(self, self.n)
+        if not isinstance(self.shared, (bool, np.bool_)):
+            raise InputTypeError(
+                f"{type(self).__name__}.shared must be True or False, got {self.shared!r}"
+            )
 
 
 class NoiseContrastive(NegativeSampling):

@@ -9,7 +9,9 @@ from efemb.model.families.base import Density, Family, Interval
 from efemb.model.families.bernoulli import Bernoulli
 from efemb.model.families.categorical import Categorical
 from efemb.model.families.gaussian import Gaussian
+from efemb.model.families.mixed import Mixed
 from efemb.model.families.negative_binomial import NegativeBinomial
+from efemb.model.families.nominal import Nominal
 from efemb.model.families.poisson import Poisson
 from efemb.model.families.zero_inflated import ZeroInflated
 
@@ -23,7 +25,9 @@ __all__ = [
     "Family",
     "Gaussian",
     "Interval",
+    "Mixed",
     "NegativeBinomial",
+    "Nominal",
     "Poisson",
     "ZeroInflated",
 ]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,14 @@ class Family(Ingredient, ABC):
     missing: ClassVar[bool] = False  # NaN means "not observed"
     softmax: ClassVar[bool] = False  # each unit is one of all entities, whose shares sum to 1
     logistic: ClassVar[bool] = False  # u is a log-odds
+    mixes: ClassVar[bool] = False  # entities are of different families
     takes_exposure: ClassVar[bool] = False  # a factor of the mean is an offset of u
     # For kernels and closed forms, which know these families and no subclass of theirs:
     quadratic: ClassVar[bool] = False  # log p is a quadratic in eta
     linear_mean: ClassVar[bool] = False  # a(eta) = exp(eta): under the log link, the mean u
     word_kernel: ClassVar[bool] = False  # the kernels of text have its gradient
     not_inherited = ("kernel_size", "quadratic", "linear_mean", "word_kernel")
+    states: int = 1  # numbers of an observation that are indicators of its state
     scale: float = 1.0  # variance of the data, where a dispersion is to be learned
     variance: float = 1.0  # of the conditionals, where it is a parameter of the family
 
@@ -150,6 +156,14 @@ class Family(Ingredient, ABC):
         Only families with a dispersion to learn override this.
         """
         return self
+
+    def freeze(self, data: Dataset) -> Family:
+        """Return the family that knows the entities of the data, where it asks about them."""
+        return self
+
+    def parts(self, data: Dataset) -> Iterator[tuple[Ints, Family]]:
+        """Entities and the family whose values they have: all of them, and this one."""
+        yield np.arange(data.n_entities), self
 
     def scaled_to(self, scale: float) -> Family:
         """Return the family for data of this variance; only a family that learns needs it."""

@@ -109,6 +109,18 @@ def _plan(ends: Ints, n_threads: int, most: int) -> Ints:
     return np.array(places)
 
 
+def count_around(starts: Ints, reach: Ints) -> Ints:
+    """Words around each token that its window reaches, in its document.
+
+    >>> count_around(np.array([0, 3, 4]), np.array([1, 1, 2, 5])).tolist()
+    [1, 2, 2, 0]
+    """
+    sizes = np.diff(starts)
+    place = np.arange(int(starts[-1])) - np.repeat(starts[:-1], sizes)
+    behind = np.minimum(place, reach)
+    return np.asarray(behind + np.minimum(np.repeat(sizes, sizes) - 1 - place, reach))
+
+
 class Streams:
     """Draws for every chunk; a chunk's depend on its seed only, not on threads."""
 
@@ -130,7 +142,10 @@ class Streams:
             with np.errstate(divide="ignore"):
                 ratio = self.subsample * self.counts.sum() / self.counts
             self.chance = np.minimum(np.sqrt(ratio) + ratio, 1.0)
-        self.chunks = Chunks(self.corpus.starts, 1 + self.n if self.tree is None else 1)
+        n_outputs = 1 if self.tree is not None else 1 + self.n
+        if not self.zeros.shared:  # every word around has outputs of its own
+            n_outputs = int(np.ceil(2 * self.mean_reach * n_outputs))
+        self.chunks = Chunks(self.corpus.starts, n_outputs)
 
     @property
     def mean_reach(self) -> float:
@@ -154,8 +169,11 @@ class Streams:
             repeats = np.repeat(counts, np.diff(self.tree.starts))
             visits = np.bincount(self.tree.nodes, repeats, len(counts))
             return np.asarray(visits, np.float64), members
-        others = counts.sum() - counts if self.distinct else counts.sum()
-        return counts + self.n * self.share * others, members
+        asked = counts
+        if not self.zeros.shared:
+            asked = members if pairs else 2.0 * self.mean_reach * counts
+        others = asked.sum() - asked if self.distinct else asked.sum()
+        return asked + self.n * self.share * others, members
 
     def draw(self, chunk: Chunk) -> tuple[Any, ...]:
         """(tokens, starts, ptr, rows, labels, reach) of a chunk."""
@@ -166,19 +184,24 @@ class Streams:
             out, ends = np.empty_like(tokens), np.empty_like(starts)
             negatives.thin(tokens, starts, self.chance, state, out, ends)
             tokens, starts = out[: ends[-1]], ends
-        ptr = np.empty(len(tokens) + 1, np.int64)
+        reach = np.full(len(tokens), self.bound.reach, np.int32)
+        asked = tokens
+        if not self.zeros.shared:
+            if self.bound.window.shrink:
+                negatives.draw_reach(self.bound.reach, state, reach)
+            asked = np.repeat(tokens, count_around(starts, reach))
+        ptr = np.empty(len(asked) + 1, np.int64)
         if self.tree is not None:
             size = int(np.diff(self.tree.starts)[tokens].sum())
         else:
-            size = len(tokens) * (self.n + 1)
+            size = len(asked) * (self.n + 1)
         rows, labels = np.empty(size + AHEAD, np.int32), np.empty(size + 1, np.int8)
         if self.tree is not None:
             tree = (self.tree.starts, self.tree.nodes, self.tree.turns)
             negatives.path_outputs(tokens, *tree, ptr, rows, labels)
         else:
             noise = (self.n, self.table, self.distinct, state)
-            negatives.negative_outputs(tokens, *noise, ptr, rows, labels)
-        reach = np.full(len(tokens), self.bound.reach, np.int32)
-        if self.bound.window.shrink:
+            negatives.negative_outputs(asked, *noise, ptr, rows, labels)
+        if self.bound.window.shrink and self.zeros.shared:
             negatives.draw_reach(self.bound.reach, state, reach)
         return tokens, starts, ptr, rows, labels, reach

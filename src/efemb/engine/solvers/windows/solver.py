@@ -29,6 +29,7 @@ from efemb.kernels.windows import (
     SQUARES,
     cbow,
     skipgram,
+    skipgram_apart,
 )
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
@@ -290,7 +291,8 @@ class WindowPasses:
         rates = (real(1.0 / self.k), real(step), gain, bias)
         if spec.combine.reverse:
             arguments: Any = (*data, reach, *rates)
-            return float(skipgram(*arguments))
+            steps = skipgram if spec.zeros.shared else skipgram_apart
+            return float(steps(*arguments))
         mean = (self.solver.bound.scale != "none",)
         return float(cbow(*(data + mean + rates + (spec.zeros.among_draws,))))
 

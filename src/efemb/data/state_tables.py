@@ -1,0 +1,68 @@
+"""Tables of states (answers, labels) as indicator vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from efemb.data.dataset import Dataset
+from efemb.errors import DataError, InputTypeError
+
+
+def indicators(
+    table: Any,
+    states: Sequence[Any] | None = None,
+    entities: Iterable[Any] | None = None,
+    **columns: Any,
+) -> Dataset:
+    """Turn a table of states into observations of D indicators each.
+
+    Parameters
+    ----------
+    table : array or data frame, rows x entities
+        One state per cell: text or whole numbers. None, NaN and "" are missing.
+    states : sequence, optional
+        All states, in the order of the indicators; by default those of the table, sorted.
+    entities : iterable of labels, optional
+        By default the columns of a data frame.
+    **columns
+        Further arguments of `Dataset`, such as ``rows={...}``.
+
+    Returns
+    -------
+    Dataset
+        Of shape (rows, entities, D), for `Nominal(D)`; missing cells are NaN.
+
+    Examples
+    --------
+    >>> data = indicators([["yes", "no"], ["no", None]])
+    >>> data.shape, data.values[0].tolist()
+    ((2, 2, 2), [[0.0, 1.0], [1.0, 0.0]])
+    """
+    if entities is None and hasattr(table, "columns"):
+        entities = [str(label) for label in table.columns]
+    cells = np.asarray(table, dtype=object)
+    if cells.ndim != 2:
+        raise InputTypeError(f"a table of states has rows and entities, got shape {cells.shape}")
+    missing = np.array([[_is_missing(cell) for cell in row] for row in cells], dtype=bool)
+    missing = missing.reshape(cells.shape)
+    known = set(cells[~missing].tolist())
+    order = sorted(known, key=lambda state: (str(type(state)), state)) if states is None else states
+    place = {state: code for code, state in enumerate(order)}
+    unknown = sorted(map(repr, known - set(place)))
+    if unknown:
+        raise DataError(f"the table has states that `states` does not list, such as {unknown[0]}")
+    if len(place) < 2:
+        raise DataError(f"a table of states needs at least 2 of them, got {list(place)}")
+    values = np.full((*cells.shape, len(place)), np.nan)
+    rows, columns_of = np.nonzero(~missing)
+    values[rows, columns_of] = 0.0
+    values[rows, columns_of, [place[cell] for cell in cells[~missing].tolist()]] = 1.0
+    labels = None if entities is None else list(entities)
+    return Dataset(values, entities=labels, **columns)
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or cell == "" or bool(cell != cell)
