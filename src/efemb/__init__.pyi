@@ -70,7 +70,7 @@ from .model.families import (
     ZeroInflated,
 )
 from .model.priors import HalfNormal, LogNormal, Normal
-from .model.structures import Grouped, PerEntity, Shared, Tied
+from .model.structures import Featured, Grouped, PerEntity, Shared, Tied, Tree
 from .model.terms import Available, CellCovariate, History, Offset, RowVectors
 from .model.zeros import (
     All,
@@ -103,6 +103,7 @@ __all__ = [
     "EfembError",
     "Embedding",
     "Explicit",
+    "Featured",
     "Gaussian",
     "GaussianEmbedding",
     "Graph",
@@ -137,6 +138,7 @@ __all__ = [
     "StorageError",
     "Table",
     "Tied",
+    "Tree",
     "Vocabulary",
     "Window",
     "ZeroInflated",

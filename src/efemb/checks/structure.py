@@ -23,8 +23,8 @@ def check_structure(structure: Structure, n_entities: int, data: Dataset | None 
     n_entities : int
         A number of entities that the structure is for.
     data : Dataset of counts, optional
-        Rows with the columns that define groups of rows, for a structure that has any; a dozen rows
-        will do.
+        Rows and features of the entities, for a structure that learns from them: the columns that
+        define groups of rows, say; a dozen rows will do.
 
     Raises
     ------
@@ -41,6 +41,11 @@ def check_structure(structure: Structure, n_entities: int, data: Dataset | None 
     >>> check_structure(Shared(rho_of=[0, 0, 1]), 3)
     """
     check_options(structure, Structure)
+    if data is not None:
+        frozen = structure.freeze(data)
+        name = type(structure).__name__
+        assert frozen.freeze(data) == frozen, f"{name}: freezing twice changes the structure"
+        structure = frozen
     rng, name = np.random.default_rng(0), type(structure).__name__
     n_rho, n_alpha = structure.sizes(n_entities)
     rho = rng.normal(size=(n_rho, K))
@@ -59,9 +64,7 @@ def check_structure(structure: Structure, n_entities: int, data: Dataset | None 
     assert_allclose(left, right, rtol=1e-10, err_msg=message)
     if structure.grouped:
         assert data is not None, f"{name} has groups of rows: pass data with {structure.columns}"
-        frozen = structure.freeze(data)
-        assert frozen.freeze(data) == frozen, f"{name}: freezing twice changes the structure"
-        _check_groups(frozen, n_entities, data)
+        _check_groups(structure, n_entities, data)
 
 
 def _check_groups(structure: Structure, n: int, data: Dataset) -> None:

@@ -28,6 +28,7 @@ def initial_parameters(
     else:
         size, text = _scale(space.k, statistics), statistics.is_text
         rho, alpha = (_random(rng, size, shapes[name], text=text) for name in ("rho", "alpha"))
+    rho, alpha = space.spec.structure.start(rho, alpha, space.n_entities)
     if space.spec.structure.tied:
         alpha = rho
     intercept = None

@@ -37,7 +37,9 @@ def grow(
         return X, parameters, state
     if list(X.entities.labels) == list(known.labels):
         return X, parameters, state
-    several = fitted.spec.structure.grouped or len(parameters.alpha) != len(parameters.rho)
+    structure = fitted.spec.structure
+    several = structure.grouped or len(parameters.alpha) != len(parameters.rho)
+    several |= not (structure.tied or all(structure.own_rows))
     if parameters.rho.ndim > 2 or several:
         raise DataError(
             "only models with one pair of vectors per entity can take new entities: fit again"

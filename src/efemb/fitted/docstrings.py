@@ -35,6 +35,15 @@ _SHARED = {
 >>> terms = [efemb.RowVectors("household", 1)]
 >>> model = efemb.PoissonEmbedding(1, random_state=0, terms=terms).fit(homes)
 """,
+    "tree": """\
+>>> import efemb
+>>> trips = efemb.Dataset(
+...     [[2, 1, 0], [1, 1, 1], [0, 1, 2], [1, 0, 1]] * 20,
+...     entities=["milk", "cream", "bread"],
+...     features={"kind": ["dairy", "dairy", "bakery"]},
+... )
+>>> model = efemb.PoissonEmbedding(1, structure=efemb.Tree(["kind"]), random_state=0).fit(trips)
+""",
     "select": """\
 where : callable, str, boolean array of shape (N,) or labels, optional
     Only these items may be listed. A string selects the labels that contain it, whatever

@@ -328,10 +328,8 @@ class FittedEmbedding(DataMethods):
             return len(self.parameters.intercept)
         if self.vocabulary is not None:
             return len(self.vocabulary)
-        maps = (getattr(self.spec.structure, side, None) for side in ("rho_of", "alpha_of"))
-        return max(
-            [len(index) for index in maps if index is not None] or [len(self.parameters.rho)]
-        )
+        of_structure = self.spec.structure.n_entities
+        return len(self.parameters.rho) if of_structure is None else of_structure
 
     @cached_property
     def entities(self) -> Vocabulary:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from efemb.fitted.docstrings import fill_docstrings
+from efemb.fitted.labeled_vectors import LabeledVectors
 from efemb.fitted.row_groups import RowGroups
 from efemb.table import Table
 
@@ -83,6 +86,67 @@ class ShopQueries:
         from efemb.inference import fold_in_rows
 
         return fold_in_rows(self, data, **options)
+
+    # -- features of items ------------------------------------------------------------------------
+
+    def categories(self, feature: str) -> LabeledVectors:
+        """Return the vectors of the categories of a feature, such as departments.
+
+        For models with ``structure=Tree([...])`` or ``Featured([...])``: the embedding of an item
+        of which nothing but the category is known.
+
+        Parameters
+        ----------
+        feature : str
+            One of the features of the structure.
+
+        Returns
+        -------
+        LabeledVectors
+            One vector per category, with methods such as `similar`.
+
+        Examples
+        --------
+        %(tree)s
+        >>> list(model.categories("kind"))
+        ['dairy', 'bakery']
+        """
+        fitted = self.fitted()
+        labels, structure = fitted.spec.structure.categories(feature)
+        array, size = fitted.parameters.rho, fitted.n_entities
+        own = np.zeros((len(labels), *array.shape[1:]), dtype=array.dtype)
+        rho = np.concatenate([own, array[size:]])
+        return LabeledVectors(labels, structure.spread(rho, rho, len(labels))[0])
+
+    def add_items(self, table: Any, *, item: str = "item") -> FittedEmbedding:
+        """Add items that were never sold, by their features.
+
+        For models with ``structure=Tree([...])`` or ``Featured([...])``. New items answer every
+        question: what they are similar to, complements, baskets they fit.
+
+        Parameters
+        ----------
+        table : mapping of str to list, or a pandas, polars or pyarrow table
+            A column of labels, and one for each feature of the structure. A missing feature, or a
+            category that the fit did not see, adds nothing.
+        item : str, default="item"
+            The column of labels.
+
+        Returns
+        -------
+        FittedEmbedding
+            Known items first, then the new ones.
+
+        Examples
+        --------
+        %(tree)s
+        >>> new = model.add_items({"item": ["rye"], "kind": ["bakery"]})
+        >>> new.similar("rye", n=1)["label"][0]
+        'bread'
+        """
+        from efemb.inference import add_items
+
+        return add_items(self, table, item=item)
 
     # -- scenarios --------------------------------------------------------------------------------
 

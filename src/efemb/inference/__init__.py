@@ -4,6 +4,7 @@ from efemb.inference.diagnosis import report
 from efemb.inference.findings import Finding, Report
 from efemb.inference.model_comparison import ModelComparison, compare_models
 from efemb.inference.new_entities import fold_in
+from efemb.inference.new_items import add_items
 from efemb.inference.new_rows import fold_in_rows
 from efemb.inference.seed_stability import Stability, stability
 from efemb.inference.uncertainty import Interval, Laplace, laplace
@@ -15,6 +16,7 @@ __all__ = [
     "ModelComparison",
     "Report",
     "Stability",
+    "add_items",
     "compare_models",
     "fold_in",
     "fold_in_rows",

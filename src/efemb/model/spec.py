@@ -193,6 +193,11 @@ class Spec:
     def _check_groups(self) -> None:
         """Groups of rows have vectors of either sign, and rows are what they are made of."""
         self.structure.check()
+        if self.structure.signed and (self.positive_rho or self.positive_alpha):
+            raise ParameterError(
+                f"{self.structure!r} adds vectors of either sign, but vectors are positive here: "
+                "use a Normal prior and the identity link, or structure='per-entity'"
+            )
         if not self.structure.grouped:
             return
         if self.positive_rho or self.link.needs_positive:
@@ -217,9 +222,8 @@ class Spec:
 
     def freeze_terms(self, data: Dataset, weight: Floats | None = None) -> Spec:
         """The same model with terms and groups that know the training rows of positive weight."""
-        if not (self.terms or self.structure.grouped):
-            return self
-        if weight is not None and not np.all(weight):
+        reads_rows = self.terms or self.structure.grouped
+        if reads_rows and weight is not None and not np.all(weight):
             data = data.take_rows(np.flatnonzero(weight))
         terms = tuple(term.freeze(data) for term in self.terms)
         return replace(self, terms=terms, structure=self.structure.freeze(data))

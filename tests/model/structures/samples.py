@@ -23,6 +23,14 @@ def rows_of(n_rows: int) -> dict[str, Any]:
     return {"shop": shop, "week": np.sort(rng.integers(0, 5, n_rows))}
 
 
+def features_of(n_entities: int) -> dict[str, Any]:
+    """Entity features for any number of entities above two."""
+    rng = np.random.default_rng(1)
+    kind = np.array(["a", "b", "c", None], dtype=object)[np.arange(n_entities) % 4]
+    size = np.where(rng.random(n_entities) < 0.2, np.nan, rng.normal(5.0, 2.0, n_entities))
+    return {"part": np.arange(n_entities) % 2 == 0, "kind": kind, "size": size}
+
+
 class OwnIntercepts(PerEntity):
     """A structure outside of the package: intercepts of three shops."""
 
@@ -68,6 +76,8 @@ STRUCTURES: dict[str, Callable[[], Structure]] = {
     "tied": efemb.Tied,
     "grouped": lambda: Grouped("shop", min_rows=2, precision=4.0),
     "grouped, amortized": lambda: Grouped("shop", min_rows=2, amortized=True, hidden=2),
+    "featured": lambda: efemb.Featured(["kind", "size"], precision=4.0),
+    "tree": lambda: efemb.Tree(["part", "kind"]),
     "shared": lambda: efemb.Shared(rho_of=[0, 1, 1, 0, 2], alpha_of=[0, 0, 1, 1, 1]),
     "a user's": OwnIntercepts,
 }

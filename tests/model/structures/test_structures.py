@@ -21,14 +21,14 @@ from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.structures import Structure
 from efemb.storage import register
-from model.structures.samples import STRUCTURES, OwnIntercepts, rows_of
+from model.structures.samples import STRUCTURES, OwnIntercepts, features_of, rows_of
 
 K, N, T = 2, 5, 24
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(0.7, (T, N)).astype(float)
 COUNTS[3] = 0.0  # an empty row
 COUNTS[4] = [0.0, 2.0, 0.0, 0.0, 0.0]  # a row of one item
-DATA = efemb.Dataset(csr_array(COUNTS), rows=rows_of(T))
+DATA = efemb.Dataset(csr_array(COUNTS), rows=rows_of(T), features=features_of(N))
 GROUPED = [name for name, make in STRUCTURES.items() if make().grouped]
 FAMILIES = {
     "poisson": COUNTS,

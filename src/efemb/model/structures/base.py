@@ -47,6 +47,7 @@ class Structure(Ingredient, ABC):
     """
 
     tied: bool = False  # rho and alpha are one array
+    signed: bool = False  # it adds numbers of either sign, so that no vector is sure to be positive
 
     @property
     def own_rows(self) -> tuple[bool, bool]:
@@ -64,6 +65,35 @@ class Structure(Ingredient, ABC):
     @abstractmethod
     def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
         """Gradients of the parameter arrays from those of the vectors."""
+
+    @property
+    def n_entities(self) -> int | None:
+        """How many entities the structure is for, None if it is for any number."""
+        return None
+
+    def start(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """First values of the parameter arrays from random ones of the size of vectors."""
+        return rho, alpha
+
+    # -- entities that were never observed ---------------------------------------------------------
+
+    def add_entities(self, columns: Mapping[str, list[Any]]) -> Self:
+        """The frozen structure with further entities, given by columns of their features."""
+        raise ParameterError(
+            f"structure={self!r} knows no features of entities: fit with structure=Tree([...]) or "
+            "Featured([...])"
+        )
+
+    def make_room(self, array: Floats, n_new: int) -> Floats:
+        """rho or alpha with room for the vectors of further entities."""
+        raise ParameterError(f"structure={self!r} takes no further entities")
+
+    def categories(self, feature: str) -> tuple[list[Any], Self]:
+        """Labels of the values of a feature, and a structure whose entities are these values."""
+        raise ParameterError(
+            f"structure={self!r} knows no features of entities: fit with structure=Tree([...]) or "
+            "Featured([...])"
+        )
 
     # -- groups of rows ----------------------------------------------------------------------------
 

@@ -29,6 +29,12 @@ class Shared(Structure):
         """Where there is no map."""
         return self.rho_of is None, self.alpha_of is None
 
+    @property
+    def n_entities(self) -> int | None:
+        """The length of the maps."""
+        maps = [index for index in (self.rho_of, self.alpha_of) if index is not None]
+        return max(map(len, maps), default=None)
+
     def sizes(self, n_entities: int) -> tuple[int, int]:
         """As many rows as there are different numbers, counted from 0."""
         maps = self._maps(n_entities)

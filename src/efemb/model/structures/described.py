@@ -1,0 +1,204 @@
+"""Described: vectors of an entity are its own plus those of what is known of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.data.array_checks import is_missing_label
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.ingredient import positive_number
+from efemb.model.structures.base import Structure, sum_rows
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+SMALL = 0.1  # first vectors of features, in units of those of entities
+
+
+class Described(Structure):
+    """rho_n = own_n + s H f_n, and the same for alpha, where f are features of the entities.
+
+    The rows of rho (and of alpha) are those of the entities, then those of H. s is the square root
+    of `precision`: with one prior for all rows, own vectors have that many times the precision of
+    what features add.
+    """
+
+    signed = True
+    features: Any
+    precision: float
+    frozen: Mapping[str, Any] | None
+
+    @property
+    def own_rows(self) -> tuple[bool, bool]:
+        """A row of rho or alpha is not the vector of an entity."""
+        return False, False
+
+    @property
+    def n_entities(self) -> int | None:
+        """Entities that a frozen structure is for."""
+        return None if self.frozen is None else len(self.frozen["codes"])
+
+    def check(self) -> None:
+        """Features are names, the precision is positive."""
+        names = self.features
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+            raise InputTypeError(
+                f"{type(self).__name__}.features must be a list of names of entity features, "
+                f"got {names!r}"
+            )
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise InputTypeError(f"{type(self).__name__}.features must be names, got {name!r}")
+            if list(names).count(name) > 1:
+                raise ParameterError(
+                    f"{type(self).__name__}.features names {name!r} twice: no feature is above "
+                    "or beside itself"
+                )
+        positive_number(self, "precision")
+
+    def freeze(self, data: Dataset) -> Self:
+        """The features of the entities of the training data."""
+        if self.frozen is not None:
+            return self
+        columns = {name: self._column(data, name) for name in self.features}
+        frozen = self.learn(columns)
+        return type(self)(**{**self.get_params(deep=False), "frozen": frozen})
+
+    def _column(self, data: Dataset, name: str) -> list[Any]:
+        if name not in data.features:
+            known = ", ".join(map(repr, data.features)) or "none"
+            raise DataError(
+                f"{self!r} needs the entity feature {name!r}, which the data lack (features: "
+                f"{known}): pass Dataset(values, features={{{name!r}: ...}}) or "
+                "read_baskets(..., features=...)"
+            )
+        column: list[Any] = data.features[name].tolist()
+        if len({value for value in column if not is_missing_label(value)}) < 2:
+            raise DataError(
+                f"the entity feature {name!r} has the same value for all entities (or none), so "
+                "nothing can be learned from it: leave it out"
+            )
+        return column
+
+    @abstractmethod
+    def learn(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+        """Codes (N, L), numbers (N, M), labels of the rows of H, and how new entities are read."""
+
+    @abstractmethod
+    def read(self, columns: Mapping[str, list[Any]]) -> tuple[Ints, Floats]:
+        """Codes and numbers of other entities; a label that the fit did not see has code -1."""
+
+    @property
+    def n_shared(self) -> int:
+        """Rows of H."""
+        return 0 if self.frozen is None else len(self.frozen["labels"])
+
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """Entities and features."""
+        if self.frozen is None:
+            raise ParameterError(f"{self!r} is not fitted: it has no features yet")
+        if len(self.frozen["codes"]) != n_entities:
+            raise DataError(
+                f"{self!r} knows features of {len(self.frozen['codes']):,} entities, but there "
+                f"are {n_entities:,}"
+            )
+        return n_entities + self.n_shared, n_entities + self.n_shared
+
+    def start(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """Vectors of features start small: an entity adds up several, times s."""
+        size = self.sizes(n_entities)[0]
+        for array in (rho, alpha):
+            rows = array.reshape(-1, size, *array.shape[1:])
+            rows[:, n_entities:] *= SMALL / np.sqrt(self.precision)
+        return rho, alpha
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """Own vectors plus those of the features."""
+        return self._spread(rho, n_entities), self._spread(alpha, n_entities)
+
+    def _spread(self, array: Floats, n_entities: int) -> Floats:
+        slots = array.reshape(-1, self.sizes(n_entities)[0], *array.shape[1:])
+        vectors = [slot[:n_entities] + self.shared(slot[n_entities:]) for slot in slots]
+        return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
+
+    def shared(self, h: Floats) -> Floats:
+        """What features add to the vectors of the entities, s H f_n."""
+        assert self.frozen is not None
+        codes, numbers = self.frozen["codes"], self.frozen["numbers"]
+        total = np.zeros((len(codes), *h.shape[1:]), dtype=h.dtype)
+        for column in codes.T:
+            known = np.flatnonzero(column >= 0)
+            total[known] += h[column[known]]
+        if numbers.shape[1]:
+            rows = h[len(h) - numbers.shape[1] :]
+            total += np.tensordot(numbers.astype(h.dtype), rows, axes=1)
+        return np.asarray(total * h.dtype.type(np.sqrt(self.precision)))
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The gradients themselves, then sums over the entities of each feature."""
+        return self._collect(rho, n_entities), self._collect(alpha, n_entities)
+
+    def _collect(self, array: Floats, n_entities: int) -> Floats:
+        assert self.frozen is not None
+        codes, numbers = self.frozen["codes"], self.frozen["numbers"]
+        slots = array.reshape(-1, n_entities, *array.shape[1:])
+        collected = []
+        for slot in slots:
+            h = np.zeros((self.n_shared, *slot.shape[1:]), dtype=slot.dtype)
+            for column in codes.T:
+                known = np.flatnonzero(column >= 0)
+                h += sum_rows(slot[known], column[known], self.n_shared)
+            if numbers.shape[1]:
+                h[self.n_shared - numbers.shape[1] :] += np.tensordot(
+                    numbers.astype(slot.dtype).T, slot, axes=1
+                )
+            collected += [slot, h * slot.dtype.type(np.sqrt(self.precision))]
+        return np.concatenate(collected)
+
+    def add_entities(self, columns: Mapping[str, list[Any]]) -> Self:
+        """The frozen structure with further entities, by their features."""
+        assert self.frozen is not None
+        codes, numbers = self.read(columns)
+        frozen = {
+            **self.frozen,
+            "codes": np.concatenate([self.frozen["codes"], codes]),
+            "numbers": np.concatenate([self.frozen["numbers"], numbers]),
+        }
+        return type(self)(**{**self.get_params(deep=False), "frozen": frozen})
+
+    def make_room(self, array: Floats, n_new: int) -> Floats:
+        """Own vectors of 0, the prior mean, for entities that come after the known ones."""
+        n = self.n_entities
+        assert n is not None
+        slots = array.reshape(-1, n + self.n_shared, *array.shape[1:])
+        zeros = np.zeros((n_new, *array.shape[1:]), dtype=array.dtype)
+        wider = [np.concatenate([slot[:n], zeros, slot[n:]]) for slot in slots]
+        return np.concatenate(wider)
+
+    def design(self) -> Floats:
+        """f of every entity, (N, rows of H)."""
+        return self.shared(np.eye(self.n_shared) / np.sqrt(self.precision))
+
+    def categories(self, feature: str) -> tuple[list[Any], Self]:
+        """Labels of the values of a feature, and a structure whose entities are these values."""
+        assert self.frozen is not None
+        labels, codes, numbers = self.values_of(feature)
+        frozen = {**self.frozen, "codes": codes, "numbers": numbers}
+        return labels, type(self)(**{**self.get_params(deep=False), "frozen": frozen})
+
+    @abstractmethod
+    def values_of(self, feature: str) -> tuple[list[Any], Ints, Floats]:
+        """Labels of the values of a feature, and codes and numbers of an entity of each."""
+
+
+def code_labels(column: Sequence[Any], known: Mapping[Any, int]) -> Ints:
+    """Code of each label, -1 where it is missing or not known."""
+    return np.array(
+        [-1 if is_missing_label(label) else known.get(label, -1) for label in column],
+        dtype=np.int64,
+    )
