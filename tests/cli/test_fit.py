@@ -285,10 +285,14 @@ def test_households_weeks_and_prices(run, tmp_path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
     named = ("--basket", "trip", "--item", "item", "--count", "units")
     shop = ("--row", "home", "--week", "week", "--price", "paid")
+    products = tmp_path / "products.csv"
+    products.write_text("item,kind,all\n" + "".join(f"i{i},{'ab'[i % 2]},x\n" for i in range(6)))
+    shop = (*shop, "--features", products)
     done = run("fit", path, "-o", tmp_path / "m", *named, *shop, "-k", "2", *QUICK)
     assert done.code == 0, done.err
     assert "terms: History('home'), RowVectors('home', 20)" in done.err
     assert "items x weeks without sales" in done.err
+    assert "structure: Featured(['kind']" in done.err
     model = efemb.load(tmp_path / "m")
     assert [term.label for term in model.spec.terms] == ["history of home", "home", "week", "price"]
     assert len(model.elasticity()) == 6

@@ -95,6 +95,17 @@ def make_model(
     return model_named(name, k, text=text, **options)
 
 
+def choose_structure(data: Any, say: Say) -> Any:
+    """Vectors by all features of the items that vary."""
+    columns = {name: column.tolist() for name, column in data.features.items()}
+    names = [name for name, column in columns.items() if len(set(map(str, column))) > 1]
+    if not names:
+        raise ParameterError("--features: no feature differs between items")
+    structure = efemb.Featured(names)
+    say(f"structure: {structure!r}")
+    return structure
+
+
 def make_terms(reading: Reading, say: Say) -> list[Any]:
     """Terms of the predictor for the columns that were named; all of them are reported."""
     terms: list[Any] = []

@@ -15,6 +15,7 @@ from efemb.cli._models import (
     check_context,
     choose_components,
     choose_model,
+    choose_structure,
     describe_useless,
     make_model,
     make_terms,
@@ -46,6 +47,7 @@ def command(
     row: of.Rows = None,
     week: of.Week = None,
     price: of.Price = None,
+    features: of.Features = None,
     positions: of.Positions = None,
     neighbors: Annotated[
         int | None,
@@ -80,6 +82,7 @@ def command(
       efemb fit u.data --header user,movie,rating,time
       efemb fit retail.dat --layout lines
       efemb fit trips.csv --row household --week week --price paid
+      efemb fit trips.csv --features products.csv
       efemb fit "trips/*.parquet" --basket customer --basket date
       efemb fit activity.npy --positions xyz.npy --neighbors 50 --model g-emb
       efemb fit corpus.txt.gz --model cbow --window 5
@@ -113,6 +116,7 @@ def command(
         rows=row or (),
         week=week,
         price=price,
+        features=features,
     )
     observed = reading.read(data, wanted)
     say(describe_size(observed))
@@ -124,6 +128,8 @@ def command(
         options["max_iter"] = max_iter
     if terms := make_terms(reading, say):
         options["terms"] = terms
+    if features is not None:
+        options["structure"] = choose_structure(observed, say)
     context = {"neighbors": neighbors, "window": window}
     estimator, seconds = _fit(name, k, train, {**context, **options}, say)
     _report_unseen(estimator, say)

@@ -38,11 +38,11 @@ _SHARED = {
     "tree": """\
 >>> import efemb
 >>> trips = efemb.Dataset(
-...     [[2, 1, 0], [1, 1, 1], [0, 1, 2], [1, 0, 1]] * 20,
-...     entities=["milk", "cream", "bread"],
-...     features={"kind": ["dairy", "dairy", "bakery"]},
+...     [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1], [1, 0, 1, 0]] * 20,
+...     entities=["milk", "cream", "bread", "rolls"],
+...     features={"kind": ["dairy", "dairy", "bakery", "bakery"]},
 ... )
->>> model = efemb.PoissonEmbedding(1, structure=efemb.Tree(["kind"]), random_state=0).fit(trips)
+>>> model = efemb.PoissonEmbedding(2, structure=efemb.Tree(["kind"]), random_state=0).fit(trips)
 """,
     "select": """\
 where : callable, str, boolean array of shape (N,) or labels, optional

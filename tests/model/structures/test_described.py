@@ -129,7 +129,7 @@ def test_items_that_were_never_sold(structure: Any, make: Any, tmp_path: Path) -
     data = shop()
     known = data.take_entities(slice(8, 24))
     known = known.take_rows(known.filled_rows())
-    model = make(K, structure=structure, random_state=0, max_iter=60)
+    model = make(4, structure=structure, random_state=0, max_iter=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(known)

@@ -35,7 +35,8 @@ class Featured(Described):
     --------
     >>> import efemb
     >>> shop = {"brand": ["A", "B", "A"], "grams": [100.0, 500.0, 250.0]}
-    >>> trips = efemb.Dataset([[1, 2, 0], [1, 0, 1], [0, 1, 1]] * 20, features=shop)
+    >>> X = [[1, 2, 0], [1, 0, 1], [0, 1, 1]] * 20
+    >>> trips = efemb.Dataset(X, entities=["tea", "milk", "beer"], features=shop)
     >>> model = efemb.PoissonEmbedding(
     ...     2, structure=Featured(["brand", "grams"]), random_state=0
     ... ).fit(trips)
