@@ -39,7 +39,7 @@ def listed(table: efemb.Table) -> list[tuple[Any, Any]]:
 def test_both_ends(n: int, direction: Any, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    monkeypatch.setattr(sys.modules["efemb.fitted.pairs"], "BLOCK", block)
+    monkeypatch.setattr(sys.modules["efemb.fitted.extreme_pairs"], "BLOCK", block)
     for seed in range(3):
         fitted = random_model(seed)
         scores = all_pairs(fitted, direction)

@@ -23,9 +23,9 @@ from efemb.estimators.inputs import read
 from efemb.fitted.recommendation import Recommender, RowScores, whole_row_blocks
 from efemb.fitted.selection import check_choice
 from efemb.model.families import Family
+from efemb.model.objective import log_sums
 from efemb.model.predict import check_entries
 from efemb.model.predictor import CHUNK_NUMBERS
-from efemb.model.score import log_sums
 from efemb.model.support import check_support
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
-from efemb.model.score import log_sums
+from efemb.model.objective import log_sums
 
 BASES = (
     "vectors",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.model.score import log_sums
+from efemb.model.objective import log_sums
 
 RIDGE = 1e-4  # on log-linear weights: only matters if the likelihood has no maximum
 SMALLEST_SHARE = 1e-12

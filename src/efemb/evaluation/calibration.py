@@ -20,7 +20,7 @@ from efemb.evaluation.adapter import (
     vocabulary_of,
 )
 from efemb.model.contexts.base import gather_rows
-from efemb.model.score import CACHED_NUMBERS, log_sums
+from efemb.model.objective import CACHED_NUMBERS, log_sums
 
 _TOLERANCE = 1e-6  # of the gradient of the log-likelihood per unit
 _RIDGE = 1e-6  # keeps weights finite if a model's scores equal those of popularity

@@ -21,8 +21,7 @@ from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.base import gather_rows
 from efemb.model.families import Family
 from efemb.model.links import Identity
-from efemb.model.objective import expected_value, log_density
-from efemb.model.score import CACHED_NUMBERS, log_sums
+from efemb.model.objective import CACHED_NUMBERS, expected_value, log_density, log_sums
 from efemb.table import Table, import_package
 
 _WHERE = {

@@ -18,10 +18,10 @@ from efemb.explore.maps import MapMaker
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
 from efemb.fitted.cooccurrence import Support
+from efemb.fitted.neighbor_weights import edge_weights
 from efemb.fitted.relation import LOW_Z, MIN_SIMILARITY, Affinity
 from efemb.fitted.rotation import varimax
 from efemb.fitted.vectors import entity_vectors
-from efemb.fitted.weights import edge_weights
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding

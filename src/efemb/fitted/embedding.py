@@ -21,7 +21,7 @@ from efemb.model.spec import Spec
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
-    from efemb.fitted.labeled_vectors import LabeledVectors
+    from efemb.fitted.labeled import LabeledVectors
     from efemb.fitted.relation import Affinity
     from efemb.model.contexts.base import BoundContext
     from efemb.model.contexts.bound.entities import Lists

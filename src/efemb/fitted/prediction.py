@@ -15,6 +15,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.query_context import (
     QueryContext,
+    is_table,
     number_of,
     read_context,
     read_contexts,
@@ -28,39 +29,43 @@ from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
-    from efemb.fitted.queries import Queries
+    from efemb.fitted.queries.base import Asked
     from efemb.model.huffman import Huffman
 
 INTERCEPT = "(intercept)"
 
 
 def predict(
-    model: Queries,
+    model: Asked,
     context: Any,
     n: int = 10,
     *,
     top: int | None = None,
     **keywords: Any,
-) -> Table:
+) -> Any:
     """List the items that fit a context, the most probable first.
 
     The method `predict` of fitted models calls it, and documents the parameters and the result.
     """
+    if is_table(context):
+        return model.conditional(context)
     if top is not None:
         warn_renamed("top=", "n=")
         n = top
     return _list_items(model, context, n, keywords, new=False)
 
 
-def complete(model: Queries, basket: Any, n: int = 10, **keywords: Any) -> Table:
+def complete(model: Asked, basket: Any, n: int = 10, **keywords: Any) -> Table:
     """List the best items to add to a basket: `predict` without the items already in it.
 
     The method `complete` of fitted models calls it, and documents the parameters and the result.
     """
+    if is_table(basket):
+        return model.recommend(basket, n, **keywords)
     return _list_items(model, basket, n, keywords, new=True)
 
 
-def explain(model: Queries, context: Any, item: Any, **keywords: Any) -> Table:
+def explain(model: Asked, context: Any, item: Any, **keywords: Any) -> Table:
     """Decompose the prediction of an item: what each part of the context contributes.
 
     The method `explain` of fitted models calls it, and documents the parameters and the result.
@@ -81,7 +86,7 @@ def explain(model: Queries, context: Any, item: Any, **keywords: Any) -> Table:
 
 
 def what_if(
-    model: Queries,
+    model: Asked,
     context: Any,
     add: Any = (),
     remove: Any = (),
@@ -136,7 +141,7 @@ def _table_changes(name: str, changes: Any, choice: Choice) -> tuple[Ints, Float
 
 
 def _list_items(
-    model: Queries, context: Any, n: int, keywords: dict[str, Any], *, new: bool
+    model: Asked, context: Any, n: int, keywords: dict[str, Any], *, new: bool
 ) -> Table:
     fitted, size = model.fitted(), checked_number(n)
     options, row = read_keywords(fitted, keywords)

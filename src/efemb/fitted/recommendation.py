@@ -16,7 +16,7 @@ from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.selection import Choice, Options
 from efemb.model.contexts.base import gather_rows
-from efemb.model.score import log_sums
+from efemb.model.objective import log_sums
 from efemb.table import Table
 
 if TYPE_CHECKING:

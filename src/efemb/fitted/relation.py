@@ -24,7 +24,7 @@ from efemb.table import Table, whole_numbers
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
-    from efemb.fitted.queries import Queries
+    from efemb.fitted.queries.base import Asked
 
 Direction = Literal["given", "symmetric"]
 DIRECTIONS = ("given", "symmetric")
@@ -138,7 +138,7 @@ class Pairing:
 
     def __init__(
         self,
-        model: Queries,
+        model: Asked,
         *,
         direction: Direction = "given",
         center: bool = False,
@@ -234,7 +234,7 @@ class Pairing:
         )
 
 
-def complements(model: Queries, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
+def complements(model: Asked, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
     """Find the items that an item makes more probable: the largest rho_n . alpha_m.
 
     The method `complements` of fitted models calls it, and documents the parameters and the result.
@@ -271,7 +271,7 @@ def _complement_tiers(pairing: Pairing, m: int, size: int) -> tuple[Ints, Ints]:
 
 
 def substitutes(
-    model: Queries,
+    model: Asked,
     item: Any,
     n: int = 10,
     *,

@@ -11,7 +11,7 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, ParameterError, suggest
-from efemb.fitted.labeled_vectors import LabeledVectors
+from efemb.fitted.labeled import LabeledVectors
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.selection import Choice, Options
 from efemb.model.terms.base import arrays_of

@@ -9,11 +9,11 @@ from efemb.fitted.vectors import Which, labeled_vectors
 from efemb.table import Table
 
 if TYPE_CHECKING:
-    from efemb.fitted.queries import Queries
+    from efemb.fitted.queries.base import Asked
 
 
 def similar(
-    model: Queries,
+    model: Asked,
     query: Any,
     n: int = 10,
     *,
@@ -30,7 +30,7 @@ def similar(
 
 
 def analogy(
-    model: Queries,
+    model: Asked,
     positive: Any,
     negative: Any = (),
     n: int = 10,

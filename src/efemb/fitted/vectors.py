@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.errors import ParameterError, suggest
-from efemb.fitted.labeled_vectors import LabeledVectors
+from efemb.fitted.labeled import LabeledVectors
 from efemb.model.parameters import Parameters
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The objective of one observation: log-density and its derivative in the linear predictor u."""
+"""The objective of one observation: its log-density, derivative and mean, from the predictor u."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.model.families.base import Family
 from efemb.model.links import Link
+
+CACHED_NUMBERS = 1 << 17  # stay in the cache while they are used four times
 
 
 def natural_parameter(family: Family, link: Link, u: Floats) -> Floats:
@@ -33,3 +35,21 @@ def value_and_slope(family: Family, link: Link, x: Floats, u: Floats) -> tuple[F
 def expected_value(family: Family, link: Link, u: Floats) -> Floats:
     """E[x | u]."""
     return family.expected_value(natural_parameter(family, link, u))
+
+
+def log_sums(values: Floats) -> Floats:
+    """log sum_j exp(v_j) of each row, without overflow.
+
+    >>> log_sums(np.log([[1.0, 3.0], [1e200, 1e200]])).round(4).tolist()
+    [1.3863, 461.2102]
+    """
+    sums = np.empty(len(values), dtype=np.float64)
+    step = max(1, CACHED_NUMBERS // max(values.shape[1], 1))
+    for start in range(0, len(values), step):
+        block = values[start : start + step]
+        top = block.max(axis=1)
+        with np.errstate(invalid="ignore"):  # all means 0: no share is defined, NaN says so
+            scaled = block - top[:, None]
+        np.exp(scaled, out=scaled)
+        sums[start : start + step] = top + np.log(scaled.sum(axis=1))
+    return sums

@@ -13,11 +13,10 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import BoundContext, dense_rows, or_one
 from efemb.model.families import Categorical
 from efemb.model.huffman import Huffman
-from efemb.model.objective import expected_value, log_density
+from efemb.model.objective import expected_value, log_density, log_sums
 from efemb.model.predictor import Cells, Predictor, row_groups, row_side
 from efemb.model.score import (
     log_expected_value,
-    log_sums,
     normalized_log_likelihood,
     tree_log_likelihood,
 )

@@ -9,11 +9,10 @@ from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.huffman import Huffman
 from efemb.model.links import FLOOR, Link
-from efemb.model.objective import expected_value, log_density
+from efemb.model.objective import expected_value, log_density, log_sums
 from efemb.model.predictor import Cells, Predictor
 
 FEW = 0.1  # of the entities: more are better treated like all of them
-CACHED_NUMBERS = 1 << 17  # stay in the cache while they are used four times
 
 
 def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors: Factors) -> Floats:
@@ -56,24 +55,6 @@ def _log_share(family: Family, link: Link, u: Floats, place: Ints, ids: Ints) ->
     """log(m_id / sum_j m_j) of entries in rows `place` of the inner products u (overwritten)."""
     v = log_expected_value(family, link, u)
     return np.asarray(v[place, ids] - log_sums(v)[place])
-
-
-def log_sums(values: Floats) -> Floats:
-    """log sum_j exp(v_j) of each row, without overflow.
-
-    >>> log_sums(np.log([[1.0, 3.0], [1e200, 1e200]])).round(4).tolist()
-    [1.3863, 461.2102]
-    """
-    sums = np.empty(len(values), dtype=np.float64)
-    step = max(1, CACHED_NUMBERS // max(values.shape[1], 1))
-    for start in range(0, len(values), step):
-        block = values[start : start + step]
-        top = block.max(axis=1)
-        with np.errstate(invalid="ignore"):  # all means 0: no share is defined, NaN says so
-            scaled = block - top[:, None]
-        np.exp(scaled, out=scaled)
-        sums[start : start + step] = top + np.log(scaled.sum(axis=1))
-    return sums
 
 
 def log_expected_value(family: Family, link: Link, u: Floats) -> Floats:

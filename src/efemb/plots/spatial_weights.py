@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
-from efemb.fitted.weights import edge_weights
+from efemb.fitted.neighbor_weights import edge_weights
 from efemb.plots.canvas import (
     INK,
     draw_dots,

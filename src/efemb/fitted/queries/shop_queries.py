@@ -7,25 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb import fitted as questions
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.labeled_vectors import LabeledVectors
-from efemb.fitted.row_groups import RowGroups
+from efemb.fitted.labeled import LabeledVectors
+from efemb.fitted.queries.base import Asked
 from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.fitted.embedding import FittedEmbedding
+    from efemb.fitted.row_groups import RowGroups
     from efemb.inference import Laplace
 
 
 @fill_docstrings
-class ShopQueries:
+class ShopQueries(Asked):
     """Questions to models with terms: groups of rows, new groups, prices."""
-
-    if TYPE_CHECKING:
-
-        def fitted(self) -> FittedEmbedding:
-            """The fitted model."""
 
     # -- households, weeks, stores ----------------------------------------------------------------
 
@@ -51,7 +48,7 @@ class ShopQueries:
         >>> model.rows("household").similar("ann", n=1)["label"][0]
         'bob'
         """
-        return RowGroups.of(self.fitted(), column)
+        return questions.RowGroups.of(self.fitted(), column)
 
     def fold_in_rows(self, data: Any, **options: Any) -> FittedEmbedding:
         """Give new households vectors without fitting the model again.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.group_models import of_group, similar_groups
+from efemb.fitted.queries.base import Asked
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -13,13 +14,8 @@ if TYPE_CHECKING:
 
 
 @fill_docstrings
-class GroupQueries:
+class GroupQueries(Asked):
     """Questions to models with `structure=Grouped(column)`."""
-
-    if TYPE_CHECKING:
-
-        def fitted(self) -> FittedEmbedding:
-            """The fitted model."""
 
     def of_group(self, label: Any) -> FittedEmbedding:
         """Return the model of one group of rows, with the embeddings of that group.

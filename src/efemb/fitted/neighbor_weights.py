@@ -17,7 +17,7 @@ from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
-    from efemb.fitted.queries import Queries
+    from efemb.fitted.queries.base import Asked
 
 
 EDGES_AT_ONCE = 1 << 16
@@ -25,7 +25,7 @@ FORMS = ("table", "csr")
 
 
 def weights(
-    model: Queries,
+    model: Asked,
     item: Any = None,
     n: int | None = None,
     *,

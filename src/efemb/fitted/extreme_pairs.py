@@ -14,14 +14,14 @@ from efemb.fitted.relation import Pairing, PairOptions
 from efemb.table import Table
 
 if TYPE_CHECKING:
-    from efemb.fitted.queries import Queries
+    from efemb.fitted.queries.base import Asked
 
 End = Literal["both", "largest", "smallest"]
 ENDS = ("both", "largest", "smallest")
 
 
 def pairs(
-    model: Queries,
+    model: Asked,
     n: int = 10,
     *,
     end: End = "both",

@@ -16,7 +16,7 @@ from efemb.fitted.vectors import entity_vectors
 from efemb.table import Table, whole_numbers
 
 if TYPE_CHECKING:
-    from efemb.fitted.queries import Queries
+    from efemb.fitted.queries.base import Asked
 
 VECTORS = {"context": "alpha", "embedding": "rho", "alpha": "alpha", "rho": "rho"}
 BY = ("value", "magnitude")
@@ -24,7 +24,7 @@ ROTATIONS = ("varimax",)
 
 
 def topics(
-    model: Queries,
+    model: Asked,
     n: int = 10,
     *,
     topic: Any = None,

@@ -1,0 +1,29 @@
+"""Asked: what every group of questions may ask of the model that they are methods of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from efemb._typing import Floats
+    from efemb.fitted.embedding import FittedEmbedding
+    from efemb.fitted.labeled import LabeledVectors
+    from efemb.table import Table
+
+
+class Asked:
+    """Something that has a fitted model."""
+
+    if TYPE_CHECKING:
+
+        def fitted(self) -> FittedEmbedding:
+            """The fitted model."""
+
+        def conditional(self, X: Any) -> Floats:
+            """Conditional means."""
+
+        recommend: Callable[..., Table]
+        of_group: Callable[[Any], FittedEmbedding]
+        vectors: Callable[..., LabeledVectors]

@@ -1,0 +1,184 @@
+"""ModelQueries: questions about a whole model: its page, quality, errors and new items."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from efemb.fitted.docstrings import fill_docstrings
+from efemb.fitted.queries.base import Asked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from efemb.explore import Explorer
+    from efemb.fitted.embedding import FittedEmbedding
+    from efemb.inference import Laplace, Report
+
+
+@fill_docstrings
+class ModelQueries(Asked):
+    """Questions about the whole model: its page, its quality, its errors and new items."""
+
+    def explore(self, **options: Any) -> Explorer:
+        """Show the model in the browser: its map, relations, baskets and topics.
+
+        In a notebook, the page appears in the cell. Elsewhere it is served to the browser until
+        interrupted (Ctrl-C). Requires the extra `explore`.
+
+        Parameters
+        ----------
+        %(explore)s
+        host, port, token, open_browser : optional
+            How the page is served; see `efemb.explore.Explorer.serve`.
+
+        Returns
+        -------
+        Explorer
+            Shows itself in a notebook; `to_html` writes the page.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.explore(data=trips)  # doctest: +SKIP
+        """
+        explore = import_module("efemb.explore")  # by name: a layer above, with web packages
+        serving = ("host", "port", "token", "open_browser")
+        how = {name: options.pop(name) for name in serving if name in options}
+        return explore.show(explore.prepare(self, **options), **how)  # type: ignore[no-any-return]
+
+    def to_html(self, path: Any, *, bits: int = 24, **options: Any) -> Path:
+        """Write the model as one self-contained page that answers questions offline.
+
+        The page holds labels, maps and vectors of up to 20,000 items and computes every answer
+        itself. It loads nothing from elsewhere, so that it can be sent to a colleague. Requires the
+        extra `explore`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        bits : {24, 16, 8}, default=24
+            Precision of the vectors: 24 bits give the answers of Python, 16 and 8 bits make a
+            smaller file whose neighbors are sometimes exchanged.
+        %(explore)s
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Examples
+        --------
+        %(shop)s
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = model.to_html(os.path.join(folder, "map.html"), data=trips, methods="pca")
+        ...     page.stat().st_size < 3_000_000
+        True
+        """
+        explore = import_module("efemb.explore")
+        return explore.prepare(self, **options).to_html(path, bits)  # type: ignore[no-any-return]
+
+    def report(self, data: Any = None, **options: Any) -> Report:
+        """Check the fit and say what to do about problems.
+
+        Parameters
+        ----------
+        data : like the X of `fit`, optional
+            Rows of the fit or others. Adds checks of the variance, the share of zeros, context
+            sizes and rare items; without data only what the fit left behind is examined.
+        seed : int, default=0
+            Seed for the sample of rows that is examined if there are too many.
+        %(progress)s
+
+        Returns
+        -------
+        Report
+            Prints as text; `findings` is the list of results, `to_dict()` has the numbers.
+
+        Examples
+        --------
+        %(shop)s
+        >>> model.report(trips).findings[0].topic
+        'convergence'
+        """
+        from efemb.inference import report
+
+        return report(self, data, **options)
+
+    def fold_in(self, data: Any, **options: Any) -> FittedEmbedding:
+        """Add the new items of `data` without fitting the model again.
+
+        Solves the vectors of the new items from the rows that contain them; all others stay as they
+        are.
+
+        Parameters
+        ----------
+        data : Dataset
+            Rows with known and new items. Labels identify the new ones; without labels the first
+            columns are the known items.
+        context_too : bool, default=True
+            Also solve the context vectors alpha of the new items. Without them the new items can be
+            predicted, but they do not affect the prediction of others; several times faster.
+        prior : {"fitted", "model"} or Prior, default="fitted"
+            Prior of the new vectors: as spread out as the known vectors, that of the model, or your
+            own.
+        sweeps : int, default=1
+            Number of further rounds, each of which solves alpha and then rho.
+        tol : float, default=0.05
+            Stop within tol * p / 2 of the maximum of a log posterior with p unknowns.
+        sample_weight : array of shape (rows,), optional
+        %(progress)s
+
+        Returns
+        -------
+        FittedEmbedding
+            The known items, then the new ones in the order of the data.
+
+        Examples
+        --------
+        %(shop)s
+        >>> known = efemb.PoissonEmbedding(2, random_state=0).fit(trips.take_entities(slice(0, 3)))
+        >>> known.fold_in(trips).n_entities
+        4
+        """
+        from efemb.inference import fold_in
+
+        return fold_in(self, data, **options)
+
+    def laplace(self, data: Any, **options: Any) -> Laplace:
+        """Approximate the posterior of every embedding by a normal distribution, given alpha.
+
+        Given the context vectors, the embedding rho_n and its intercept are a generalized linear
+        model; the covariance is the inverse of minus the second derivative of its log posterior.
+
+        Parameters
+        ----------
+        data : like the X of `fit`
+            The rows of the fit.
+        sandwich : bool, default=False
+            Estimate the variance of the scores from the rows instead of trusting the family.
+        refit : bool, default=False
+            First move each embedding to its optimum given alpha: a fit that stopped early has not
+            quite reached it.
+        sample_weight : array of shape (rows,), optional
+            Weights of the rows, as in `fit`.
+        %(progress)s
+
+        Returns
+        -------
+        Laplace
+            `interval(n, m)` is the confidence interval of rho_n . alpha_m; `complements(...,
+            errors=)` takes the object as it is. Covariances are computed on demand and kept.
+
+        Examples
+        --------
+        %(shop)s
+        >>> interval = model.laplace(trips).interval("bread", "butter")
+        >>> interval.low < interval.value < interval.high
+        True
+        """
+        from efemb.inference import laplace
+
+        return laplace(self, data, **options)
