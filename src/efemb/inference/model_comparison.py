@@ -14,7 +14,7 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.engine.options import whole
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.labeled_vectors import LabeledVectors
+from efemb.fitted.labeled import LabeledVectors
 from efemb.fitted.nearest import largest_products
 from efemb.fitted.vectors import entity_vectors, predicting_vectors
 from efemb.inference.seed_stability import find_neighbors, measure_overlap
