@@ -32,7 +32,7 @@ MODEL = SealedKind(
 )
 TERMS = "terms/"  # before the names of their arrays, apart from those of ingredients
 _LISTS = ("ptr", "members", "offset", "slot")
-_OF_EDGES = ("distance", "center", "ridge")  # arrays that some lists have
+_OF_EDGES = ("distance", "center", "ridge", "weight")  # arrays that some lists have
 
 
 def save(fitted: FittedEmbedding, path: str | os.PathLike[str]) -> None:

@@ -83,7 +83,7 @@ def _weight_matrix(
 
 
 def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, Ints, Ints, Floats]:
-    """(n, m, offset, rho_n . alpha_m) of every edge of the lists."""
+    """(n, m, offset, rho_n . alpha_m times the weight) of every edge of the lists."""
     if model.lists is None:
         raise ParameterError(
             "the contexts of this model are not fixed lists of neighbors: use complements() or "
@@ -106,6 +106,7 @@ def edge_weights(model: FittedEmbedding, scaled: bool = False) -> tuple[Ints, In
         block = slice(start, start + EDGES_AT_ONCE)
         neighbor = alpha[slot[block] * model.n_entities + member[block]].astype(np.float64)
         weight[block] = np.einsum("ek,ek->e", rho[owner[block]].astype(np.float64), neighbor)
+    weight *= np.concatenate([lists_of.weigh(np.ones(len(lists_of.members))) for lists_of in lists])
     if scaled:
         weight = weight / np.concatenate([_divisor(members) for members in lists])
     return owner, member, offset, weight
@@ -117,8 +118,10 @@ def _divisor(lists: Lists) -> Floats:
             "scale='total' divides by the values of the neighbors, which differ from row to row: "
             "scaled=True needs scale='items' or 'none'"
         )
-    sizes = np.diff(lists.ptr)
-    return np.repeat(sizes, sizes) if lists.scale == "items" else np.ones(len(lists.members))
+    ones = np.ones(len(lists.members))
+    if lists.scale != "items":
+        return ones
+    return np.asarray(np.bincount(lists.owner, lists.weigh(ones)), np.float64)[lists.owner]
 
 
 def _take_strongest(owner: Ints, weight: Floats, size: int, edges: Ints) -> Ints:

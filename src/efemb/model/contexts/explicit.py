@@ -1,18 +1,27 @@
-"""Explicit: any context for each observation, given as index lists."""
+"""Explicit: any context for each observation, given as index lists or by labels of rows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from efemb._typing import Ints
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.cells import CellLists
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
+SIDES = ("row", "entity", "member row", "member")
+
 
 class Explicit(Context):
     """Cells are numbered row by row, c = t N + n; the members of c are other cells.
+
+    Such lists are those of the rows of the fit. `Explicit.by_labels` names rows by their labels
+    instead: then the model also predicts other rows, those that the lists name.
 
     Parameters
     ----------
@@ -21,21 +30,121 @@ class Explicit(Context):
         Members of cell c are `indices[indptr[c]:indptr[c + 1]]`.
     scale, binary
         As in every context.
+    edges : tuple of four lists, optional
+        In place of `indptr` and `indices`; see `by_labels`.
+
+    Examples
+    --------
+    Each day is predicted from the same sensors a day before, whichever days are asked for.
+
+    >>> import numpy as np, efemb
+    >>> days = np.arange(40)
+    >>> wave = np.sin(days[:, None] / 3.0 + np.arange(3))
+    >>> row, sensor = (index.ravel() for index in np.meshgrid(days[1:], np.arange(3)))
+    >>> context = Explicit.by_labels(row, sensor, row - 1, sensor)
+    >>> train, test = (
+    ...     efemb.Dataset(wave[a:b], row_labels=days[a:b]) for a, b in ((0, 30), (29, 40))
+    ... )
+    >>> model = efemb.Embedding(1, family="gaussian", context=context, random_state=0).fit(train)
+    >>> model.conditional(test).shape
+    (11, 3)
     """
 
     def __init__(
-        self, indptr: Any, indices: Any, scale: str = "none", binary: bool = False
+        self,
+        indptr: Any,
+        indices: Any,
+        scale: str = "none",
+        binary: bool = False,
+        edges: tuple[Any, Any, Any, Any] | None = None,
     ) -> None:
         self.indptr = indptr
         self.indices = indices
         self.scale = scale
         self.binary = binary
+        self.edges = edges
+
+    @classmethod
+    def by_labels(
+        cls,
+        row: Any,
+        entity: Any,
+        member_row: Any,
+        member: Any,
+        *,
+        scale: str = "none",
+        binary: bool = False,
+    ) -> Explicit:
+        """Lists of any rows, known or to come, one member per place of four arrays.
+
+        Parameters
+        ----------
+        row, member_row : array of labels
+            Of the rows of the observation and of the member (``Dataset(row_labels=...)``).
+        entity, member : array of labels
+            Of the entities; their numbers where the data have no labels.
+        scale, binary
+            As in every context.
+
+        Returns
+        -------
+        Explicit
+            Bound to data, it takes the members whose two rows are in the data; others are not
+            there. An observation without members is predicted by its intercept.
+        """
+        edges = tuple(np.asarray(side).tolist() for side in (row, entity, member_row, member))
+        return cls(None, None, scale, binary, edges)
 
     @property
     def reaches_other_rows(self) -> bool:
         """Members may be any cells of the data that the lists were made for."""
         return True
 
+    def check(self) -> None:
+        """Lists are given in one of the two ways."""
+        super().check()
+        if self.edges is None:
+            return
+        if self.indptr is not None or self.indices is not None:
+            raise ParameterError("Explicit takes indptr and indices, or edges, not both")
+        sizes = [np.shape(side) for side in self.edges]
+        if len(sizes) != 4 or len(set(sizes)) != 1 or len(sizes[0]) != 1:
+            raise InputTypeError(
+                f"Explicit.by_labels takes four arrays of the same length ({', '.join(SIDES)}), "
+                f"got shapes {sizes}"
+            )
+
     def bind(self, data: Dataset) -> CellLists:
-        """Check the lists against the data."""
-        return CellLists(data, self.indptr, self.indices, scale=self.scale, binary=self.binary)
+        """Check the lists against the data, or find those of the rows of the data."""
+        indptr, indices = self.indptr, self.indices
+        if self.edges is not None:
+            indptr, indices = self._find(data)
+        return CellLists(data, indptr, indices, scale=self.scale, binary=self.binary)
+
+    def _find(self, data: Dataset) -> tuple[Ints, Ints]:
+        """The lists of the cells of the data, in CSR form."""
+        assert self.edges is not None
+        if data.row_labels is None:
+            raise DataError(
+                "Explicit.by_labels finds rows by their labels, which the data do not have: pass "
+                "Dataset(values, row_labels=[...])"
+            )
+        row, member_row = (_places(data.row_labels, side) for side in self.edges[::2])
+        labels = np.arange(data.n_entities) if data.entities is None else data.entities.labels
+        entity, member = (_places(labels, side) for side in self.edges[1::2])
+        for name, place, side in zip(SIDES[1::2], (entity, member), self.edges[1::2], strict=True):
+            if (place < 0).any():
+                unknown = side[np.flatnonzero(place < 0)[0]]
+                raise DataError(f"Explicit.by_labels: the {name} {unknown!r} is not in the data")
+        here = (row >= 0) & (member_row >= 0)
+        cell = (row * data.n_entities + entity)[here]
+        members = (member_row * data.n_entities + member)[here]
+        order = np.argsort(cell, kind="stable")
+        sizes = np.bincount(cell, minlength=data.n_rows * data.n_entities)
+        return np.concatenate([[0], np.cumsum(sizes)]), members[order]
+
+
+def _places(labels: Any, asked: list[Any]) -> Ints:
+    """Place of each label among `labels`, -1 where it is not there."""
+    place = {str(label): code for code, label in enumerate(np.asarray(labels).tolist())}
+    return np.array([place.get(str(label), -1) for label in asked], dtype=np.int64)

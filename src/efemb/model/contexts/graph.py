@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb._typing import Floats
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError
+from efemb.errors import DataError, InputTypeError
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists
 
@@ -21,15 +22,21 @@ class Graph(Context):
     Parameters
     ----------
     adjacency : sparse or dense matrix (N, N)
-        Non-zero entries are edges; their values are not used. The diagonal must be empty.
+        Non-zero entries are edges. The diagonal must be empty.
     scale, binary
         As in every context.
+    weights : bool, default=False
+        Whether members count by the values of their edges: sum of w_nm x_m alpha_m, divided by the
+        sum of w_nm with scale "items" and of w_nm x_m with "total", which take weights >= 0.
     """
 
-    def __init__(self, adjacency: Any, scale: str = "none", binary: bool = False) -> None:
+    def __init__(
+        self, adjacency: Any, scale: str = "none", binary: bool = False, weights: bool = False
+    ) -> None:
         self.adjacency = adjacency
         self.scale = scale
         self.binary = binary
+        self.weights = weights
 
     def bind(self, data: Dataset) -> EntityLists:
         """Check the graph against the data."""
@@ -48,5 +55,27 @@ class Graph(Context):
                 "an observation cannot be in its own context; set the diagonal to zero"
             )
         return EntityLists.from_neighbors(
-            data, graph.indptr, graph.indices, scale=self.scale, binary=self.binary
+            data,
+            graph.indptr,
+            graph.indices,
+            scale=self.scale,
+            binary=self.binary,
+            weight=self._weights(graph.data) if self.weights else None,
         )
+
+    def check(self) -> None:
+        """`weights` is a flag."""
+        super().check()
+        if not isinstance(self.weights, bool | np.bool_):
+            raise InputTypeError(f"Graph.weights must be True or False, got {self.weights!r}")
+
+    def _weights(self, values: Any) -> Floats:
+        weight = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(weight).all():
+            raise DataError("Graph.adjacency holds NaN or infinite weights")
+        if self.scale != "none" and weight.min(initial=0.0) < 0:
+            raise DataError(
+                f"scale={self.scale!r} divides by the sum of the weights, but Graph.adjacency has "
+                f"{weight.min():g}: use weights >= 0, or scale='none'"
+            )
+        return weight

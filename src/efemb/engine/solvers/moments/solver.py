@@ -366,6 +366,8 @@ class Shifted:
             self._center(part, offsets, edges, values)
         if part.binary:
             np.not_equal(values, 0, out=values)
+        if part.weight is not None:
+            values *= part.weight[edges, None]
         if part.scale != "none":
             items = part.scale == "items"
             scale = self._seen(part, offsets, edges) if items else values.sum(axis=0)
@@ -388,11 +390,12 @@ class Shifted:
             yield offset, np.flatnonzero(part.offset[edges] == offset)
 
     def _seen(self, part: Lists, offsets: list[int], edges: slice) -> Floats:
-        """How many members of an entity are observed in each row."""
+        """How many members of an entity are observed in each row, or the sum of their weights."""
         count, members = np.zeros(self.columns.shape[1]), part.members[edges]
         for offset, mine in self._by_offset(part, offsets, edges):
             known = self.cache[offset][1]
-            count += len(mine) if known is None else known[members[mine]].sum(axis=0)
+            weight = part.weigh(np.ones(len(mine)), np.arange(edges.start, edges.stop)[mine])
+            count += weight.sum() if known is None else weight @ known[members[mine]]
         return count
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError
+from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import (
     BoundContext,
     Context,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 
-EDGE_ARRAYS = ("members", "offset", "slot", "distance", "center", "ridge")
+EDGE_ARRAYS = ("members", "offset", "slot", "distance", "center", "ridge", "weight")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Lists:
         as its mean; None is 0
     ridge : (edges,) penalty on the square of each weight rho_n . alpha_m, in units of the
         variance; None is 0
+    weight : (edges,) factor of each member in its context, None is 1; scales are weighted, too
     """
 
     ptr: Ints
@@ -50,6 +51,7 @@ class Lists:
     distance: Floats | None = None
     center: Floats | None = None
     ridge: Floats | None = None
+    weight: Floats | None = None
 
     @property
     def owner(self) -> Ints:
@@ -79,8 +81,12 @@ class Lists:
         center[self.members] = self.center
         return center
 
+    def weigh(self, numbers: Floats, edges: Any = slice(None)) -> Floats:
+        """Numbers of all (or some) edges, the last axis, times the weights of these."""
+        return numbers if self.weight is None else numbers * self.weight[edges]
+
     def shares(self, amounts: Floats, seen: Bools) -> Floats:
-        """What each member adds to the divisor of its context."""
+        """What each member adds to the divisor of its context, before weights."""
         if self.scale == "items":
             return seen.astype(np.float64)
         return amounts if self.scale == "total" else np.zeros(amounts.shape)
@@ -91,6 +97,8 @@ class Lists:
         Each of them predicts it on its own; together, by the mean of what they say. A value over
         its own total is 1.
         """
+        if self.weight is not None:
+            raise ParameterError("combine='reverse' takes contexts without weights")
         edges = np.argsort(self.members, kind="stable")
         sizes = np.bincount(self.members, minlength=len(self.ptr) - 1)
         return Lists(
@@ -143,12 +151,13 @@ class EntityLists(BoundContext):
         scale: str = "none",
         binary: bool = False,
         distance: Floats | None = None,
+        weight: Floats | None = None,
     ) -> EntityLists:
         """Contexts within the same row, from the members of each entity in CSR form."""
         index = np.asarray(members, dtype=np.int64)
         none = np.zeros(len(index), dtype=np.int64)
         part = Lists(np.asarray(ptr, dtype=np.int64), index, none, none, scale, binary, distance)
-        return cls(data, (part,))
+        return cls(data, (replace(part, weight=weight),))
 
     def plus(self, other: BoundContext) -> BoundContext:
         """Lists merge with lists; otherwise lists of slots of their own come last."""
@@ -299,7 +308,8 @@ class EntityLists(BoundContext):
             values, seen = self.shifted_values(part, np.array([row]))
             observed = np.flatnonzero(seen[0])
             owner, amount = part.owner[observed], part.amounts(values[0, observed, 0])
-            share = part.shares(amount, seen[0, observed])
+            share = part.weigh(part.shares(amount, seen[0, observed]), observed)
+            amount = part.weigh(amount, observed)
             divisors.append(np.asarray(np.bincount(owner, share, self.n_entities), np.float64))
             vector = part.slot[observed] * self.n_entities + part.members[observed]
             edges.append((owner, vector, amount))
@@ -340,10 +350,12 @@ class EntityLists(BoundContext):
             block = block if center is None else block - center
             value = part.amounts(np.where(seen, block, 0.0))
             edges = (owner[mine], part.members[mine])
-            total += (make_csr((weight[mine], edges), shape=size) @ value.T).T
+            mixed = part.weigh(weight[mine], mine)
+            total += (make_csr((mixed, edges), shape=size) @ value.T).T
             if part.scale != "none":
                 share = part.shares(value, seen)
-                ones = make_csr((np.ones(int(mine.sum())), edges), shape=size)
+                factors = part.weigh(np.ones(int(mine.sum())), mine)
+                ones = make_csr((factors, edges), shape=size)
                 scale += (ones @ share.T).T
         return total, scale
 
@@ -370,17 +382,18 @@ class EntityLists(BoundContext):
         values, seen = self.shifted_values(part, rows)
         values = part.amounts(values)
         n_rows, n_edges, n_dims = values.shape
+        amounts = part.weigh(values.transpose(0, 2, 1)).transpose(0, 2, 1)
         columns = with_components(part.slot * self.n_entities + part.members, n_dims)
         starts = np.arange(n_rows)[:, None] * n_edges * n_dims + part.ptr[None, :-1] * n_dims
         ptr = np.append(starts.ravel(), n_rows * n_edges * n_dims)
         n_columns = self.n_context_vectors * n_dims
         matrix = make_csr(
-            (values.ravel(), np.tile(columns, n_rows), ptr),
+            (amounts.ravel(), np.tile(columns, n_rows), ptr),
             shape=(n_rows * self.n_entities, n_columns),
         )
         scale: Floats = np.ones((n_rows, self.n_entities))
         if part.scale != "none":
-            share = part.shares(values.sum(axis=2), seen)
+            share = part.weigh(part.shares(values.sum(axis=2), seen))
             scale = or_one(sum_by_owner(share, part.ptr))
         bag = np.arange(n_rows * self.n_entities)
         return Bags(matrix, np.repeat(bag, n_dims), np.repeat(scale.ravel(), n_dims))
@@ -391,6 +404,8 @@ class EntityLists(BoundContext):
         return stacked([self._reverse_part(part, rows, given) for part in self.lists])
 
     def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> Terms:
+        if part.weight is not None:
+            raise ParameterError("combine='reverse' takes contexts without weights")
         values, seen = self.shifted_values(part, rows, self.targets)
         known = np.asarray(~np.isnan(given).any(axis=2))
         row, edge = np.nonzero(seen & known[:, part.owner])
