@@ -31,8 +31,8 @@ from efemb.baselines import (
     item_item,
     weighted_mf,
 )
-from efemb.baselines import arrays as cells
 from efemb.baselines.base import CountModel, Model
+from efemb.data.matrices import sparse
 from efemb.evaluation import leave_one_out
 
 # How far a fit got is not what is tested here.
@@ -114,7 +114,7 @@ def test_dense_data_become_sparse_once_for_all_blocks(
 
     def counted(data: Any) -> Any:
         calls.append(data)
-        return cells.sparse(data)
+        return sparse(data)
 
     for module in (base, ef_pca, hpf, item2vec, item_item, weighted_mf):
         monkeypatch.setattr(module, "sparse", counted, raising=False)
