@@ -23,13 +23,14 @@ MINUTES ?= 10
 
 BASE ?= HEAD~1
 
-.PHONY: help venv demo test test-fast test-browser fuzz lint check goldens bench bench-compare docs fmt dist clean
+.PHONY: help venv demo test test-fast test-browser test-cluster fuzz lint check goldens bench bench-compare docs fmt dist clean
 
 help:
 	@echo "make demo    see the package at work"
 	@echo "make test    the whole suite: tests, doctests, coverage"
 	@echo "make test-fast   the tests that are quick, of every area, in less than a minute"
 	@echo "make test-browser   the explorer in a real browser; installs what it needs, where it can"
+	@echo "make test-cluster   what clusters survive: killed workers, drivers, full disks; minutes"
 	@echo "make fuzz MINUTES=10   damaged files, models, arguments and requests; keeps what fails"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make check   lint and test; CI runs this, then make test-browser"
@@ -91,6 +92,10 @@ test-browser: $(READY)
 # Inputs that fail are kept in tests/fuzz/seeds, which the suite replays.
 fuzz: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(ARGS)
+
+# Minutes of worker deaths; EFEMB_KILLS=50 kills at that many random moments.
+test-cluster: $(READY)
+	@EFEMB_CLUSTER=1 $(BIN)/python -m pytest -q -s tests/cluster tests/shards/test_dask.py $(ARGS)
 
 lint: $(READY)
 	@echo "== ruff"

@@ -25,6 +25,7 @@ MODULES = [
     "efemb",
     "efemb.baselines",
     "efemb.checks",
+    "efemb.dask",
     "efemb.data",
     "efemb.datasets",
     "efemb.engine.optimizers",

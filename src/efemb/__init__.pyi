@@ -3,6 +3,7 @@
 from . import (
     baselines,
     checks,
+    dask,
     data,
     datasets,
     engine,
@@ -33,13 +34,16 @@ from .data import (
     read_traces,
 )
 from .errors import (
+    ClusterLostError,
     DataError,
+    DataLossError,
     DivergenceError,
     EfembError,
     InputTypeError,
     MemoryEstimateError,
     MissingExtraError,
     ParameterError,
+    ShardError,
     StorageError,
 )
 from .estimators import (
@@ -96,8 +100,10 @@ __all__ = [
     "Categorical",
     "CategoricalEmbedding",
     "CellCovariate",
+    "ClusterLostError",
     "Corpus",
     "DataError",
+    "DataLossError",
     "Dataset",
     "DivergenceError",
     "EfembError",
@@ -133,6 +139,7 @@ __all__ = [
     "RowVectors",
     "Sampled",
     "SampledSoftmax",
+    "ShardError",
     "Shared",
     "SkipGram",
     "StorageError",
@@ -146,6 +153,7 @@ __all__ = [
     "checks",
     "compare",
     "compare_models",
+    "dask",
     "data",
     "datasets",
     "engine",

@@ -21,8 +21,12 @@ class Executor(Protocol):
     returns a few numbers. It may be run again, elsewhere or twice at the same time.
     """
 
-    width: int  # tasks that are worth preparing at once
     lost: int  # workers that died so far
+
+    @property
+    def width(self) -> int:
+        """Tasks that can run at once."""
+        ...
 
     def run(
         self,

@@ -38,6 +38,18 @@ class MissingExtraError(EfembError, ImportError):
     """An optional package is missing; the message names the extra to install."""
 
 
+class ShardError(EfembError, RuntimeError):
+    """A task failed on a cluster every time; the message names its shards, files and workers."""
+
+
+class ClusterLostError(EfembError, ConnectionError):
+    """No worker, or no scheduler, is left; the message names the checkpoint to resume from."""
+
+
+class DataLossError(EfembError, RuntimeError):
+    """Rows or states are missing that must be there; no result was made without them."""
+
+
 def suggest(name: object, choices: Iterable[str]) -> str:
     """Sentence listing `choices`, the nearest to `name` first named.
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from efemb._executor import Executor, SerialExecutor
-from efemb._files import check_path
+from efemb._files import check_path, check_writable
 from efemb._terminal import progress_bar
 from efemb.data.readers.transactions import check_filters, line_columns
 from efemb.data.store.build import Filters, build_store, fingerprint_files
 from efemb.data.store.pieces import Dealing, PieceJob
 from efemb.data.store.remote import is_remote, list_files
 from efemb.data.store.shard_store import BUILDING, ShardStore
+from efemb.engine.backends.sharded import Layout
+from efemb.engine.fit_shards import Reading, fit_shards, make_layout
 from efemb.engine.options import whole
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.estimators.base import BaseEmbedding
+from efemb.estimators.checks import generator
+from efemb.estimators.inputs import Prepared
+from efemb.model.space import ParameterSpace
 
-__all__ = ["ShardStore", "open_store", "prepare"]
+__all__ = ["ShardStore", "fit", "open_store", "prepare", "score"]
+
+Model = TypeVar("Model", bound=BaseEmbedding)
 
 DEFAULT_SHARDS = 32
 LINES_OF_SHARD = 2_000_000
@@ -144,6 +156,175 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
             return False
 
         return build_store(folder, jobs, filters, identity, executor or SerialExecutor(), watch)
+
+
+def fit(
+    model: Model,
+    store: ShardStore | str | os.PathLike[str],
+    *,
+    n_replicas: int = 1,
+    rounds_per_pass: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+) -> Model:
+    """Fit a model to a store on this machine, with the memory of one shard at a time.
+
+    Each pass takes the shards in a new order and their rows in a random order, so that with
+    ``n_replicas=1`` the steps are those of `fit` on rows that are shuffled in blocks.
+
+    Parameters
+    ----------
+    model : estimator
+        Any model with a Basket context (or, for a store of text, a Window context). Its options,
+        such as `max_iter`, `n_jobs` and `verbose`, hold as in its own `fit`.
+    store : ShardStore or path
+        Made by `prepare`.
+    n_replicas : int, default=1
+        Copies of the model that train on different shards and are averaged; more than 1 is for
+        comparison with `efemb.dask.fit`, which gives the same bits.
+    rounds_per_pass : int, optional
+        Averagings in each pass, by default at least 4.
+    checkpoint : path of a folder, optional
+        Where the state is kept, so that the same call resumes after a crash with the same bits.
+    resume : bool, default=True
+        False starts anew and replaces what is in the checkpoint.
+
+    Returns
+    -------
+    model
+        The same estimator, fitted: an ordinary one, which can be saved and asked. Its `report_`
+        says `shards`, `n_replicas`, `rounds`, `rows` and `deaths` of workers.
+
+    Examples
+    --------
+    >>> import efemb, tempfile
+    >>> import pandas as pd
+    >>> lines = pd.DataFrame(
+    ...     {"trip": [t for t in range(300) for _ in (0, 1)], "what": list(300 * "ab")}
+    ... )
+    >>> lines["what"] += (lines["trip"] % 3).astype(str)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = efemb.shards.prepare(lines, folder.name, basket="trip", item="what", n_shards=4)
+    >>> model = efemb.shards.fit(efemb.PoissonEmbedding(2, random_state=0), store)
+    >>> model.report_["shards"], model.report_["rows"]
+    (4, 300)
+    >>> folder.cleanup()
+    """
+    return fit_store(
+        model,
+        store,
+        SerialExecutor(),
+        checkpoint,
+        n_replicas=n_replicas,
+        rounds_per_pass=rounds_per_pass,
+        resume=resume,
+    )
+
+
+def score(model: Any, store: ShardStore | str | os.PathLike[str]) -> float:
+    """How well a model predicts the rows of a store, one shard at a time.
+
+    Parameters
+    ----------
+    model : fitted estimator or model
+    store : ShardStore or path
+        Such as ``store.test``.
+
+    Returns
+    -------
+    float
+        As `model.score` of all rows at once.
+    """
+    if not isinstance(store, ShardStore):
+        store = ShardStore.open(store)
+    numbers = [number for number, shard in enumerate(store.shards) if shard.n_rows]
+    return mean_score([model.score_parts(store.shard(number)) for number in numbers])
+
+
+def mean_score(parts: Sequence[tuple[float, float]]) -> float:
+    """The score of all rows from sums and weights of their parts."""
+    weight = sum(part[1] for part in parts)
+    if not weight > 0:
+        raise DataError("no row has two or more non-zero entities: there is nothing to score")
+    return sum(part[0] for part in parts) / weight
+
+
+def fit_store(
+    model: Model,
+    store: ShardStore | str | os.PathLike[str],
+    executor: Executor,
+    checkpoint: str | os.PathLike[str] | None,
+    *,
+    n_replicas: int,
+    rounds_per_pass: int | None,
+    resume: bool,
+    check: Callable[[ParameterSpace, Any], None] = lambda space, dtype: None,
+) -> Model:
+    """Fit a model wherever the tasks of an executor run; see `fit` and `efemb.dask.fit`."""
+    if not isinstance(store, ShardStore):
+        store = ShardStore.open(store)
+    whole("n_replicas", n_replicas)
+    if rounds_per_pass is not None:
+        whole("rounds_per_pass", rounds_per_pass)
+    layout = make_layout(store, n_replicas, rounds_per_pass)
+    before = dict(model.__dict__)
+    try:
+        with _work_folder(store, checkpoint) as work:
+            spec = model._spec()
+            fitted = fit_shards(
+                spec,
+                store,
+                Reading(model._binarizes(), _allows_real(model), model._way_out),
+                model._options(),
+                generator(model.random_state),
+                layout,
+                executor,
+                work,
+                resume=resume,
+                check=check,
+            )
+        model.n_features_in_, model.vocabulary_ = store.n_entities, store.vocabulary
+        report = {**store.report, **_report(store, layout, executor)}
+        model._keep(fitted, spec, Prepared(store, None, None, report))
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
+    model._warn_unconverged(fitted)
+    return model
+
+
+def _allows_real(model: BaseEmbedding) -> bool:
+    return bool(getattr(model, "allow_real", model._allow_real))
+
+
+def _report(store: ShardStore, layout: Layout, executor: Executor) -> dict[str, Any]:
+    counts = store.vocabulary.counts
+    return {
+        "shards": len(layout.shards),
+        "n_replicas": layout.n_replicas,
+        "rounds": len(layout.rounds),
+        "step": layout.n_replicas**0.5,
+        "rows": store.n_rows,
+        "deaths": executor.lost,
+        "unused_entities": [] if counts is None else (counts == 0).nonzero()[0].tolist(),
+    }
+
+
+@contextmanager
+def _work_folder(store: ShardStore, checkpoint: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """The checkpoint, or a folder beside the shards (which workers see) for as long as a fit."""
+    if checkpoint is not None:
+        folder = check_path(checkpoint, "a checkpoint is a folder: pass its path")
+        check_writable(folder)
+        yield folder
+        shutil.rmtree(folder / "rounds", ignore_errors=True)
+        return
+    folder = Path(tempfile.mkdtemp(prefix=".fit-", dir=store.path))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _store_folder(store: Any) -> Any:

@@ -77,6 +77,22 @@ class Reading:
             self.say(f"positions: {data.report['positions']}")
         return data
 
+    def columns(self, path: Path | None) -> dict[str, Any]:
+        """Names of the columns of transactions, inferred from a file where they are not given."""
+        if path is None:  # a remote file is not looked into
+            if not self.basket or self.item is None:
+                raise ParameterError("--basket and --item name the columns of remote files")
+            columns = {"basket": list(self.basket), "item": self.item, "count": self.count}
+            return {**columns, "header": self._header}
+        guess = self._guess(path, None)
+        if guess.kind != "baskets" or guess.lines:
+            raise ParameterError(
+                f"{path.name} is {_CONTENTS[guess.kind]}: a store of shards is made of tables "
+                "with one line per item of a basket"
+            )
+        columns = {name: getattr(guess, name) for name in ("basket", "item", "count")}
+        return {**columns, "header": self._header}
+
     def read_for(self, path: Path, model: Any) -> Dataset | Corpus:
         """Read a file and put its columns in the order of a model's items."""
         embeds = hasattr(model, "spec")  # otherwise a baseline, a blend or a model of baskets

@@ -23,6 +23,7 @@ from efemb.cli._models import (
     warnings_as_remarks,
 )
 from efemb.cli._output import Say, echo, make_reporter, show_json
+from efemb.cli.shards import Cluster, ShardRun, choose_store, fit_from_shards
 
 
 def command(
@@ -61,6 +62,22 @@ def command(
         float,
         typer.Option(help="Share of rows to hold out and score.", min=0, max=0.9, metavar="X"),
     ] = 0.05,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="Fit out of core: keep the transactions as shards in this folder.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    cluster: Cluster = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option(help="With --cluster: copies of the model to average.", min=1, metavar="N"),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="With shards: folder to resume from after a crash.", metavar="FOLDER"),
+    ] = None,
     max_iter: of.MaxIter = None,
     seed: of.Seed = 0,
     jobs: of.Jobs = -1,
@@ -86,6 +103,9 @@ def command(
       efemb fit "trips/*.parquet" --basket customer --basket date
       efemb fit activity.npy --positions xyz.npy --neighbors 50 --model g-emb
       efemb fit corpus.txt.gz --model cbow --window 5
+      efemb fit "lines/*.parquet" --store shards --cluster local:4 --checkpoint run
+
+    Transactions that would not fit into memory are kept as shards on disk and fitted from there.
 
     \b
     Models:
@@ -118,14 +138,21 @@ def command(
         price=price,
         features=features,
     )
+    options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
+    if max_iter is not None:
+        options["max_iter"] = max_iter
+    shards = choose_store(data, store, out, say, forced=bool(cluster or checkpoint))
+    if shards is not None:
+        run = ShardRun(shards, cluster, replicas, checkpoint, test, seed)
+        estimator, summary = fit_from_shards(reading, data, run, wanted, components, options)
+        estimator.save(out)
+        _show_summary({**summary, "saved": str(out)}, as_json)
+        return
     observed = reading.read(data, wanted)
     say(describe_size(observed))
     name = choose_model(wanted, observed, say, neighbors)
     k = choose_components(components, observed, say)
     train, held_out = _split(observed, test, seed, say)
-    options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
-    if max_iter is not None:
-        options["max_iter"] = max_iter
     if terms := make_terms(reading, say):
         options["terms"] = terms
     if features is not None:

@@ -46,8 +46,9 @@ def refuse_remote(values: object) -> None:
     what, call = _ELSEWHERE[package]
     raise InputTypeError(
         f"{type(values).__name__} is {what}, which would be pulled into this process as a whole: "
-        f"if it fits into memory, pass the result of {call}; otherwise write its lines with "
-        ".to_parquet(folder) and pass the folder to efemb.read_baskets, which reads them in batches"
+        f"if it fits into memory, pass the result of {call}; otherwise make a store of its lines "
+        "with efemb.shards.prepare (from Parquet, or from a Dask data frame as it is), and fit "
+        "with efemb.shards.fit or efemb.dask.fit"
     )
 
 

@@ -49,8 +49,9 @@ class Progress:
 class Callback(Protocol):
     """Called after every iteration; returning True stops the fit.
 
-    It may also have `start()`, `step(part of the pass that is done)` and `close()`; and, to resume
-    after a crash, `state()` and `restore(state)` of numbers, text and arrays.
+    It may also have `start()`, `step(part of the pass that is done)`, `note(status of a cluster)`
+    and `close()`; and, to resume after a crash, `state()` and `restore(state)` of numbers, text and
+    arrays.
     """
 
     def __call__(self, progress: Progress) -> bool | None:
@@ -71,10 +72,12 @@ class Callbacks:
         for callback in self.callbacks:
             getattr(callback, "close", _nothing)()
 
-    def step(self, done: float) -> None:
-        """Tell how much of the pass is done."""
+    def step(self, done: float, status: str = "") -> None:
+        """Tell how much of the pass is done, and what a cluster is doing."""
         for callback in self.callbacks:
             getattr(callback, "step", _nothing)(done)
+            if status:
+                getattr(callback, "note", _nothing)(status)
 
     def __call__(self, progress: Progress) -> bool:
         """Show the progress to every callback; True if one of them asks to stop."""

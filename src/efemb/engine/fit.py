@@ -141,13 +141,13 @@ def fit_model(
     with workers(options.n_jobs) as pool:
         setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
         split = _split(bound, validation, sample_weight, setup, options, rng)
-        _check_observed(split.solver)
+        check_observed(split.solver.n_observed)
         chosen = choose_priors(spec, split.solver, bound.lists, keep=lists is not None)
         spec = chosen.spec
         space = ParameterSpace(spec, *dims)
         begin = initial_parameters(space, Statistics.of(split.bound, split.solver.row_weight), rng)
         begin = (begin if start is None else space.checked(start)).astype(dtype)
-        loop = _loop(_plan(space, split.solver, optimizer, options, setup.seed), split, options)
+        loop = _loop(space, split, optimizer, options, setup.seed)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
             result = replace(loop, savepoint=savepoint).run_from(begin, state)
         if validation is None:
@@ -224,21 +224,28 @@ def _split(
     return no_split(bound, sample_weight, setup)
 
 
-def _check_observed(solver: Solver[Any]) -> None:
-    if not solver.n_observed > 0:
+def check_observed(n_observed: float) -> None:
+    """Refuse data that tell nothing."""
+    if not n_observed > 0:
         raise DataError(
             "no usable observations: every value is missing, has an empty context, or has weight 0 "
             "(sample_weight, or zeros=All(0) where everything is 0)"
         )
 
 
-def _plan(
-    space: ParameterSpace, solver: Solver[Any], optimizer: Optimizer, options: Options, seed: int
+def make_plan(
+    space: ParameterSpace,
+    solver: str,
+    n_rows: int,
+    batch: int | None,
+    optimizer: Optimizer,
+    options: Options,
+    seed: int,
 ) -> Plan:
-    batch, n_rounds = _batch_size(options.batch_size, solver, optimizer), options.max_iter
-    scheduled = solver.name == "windows"
+    """How rounds over so many rows are run, with minibatches of `batch` of them."""
+    n_rounds, scheduled = options.max_iter, solver == "windows"
     if n_rounds is None:
-        steps = 1 if batch is None else -(-solver.n_rows // batch)
+        steps = 1 if batch is None else -(-n_rows // batch)
         n_rounds = 1000 if optimizer.full_batch else min(5000, max(FEWEST, MOST_STEPS // steps))
         if scheduled:
             n_rounds = 5
@@ -248,13 +255,18 @@ def _plan(
         batch_size=batch,
         n_rounds=n_rounds,
         seed=seed,
-        total_rows=solver.n_rows,
+        total_rows=n_rows,
         scheduled=scheduled,
         deterministic=options.deterministic,
     )
 
 
-def _loop(plan: Plan, split: Split, options: Options) -> Loop:
+def _loop(
+    space: ParameterSpace, split: Split, optimizer: Optimizer, options: Options, seed: int
+) -> Loop:
+    solver = split.solver
+    batch = _batch_size(options.batch_size, solver, optimizer)
+    plan = make_plan(space, solver.name, solver.n_rows, batch, optimizer, options, seed)
     return Loop(
         LocalBackend([Shard(split.solver, split.validation)], plan),
         plan,

@@ -116,7 +116,7 @@ class Loop:
         """One round, and everything that follows from it."""
 
         def watch(done: float) -> bool:
-            self.callbacks.step(done)
+            self.callbacks.step(done, self.backend.status)
             return flag.raised
 
         plan, full_batch = self.plan, self.plan.optimizer.full_batch

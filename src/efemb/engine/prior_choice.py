@@ -48,7 +48,7 @@ def _choose(
     spec: Spec, solver: Solver[Any], lists: tuple[Lists, ...] | None, *, keep: bool
 ) -> ChosenPriors:
     if not isinstance(solver, MomentsSolver):
-        return _without_moments(spec, lists)
+        return priors_without_moments(spec, lists)
     if keep and lists is not None and all(part.ridge is not None for part in lists):
         solver.add_ridge([part.ridge for part in lists])
         return ChosenPriors(_in_numbers(spec, 1.0), lists, {})
@@ -86,7 +86,8 @@ def _in_numbers(spec: Spec, precision: float) -> Spec:
     return replace(spec, prior_rho=settle(spec.prior_rho), prior_alpha=settle(spec.prior_alpha))
 
 
-def _without_moments(spec: Spec, lists: tuple[Lists, ...] | None) -> ChosenPriors:
+def priors_without_moments(spec: Spec, lists: tuple[Lists, ...] | None) -> ChosenPriors:
+    """Precision 1 and no ridge, where there are no Gram matrices to choose them by."""
     if spec.weight_ridge not in (None, "auto"):
         raise ParameterError(
             f"weight_ridge={spec.weight_ridge!r} needs Gram matrices: a Gaussian family with the "

@@ -45,6 +45,10 @@ class ProgressBar:
             self.start()
         self._bar.update(self._task, completed=done, number=self._passes + 1)
 
+    def note(self, status: str) -> None:
+        """Show what a cluster is doing beside the numbers of the last pass."""
+        self._bar.update(self._task, note=f"{status}{self._last}")
+
     def __call__(self, progress: Progress) -> None:
         """Show the numbers of the finished pass."""
         if self._bar is None:

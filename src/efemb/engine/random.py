@@ -10,7 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 # Places in this list are part of the key: new purposes go to its end.
-PURPOSES = ("order of rows", "order of zeros", "zeros", "text", "hold-out", "contexts")
+PURPOSES = (
+    "order of rows",
+    "order of zeros",
+    "zeros",
+    "text",
+    "hold-out",
+    "contexts",
+    "order of shards",
+)
 
 
 def generator(seed: int, round: int, shard: int, purpose: str) -> np.random.Generator:

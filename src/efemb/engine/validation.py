@@ -33,6 +33,10 @@ class Validation(ABC):
         Parts of shards add up; their ratio is the score.
         """
 
+    @abstractmethod
+    def use(self, pool: Workers) -> None:
+        """Work in other threads, where those of the last score are gone."""
+
     def score(self, vectors: Factors, family: Family) -> float:
         """Mean score of the held-out observations."""
         total, weight = self.parts(vectors, family)
@@ -60,6 +64,10 @@ class EntryValidation(Validation):
         pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
         self.pieces = [self.entries.compact(piece) for piece in pieces]
 
+    def use(self, pool: Workers) -> None:
+        """Work in other threads."""
+        self.pool = pool
+
     def parts(self, vectors: Factors, family: Family) -> tuple[float, float]:
         """Sum of x log p and of x where the family is scored by shares, else of log-densities."""
         spec = replace(self.spec, family=family)
@@ -79,6 +87,10 @@ class SolverValidation(Validation):
 
     def __init__(self, solver: Solver[Any], rows: Ints | None, weight: float) -> None:
         self.solver, self.rows, self.weight = solver, rows, weight
+
+    def use(self, pool: Workers) -> None:
+        """Work in other threads."""
+        self.solver.pool = pool
 
     def parts(self, vectors: Factors, family: Family) -> tuple[float, float]:
         """Log-likelihood of the rows, and their weight."""

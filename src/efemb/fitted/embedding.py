@@ -264,6 +264,21 @@ class DataMethods(Recommender, Queries):
             refuse_weights(sample_weight)
         return predict.score(spec, bound, vectors, check_sample_weight(sample_weight, bound.n_rows))
 
+    def score_parts(self, X: Any) -> tuple[float, float]:
+        """The sum of scores and the weight, whose ratio is `score`: those of shards add up.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+
+        Returns
+        -------
+        total, weight : float
+        """
+        from efemb.model import predict
+
+        return predict.score_parts(*self._bind(X))
+
 
 @fill_docstrings
 @dataclass(frozen=True, repr=False)

@@ -91,10 +91,10 @@ def shares_of(spec: Spec, u: Floats, normalizer: Huffman | Floats | None) -> Flo
     return np.asarray(np.exp(logarithm - log_sums(logarithm)[:, None]))
 
 
-def mean_log_density(
+def _log_density_parts(
     spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None
-) -> float:
-    """Mean conditional log-density per observed number, or per observation of several states."""
+) -> tuple[float, float]:
+    """Sum of the conditional log-densities of observed numbers, and their weight."""
     check_predictable(spec, bound)
     total = count = 0.0
     for rows in row_blocks(bound):
@@ -106,6 +106,14 @@ def mean_log_density(
         family = spec.family.at(np.nonzero(seen)[1]) if spec.family.varies else spec.family
         total += float(each @ log_density(family, spec.link, x[seen], u[seen]))
         count += float(each.sum()) / spec.family.states
+    return total, count
+
+
+def mean_log_density(
+    spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None
+) -> float:
+    """Mean conditional log-density per observed number, or per observation of several states."""
+    total, count = _log_density_parts(spec, bound, vectors, weight)
     if not count > 0:
         raise DataError("no value is observed (with any weight): there is nothing to score")
     return total / count
@@ -113,9 +121,27 @@ def mean_log_density(
 
 def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None = None) -> float:
     """Normalized log-likelihood per unit (counts, binary data on rows), or mean log-density."""
-    shares = spec.family.normalized_score and not spec.family.judged_by_density
-    if not (shares and bound.n_dims == 1 and bound.shares_rows):
+    if not _is_scored_by_shares(spec, bound):
         return mean_log_density(spec, bound, vectors, weight)
+    total, count = score_parts(spec, bound, vectors, weight)
+    if count == 0:
+        raise DataError(
+            "no row has two or more non-zero entities, so there is no context to predict from"
+        )
+    return total / count
+
+
+def _is_scored_by_shares(spec: Spec, bound: BoundContext) -> bool:
+    shares = spec.family.normalized_score and not spec.family.judged_by_density
+    return shares and bound.n_dims == 1 and bound.shares_rows
+
+
+def score_parts(
+    spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None = None
+) -> tuple[float, float]:
+    """The sum of scores and the weight, whose ratio is `score`: those of parts of data add up."""
+    if not _is_scored_by_shares(spec, bound):
+        return _log_density_parts(spec, bound, vectors, weight)
     total = count = 0.0
     normalizer = normalizer_of(spec, bound)
     side, groups = row_side(spec, bound), row_groups(spec, bound)
@@ -128,11 +154,7 @@ def score(spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | No
             each = cell_scores(spec, known, vectors, normalizer)
             units = known.x if weight is None else known.x * weight[rows][block.row[known.row]]
             total, count = total + float(units @ each), count + float(units.sum())
-    if count == 0:
-        raise DataError(
-            "no row has two or more non-zero entities, so there is no context to predict from"
-        )
-    return total / count
+    return total, count
 
 
 def cell_scores(

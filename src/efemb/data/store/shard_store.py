@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,14 @@ class ShardStore:
         }
         return cls(folder, body["kind"], **files, checksum=body["checksum"], report=body["report"])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @property
+    def entities(self) -> Vocabulary:
+        """The same as `vocabulary`."""
+        return self.vocabulary
+
     @property
     def n_shards(self) -> int:
         """Number of shards."""
@@ -102,12 +110,10 @@ class ShardStore:
             raise DataError(f"{self.path} holds no test rows: prepare it with held_out=0.05")
         return replace(self, shards=self.test_shards, test_shards=())
 
-    @cached_property
+    @property
     def vocabulary(self) -> Vocabulary:
         """Labels of the entities, with their counts over the training rows."""
-        content = _read_checked(self.path / VOCABULARY, _read_manifest(self.path)["vocabulary"])
-        known = json.loads(content)
-        return Vocabulary(known["labels"], counts=known["counts"])
+        return _read_vocabulary(self.path, self.checksum)
 
     def shard(self, number: int) -> Dataset | Corpus:
         """The rows of a shard, memory-mapped; a file that has changed is an error."""
@@ -233,6 +239,14 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if claimed != hashlib.sha256(_render(body)).hexdigest():
         raise DataError(f"{folder / MANIFEST} is damaged: its checksum does not match")
     return {**body, "checksum": claimed}
+
+
+@lru_cache(maxsize=4)
+def _read_vocabulary(folder: Path, checksum: str) -> Vocabulary:
+    """Read once in a process, however many tasks ask for it."""
+    content = _read_checked(folder / VOCABULARY, _read_manifest(folder)["vocabulary"])
+    known = json.loads(content)
+    return Vocabulary(known["labels"], counts=known["counts"])
 
 
 def _read_checked(path: Path, expected: str) -> bytes:

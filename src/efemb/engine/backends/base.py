@@ -16,6 +16,7 @@ class Backend(ABC):
 
     n_observed: float  # weight of the observations that tell something
     rounds_between_scores: int
+    status: str = ""  # what a progress bar shows beside the part of a pass that is done
 
     @abstractmethod
     def run(self, state: TrainState, watch: Watch) -> list[Update]:

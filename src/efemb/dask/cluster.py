@@ -1,0 +1,189 @@
+"""The cluster that a client is connected to: its workers, and whether they are alike."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import ipaddress
+import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from efemb.engine.limits import in_words
+from efemb.errors import ClusterLostError, MemoryEstimateError, MissingExtraError, ParameterError
+
+PACKAGES = ("efemb", "numpy", "numba", "llvmlite", "scipy")
+WAIT = 60.0  # seconds without an answer
+SHARE_OF_LIMIT = 0.6  # of a worker's memory: a nanny kills at 95%, and states cannot be spilled
+
+
+def require_distributed() -> Any:
+    """The package distributed, or an error that names the extra to install."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError(
+            'efemb.dask needs distributed: pip install "efemb[dask]"'
+        ) from error
+    return distributed
+
+
+@contextmanager
+def open_cluster(address: str) -> Iterator[Any]:
+    """A client of the scheduler at an address, or of so many processes here: local:4."""
+    distributed = require_distributed()
+    kind, _, number = address.partition(":")
+    if kind != "local":
+        try:
+            client = distributed.Client(address, timeout=WAIT)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterLostError(f"no scheduler answers at {address}: {error}") from error
+        with client:
+            yield client
+        return
+    if not number.isdigit() or int(number) < 1:
+        raise ParameterError(f"{address!r} is not a cluster: use local:4 or tcp://host:8786")
+    options: dict[str, Any] = {"n_workers": int(number), "threads_per_worker": 1}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=":0") as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+def find_client(client: Any) -> Any:
+    """The client that was passed, or the one in use; none is ever started here."""
+    distributed = require_distributed()
+    if client is None:
+        try:
+            client = distributed.get_client()
+        except ValueError as error:
+            raise ParameterError(
+                "there is no Dask client: pass client=Client(LocalCluster(threads_per_worker=1)) "
+                "or client=Client('tcp://host:8786'), both from dask.distributed"
+            ) from error
+    if not hasattr(client, "scheduler_info"):
+        raise ParameterError(f"client must be a dask.distributed.Client, got {client!r}")
+    _warn_open(client)
+    return client
+
+
+def _warn_open(client: Any) -> None:
+    """Whoever reaches a scheduler without TLS can run any code on its workers."""
+    address = str(getattr(client.scheduler, "address", ""))
+    protocol, _, rest = address.partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    if protocol not in ("tcp", "ws") or host in ("", "localhost"):
+        return
+    try:
+        private = ipaddress.ip_address(host).is_private
+    except ValueError:
+        private = True  # a name of the local network
+    if not private:
+        warnings.warn(
+            f"the scheduler at {address} has a public address and no TLS: whoever reaches it can "
+            "run any code on the workers; use tls:// (dask.distributed.Security)",
+            stacklevel=4,
+        )
+
+
+def workers_of(client: Any) -> dict[str, dict[str, Any]]:
+    """The workers by address; an error where the scheduler does not answer."""
+    if client.status != "running":
+        raise ClusterLostError(f"the connection to the scheduler is {client.status}")
+    try:
+        workers: dict[str, dict[str, Any]] = client.scheduler_info(n_workers=-1)["workers"]
+    except (OSError, TimeoutError) as error:
+        raise ClusterLostError(f"the scheduler does not answer: {error}") from error
+    return workers
+
+
+def fingerprint() -> dict[str, str]:
+    """What bits depend on: versions of software, and the processor that code is compiled for."""
+    import llvmlite.binding
+
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "from its source"
+    features = llvmlite.binding.get_host_cpu_features().flatten()
+    return {
+        "python": platform.python_version(),
+        **versions,
+        "processor": f"{llvmlite.binding.get_host_cpu_name()} {hash_text(features)}",
+    }
+
+
+def hash_text(text: str) -> str:
+    """A few characters that tell one text from another."""
+    import hashlib
+
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def differences(expected: dict[str, str], found: dict[str, str], *, mixed_cpus: bool) -> list[str]:
+    """What is not the same, in words."""
+    names = [name for name in expected if not (mixed_cpus and name == "processor")]
+    return [
+        f"{name} {found.get(name)} instead of {expected[name]}"
+        for name in names
+        if expected[name] != found.get(name)
+    ]
+
+
+def check_alike(client: Any, *, mixed_cpus: bool) -> None:
+    """Refuse workers whose software or processor would give other bits, or that lack efemb."""
+    distributed = require_distributed()
+    addresses = list(workers_of(client))
+    futures = {
+        address: client.submit(
+            fingerprint, key=f"efemb-versions-{address}", workers=[address], pure=False
+        )
+        for address in addresses
+    }
+    with suppress(TimeoutError):  # a worker that hangs is dealt with where tasks run
+        distributed.wait(list(futures.values()), timeout=WAIT)
+    expected = fingerprint()
+    for address, future in futures.items():
+        if future.status == "error":
+            error = future.exception()
+            raise ParameterError(
+                f"the worker {address} cannot run efemb ({type(error).__name__}: {error}): "
+                f"install efemb {expected['efemb']} on every worker"
+            ) from error
+        if future.status != "finished":
+            continue
+        found = differences(expected, future.result(), mixed_cpus=mixed_cpus)
+        if found:
+            raise ParameterError(
+                f"the worker {address} has {', '.join(found)}: results would depend on which "
+                "worker does what. Install the same versions"
+                + ("" if mixed_cpus else ", or pass mixed_cpus=True if only processors differ")
+            )
+    client.cancel(list(futures.values()))
+
+
+def check_limits(client: Any, need: int, what: str) -> None:
+    """Refuse a task that does not fit into the memory of a worker, before anything is read."""
+    for address, worker in workers_of(client).items():
+        limit = int(worker.get("memory_limit") or 0)
+        if limit and need > SHARE_OF_LIMIT * limit:
+            raise MemoryEstimateError(
+                f"{what} need about {in_words(need)} on a worker, {address} has a limit of "
+                f"{in_words(limit)} (of which {SHARE_OF_LIMIT:.0%} are used): start workers with a "
+                "larger memory_limit, use fewer components, or prepare the store with more shards"
+            )
+
+
+def warn_threads(client: Any, n_jobs: int | None) -> None:
+    """Warn where tasks that use several threads run beside each other."""
+    threads = max((int(w.get("nthreads", 1)) for w in workers_of(client).values()), default=1)
+    if threads > 1 and n_jobs not in (None, 1):
+        warnings.warn(
+            f"workers run {threads} tasks at once, each with n_jobs={n_jobs} threads: start them "
+            "with one thread (dask worker --nthreads 1) and let n_jobs use the cores",
+            stacklevel=4,
+        )

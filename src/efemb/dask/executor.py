@@ -1,0 +1,291 @@
+"""DaskExecutor: tasks on the workers of a cluster, whatever happens to those workers.
+
+Dask runs a task again when its worker dies, a few times; then it gives up, also on tasks that only
+waited on the same worker. Here such tasks are submitted again one by one, so that the one that
+kills its workers is known. A task that takes far longer than its peers gets a second copy on an
+idle worker.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+from typing import Any
+
+from efemb._executor import InterruptedTasksError, Watch
+from efemb.dask.cluster import WAIT, differences, fingerprint, require_distributed, workers_of
+from efemb.errors import ClusterLostError, EfembError, ParameterError, ShardError
+
+POLL = 0.5  # seconds between looks at the cluster
+SLOW_SECONDS, SLOW_FACTOR = 30.0, 5.0  # a task is copied if it is older than both say
+
+
+@dataclass
+class _Attempt:
+    """A task and the futures that try it."""
+
+    number: int
+    futures: list[Any] = field(default_factory=list)
+    began: float = 0.0  # since a worker has it
+    kills: int = 0
+
+
+class DaskExecutor:
+    """Runs tasks through a `dask.distributed.Client`.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+    checkpoint : str
+        Where a fit can be resumed from, for messages.
+    mixed_cpus : bool
+        Whether workers may have different processors.
+    wait : float
+        Seconds without any worker after which the cluster is lost.
+    slow : float
+        Seconds after which a second copy of a slow task may be started.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        checkpoint: str = "",
+        *,
+        mixed_cpus: bool = False,
+        wait: float = WAIT,
+        slow: float = SLOW_SECONDS,
+    ) -> None:
+        self.client, self.checkpoint, self.wait, self.slow = client, checkpoint, wait, slow
+        self.mixed_cpus, self.expected = mixed_cpus, fingerprint()
+        self.lost = 0
+        self._known = set(workers_of(client))
+        self._last_seen = time.monotonic()
+        self._run = uuid.uuid4().hex[:8]
+        self._submitted = 0
+
+    @property
+    def width(self) -> int:
+        """Threads of all workers."""
+        return max(1, len(self._known))
+
+    def run(
+        self,
+        phase: str,
+        function: Callable[[Any], Any],
+        tasks: Sequence[Any],
+        watch: Watch | None = None,
+    ) -> list[Any]:
+        """The outcome of every task, in the order of the tasks."""
+        job = _Phase(self, phase, function, tasks)
+        try:
+            return job.run(watch)
+        finally:
+            job.cancel()
+
+    def submit(self, phase: str, function: Any, task: Any, number: int, **where: Any) -> Any:
+        """A future under a key of its own, which the dashboard shows."""
+        self._submitted += 1
+        key = f"efemb-{phase}-{number}-{self._run}-{self._submitted}"
+        checked = partial(run_checked, function, self.expected, self.mixed_cpus)
+        return self.client.submit(checked, task, key=key, pure=False, retries=0, **where)
+
+    def look(self) -> dict[str, dict[str, Any]]:
+        """The workers; counts those that are gone, and raises an error when none comes back."""
+        try:
+            workers = workers_of(self.client)
+        except ClusterLostError as error:
+            raise ClusterLostError(f"{error}{self.way_out}") from error
+        self.lost += len(self._known - set(workers))
+        self._known = set(workers)
+        now = time.monotonic()
+        if workers:
+            self._last_seen = now
+        elif now - self._last_seen > self.wait:
+            raise ClusterLostError(
+                f"no worker is left, and none came within {self.wait:.0f} s{self.way_out}"
+            )
+        return workers
+
+    @property
+    def way_out(self) -> str:
+        """How to resume."""
+        if not self.checkpoint:
+            return "; pass checkpoint= to be able to resume"
+        return f"; start workers and call the same fit again: it resumes from {self.checkpoint}"
+
+
+class _Phase:
+    """The tasks of one phase."""
+
+    def __init__(
+        self, executor: DaskExecutor, phase: str, function: Any, tasks: Sequence[Any]
+    ) -> None:
+        self.executor, self.phase, self.function, self.tasks = executor, phase, function, tasks
+        self.outcomes: dict[int, Any] = {}
+        self.open: dict[int, _Attempt] = {}
+        self.alone: list[_Attempt] = []  # their workers died: they run when nothing else does
+        self.seconds: list[float] = []
+
+    def run(self, watch: Watch | None) -> list[Any]:
+        for number in range(len(self.tasks)):
+            self._submit(_Attempt(number))
+        while self.open or self.alone:
+            if not self.open:
+                self._submit(self.alone.pop(0))
+            self._wait()
+            for attempt in list(self.open.values()):
+                self._collect(attempt)
+            workers = self.executor.look()
+            self._copy_slow(workers)
+            done = len(self.outcomes) / len(self.tasks)
+            if watch is not None and watch(done) and done < 1:
+                raise InterruptedTasksError(self.phase)
+        return [self.outcomes[number] for number in range(len(self.tasks))]
+
+    def cancel(self) -> None:
+        futures = [future for attempt in self.open.values() for future in attempt.futures]
+        if futures:
+            self.executor.client.cancel(futures, force=True)
+
+    def _submit(self, attempt: _Attempt, **where: Any) -> None:
+        task = self.tasks[attempt.number]
+        future = self.executor.submit(self.phase, self.function, task, attempt.number, **where)
+        attempt.futures.append(future)
+        attempt.began = attempt.began or time.monotonic()
+        self.open[attempt.number] = attempt
+
+    def _wait(self) -> None:
+        distributed = require_distributed()
+        futures = [future for attempt in self.open.values() for future in attempt.futures]
+        try:
+            distributed.wait(futures, timeout=POLL, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            pass
+        except distributed.client.CancelledError as error:
+            raise ClusterLostError(
+                f"the tasks were cancelled: the scheduler restarted, or another client did it"
+                f"{self.executor.way_out}"
+            ) from error
+
+    def _collect(self, attempt: _Attempt) -> None:
+        """Take the first outcome of a task; its other copies are not waited for."""
+        for future in list(attempt.futures):
+            if future.status == "finished":
+                try:
+                    self.outcomes[attempt.number] = future.result(timeout=self.executor.wait)
+                except (TimeoutError, OSError):  # it went away with its worker
+                    attempt.futures.remove(future)
+                    if not attempt.futures:
+                        self._submit(attempt)
+                    continue
+                self.seconds.append(time.monotonic() - attempt.began)
+                self._drop(attempt)
+                return
+            if future.status in ("error", "cancelled", "lost"):
+                attempt.futures.remove(future)
+                self._fail(attempt, future)
+                return
+
+    def _drop(self, attempt: _Attempt) -> None:
+        del self.open[attempt.number]
+        late = [future for future in attempt.futures if future.status == "pending"]
+        if late:
+            self.executor.client.cancel(late, force=True)
+        attempt.futures.clear()
+
+    def _fail(self, attempt: _Attempt, future: Any) -> None:
+        """Submit again what lost its worker; errors of the task itself are the caller's."""
+        distributed = require_distributed()
+        if future.status != "error":
+            if not attempt.futures:
+                self._submit(attempt)
+            return
+        error = future.exception()
+        if isinstance(error, EfembError):
+            raise error
+        if not isinstance(error, distributed.scheduler.KilledWorker):
+            raise self._shard_error(attempt, error) from error
+        if attempt.futures:  # another copy is still running
+            return
+        attempt.kills += 1
+        if attempt.kills > 1:  # it was alone this time
+            raise self._shard_error(attempt, error) from error
+        attempt.began = 0.0
+        del self.open[attempt.number]
+        self.alone.append(attempt)
+
+    def _shard_error(self, attempt: _Attempt, error: Exception) -> ShardError:
+        task = self.tasks[attempt.number]
+        return ShardError(
+            f"{describe(self.phase, task)} failed: {explain(error)}{self.executor.way_out}"
+        )
+
+    def _copy_slow(self, workers: dict[str, dict[str, Any]]) -> None:
+        """A second copy of a task that takes far longer than its peers, where someone is idle."""
+        limit = max(self.executor.slow, SLOW_FACTOR * median(self.seconds or [0.0]))
+        now = time.monotonic()
+        slow = [
+            attempt
+            for attempt in self.open.values()
+            if len(attempt.futures) == 1 and now - attempt.began > limit
+        ]
+        if not slow or len(workers) < 2:
+            return
+        busy = self._busy()
+        idle = [address for address in workers if not busy.get(address)]
+        for attempt, address in zip(slow, idle, strict=False):
+            self._submit(attempt, workers=[address], allow_other_workers=False)
+            attempt.began = now
+
+    def _busy(self) -> dict[str, Any]:
+        try:
+            processing: dict[str, Any] = self.executor.client.processing()
+        except (OSError, TimeoutError):
+            return {}
+        return processing
+
+
+def run_checked(
+    function: Callable[[Any], Any], expected: dict[str, str], mixed_cpus: bool, task: Any
+) -> Any:
+    """Run a task, unless this worker came later and would give other bits."""
+    found = differences(expected, fingerprint(), mixed_cpus=mixed_cpus)
+    if found:
+        raise ParameterError(
+            f"a worker that joined later has {', '.join(found)}: remove it, or install the same "
+            "versions"
+        )
+    return function(task)
+
+
+def describe(phase: str, task: Any) -> str:
+    """A task in the words of a user: its shards and files."""
+    shards = getattr(task, "shards", None)
+    if shards is None and hasattr(task, "shard"):
+        shards = (task.shard,)
+    store = getattr(getattr(task, "job", None), "store", None)
+    parts = [f"phase {phase!r}"]
+    if shards is not None:
+        parts.append(f"shard {', '.join(map(str, shards))}")
+    if store is not None and shards is not None:
+        arrays = [entry["file"] for s in shards for entry in store.shards[s].arrays.values()]
+        parts.append(f"of {store.path} (files {', '.join(arrays[:3])}, ...)")
+    files = getattr(task, "files", ())
+    if files:
+        parts.append(f"files {', '.join(files[:3])}{', ...' if len(files) > 3 else ''}")
+    return " ".join(parts)
+
+
+def explain(error: Exception) -> str:
+    """What happened, without the words of a scheduler."""
+    worker = getattr(error, "last_worker", None)
+    if worker is None:
+        return f"{type(error).__name__}: {error}"
+    return (
+        "every worker that ran it died, also when it ran alone (the last was "
+        f"{getattr(worker, 'address', worker)}): often memory; see the logs of that worker"
+    )

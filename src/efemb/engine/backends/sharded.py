@@ -1,0 +1,195 @@
+"""ShardedBackend: passes over a store, as tasks of an executor; replicas meet in rounds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from efemb._executor import Executor, InterruptedTasksError
+from efemb._typing import Floats
+from efemb.engine.backends.base import Backend
+from efemb.engine.backends.tasks import (
+    Measured,
+    ReduceTask,
+    ScoreTask,
+    ShardJob,
+    Trained,
+    TrainTask,
+    evaluate,
+    groups_of,
+    read_state,
+    reduce,
+    score,
+    train,
+    weigh_evidence,
+    write_state,
+)
+from efemb.engine.plan import Plan
+from efemb.engine.random import generator
+from efemb.engine.round import Watch
+from efemb.engine.state import TrainState, Update
+from efemb.errors import DataLossError
+from efemb.model.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How shards are dealt: the result depends on it.
+
+    shards : numbers of the shards that have rows
+    n_replicas : copies of the model that train apart and are averaged
+    n_rounds : averagings in a pass; with a single replica only places to stop
+    """
+
+    shards: tuple[int, ...]
+    n_replicas: int
+    n_rounds: int
+
+    def deal(self, seed: int, number: int) -> list[list[int]]:
+        """The shards of each replica in a pass, in the order in which it trains on them."""
+        rng = generator(seed, number + 1, 0, "order of shards")
+        order = [self.shards[place] for place in rng.permutation(len(self.shards))]
+        return [order[replica :: self.n_replicas] for replica in range(self.n_replicas)]
+
+    @property
+    def n_places(self) -> int:
+        """Shards of the busiest replica in a pass."""
+        return -(-len(self.shards) // self.n_replicas)
+
+    @property
+    def rounds(self) -> list[slice]:
+        """Which of its shards a replica trains on in each round."""
+        n = min(self.n_rounds, self.n_places)
+        return [slice(a, b) for a, b in pairwise(self.n_places * k // n for k in range(n + 1))]
+
+
+class ShardedBackend(Backend):
+    """Runs a pass as rounds of tasks; to the loop a pass is a single round of a single shard.
+
+    work : folder of the states that tasks exchange, which every worker sees
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        job: ShardJob,
+        plan: Plan,
+        layout: Layout,
+        measured: Measured,
+        work: Path,
+    ) -> None:
+        self.executor, self.job, self.plan, self.layout = executor, job, plan, layout
+        self.measured, self.work = measured, work
+        self.n_observed = measured.n_observed
+        self.rounds_between_scores = 1
+        self.status = ""
+        self._written: tuple[Parameters, Path] | None = None
+
+    def run(self, state: TrainState, watch: Watch) -> list[Update]:
+        """One pass: rounds in which every replica trains on its shards, then all are averaged."""
+        number, layout = state.round, self.layout
+        queues = layout.deal(self.plan.seed, number)
+        folder = self.work / f"pass-{number:05d}"
+        shutil.rmtree(self.work / f"pass-{number - 1:05d}", ignore_errors=True)
+        first, last = number * layout.n_places, folder / "start"
+        write_state(last, state, {})
+        data_term, rows, done = 0.0, 0, 0
+        for turn, places in enumerate(layout.rounds):
+            tasks = [
+                TrainTask(
+                    self.job,
+                    self.plan,
+                    tuple(queue[places]),
+                    replica,
+                    first + places.start,
+                    last,
+                    folder / f"round-{turn}-{replica}",
+                )
+                for replica, queue in enumerate(queues)
+                if queue[places]
+            ]
+            self.status = f"round {turn + 1} of {len(layout.rounds)}"
+            share = sum(len(task.shards) for task in tasks)
+            watched = self._watch_round(watch, tasks, done)
+            try:
+                trained = self.executor.run("train", train, tasks, watched)
+            except InterruptedTasksError:
+                break
+            merged = self._merge(trained, folder / f"round-{turn}")
+            ended = read_state(merged.path, self.plan)
+            data_term += ended.objective - self.plan.space.log_prior(ended.parameters)
+            rows, done, last = rows + merged.rows, done + share, merged.path
+        else:
+            self._check_rows(rows)
+        ended = read_state(last, self.plan)
+        self._written = (ended.parameters, last)
+        objective = data_term + self.plan.space.log_prior(ended.parameters)
+        return [Update(ended.theta, ended.parameters, ended.optimizer, ended.steps, objective)]
+
+    def _watch_round(self, watch: Watch, tasks: Sequence[TrainTask], before: int) -> Watch:
+        n_shards, here = len(self.layout.shards), sum(len(task.shards) for task in tasks)
+        turn = self.status
+
+        def watch_round(done: float) -> bool:
+            self.status = f"{turn}, {round(done * here)} of {here} shards"
+            if self.executor.lost:
+                self.status += f", {self.executor.lost} workers lost"
+            return watch((before + done * here) / n_shards)
+
+        return watch_round
+
+    def _merge(self, trained: Sequence[Trained], target: Path) -> Trained:
+        if len(trained) == 1:
+            return trained[0]
+        task = ReduceTask(self.plan, tuple(trained), target)
+        return self.executor.run("reduce", reduce, [task])[0]
+
+    def _check_rows(self, rows: int) -> None:
+        if rows != self.measured.n_rows:
+            raise DataLossError(
+                f"a pass trained on {rows:,} rows, but {self.job.store.path} has "
+                f"{self.measured.n_rows:,}; the states of the last whole pass are in {self.work}"
+            )
+
+    def evaluate(self, state: TrainState) -> float:
+        """Sum over the shards, in their order."""
+        return sum(
+            value
+            for values in self.executor.run("evaluate", evaluate, self._score_tasks(state))
+            for value in values
+        )
+
+    def evidence(self, state: TrainState) -> tuple[Floats, Floats]:
+        """Sum over the shards, in their order."""
+        total, weight = np.zeros((2, self.plan.space.n_entities))
+        for sums in self.executor.run("evidence", weigh_evidence, self._score_tasks(state)):
+            for of_shard in sums:
+                total, weight = total + of_shard[0], weight + of_shard[1]
+        return total, weight
+
+    @property
+    def total_weight(self) -> float:
+        """Sum over the shards."""
+        return self.measured.total_weight
+
+    def validate(self, state: TrainState) -> float | None:
+        """Scores of the shards, each with the weight of what it holds out, in their order."""
+        if not self.measured.held_out:
+            return None
+        outcomes = self.executor.run("score", score, self._score_tasks(state))
+        parts = [part for outcome in outcomes for part in outcome]
+        return sum(total for total, _ in parts) / sum(weight for _, weight in parts)
+
+    def _score_tasks(self, state: TrainState) -> list[ScoreTask]:
+        path = self.work / "scored"
+        if self._written is not None and self._written[0] is state.parameters:
+            path = self._written[1]
+        else:
+            write_state(path, replace(state, best=None), {})
+        groups = groups_of(self.layout.shards, max(self.layout.n_replicas, self.executor.width))
+        return [ScoreTask(self.job, self.plan, group, path, state.family) for group in groups]

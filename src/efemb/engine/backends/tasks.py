@@ -1,0 +1,341 @@
+"""Tasks on shards: functions of files that write files, so that they may run anywhere, and twice.
+
+A task reads a state, runs rounds on its shards and writes the state that it ends with. Nothing
+lives on a worker but what can be made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from efemb._typing import Floats
+from efemb.data.store.shard_store import ShardStore
+from efemb.engine.holdout import Split, hold_out, no_split
+from efemb.engine.plan import Plan, Shard
+from efemb.engine.random import generator
+from efemb.engine.round import merge, run_round
+from efemb.engine.solvers.base import Solver
+from efemb.engine.solvers.choice import Setup
+from efemb.engine.state import TrainState, Update
+from efemb.engine.statistics import Statistics, ValueMoments, has_outweighing_entry
+from efemb.engine.threads import Workers, workers
+from efemb.engine.validation import Validation
+from efemb.errors import DataLossError
+from efemb.model.contexts.base import BoundContext
+from efemb.model.factors import Factors
+from efemb.model.families.base import Family
+from efemb.model.spec import Spec
+from efemb.model.support import binarized, check_not_negative, check_support
+from efemb.storage.encoding import decode, encode
+from efemb.storage.folder import MANIFEST, SealedKind
+
+STATE = SealedKind(
+    format="efemb state", noun="state of a round", version=1, tensors="state.safetensors"
+)
+MOST_KEPT = 64  # validation sets that a process keeps
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """What all tasks of a fit share.
+
+    share : of the entries of every shard that is held out, None where nothing is
+    binarize, allow_real, way_out : how an estimator reads its data
+    """
+
+    store: ShardStore
+    spec: Spec
+    solver: str
+    dtype: Any
+    n_jobs: int | None
+    seed: int
+    share: float | None
+    binarize: bool
+    allow_real: bool
+    way_out: str
+
+    def read(self, shard: int) -> Any:
+        """The rows of a shard, as a fit reads them."""
+        data: Any = self.store.shard(shard)
+        if self.binarize:
+            check_not_negative(data)
+            data = binarized(data)
+        return data
+
+    def check(self, data: Any) -> None:
+        """Refuse what the family cannot have produced."""
+        if not self.spec.context.reads_text:
+            options: dict[str, Any] = {"allow_real": self.allow_real, "way_out": self.way_out}
+            check_support(data, self.spec.family, **options)
+
+    def bind(self, data: Any) -> BoundContext:
+        """The contexts of some rows."""
+        return self.spec.context.bind(data)
+
+    def split(self, shard: int, pool: Workers, data: Any = None) -> Split:
+        """The solver of a shard, and the score of what is held out of it."""
+        bound = self.bind(self.read(shard) if data is None else data)
+        popularity = self.store.vocabulary.counts if self.solver == "rows" else None
+        setup = Setup(self.solver, self.spec, pool, self.dtype, self.seed, popularity)
+        split = no_split(bound, None, setup)
+        if self.share is not None:
+            rng = generator(self.seed, 0, shard, "hold-out")
+            split = hold_out(bound, self.share, None, setup, rng)
+        _kept[self._key(shard)] = split.validation
+        while len(_kept) > MOST_KEPT:
+            del _kept[next(iter(_kept))]
+        return split
+
+    def validation(self, shard: int, pool: Workers) -> Validation | None:
+        """The score of what is held out of a shard; made once where it fits."""
+        key = self._key(shard)
+        validation = _kept[key] if key in _kept else self.split(shard, pool).validation
+        if validation is not None:
+            validation.use(pool)
+        return validation
+
+    def _key(self, shard: int) -> tuple[Any, ...]:
+        model = (repr(self.spec), self.solver, self.binarize, self.share, self.seed)
+        return (self.store.checksum, shard, *model)
+
+
+_kept: dict[tuple[Any, ...], Validation | None] = {}
+
+
+# -- what a fit must know of all rows --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MeasureTask:
+    """A shard to be looked at before training."""
+
+    job: ShardJob
+    shard: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a shard adds to what a fit must know; all of it adds up over shards.
+
+    n_rows : to train on;  outweighs : whether single precision would lose an entry
+    held_out : whether anything is held out
+    """
+
+    statistics: Statistics
+    moments: ValueMoments | None
+    outweighs: bool
+    n_rows: int
+    n_observed: float
+    total_weight: float
+    held_out: bool
+
+    def __add__(self, other: Measured) -> Measured:
+        """Those of both shards."""
+        both = self.moments is not None and other.moments is not None
+        return Measured(
+            self.statistics + other.statistics,
+            self.moments + other.moments if both else None,  # type: ignore[operator]
+            self.outweighs or other.outweighs,
+            self.n_rows + other.n_rows,
+            self.n_observed + other.n_observed,
+            self.total_weight + other.total_weight,
+            self.held_out or other.held_out,
+        )
+
+
+def measure(task: MeasureTask) -> Measured:
+    """Check and measure a shard."""
+    job = task.job
+    data = job.read(task.shard)
+    job.check(data)
+    family, text = job.spec.family, job.spec.context.reads_text
+    values = not text and (family.learns or not family.normalized_score)
+    with workers(job.n_jobs) as pool:
+        split = job.split(task.shard, pool, data)
+        solver = split.solver
+        return Measured(
+            Statistics.of(split.bound, solver.row_weight),
+            ValueMoments.of(data) if values else None,
+            not text and not job.spec.context.binary and has_outweighing_entry(data),
+            solver.n_rows,
+            solver.n_observed,
+            solver.total_weight if family.learns else 0.0,
+            split.validation is not None,
+        )
+
+
+# -- training --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrainTask:
+    """Some shards that a replica trains on, one after the other.
+
+    replica : its place among all;  first_round : rounds before the first of these shards
+    start, target : the states to begin with and to write
+    """
+
+    job: ShardJob
+    plan: Plan
+    shards: tuple[int, ...]
+    replica: int
+    first_round: int
+    start: Path
+    target: Path
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A state that was written: its checksum, and the rows that it has seen in this round."""
+
+    path: Path
+    checksum: str
+    rows: int
+
+
+def train(task: TrainTask) -> Trained:
+    """Train on the shards of a task; one that was done before is not done again."""
+    mark = {"start": checksum_of(task.start), "shards": list(task.shards)}
+    done = _done_before(task.target, mark)
+    if done is not None:
+        return done
+    plan, rows, value = task.plan, 0, 0.0
+    state = read_state(task.start, plan)
+    with workers(task.job.n_jobs) as pool:
+        for place, number in enumerate(task.shards):
+            split = task.job.split(number, pool)
+            state = replace(state, round=task.first_round + place)
+            shard = Shard(split.solver, None, task.replica)
+            state = merge(state, [run_round(state, shard, plan, in_place=True)], plan)
+            value += state.objective - plan.space.log_prior(state.parameters)
+            rows += split.solver.n_rows
+    objective = value + plan.space.log_prior(state.parameters)
+    write_state(task.target, replace(state, objective=objective), {**mark, "rows": rows})
+    return Trained(task.target, checksum_of(task.target), rows)
+
+
+def _done_before(target: Path, mark: dict[str, Any]) -> Trained | None:
+    if not STATE.exists(target):
+        return None
+    body = json.loads((target / MANIFEST).read_bytes())["mark"]
+    if {name: body.get(name) for name in mark} != mark:
+        return None
+    return Trained(target, checksum_of(target), body["rows"])
+
+
+@dataclass(frozen=True)
+class ReduceTask:
+    """States of replicas that began alike, to be averaged in their order."""
+
+    plan: Plan
+    parts: tuple[Trained, ...]
+    target: Path
+
+
+def reduce(task: ReduceTask) -> Trained:
+    """Average parameters and sums of squares, in double precision and in the order of replicas."""
+    updates: list[Update] = []
+    for part in task.parts:
+        if checksum_of(part.path) != part.checksum:
+            raise DataLossError(
+                f"{part.path} is not the state that its task has written: another fit uses this "
+                "folder, or the file system lost it"
+            )
+        updates.append(_update(read_state(part.path, task.plan)))
+    first = read_state(task.parts[0].path, task.plan)
+    state = merge(first, updates, task.plan)
+    rows = sum(part.rows for part in task.parts)
+    write_state(task.target, state, {"rows": rows})
+    return Trained(task.target, checksum_of(task.target), rows)
+
+
+def _update(state: TrainState) -> Update:
+    own = (state.theta, state.parameters, state.optimizer, state.steps, state.objective)
+    return Update(*own, state.exhausted)
+
+
+# -- scores ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ScoreTask:
+    """Shards to be scored at the parameters of a state.
+
+    family : with the dispersion that has been learned since the state was written
+    """
+
+    job: ShardJob
+    plan: Plan
+    shards: tuple[int, ...]
+    state: Path
+    family: Family
+
+
+def score(task: ScoreTask) -> list[tuple[float, float]]:
+    """Sum of scores and of weights of what is held out of each shard."""
+    vectors = task.plan.space.vectors(read_state(task.state, task.plan).parameters)
+    parts = []
+    with workers(task.job.n_jobs) as pool:
+        for shard in task.shards:
+            validation = task.job.validation(shard, pool)
+            if validation is not None:
+                parts.append(validation.parts(vectors, task.family))
+            else:
+                parts.append((0.0, 0.0))
+    return parts
+
+
+def evaluate(task: ScoreTask) -> list[float]:
+    """The data term of each shard, with every zero."""
+    return _of_solvers(task, lambda solver, at: solver.value_and_gradient(at, exact=True)[0])
+
+
+def weigh_evidence(task: ScoreTask) -> list[tuple[Floats, Floats]]:
+    """Sums by entity of the evidence of the family, and of the weights of cells, of each shard."""
+    return _of_solvers(task, lambda solver, at: solver.evidence(at))
+
+
+def _of_solvers(task: ScoreTask, ask: Callable[[Solver[Any], Factors], Any]) -> list[Any]:
+    vectors = task.plan.space.vectors(read_state(task.state, task.plan).parameters)
+    answers = []
+    with workers(task.job.n_jobs) as pool:
+        for shard in task.shards:
+            solver = task.job.split(shard, pool).solver
+            solver.set_family(task.family)
+            answers.append(ask(solver, vectors))
+    return answers
+
+
+# -- states on disk --------------------------------------------------------------------------------
+
+
+def write_state(path: Path, state: TrainState, mark: dict[str, Any]) -> None:
+    """Write a state without the best so far, which only the loop needs."""
+    arrays: dict[str, Any] = {}
+    body = {"state": encode(replace(state, best=None).to_arrays(), arrays, "state"), "mark": mark}
+    STATE.write(path, body, arrays, damaged=True)
+
+
+def read_state(path: Path, plan: Plan) -> TrainState:
+    """Read a state; any change since it was written is an error."""
+    contents = STATE.read(path)
+    return TrainState.from_arrays(decode(contents.body["state"], contents.arrays), plan.space)
+
+
+def checksum_of(path: Path) -> str:
+    """Checksum of the arrays of a state."""
+    body = json.loads((path / MANIFEST).read_bytes())
+    checksum: str = body["sha256"][STATE.tensors]
+    return checksum
+
+
+def groups_of(shards: Sequence[int], n: int) -> list[tuple[int, ...]]:
+    """Shards in at most `n` groups of neighbors."""
+    n = max(1, min(n, len(shards)))
+    edges = [len(shards) * k // n for k in range(n + 1)]
+    return [tuple(shards[a:b]) for a, b in pairwise(edges)]

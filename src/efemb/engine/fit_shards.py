@@ -1,0 +1,200 @@
+"""fit_shards: from checked ingredients and a store to fitted parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from efemb._executor import Executor
+from efemb.data.store.shard_store import ShardStore
+from efemb.engine.backends.sharded import Layout, ShardedBackend
+from efemb.engine.backends.tasks import Measured, MeasureTask, ShardJob, measure
+from efemb.engine.callbacks import Callbacks, Checkpoint
+from efemb.engine.checkpoint import Savepoint, identity
+from efemb.engine.fit import Fit, batch_size, check_observed, choose_optimizer, make_plan
+from efemb.engine.holdout import DEFAULT_FRACTION, MOST_ENTRIES
+from efemb.engine.initial import initial_parameters
+from efemb.engine.loop import Loop
+from efemb.engine.options import Options
+from efemb.engine.precision import needs_double
+from efemb.engine.prior_choice import priors_without_moments
+from efemb.engine.solvers.choice import choose_solver
+from efemb.errors import DataError, ParameterError
+from efemb.model.space import ParameterSpace
+from efemb.model.spec import Spec
+
+# Averagings in a pass: at least so many, and often enough that replicas do not drift apart.
+FEWEST_ROUNDS, MOST_ROUNDS, STEPS_OF_ROUND, BATCH = 4, 64, 64, 1024
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How an estimator reads its data."""
+
+    binarize: bool
+    allow_real: bool
+    way_out: str
+
+
+def make_layout(store: ShardStore, n_replicas: int, n_rounds: int | None) -> Layout:
+    """Deal the shards that have rows; defaults depend on sizes only, never on workers."""
+    shards = tuple(number for number, shard in enumerate(store.shards) if shard.n_rows)
+    if not shards:
+        raise DataError(f"{store.path} has no rows")
+    if n_replicas > len(shards):
+        raise ParameterError(
+            f"n_replicas={n_replicas} is more than the {len(shards)} shards with rows: prepare the "
+            "store with more shards, or use fewer replicas"
+        )
+    if n_rounds is None:
+        needed = store.n_rows // (n_replicas * STEPS_OF_ROUND * BATCH)
+        n_rounds = int(np.clip(needed, FEWEST_ROUNDS, MOST_ROUNDS))
+    return Layout(shards, n_replicas, n_rounds)
+
+
+def fit_shards(
+    spec: Spec,
+    store: ShardStore,
+    reading: Reading,
+    options: Options,
+    rng: np.random.Generator,
+    layout: Layout,
+    executor: Executor,
+    work: Path,
+    *,
+    resume: bool = True,
+    check: Callable[[ParameterSpace, Any], None] = lambda space, dtype: None,
+) -> Fit:
+    """Fit one model to a store; `check` may refuse sizes before any shard is read."""
+    options.check()
+    data = _first_rows(store, layout, reading, spec)
+    bound = spec.context.bind(data)
+    written, spec = spec, replace(spec, context=bound.frozen(spec.context))
+    name = choose_solver(options.solver, bound, spec)
+    _refuse(spec, name, layout)
+    rows = batch_size(options.batch_size, name, store.n_rows)
+    optimizer = choose_optimizer(
+        options.optimizer, name, spec, options.n_components, minibatches=rows is not None
+    )
+    if optimizer.full_batch:
+        raise ParameterError(f"{optimizer!r} needs all rows at once: use Adagrad on shards")
+    dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
+    check(ParameterSpace(spec, *dims), np.dtype(options.dtype))
+    savepoint = _savepoint(work, resume, rng, written, options, store, layout, name)
+    seed = int(rng.integers(2**62))
+    share = _share(options, name, store)
+    job = ShardJob(
+        store, spec, name, np.dtype(options.dtype), options.n_jobs, seed, share, **vars(reading)
+    )
+    tasks = [MeasureTask(job, shard) for shard in layout.shards]
+    measured: Measured = reduce(add, executor.run("measure", measure, tasks))
+    check_observed(measured.n_observed)
+    job = _adapt(job, measured)
+    chosen = priors_without_moments(job.spec, bound.lists)
+    job = replace(job, spec=chosen.spec)
+    space = ParameterSpace(chosen.spec, *dims)
+    begin = initial_parameters(space, measured.statistics, rng).astype(job.dtype)
+    plan = make_plan(space, name, measured.n_rows, rows, optimizer, options, seed)
+    plan = replace(plan, n_shards=layout.n_replicas, deterministic=True)
+    loop = Loop(
+        ShardedBackend(executor, job, plan, layout, measured, work / "rounds"),
+        plan,
+        patience=options.n_iter_no_change,
+        tol=options.tol,
+        callbacks=Callbacks(options.callbacks or ()),
+        savepoint=savepoint,
+    )
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each pass
+        result = loop.run_from(begin, None)
+    result.parameters = result.parameters.astype(options.dtype)
+    gradient = chosen.spec.zeros.gradient
+    how = (chosen.lists, chosen.spec.context, bound.n_slots, measured.held_out, optimizer)
+    return Fit(result, name, gradient, *how, chosen.spec.terms, chosen.spec, chosen.report)
+
+
+def _first_rows(store: ShardStore, layout: Layout, reading: Reading, spec: Spec) -> Any:
+    """The first shard, to bind the context to; a typed error where the model cannot be had."""
+    text = store.kind == "text"
+    if spec.context.reads_text != text:
+        needed = "a store of text" if spec.context.reads_text else "a store of rows"
+        raise ParameterError(f"{spec.context!r} needs {needed}, {store.path} holds {store.kind}")
+    if spec.terms:
+        raise ParameterError(
+            f"terms ({', '.join(term.label for term in spec.terms)}) need columns of the rows, "
+            "which a store does not have: fit them in memory with fit(data), or leave them out"
+        )
+    if spec.structure.grouped:
+        raise ParameterError(
+            f"{spec.structure!r} needs columns of the rows, which a store does not have: fit it in "
+            "memory with fit(data)"
+        )
+    return store.shard(layout.shards[0])
+
+
+def _refuse(spec: Spec, name: str, layout: Layout) -> None:
+    if name not in ("rows", "windows"):
+        raise ParameterError(
+            f"solver {name!r} does not train on shards: use a Basket or Window context, or fit in "
+            "memory"
+        )
+    if layout.n_replicas > 1 and name == "rows" and spec.zeros.gradient != "exact":
+        raise ParameterError(
+            f"zeros={spec.zeros!r} with n_replicas={layout.n_replicas}: averaged replicas learn "
+            "clearly less from sampled zeros; use n_replicas=1 (one machine with n_jobs threads "
+            "is fast enough for them), or zeros=All()"
+        )
+
+
+def _share(options: Options, name: str, store: ShardStore) -> float | None:
+    """Share of the entries of every shard that is held out."""
+    automatic = options.early_stopping == "auto"
+    if not (name != "windows" if automatic else options.early_stopping):
+        return None
+    if options.validation_fraction is not None:
+        return options.validation_fraction
+    return min(DEFAULT_FRACTION, MOST_ENTRIES / max(store.n_entries, 1))
+
+
+def _adapt(job: ShardJob, measured: Measured) -> ShardJob:
+    """The precision that the values need, and a dispersion that starts at that of the data."""
+    spec, moments, dtype = job.spec, measured.moments, job.dtype
+    double = measured.outweighs
+    if moments is not None:
+        double = double or needs_double(moments, job.solver)
+        spread = float(np.maximum(moments.mean_square - moments.mean**2, 0.0).mean())
+        if spec.family.learns and spread > 0:
+            spec = replace(spec, family=spec.family.scaled_to(spread))
+    return replace(job, spec=spec, dtype=np.dtype(np.float64) if double else dtype)
+
+
+def _savepoint(
+    work: Path,
+    resume: bool,
+    rng: np.random.Generator,
+    spec: Spec,
+    options: Options,
+    store: ShardStore,
+    layout: Layout,
+    name: str,
+) -> Savepoint | None:
+    """The state of the loop after every pass, in the folder of the fit."""
+    planned = name == "windows"
+    checkpoint = Checkpoint(work / "loop", resume=resume)
+    own = [c for c in options.callbacks if isinstance(c, Checkpoint)]
+    if own:
+        raise ParameterError(
+            "a fit on shards has its own checkpoint: pass checkpoint= instead of the callback "
+            f"Checkpoint({str(own[0].path)!r})"
+        )
+
+    def identify() -> dict[str, Any]:
+        marks = identity(spec, options, store, None, planned=planned, sample_weight=None)
+        return {**marks, "layout": vars(layout)}
+
+    return Savepoint.open([checkpoint], rng, identify, seeded=options.seeded)

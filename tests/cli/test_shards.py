@@ -1,0 +1,89 @@
+"""`efemb shards`, and fits from its stores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import efemb
+from efemb.cli import main, shards
+from shards.lines import simulated_lines
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    table = simulated_lines(600)
+    for number in range(2):
+        table.iloc[number::2].to_csv(folder / f"{number}.csv", index=False)
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any, code: int = 0) -> Any:
+    with pytest.raises(SystemExit) as raised:
+        main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    assert (raised.value.code or 0) == code, said.err
+    return said
+
+
+def test_a_store_is_prepared_and_fitted(
+    lines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = ("--basket", "trip", "--item", "what", "--count", "n")
+    store, model = tmp_path / "store", tmp_path / "model"
+    options = (*columns, "--shards", 4, "--min-count", 1, "--out", store, "--json")
+    said = run(capsys, "shards", f"{lines}/*.csv", *options)
+    summary = json.loads(said.out)
+    assert summary["lines"] == summary["lines_stored"] == len(simulated_lines(600))
+    fit = ("--model", "p-emb", "-k", 2, "--max-iter", 2, "--out", model, "--jobs", 1, "--json")
+    summary = json.loads(run(capsys, "fit", store, *fit).out)
+    assert summary["passes"] == 2
+    opened = efemb.shards.open_store(store)
+    expected = efemb.PoissonEmbedding(2, random_state=0, max_iter=2, allow_real=True)
+    with pytest.warns(ConvergenceWarning):
+        efemb.shards.fit(expected, opened)
+    assert np.array_equal(efemb.load(model).parameters.rho, expected.parameters_.rho)
+    assert summary["score"] == pytest.approx(efemb.shards.score(expected, opened.test))
+
+
+def test_lines_beyond_memory_become_shards_by_themselves(
+    lines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "available_memory", lambda: 1000)
+    options = ("--basket", "trip", "--item", "what", "--count", "n", "--model", "p-emb", "-k", 2)
+    said = run(
+        capsys, "fit", f"{lines}/*.csv", *options, "--max-iter", 1, "--out", tmp_path / "model"
+    )
+    assert "kept as shards" in said.err
+    assert efemb.shards.open_store(tmp_path / "model-store").n_rows > 0
+    assert efemb.load(tmp_path / "model").vocabulary is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (("--store", "s", "--replicas", "2"), "--replicas needs --cluster"),
+        (("--store", "s", "--row", "trip"), "do not go with a store"),
+        (("--cluster", "local:x"), "not a cluster"),
+    ],
+)
+def test_wrong_options_are_explained(
+    lines: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    match: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = run(capsys, "fit", f"{lines}/*.csv", *options, code=2)
+    assert match in said.err

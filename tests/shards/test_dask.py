@@ -1,0 +1,270 @@
+"""A cluster gives the bits of one process, whatever happens to its workers; and typed errors."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+from numpy.testing import assert_array_equal
+
+import efemb
+import efemb.dask
+from efemb.dask import cluster as clusters
+from efemb.dask.executor import DaskExecutor, run_checked
+from efemb.shards import ShardStore
+from shards import hooks
+from shards.lines import all_rows, checksum, simulated_lines, simulated_store
+
+pytestmark = [
+    pytest.mark.slow,
+    # Few passes are enough to compare bits.
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+PHASES = ["measure", "train", "reduce", "score"]
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Client]:
+    """Two worker processes; those that die are replaced."""
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "2GB"}
+    with LocalCluster(**options, dashboard_address=":0") as local, Client(local) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[Client]:
+    """One worker in a thread of this process: quick to start, for errors."""
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with LocalCluster(**options, dashboard_address=":0") as local, Client(local) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> ShardStore:
+    return simulated_store(tmp_path_factory.mktemp("store"))
+
+
+def model(**options: Any) -> Any:
+    return efemb.PoissonEmbedding(3, **{"random_state": 0, "max_iter": 2, **options})
+
+
+@pytest.fixture(scope="module")
+def expected(store: ShardStore) -> str:
+    """The checksum of the oracle: one task after the other in this process."""
+    return checksum(efemb.shards.fit(model(), store, n_replicas=4))
+
+
+def test_a_cluster_gives_the_bits_of_one_process(
+    processes: Client, threads: Client, store: ShardStore, expected: str
+) -> None:
+    for client in (processes, threads):
+        fitted = efemb.dask.fit(model(), store, client=client, n_replicas=4)
+        assert checksum(fitted) == expected
+        report = fitted.report_
+        assert (report["deaths"], report["n_replicas"], report["rounds"]) == (0, 4, 2)
+        assert fitted.score(all_rows(store.test)) < 0
+
+
+def test_workers_that_are_killed_change_nothing(
+    processes: Client,
+    store: ShardStore,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of them in every phase of one fit."""
+    for phase in PHASES:
+        harm = partial(hooks.signal_once, tmp_path / phase, signal.SIGKILL)
+        hooks.harm_tasks(monkeypatch, phase, harm)
+    fitted = efemb.dask.fit(model(), store, client=processes, n_replicas=4)
+    assert all((tmp_path / phase).exists() for phase in PHASES)
+    assert checksum(fitted) == expected
+    assert fitted.report_["deaths"] > 0
+
+
+def test_a_store_that_workers_prepare_has_the_same_bits(
+    processes: Client, store: ShardStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them is killed in every phase."""
+    table = simulated_lines(900).sample(frac=1, random_state=0)
+    (tmp_path / "lines").mkdir()
+    for number in range(3):
+        table.iloc[number::3].to_parquet(tmp_path / "lines" / f"{number}.parquet")
+    for phase in ("pieces", "gather", "store"):
+        harm = partial(hooks.signal_once, tmp_path / phase, signal.SIGKILL)
+        hooks.harm_tasks(monkeypatch, phase, harm)
+    names: dict[str, Any] = {"basket": "trip", "item": "what", "count": "n"}
+    options: dict[str, Any] = {"n_shards": 8, "min_items_per_basket": 2, "held_out": 0.1}
+    prepared = efemb.dask.prepare(
+        tmp_path / "lines", tmp_path / "store", **names, **options, client=processes
+    )
+    assert prepared.checksum == store.checksum
+    assert all((tmp_path / phase).exists() for phase in ("pieces", "gather", "store"))
+
+
+def test_a_task_that_fails_names_its_shard(
+    threads: Client, store: ShardStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks.harm_tasks(monkeypatch, "train", partial(hooks.fail_on_shard, 3))
+    options: dict[str, Any] = {"client": threads, "n_replicas": 4, "checkpoint": tmp_path / "run"}
+    with pytest.raises(efemb.ShardError, match=r"'train' shard .*3.*weather.*resumes") as raised:
+        efemb.dask.fit(model(), store, **options)
+    assert "shards/00003.indptr.npy" in str(raised.value) or "shard 3" in str(raised.value)
+
+
+def test_errors_of_the_data_are_those_of_one_machine(threads: Client, store: ShardStore) -> None:
+    with pytest.raises(efemb.DataError, match="bernoulli needs 0 or 1"):
+        efemb.dask.fit(efemb.BernoulliEmbedding(2, binarize=False), store, client=threads)
+
+
+def test_no_worker_is_an_error_in_time(store: ShardStore, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"checkpoint": tmp_path / "run", "wait": 1.0}
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as local,
+        Client(local) as client,
+        pytest.raises(efemb.ClusterLostError, match=r"within 1 s.*resumes from .*run"),
+    ):
+        efemb.dask.fit(model(), store, client=client, **options)
+
+
+def test_no_client_is_an_error(store: ShardStore) -> None:
+    with pytest.raises(efemb.ParameterError, match="Client"):
+        clusters.find_client(7)
+
+
+def test_other_software_is_refused(
+    threads: Client, store: ShardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = clusters.fingerprint()
+    run_checked(len, ours, False, [])
+    with pytest.raises(efemb.ParameterError, match=r"numba .* instead of 0\.1"):
+        run_checked(len, {**ours, "numba": "0.1"}, True, [])  # a worker that came later
+    other_cpu = {**ours, "processor": "abacus"}
+    with pytest.raises(efemb.ParameterError, match="abacus"):
+        run_checked(len, other_cpu, False, [])
+    assert run_checked(len, other_cpu, True, [1, 2]) == 2
+    monkeypatch.setattr(clusters, "fingerprint", hooks.Skewed(ours, {**ours, "numba": "0.1"}))
+    with pytest.raises(efemb.ParameterError, match=r"the worker .* has numba"):
+        clusters.check_alike(threads, mixed_cpus=False)
+
+
+def test_a_worker_without_the_package_is_named(
+    threads: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent() -> dict[str, str]:
+        raise ModuleNotFoundError("No module named 'efemb'")
+
+    monkeypatch.setattr(clusters, "fingerprint", absent)
+    with pytest.raises((efemb.ParameterError, ModuleNotFoundError), match="efemb"):
+        clusters.check_alike(threads, mixed_cpus=False)
+
+
+def test_parameters_larger_than_a_worker_are_refused(threads: Client, store: ShardStore) -> None:
+    limit = next(iter(clusters.workers_of(threads).values()))["memory_limit"]
+    with pytest.raises(efemb.MemoryEstimateError, match="on a worker"):
+        clusters.check_limits(threads, int(limit), "states")
+    clusters.check_limits(threads, 1000, "states")
+
+
+@pytest.mark.parametrize(
+    ("address", "warned"),
+    [
+        ("tcp://8.8.8.8:8786", True),
+        ("tls://8.8.8.8:8786", False),
+        ("tcp://127.0.0.1:1", False),
+        ("tcp://10.0.0.3:1", False),
+        ("inproc://10.0.0.3/1", False),
+    ],
+)
+def test_a_public_scheduler_without_tls_is_warned_of(address: str, warned: bool) -> None:
+    class Scheduler:
+        pass
+
+    scheduler: Any = Scheduler()
+    scheduler.address = address
+    client: Any = Scheduler()
+    client.scheduler, client.scheduler_info = scheduler, len
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert clusters.find_client(client) is client
+    assert bool(caught) is warned
+
+
+def test_positive_vectors_are_warned_of(threads: Client, store: ShardStore) -> None:
+    estimator = efemb.AdditivePoissonEmbedding(2, random_state=0, max_iter=1)
+    with pytest.warns(UserWarning, match="three times"):
+        efemb.dask.fit(estimator, store, client=threads, n_replicas=2)
+
+
+def test_dask_is_not_imported_unless_asked_for() -> None:
+    code = (
+        "import sys, efemb, efemb.shards\n"
+        "assert not {'dask', 'distributed'} & set(sys.modules)\n"
+        "sys.modules['distributed'] = None\n"
+        "try:\n    efemb.dask.fit(None, None)\n"
+        "except efemb.MissingExtraError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "efemb[dask]"' in done.stdout
+
+
+def test_deaths_are_counted(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = DaskExecutor(threads)
+    assert executor.run("any", len, [[1], [1, 2]]) == [1, 2]
+    executor._known.add("tcp://10.0.0.9:1")
+    executor.look()
+    assert executor.lost == 1
+
+
+def test_answers_over_shards_are_those_of_all_rows(threads: Client, store: ShardStore) -> None:
+    fitted = efemb.shards.fit(model(), store)
+    rows = all_rows(store.test)
+    for score in (efemb.shards.score, partial(efemb.dask.score, client=threads)):
+        assert score(fitted, store.test) == pytest.approx(fitted.score(rows))
+    transformed = efemb.dask.transform(fitted, store.test, client=threads)
+    assert_array_equal(transformed, fitted.transform(rows))
+    table = efemb.dask.recommend(fitted, store.test, n=3, client=threads)
+    expected = fitted.recommend(rows, n=3)
+    for name in ("row", "label", "rank", "score"):
+        assert_array_equal(table[name], expected[name])
+
+
+def test_answers_over_partitions_are_those_of_all_rows(threads: Client, store: ShardStore) -> None:
+    import dask.array
+    import dask.dataframe
+
+    fitted = efemb.shards.fit(model(), store)
+    X = all_rows(store.test).values.toarray()[:30]
+    frame = pd.DataFrame(X, columns=[str(label) for label in store.vocabulary.labels])
+    for data in (dask.array.from_array(X, (11, -1)), dask.dataframe.from_pandas(frame, 3)):
+        score = efemb.dask.score(fitted, data, client=threads)
+        assert score == pytest.approx(fitted.score(X))
+        assert_array_equal(efemb.dask.transform(fitted, data, client=threads), fitted.transform(X))
+        table = efemb.dask.recommend(fitted, data, n=2, client=threads)
+        assert table["label"].tolist() == fitted.recommend(X, n=2)["label"].tolist()
+        assert table["row"].tolist() == np.repeat(np.arange(30), 2).tolist()
+    with pytest.raises(efemb.InputTypeError, match="rechunk"):
+        efemb.dask.score(fitted, dask.array.from_array(X, (11, 5)), client=threads)
+    with pytest.raises(efemb.InputTypeError, match="in memory"):
+        efemb.dask.score(fitted, X, client=threads)
+
+
+def test_partitions_of_a_data_frame_become_a_store(
+    threads: Client, store: ShardStore, tmp_path: Path
+) -> None:
+    import dask.dataframe
+
+    table = dask.dataframe.from_pandas(simulated_lines(900), 4)
+    options: dict[str, Any] = {"n_shards": 8, "min_items_per_basket": 2, "held_out": 0.1}
+    names: dict[str, Any] = {"basket": "trip", "item": "what", "count": "n"}
+    assert efemb.shards.prepare(table, tmp_path, **names, **options).checksum == store.checksum

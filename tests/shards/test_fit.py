@@ -1,0 +1,232 @@
+"""A fit on shards is an ordinary fit: its result, its bits, what it refuses."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import efemb
+from efemb._executor import SerialExecutor
+from efemb.engine.backends import sharded, tasks
+from efemb.engine.backends.sharded import Layout
+from efemb.shards import ShardStore, fit
+from shards.lines import all_rows, checksum, simulated_store
+
+pytestmark = [
+    pytest.mark.slow,
+    # Few passes are enough to compare bits.
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+N_PASSES = 3
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> ShardStore:
+    return simulated_store(tmp_path_factory.mktemp("store"))
+
+
+def model(**options: Any) -> Any:
+    return efemb.PoissonEmbedding(3, **{"random_state": 0, "max_iter": N_PASSES, **options})
+
+
+def test_the_result_is_an_ordinary_estimator(store: ShardStore, tmp_path: Path) -> None:
+    fitted = fit(model(), store)
+    assert isinstance(fitted, efemb.PoissonEmbedding)
+    assert fitted.vocabulary_ == store.vocabulary
+    report = fitted.report_
+    assert (report["shards"], report["n_replicas"], report["rows"]) == (8, 1, store.n_rows)
+    assert report["deaths"] == 0
+    assert report["lines"] == report["lines_stored"]
+    fitted.save(tmp_path / "model")
+    test = all_rows(store.test)
+    assert efemb.load(tmp_path / "model").score(test) == pytest.approx(fitted.score(test))
+    assert fitted.similar(0, n=3)
+    assert not [path for path in store.path.iterdir() if path.name.startswith(".fit")]
+
+
+def test_shards_of_one_replica_learn_what_fit_does(tmp_path: Path) -> None:
+    store = simulated_store(tmp_path, n_rows=3000, n_shards=4)
+    rows, test = all_rows(store), all_rows(store.test)
+    seeds = range(3)
+    options: dict[str, Any] = {"max_iter": 60, "batch_size": 128}
+    apart = [fit(model(random_state=s, **options), store).score(test) for s in seeds]
+    averaged = [fit(model(random_state=s, **options), store, n_replicas=2) for s in seeds]
+    whole = [model(random_state=s, **options).fit(rows).score(test) for s in seeds]
+    assert np.mean(apart) > np.mean(whole) - 0.01
+    assert np.mean([m.score(test) for m in averaged]) > np.mean(whole) - 0.01
+    untrained = model(max_iter=1, optimizer=efemb.engine.optimizers.Adagrad(1e-6)).fit(rows)
+    assert np.mean(whole) > untrained.score(test) + 0.05, "there is something to learn"
+
+
+MODELS: dict[str, Any] = {
+    "p-emb": model(),
+    "ap-emb": efemb.AdditivePoissonEmbedding(3, random_state=0, max_iter=2),
+    "b-emb": efemb.BernoulliEmbedding(3, random_state=0, max_iter=2, binarize=True),
+    "categorical": efemb.CategoricalEmbedding(3, random_state=0, max_iter=2),
+    "learned dispersion": efemb.Embedding(
+        3, family=efemb.NegativeBinomial(), context=efemb.Basket(), random_state=0, max_iter=2
+    ),
+    "dispersion of entities": efemb.Embedding(
+        3,
+        family=efemb.ZeroInflated("poisson"),
+        context=efemb.Basket(),
+        random_state=0,
+        max_iter=2,
+    ),
+    "tied": model(structure="tied"),
+    "without hold-out": model(early_stopping=False),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rounds_and_threads_do_not_change_bits(store: ShardStore, name: str) -> None:
+    """One replica may stop anywhere; several meet in every round."""
+    from sklearn.base import clone
+
+    sums = {
+        checksum(fit(clone(MODELS[name]).set_params(n_jobs=jobs), store, rounds_per_pass=rounds))
+        for jobs, rounds in ((1, 1), (2, 3))
+    }
+    assert len(sums) == 1
+    two = [
+        checksum(fit(clone(MODELS[name]).set_params(n_jobs=jobs), store, n_replicas=2))
+        for jobs in (1, 2)
+    ]
+    assert two[0] == two[1] not in sums
+
+
+@pytest.mark.parametrize("zeros", [efemb.Sampled(6), efemb.NegativeSampling(2)], ids=repr)
+def test_sampled_zeros_train_in_one_replica_only(store: ShardStore, zeros: Any) -> None:
+    assert np.isfinite(fit(model(zeros=zeros), store).score(all_rows(store.test)))
+    with pytest.raises(efemb.ParameterError, match="n_replicas=1"):
+        fit(model(zeros=zeros), store, n_replicas=2)
+
+
+@pytest.mark.parametrize("n_replicas", [1, 2])
+@pytest.mark.parametrize("phase", ["train", "reduce", "score"])
+def test_an_interrupted_fit_resumes_with_the_same_bits(
+    store: ShardStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str, n_replicas: int
+) -> None:
+    if phase == "reduce" and n_replicas == 1:
+        return  # a single replica is not averaged
+    expected = checksum(fit(model(), store, n_replicas=n_replicas))
+    real, calls, shards_trained = getattr(tasks, phase), [0], []
+    run_round = tasks.run_round
+
+    def count(*args: Any, **options: Any) -> Any:
+        shards_trained.append(1)
+        return run_round(*args, **options)
+
+    monkeypatch.setattr(tasks, "run_round", count)
+
+    def fail(task: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return real(task)
+
+    options: dict[str, Any] = {"n_replicas": n_replicas, "checkpoint": tmp_path / "run"}
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded, phase, fail)
+        with pytest.raises(KeyboardInterrupt):
+            fit(model(), store, **options)
+    assert calls[0] == 2
+    assert checksum(fit(model(), store, **options)) == expected
+    again = len(shards_trained) - N_PASSES * store.n_shards
+    assert again <= store.n_shards // (4 * n_replicas), "what was done is not done again"
+    assert checksum(fit(model(), store, **options)) == expected, "a fit that has ended"
+
+
+def test_another_fit_does_not_take_the_checkpoint(store: ShardStore, tmp_path: Path) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop(progress: Any) -> None:
+        if progress.iteration == 2:
+            raise StopError
+
+    with pytest.raises(StopError):
+        fit(model(callbacks=[stop]), store, checkpoint=tmp_path)
+    for other, replicas in ((model(random_state=1), 1), (model(tol=0.1), 1), (model(), 2)):
+        with pytest.raises(efemb.ParameterError, match="another fit"):
+            fit(other, store, checkpoint=tmp_path, n_replicas=replicas)
+    fit(model(random_state=1), store, checkpoint=tmp_path, resume=False)
+
+
+def test_a_callback_stops_a_fit(store: ShardStore) -> None:
+    fitted = fit(model(callbacks=[lambda progress: progress.iteration == 2]), store)
+    assert fitted.n_iter_ == 2
+
+
+class Losing(SerialExecutor):
+    """Forgets a row of one task."""
+
+    def run(self, phase: str, function: Any, tasks: Any, watch: Any = None) -> list[Any]:
+        outcomes = super().run(phase, function, tasks, watch)
+        if phase == "train":
+            outcomes[0] = replace(outcomes[0], rows=outcomes[0].rows - 1)
+        return outcomes
+
+
+def test_lost_rows_are_an_error(store: ShardStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("efemb.shards.SerialExecutor", Losing)
+    before = dict(vars(estimator := model()))
+    with pytest.raises(efemb.errors.DataLossError, match="rows"):
+        fit(estimator, store)
+    assert vars(estimator) == before
+
+
+def test_a_state_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> None:
+    part = tasks.Trained(tmp_path / "state", "0" * 64, 5)
+    from efemb.engine.state import TrainState
+    from efemb.model.space import ParameterSpace
+    from engine import models
+
+    space = ParameterSpace(models.spec("p-emb"), 4, 1, 1, 2)
+    state = TrainState.start(space, fit(model(), store).parameters_, None)
+    tasks.write_state(part.path, state, {})
+    task = tasks.ReduceTask(None, (part,), tmp_path / "mean")  # type: ignore[arg-type]
+    with pytest.raises(efemb.errors.DataLossError, match="not the state"):
+        tasks.reduce(task)
+
+
+def test_a_shard_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> None:
+    shutil.copytree(store.path, tmp_path / "copy")
+    path = tmp_path / "copy" / "shards" / "00003.values.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(efemb.DataError, match="shard 3"):
+        fit(model(), tmp_path / "copy")
+
+
+def test_what_cannot_be_fitted_on_shards_is_refused(store: ShardStore) -> None:
+    optimizers = efemb.engine.optimizers
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (efemb.GaussianEmbedding(2, context=efemb.Neighbors(3)), {}, "does not train on shards"),
+        (efemb.CBOW(2), {}, "store of text"),
+        (model(optimizer=optimizers.LBFGS()), {}, "all rows at once"),
+        (model(optimizer=optimizers.Adam()), {"n_replicas": 2}, "several shards"),
+        (model(terms=[efemb.RowVectors("user", 2)]), {}, "columns of the rows"),
+        (model(), {"n_replicas": 9}, "8 shards"),
+        (model(callbacks=[efemb.engine.callbacks.Checkpoint("x")]), {}, "own checkpoint"),
+        (efemb.BernoulliEmbedding(2, binarize=False), {}, "bernoulli needs 0 or 1"),
+    ]
+    for estimator, options, match in refused:
+        with pytest.raises(efemb.EfembError, match=match):
+            fit(estimator, store, **options)
+        assert not hasattr(estimator, "parameters_")
+
+
+def test_every_shard_is_dealt_once_in_a_pass() -> None:
+    for n_shards, n_replicas, n_rounds in ((8, 1, 1), (8, 2, 4), (7, 3, 2), (32, 8, 4), (5, 5, 9)):
+        layout = Layout(tuple(range(n_shards)), n_replicas, n_rounds)
+        for number in range(3):
+            queues = layout.deal(0, number)
+            dealt = [shard for r in layout.rounds for queue in queues for shard in queue[r]]
+            assert sorted(dealt) == list(range(n_shards))
+            assert all(queue for queue in queues)
+        assert layout.deal(0, 0) != layout.deal(0, 1)
