@@ -262,7 +262,17 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
 
 
 def _blanked(data: Dataset, rows: Ints) -> Dataset:
+    """The data with some rows missing; empty where data are sparse, which cannot hold so many NaN.
 
-    values = data.values.toarray() if data.is_sparse else data.values.copy()
+    Such rows have no weight, so that they are no targets either way.
+    """
+    if data.is_sparse:
+        keep = np.ones(data.n_rows)
+        keep[rows] = 0.0
+        values = data.values * keep[:, None]
+        values = values.tocsr()
+        values.eliminate_zeros()
+        return data._replace(values)
+    values = data.values.copy()
     values[rows] = np.nan
     return data._replace(values)

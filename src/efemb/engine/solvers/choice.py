@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from efemb._typing import Floats
+from efemb.engine.solvers import sums
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.generic import GenericSolver
 from efemb.engine.solvers.grouped import GroupedSolver
 from efemb.engine.solvers.moments import solver as moments
 from efemb.engine.solvers.moments.solver import MomentsSolver
 from efemb.engine.solvers.rows.solver import RowsSolver
+from efemb.engine.solvers.sums import SumSolver
 from efemb.engine.solvers.windows import solver as windows
 from efemb.engine.solvers.windows.solver import WindowsSolver
 from efemb.engine.threads import Workers
@@ -33,7 +35,7 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
                 "solver='auto'"
             )
         name = "generic"
-    rows = bound.shares_rows
+    rows = bound.shares_rows or sums.applies(bound, spec)
     if name == "auto":
         name = _automatic(bound, spec, rows)
     if name == "rows" and not rows:
@@ -76,7 +78,7 @@ def make_solver(
     kinds: dict[str, Any] = {
         "generic": GenericSolver,
         "moments": MomentsSolver,
-        "rows": RowsSolver,
+        "rows": RowsSolver if bound.shares_rows else SumSolver,
         "windows": WindowsSolver,
     }
     if spec.structure.grouped:

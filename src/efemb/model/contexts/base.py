@@ -190,6 +190,16 @@ class BoundContext(ABC):
         raise ParameterError("only text has counts of words")
 
     @property
+    def parts(self) -> tuple[BoundContext, ...]:
+        """The contexts that are added up, one where it is not a sum."""
+        return (self,)
+
+    @property
+    def leaves_own_bag(self) -> bool:
+        """Whether the bag of a row is the row itself, less the observation that it predicts."""
+        return False
+
+    @property
     def shares_rows(self) -> bool:
         """Whether all observations of a row share one bag of members: what solver `rows` takes."""
         return False
@@ -274,6 +284,11 @@ class SumOfBound(BoundContext):
         self.left, self.right, self.data = left, right, left.data
         self.n_rows, self.n_entities, self.n_dims = left.n_rows, left.n_entities, left.n_dims
         self.n_slots = max(left.n_slots, right.n_slots)
+
+    @property
+    def parts(self) -> tuple[BoundContext, ...]:
+        """Those of both sides."""
+        return self.left.parts + self.right.parts
 
     def frozen(self, context: Context) -> Context:
         """The sum of its frozen parts."""

@@ -61,6 +61,11 @@ class RowBags(BoundContext):
         return self.whole
 
     @property
+    def leaves_own_bag(self) -> bool:
+        """Unless the members are others."""
+        return self.members is None
+
+    @property
     def shares_rows(self) -> bool:
         """Of scalar data."""
         return self.n_dims == 1
