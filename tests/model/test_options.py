@@ -18,14 +18,18 @@ from efemb.model.ingredient import Ingredient
 from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
+from efemb.model.structures.dynamic import Dynamic
 from efemb.model.structures.grouped import Grouped
 from efemb.model.zeros import Zeros
 
 KINDS = (Combine, Context, Family, Link, Optimizer, Prior, Structure, Zeros)
 NEEDS_OPTIONS: dict[str, Ingredient] = {
     "explicit": efemb.Explicit([0, 0, 0], []),
+    "dynamic": Dynamic("week"),
+    "featured": efemb.Featured(["brand"]),
     "grouped": Grouped("shop"),
     "graph": efemb.Graph(sparse.csr_array(np.eye(3)[[1, 2, 0]])),
+    "tree": efemb.Tree(["department"]),
     "mixed": efemb.Mixed({"visits": "poisson", "age": efemb.Gaussian(2.0)}),
 }
 MEMBERS = [(kind, name) for kind in KINDS for name in kind.choices()]
@@ -45,7 +49,7 @@ SAID = {
     Link: ["identity", "log", "log-softplus", "softplus"],
     Optimizer: ["adagrad", "adam", "lbfgs", "sgd"],
     Prior: ["half-normal", "log-normal", "normal"],
-    Structure: ["grouped", "per-entity", "shared", "tied"],
+    Structure: ["dynamic", "featured", "grouped", "per-entity", "shared", "tied", "tree"],
     Zeros: [
         "all",
         "hierarchical",

@@ -11,6 +11,7 @@ import efemb
 from efemb.errors import ParameterError
 from efemb.model.priors import Normal
 from efemb.model.structures import PerEntity, Structure, StructureArray
+from efemb.model.structures.dynamic import Dynamic
 from efemb.model.structures.grouped import Grouped
 
 Array = Any
@@ -74,6 +75,7 @@ class OwnIntercepts(PerEntity):
 STRUCTURES: dict[str, Callable[[], Structure]] = {
     "per-entity": efemb.PerEntity,
     "tied": efemb.Tied,
+    "dynamic": lambda: Dynamic("week", precision=4.0),
     "grouped": lambda: Grouped("shop", min_rows=2, precision=4.0),
     "grouped, amortized": lambda: Grouped("shop", min_rows=2, amortized=True, hidden=2),
     "featured": lambda: efemb.Featured(["kind", "size"], precision=4.0),

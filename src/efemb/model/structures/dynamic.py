@@ -1,0 +1,263 @@
+"""Dynamic: embeddings and intercepts that move from one slice of time to the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from efemb._typing import Bools, Floats, Ints
+from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.model.ingredient import positive_number, row_column
+from efemb.model.priors import Normal, Prior
+from efemb.model.structures.base import Arrays, Structure, StructureArray
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+CALENDAR = {"day": "D", "week": "W", "month": "M", "year": "Y"}
+
+
+class Dynamic(Structure):
+    """Embeddings and intercepts follow a random walk over slices of time; alpha does not move.
+
+    rho_gn = rho_n + W_gn - mean of W_n over the slices, W_gn = W_(g-1)n + delta_gn. Context vectors
+    are shared by all slices, which aligns the embeddings of different times. A slice without rows
+    is interpolated; rows after the last slice have its embeddings, rows before the first those of
+    the first. Rows without a time have the mean of all slices.
+
+    Parameters
+    ----------
+    column : str
+        Row column with the time of each row: numbers (week, year), dates, or text like
+        "2017-03-28".
+    every : float or {"day", "week", "month", "year"}, optional
+        Length of a slice: a number in the unit of a numeric column (default 1) or of days, or a
+        unit of the calendar (default "month" for dates).
+    precision : float, default=100
+        Precision of the steps delta in units of the precision of rho. Choose it on validation data
+        among 10, 100, 1000 and 10000.
+    intercepts : bool, default=True
+        Whether intercepts move, too. Without it, delta has to explain how popular entities are.
+    origin, n_slices : optional
+        First slice (number of its unit) and number of slices; by default those of the training
+        rows.
+
+    Notes
+    -----
+    The array ``dynamic.steps`` holds sqrt(precision) delta: in this form news about one slice
+    reaches all others in one step, and steps are in proportion to what the prior expects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efemb
+    >>> rng = np.random.default_rng(0)
+    >>> counts = 1 + rng.poisson(0.7, (300, 4))
+    >>> trips = efemb.Dataset(counts, rows={"week": np.arange(300) // 30})
+    >>> structure = Dynamic("week", every=2)
+    >>> model = efemb.PoissonEmbedding(2, structure=structure, random_state=0).fit(trips)
+    >>> model.report_["groups"]
+    {0: 60, 2: 60, 4: 60, 6: 60, 8: 60}
+    """
+
+    def __init__(
+        self,
+        column: str,
+        every: float | str | None = None,
+        precision: float = 100.0,
+        intercepts: bool = True,
+        origin: float | None = None,
+        n_slices: int | None = None,
+    ) -> None:
+        self.column = column
+        self.every = every
+        self.precision = precision
+        self.intercepts = intercepts
+        self.origin = origin
+        self.n_slices = n_slices
+
+    def check(self) -> None:
+        """The column is a name, the precision positive, the length of a slice makes sense."""
+        if not isinstance(self.column, str) or not self.column:
+            raise InputTypeError(f"Dynamic.column must be a name, got {self.column!r}")
+        positive_number(self, "precision")
+        if not isinstance(self.intercepts, bool | np.bool_):
+            raise InputTypeError(
+                f"Dynamic.intercepts must be True or False, got {self.intercepts!r}"
+            )
+        if isinstance(self.every, str):
+            if self.every not in CALENDAR:
+                raise ParameterError(
+                    f"Dynamic.every must be a number or one of {', '.join(CALENDAR)}, got "
+                    f"{self.every!r}"
+                )
+        elif self.every is not None:
+            positive_number(self, "every")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The beginning of each slice: a number, or a date as text."""
+        if self.origin is None or self.n_slices is None:
+            return []
+        if isinstance(self.every, str):
+            unit: Any = CALENDAR[self.every]
+            return [str(np.datetime64(int(self.origin) + g, unit)) for g in range(self.n_slices)]
+        first, every = self.origin, 1.0 if self.every is None else float(self.every)
+        numbers = [first + g * every for g in range(self.n_slices)]
+        return [int(number) if number == int(number) else number for number in numbers]
+
+    def freeze(self, data: Dataset) -> Self:
+        """The slices from the first training row to the last."""
+        if self.origin is not None:
+            return self
+        column = row_column(data, self.column, self)
+        every = self.every
+        if every is None:
+            every = 1.0 if _is_numeric(column) else "month"
+        elif isinstance(every, str) and _is_numeric(column):
+            raise ParameterError(
+                f"Dynamic.every={every!r} needs dates, but the row column {self.column!r} has "
+                "numbers: pass the length of a slice as a number"
+            )
+        numbers = self._numbers(column, every)
+        known = numbers[~np.isnan(numbers)]
+        if not len(known):
+            raise DataError(f"the row column {self.column!r} has no time at all")
+        size = 1.0 if isinstance(every, str) else float(every)
+        n_slices = int((known.max() - known.min()) // size) + 1
+        if n_slices < 2:
+            raise DataError(
+                f"all rows lie in one slice of {self.column!r} (every={every!r}): use a smaller "
+                "every=, or structure='per-entity'"
+            )
+        options = {**self.get_params(deep=False), "every": every}
+        return type(self)(**options | {"origin": float(known.min()), "n_slices": n_slices})
+
+    def _numbers(self, column: Any, every: float | str) -> Floats:
+        """Times in the unit of a slice, or of the column; NaN where missing."""
+        if _is_numeric(column):
+            return np.asarray(column, dtype=np.float64)
+        dates = _parse(column, self.column)
+        unit: Any = CALENDAR[every] if isinstance(every, str) else "D"
+        missing: Bools = np.isnat(dates)
+        numbers = dates.astype(f"datetime64[{unit}]").astype(np.int64).astype(np.float64)
+        numbers[missing] = np.nan
+        return np.asarray(numbers)
+
+    def codes(self, data: Dataset) -> Ints:
+        """Slice of each row, the nearest one where the time lies outside of all; -1 if missing."""
+        return self._codes(row_column(data, self.column, self))
+
+    def _codes(self, column: Any) -> Ints:
+        assert self.origin is not None
+        assert self.n_slices is not None
+        assert self.every is not None  # frozen
+        numbers = self._numbers(column, self.every)
+        size = 1.0 if isinstance(self.every, str) else float(self.every)
+        slices = np.floor((np.nan_to_num(numbers) - self.origin) / size)
+        codes = np.clip(slices, 0, self.n_slices - 1).astype(np.int64)
+        codes[np.isnan(numbers)] = -1
+        return np.asarray(codes)
+
+    def code_of(self, label: Any) -> int:
+        """Slice of a time."""
+        column = np.array([label])
+        if column.dtype.kind == "U":
+            column = column.astype(object)
+        try:
+            code = int(self._codes(column)[0])
+        except DataError:
+            code = -1
+        if code < 0:
+            first, last = self.labels[0], self.labels[-1]
+            raise ParameterError(
+                f"{label!r} is not a time of {self.column!r}, whose slices begin from {first} to "
+                f"{last}"
+            )
+        return code
+
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """One row each."""
+        return n_entities, n_entities
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The arrays themselves: the mean of all slices."""
+        return rho, alpha
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The gradients themselves."""
+        return rho, alpha
+
+    def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
+        """Steps of embeddings and of intercepts between slices."""
+        n_steps = len(self.labels) - 1
+        ridge = Normal((0.0 if prior is None else prior.shrinkage) or 1.0)
+        own = [StructureArray("steps", (n_steps, n_entities, k), ridge)]
+        if self.intercepts:
+            own.append(StructureArray("intercepts", (n_steps, n_entities), Normal(1.0)))
+        return tuple(own)
+
+    def _walk(self, groups: Ints, dtype: Any) -> Floats:
+        """What each step adds to some slices, (slices, steps): 1 once it is made, less the mean."""
+        n, step = len(self.labels), np.arange(1, len(self.labels))
+        return ((step <= groups[:, None]) - (n - step) / n).astype(dtype)
+
+    def spread_groups(
+        self, arrays: Arrays, target: Floats, intercept: Floats, groups: Ints
+    ) -> tuple[Floats, Floats]:
+        """Sums of the steps up to each slice, about their mean."""
+        walk = self._walk(groups, target.dtype)
+        moved = np.tensordot(walk * target.dtype.type(self.precision**-0.5), arrays["steps"], 1)
+        if not self.intercepts:
+            return target + moved, np.broadcast_to(intercept, moved.shape[:2])
+        return target + moved, intercept + walk @ arrays["intercepts"]
+
+    def collect_groups(
+        self, arrays: Arrays, target: Floats, groups: Ints, d_target: Floats, d_intercept: Floats
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """A step collects what all later slices ask for."""
+        walk = self._walk(groups, target.dtype).T
+        scale = target.dtype.type(self.precision**-0.5)
+        own = {"steps": np.tensordot(walk * scale, d_target, 1)}
+        if self.intercepts:
+            own["intercepts"] = walk @ d_intercept
+        return own, d_target.sum(axis=0), d_intercept.sum(axis=0)
+
+    def describe(self, data: Dataset) -> dict[str, Any]:
+        """Rows of every slice, and the slices that are interpolated for lack of any."""
+        report = super().describe(data)
+        empty = [label for label, size in report["groups"].items() if size == 0]
+        return {**report, "slices_without_rows": empty}
+
+    def save_memory(self) -> str:
+        """Longer slices."""
+        return f", or longer slices: Dynamic({self.column!r}, every=...)"
+
+
+def _is_numeric(column: Any) -> bool:
+    return bool(np.asarray(column).dtype.kind in "iufb")
+
+
+def _parse(column: Any, name: str) -> Any:
+    """Dates as datetime64; an error names the first that is none."""
+    values = np.asarray(column)
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[s]")
+    dates = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[s]")
+    for row, value in enumerate(values.tolist()):
+        if value is None or value != value:
+            continue
+        try:
+            dates[row] = np.datetime64(value)
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"the row column {name!r} has {value!r} in row {row}, which is neither a number "
+                "nor a date like '2017-03-28': correct it, or pass None where the time is unknown"
+            ) from error
+    return dates
