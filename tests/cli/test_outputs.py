@@ -31,6 +31,29 @@ def test_pictures(run, model: Path, tmp_path: Path, kind: str) -> None:
     assert out.read_bytes().startswith(b"\x89PNG")
 
 
+def test_maps_are_colored_by_groups(
+    run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "groups.csv"
+    table.write_text("label,aisle\nchips,snacks\nsalsa,snacks\nwhole milk,dairy\n", "utf-8")
+    asked: dict[str, Any] = {}
+
+    def draw(model: Any, **options: Any) -> Any:
+        asked.update(options)
+        return efemb.plots.history(model)
+
+    monkeypatch.setattr(efemb.plots, "embedding_map", draw)
+    options = ("--groups", table, "--group-column", "aisle", "-o", tmp_path / "m.png")
+    done = run("plot", model, "map", *options)
+    assert done.code == 0
+    assert "aisle: 2 groups of 3 items" in done.err
+    labels = list(efemb.load(model).vocabulary)
+    assert asked["groups"][labels.index("salsa")] == "snacks"
+    assert asked["groups"].count(None) == len(labels) - 3
+    assert asked["method"] == "auto"
+    assert run("plot", model, "topics", *options).code == 2
+
+
 def test_picture_of_neurons(run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X, places = rng.normal(size=(40, 20)), rng.normal(size=(20, 2))

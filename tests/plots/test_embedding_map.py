@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -18,12 +19,14 @@ from threadpoolctl import threadpool_limits
 import efemb
 from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError
 from efemb.fitted import LabeledVectors
-from efemb.plots import embedding_map
+from efemb.plots import embedding_map as draw_map
 from efemb.plots.canvas import HUES, label_text
 from efemb.plots.embedding_map import project_on_principal_axes
 from efemb.plots.label_placement import place_labels
 from plots.models import baskets
 
+# Most laws hold for any method; principal components are exact and fast.
+embedding_map = partial(draw_map, method="pca")
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz WMil", min_size=1, max_size=40)
 
 
@@ -294,3 +297,68 @@ def test_large_maps_are_pixels_in_vector_files() -> None:
     ax = embedding_map(vectors, labels=5)
     assert ax.collections[0].get_rasterized()
     assert not embedding_map(baskets()).collections[0].get_rasterized()
+
+
+# -- what a map says by itself ------------------------------------------------------------------
+
+
+def test_few_items_are_drawn_by_tsne_and_many_by_principal_components(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert draw_map(baskets()).get_xlabel() == "t-SNE 1"
+    np.testing.assert_array_equal(
+        points_of(draw_map(baskets())), points_of(draw_map(baskets(), method="tsne"))
+    )
+    monkeypatch.setattr(sys.modules["efemb.plots.embedding_map"], "TSNE_BELOW", 10)
+    assert "principal component 1" in draw_map(baskets()).get_xlabel()
+    assert "principal component" in draw_map(LabeledVectors(list("abc"), np.eye(3))).get_xlabel()
+
+
+def test_the_title_says_what_is_drawn() -> None:
+    model = baskets()
+    title = embedding_map(model).get_title()
+    for part in (
+        f"{model.n_entities} items",
+        model.model,
+        f"K = {model.n_components}",
+        "principal",
+    ):
+        assert part in title
+
+
+def test_names_of_groups_are_at_their_members_and_cover_nothing_written() -> None:
+    rng = np.random.default_rng(0)
+    spots = np.array([[0.0, 0, 9], [9.0, 0, 0], [0, 9.0, 0]])
+    vectors = np.concatenate([spot + rng.normal(size=(30, 3)) for spot in spots])
+    names = ["dairy", "fruit", "bakery"]
+    labels = LabeledVectors([f"item {n}" for n in range(90)], vectors)
+    ax = embedding_map(labels, groups=np.repeat(names, 30).tolist(), labels=30, unit=False)
+    ax.figure.draw_without_rendering()
+    bold = [text for text in ax.texts if text.get_fontweight() == "bold"]
+    assert [text.get_text() for text in bold] == names
+    for text, marks in zip(bold, ax.collections, strict=False):
+        assert text.get_color() == to_hex(marks.get_facecolor()[0], keep_alpha=False).upper()
+        middle = marks.get_offsets().mean(axis=0)
+        others = [part.get_offsets().mean(axis=0) for part in ax.collections[:3]]
+        distances = [np.linalg.norm(np.array(text.xy) - center) for center in others]
+        assert np.linalg.norm(np.array(text.xy) - middle) == min(distances)
+    for one, other in combinations(boxes_of(ax), 2):
+        assert not one.overlaps(other)
+
+
+def test_groups_without_a_place_of_their_own_are_in_the_legend_only() -> None:
+    vectors = np.random.default_rng(0).normal(size=(80, 3))
+    vectors[:20] = [0, 0, 4] + 0.1 * vectors[:20]
+    groups = ["island"] * 20 + ["everywhere"] * 60
+    items = LabeledVectors(list(range(80)), vectors)
+    ax = embedding_map(items, groups=groups, labels=0, unit=False)
+    assert texts_of(ax) == ["island"]
+    named = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert named == {"island", "everywhere"}
+
+
+def test_labels_are_written_in_full_or_not_at_all() -> None:
+    labels = [f"a long name of a product, number {n:02}, 500 grams" for n in range(12)]
+    ax = embedding_map(LabeledVectors(labels, np.random.default_rng(0).normal(size=(12, 4))))
+    assert texts_of(ax)
+    assert set(texts_of(ax)) <= set(labels)

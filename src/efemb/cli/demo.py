@@ -24,6 +24,18 @@ LEAST_TOGETHER = 5
 SHOWN_ITEMS, SHOWN = 4, 3
 # Of contexts that are thinned in the fit, so that a basket of one item is completed sensibly.
 PSEUDO_COUNT, THINNING = 5.0, 0.3
+MAPPED = 2500  # items on the map
+SIMILAR = "Similar items: cosine of rho"
+MAP = (
+    "Every dot is an item; items are close if they are bought in the same situations, whether or "
+    "not they are bought together. The map knows nothing of departments: that their colors form "
+    "islands was learned from the trips alone."
+)
+RELATIONS = (
+    "Bars to the right are complements: the item in a basket makes them more likely, and they are "
+    "surely bought together more often than by chance. Bars to the left make each other less "
+    "likely; substitutes among them share the same company but are seldom bought together."
+)
 SUBSTITUTES = "Substitutes: similar, but bought together significantly less often than by chance"
 
 
@@ -120,7 +132,7 @@ def answer_questions(
         "Held-out trips: mean log-probability per unit": efemb.compare(
             {f"p-emb, K = {model.n_components}": model}, test, train=train, progress=progress
         ),
-        "Similar items: cosine of rho": model.similar(items, SHOWN, **often),
+        SIMILAR: model.similar(items, SHOWN, **often),
         "Complements: largest rho . alpha, bought together at least 5 times": model.complements(
             items, SHOWN, min_support=LEAST_TOGETHER, **bought
         ),
@@ -154,15 +166,59 @@ def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Pat
         "it is bought, and a context vector alpha, which determines its effect on the other items "
         "of a trip.",
     )
-    for title, table in tables.items():
-        page.section(title.partition(":")[0]).table(table, title)
-    item = tables["Similar items: cosine of rho"]["query"][0]
-    page.section("Pictures")
-    page.figure(plots.embedding_map(model), "All items on the first two principal axes of rho")
+    page.section("The shop as a map").paragraph(MAP)
+    vectors = model.vectors().most_frequent(MAPPED)
+    picture = plots.embedding_map(vectors, groups=_departments(vectors, train))
+    page.figure(picture, f"The {len(vectors):,} items that are bought most often")
+    judged, *answers = tables.items()
+    page.section("Does it predict?").paragraph(_judge(judged[1])).table(judged[1], judged[0])
+    item = tables[SIMILAR]["query"][0]
+    page.section(f"What goes with {item}").paragraph(RELATIONS)
     picture = plots.relations(model, item, min_count=LEAST_BASKETS, data=train)
     page.figure(picture, f"Relations of {item}")
-    page.figure(plots.history(model), "Validation score during training")
+    for title, table in answers:
+        name, _, caption = title.partition(": ")
+        page.section(name)
+        for query, rows in _by_query(table):
+            page.table(rows, f"{query}: {caption}" if query else caption)
+    page.section("Training").figure(plots.history(model), "Validation score during training")
     page.write(out)
+
+
+def _departments(vectors: Any, train: Dataset) -> list[Any] | None:
+    """The department of each item, if the data tell."""
+    departments = train.report.get("departments")
+    return None if departments is None else [departments.get(label) for label in vectors]
+
+
+def _judge(table: Table) -> str:
+    """The comparison with popularity in words."""
+    rows = {row["model"]: row for row in table}
+    rival = rows.pop("popularity")
+    ((name, ours),) = rows.items()
+    verdict = "better" if ours["score"] > rival["score"] else "no better"
+    return (
+        f"Each item of {ours['n']:,.0f} units in held-out trips is predicted from the rest of its "
+        f"trip. {name} is {verdict} than popularity: {ours['score']:.3f} against "
+        f"{rival['score']:.3f} nats per unit, and the item is among the first ten of all "
+        f"{ours['recall@10']:.0%} of the time instead of {rival['recall@10']:.0%}."
+    )
+
+
+def _by_query(table: Table) -> list[tuple[str, Table]]:
+    """The answers to each question apart, without repeating it in every row."""
+    group = next((name for name in ("query", "topic") if name in table.columns), None)
+    if group is None or not len(table):
+        return [("", table)]
+    others = [name for name in table.columns if name != group]
+    word = "topic " if group == "topic" else ""
+    return [
+        (
+            f"{word}{value}",
+            efemb.Table({name: table[name][table[group] == value] for name in others}, ""),
+        )
+        for value in dict.fromkeys(table[group].tolist())
+    ]
 
 
 def _write_page(

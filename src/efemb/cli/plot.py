@@ -19,9 +19,9 @@ from efemb.errors import EfembError, ParameterError, suggest
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
-METHODS = ("pca", "tsne", "umap")
+METHODS = ("auto", "pca", "tsne", "umap")
 OPTIONS = {  # option -> the plots that it applies to
-    "--method": ("map",),
+    **dict.fromkeys(("--method", "--groups", "--group-column"), ("map",)),
     **dict.fromkeys(
         ("--data", "--basket", "--item-column", "--count", "--encoding"), ("relations",)
     ),
@@ -54,7 +54,19 @@ def command(
     item_column: of.Item = None,
     count: of.Count = None,
     encoding: of.Encoding = "utf-8",
-    method: Annotated[str, typer.Option(help="map: pca, tsne or umap.", metavar="NAME")] = "pca",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="map: tsne, pca or umap; by default tsne below 10,000 items.", metavar="NAME"
+        ),
+    ] = "auto",
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="map: table of items and their groups; adds colors.", metavar="FILE"),
+    ] = None,
+    group_column: Annotated[
+        str | None, typer.Option(help="Column of the groups in that table.", metavar="COLUMN")
+    ] = None,
     dpi: Annotated[
         int, typer.Option(help="Resolution in dots per inch.", min=30, metavar="N")
     ] = 200,
@@ -64,15 +76,15 @@ def command(
 
     \b
       efemb plot model map --out map.png
-      efemb plot model map --method tsne
+      efemb plot model map --groups products.csv --group-column department
       efemb plot model relations --item milk --data trips.csv
       efemb plot model similarity --item milk --item beer --item chips
       efemb plot model topics -n 6
       efemb plot model weights -n 6 --out neurons.pdf
 
     \b
-    map          all vectors, the most frequent items labeled; tsne and umap
-                 show finer groups and take about a minute for 8,000 items
+    map          all vectors, the most frequent items labeled; tsne takes
+                 about a minute for 8,000 items, pca a second
     relations    complements and substitutes of an item
     similarity   cosines between items
     topics       the leading items of each dimension
@@ -81,7 +93,9 @@ def command(
     """
     columns = {"basket": basket, "item": item_column, "count": count, "encoding": encoding}
     is_set = {
-        "--method": method != "pca",
+        "--method": method != "auto",
+        "--groups": groups is not None,
+        "--group-column": group_column is not None,
         "--data": data is not None,
         "--basket": basket is not None,
         "--item-column": item_column is not None,
@@ -95,7 +109,9 @@ def command(
     fitted = open_model(model)
     labels = Labels(fitted)
     shown = [labels.find(typed) for typed in items or []]
-    options: dict[str, Any] = {"method": method} if kind == "map" else {}
+    options: dict[str, Any] = {}
+    if kind == "map":
+        options = {"method": method, "groups": _read_groups(groups, group_column, fitted)}
     if data is not None:
         options = {"data": _read_baskets(data, fitted, columns)}
     with _report_missing_glyphs():
@@ -137,8 +153,29 @@ def _report_missing_glyphs() -> Iterator[None]:
         )
 
 
-def _draw_map(model: FittedEmbedding, items: list[Any], n: int | None, method: str = "pca") -> Any:
-    return efemb.plots.embedding_map(model, method=method, labels=items or n or 40, progress=True)
+def _read_groups(
+    path: Path | None, column: str | None, model: FittedEmbedding
+) -> list[str | None] | None:
+    """The group of each item, or None without a table."""
+    from efemb.explore.groups import NO_GROUP, read_groups
+
+    groups = read_groups(path, model.entities, column)
+    if groups is None:
+        return None
+    remark(groups.remark())
+    return [None if code == NO_GROUP else groups.names[code] for code in groups.codes.tolist()]
+
+
+def _draw_map(
+    model: FittedEmbedding,
+    items: list[Any],
+    n: int | None,
+    method: str = "auto",
+    groups: list[str | None] | None = None,
+) -> Any:
+    return efemb.plots.embedding_map(
+        model, method=method, labels=items or n or 40, groups=groups, progress=True
+    )
 
 
 def _draw_history(model: FittedEmbedding, items: list[Any], n: int | None) -> Any:

@@ -22,22 +22,31 @@ from efemb.plots.canvas import (
     new_axes,
 )
 from efemb.plots.interactive import draw_map, is_interactive
-from efemb.plots.label_placement import place_labels
-from efemb.plots.model_vectors import choose_codes, get_vectors, is_number, rank_by_frequency
+from efemb.plots.label_placement import place_labels, place_names
+from efemb.plots.model_vectors import (
+    choose_codes,
+    get_fitted,
+    get_vectors,
+    is_number,
+    rank_by_frequency,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from efemb.fitted import LabeledVectors
 
-METHODS = ("pca", "tsne", "umap")
+METHODS = ("auto", "pca", "tsne", "umap")
+TSNE_BELOW = 10_000  # entities: about a minute
+NAMED, FEW = 60, 5  # groups that may be named on the map, and members of one without a color
+NEAR = 0.5  # how near half of a group is to its center, of the size of the map
 LARGE = 2000  # from this many points on, marks are small, and pixels in a vector file
 
 
 def embedding_map(
     model: Any,
     *,
-    method: str = "pca",
+    method: str = "auto",
     which: str = "auto",
     labels: Any = 40,
     groups: Any = None,
@@ -49,20 +58,25 @@ def embedding_map(
 ) -> Any:
     """Draw the vectors of all entities in two dimensions.
 
+    The title says what is drawn; `ax.set_title` replaces it.
+
     Parameters
     ----------
     model : fitted estimator, FittedEmbedding or LabeledVectors
-    method : {"pca", "tsne", "umap"}
+    method : {"auto", "pca", "tsne", "umap"}
         Principal components (exact, the same in every run), or a map that preserves
         neighborhoods: t-SNE from scikit-learn, or UMAP from the extra `umap` (umap-learn). Both
-        take about a minute for 8,000 entities, principal components a second.
+        take about a minute for 8,000 entities, principal components a second. "auto" is t-SNE
+        below 10,000 entities.
     which : {"auto", "rho", "alpha", "both"}
         Embedding vectors, context vectors, or both concatenated.
     labels : int or list of labels
         How many entities to label, the most frequent first (or those with the longest vectors if
-        counts are unknown), or which. A label that would cover another is omitted.
+        counts are unknown), or which. A label is written in full, or omitted if it would cover
+        another one.
     groups : mapping of labels to groups, or one group per entity, optional
-        Colors: the seven largest groups have one each, the rest is gray.
+        Colors: the seven largest groups have one each, the rest is gray. The name of a group is
+        written where most of it is, unless it is all over the map.
     unit : bool
         Scale vectors to length 1, so that nearby points have a large cosine, as in `similar`.
     seed : int
@@ -81,6 +95,8 @@ def embedding_map(
     vectors = get_vectors(model, which)
     if method not in METHODS:
         raise ParameterError(f"method={method!r} is unknown; {suggest(method, METHODS)}")
+    if method == "auto":
+        method = "tsne" if 4 <= len(vectors) < TSNE_BELOW else "pca"
     order = choose_codes(vectors, labels)
     most = len(order)
     if is_number(labels):  # if there is no room for one, the next is tried
@@ -99,11 +115,52 @@ def embedding_map(
     if method != "pca":  # the scale of such a map has no meaning
         ax.set_xticks([])
         ax.set_yticks([])
+    ax.set_title(_describe(model, vectors, method), fontsize=10)
     _fill_page(ax)
-    named = place_labels(ax, points, vectors.vocabulary.labels, order, most, size=7.5)
+    taken = place_names(ax, points, *_find_centers(points, vectors, groups, colors), size=8.5)
+    named = place_labels(ax, points, vectors.vocabulary.labels, order, most, size=7.5, taken=taken)
     ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8, "zorder": 4}
     draw_dots(ax, points[named], s=14 if large else 26, **ring)
     return ax
+
+
+def _describe(model: Any, vectors: LabeledVectors, method: str) -> str:
+    """What the map shows, in one line."""
+    name = "" if vectors is model else f"{get_fitted(model).model}, "
+    how = {"pca": "principal components", "tsne": "t-SNE", "umap": "UMAP"}[method]
+    return (
+        f"{len(vectors):,} items; those in similar contexts are close "
+        f"({name}K = {vectors.n_components}, {how})"
+    )
+
+
+def _find_centers(
+    points: Floats, vectors: LabeledVectors, groups: Any, drawn: list[tuple[str, str, Ints]]
+) -> tuple[Floats, list[str], list[str]]:
+    """Where to write the names of groups, the names and their colors; the largest groups first.
+
+    A name is at the member with the smallest distances to the others. Groups without a place of
+    their own, half of which is not near that member, have no name on the map.
+    """
+    if groups is None:
+        return np.empty((0, 2)), [], []
+    colors = {name: color for name, color, _ in drawn}
+    of = np.array(_list_groups(vectors, groups), dtype=object)
+    sizes = {group: int((of == group).sum()) for group in dict.fromkeys(of) if group is not None}
+    reach = NEAR * np.median(np.linalg.norm(points - np.median(points, axis=0), axis=1))
+    centers, names, inks = [], [], []
+    for group in sorted(sizes, key=lambda group: -sizes[group])[:NAMED]:
+        inside = points[of == group]
+        some = inside[:: max(1, len(inside) // 500)]
+        distances = np.linalg.norm(inside[:, None] - some[None], axis=2)
+        center = int(np.argmin(distances.mean(axis=1)))
+        name = label_text(group, 30)
+        if (len(inside) < FEW and name not in colors) or np.median(distances[center]) > reach:
+            continue
+        centers.append(inside[center])
+        names.append(name)
+        inks.append(colors.get(name, INK))
+    return np.array(centers).reshape(-1, 2), names, inks
 
 
 def _fill_page(ax: Axes) -> None:

@@ -34,18 +34,28 @@ SIDES = (
 GAP = 5.0  # points between a label and the middle of its mark
 ROOM = 1.5  # free points around a label
 RING = 1.5  # additional points around a labeled mark: half of its ring
-WIDTH = 28  # characters; a longer label is shortened
+WIDTH = 80  # characters; only longer labels are shortened
 FINE = 600  # pixels per inch at which texts are measured
 SNAP = 1.09  # how much wider a text may become at a lower resolution
+STEPS = (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5)  # half lines from the center of a group
+BOLD = 1.15  # how much wider bold letters are
 TRIES = 12  # candidates per requested label
 
 
 def place_labels(
-    ax: Axes, points: Floats, names: Any, order: Ints, most: int, *, size: float
+    ax: Axes,
+    points: Floats,
+    names: Any,
+    order: Ints,
+    most: int,
+    *,
+    size: float,
+    taken: Floats | None = None,
 ) -> Ints:
     """Write up to `most` names beside their points, in `order`, where there is room.
 
     points : (N, 2) in data coordinates;  names : one per point;  order : points by priority
+    taken : (boxes, 4) in pixels, where nothing may be written
     No name covers another name or the mark of one. Of the free sides, the one that covers the
     fewest points is used; a name that fits on no side is omitted. Boxes are measured in the current
     layout: set sizes and limits before. Returns the points whose names were written.
@@ -55,7 +65,7 @@ def place_labels(
     unit = find_figure(ax).dpi / 72.0
     page = ax.get_window_extent()
     frame = np.array([page.x0, page.y0, page.x1, page.y1])
-    measure, taken = make_ruler(size), np.empty((0, 4))
+    measure, taken = make_ruler(size), np.empty((0, 4)) if taken is None else taken
     reach = RING * unit * np.array([-1, -1, 1, 1])
     written: list[int] = []
     for point in order[: TRIES * most].tolist():
@@ -73,6 +83,51 @@ def place_labels(
         _write(ax, text, points[point], side, size)
         written.append(point)
     return np.array(written, dtype=np.int64)
+
+
+def place_names(
+    ax: Axes, points: Floats, centers: Floats, names: list[str], colors: list[str], *, size: float
+) -> Floats:
+    """Write the names of groups in their colors near their centers.
+
+    Of the free places above and below a center, the one that covers the fewest points is used, and
+    of those the nearest. A name without room is omitted. Returns the boxes of the names, in pixels.
+    """
+    apply_layout(ax)
+    unit = find_figure(ax).dpi / 72.0
+    page = ax.get_window_extent()
+    frame = np.array([page.x0, page.y0, page.x1, page.y1])
+    pixels = ax.transData.transform(points)
+    measure, taken = make_ruler(size), np.empty((0, 4))
+    for center, name, color in zip(centers, names, colors, strict=True):
+        x, y = ax.transData.transform(center)
+        half = np.array(measure(name)) * unit * BOLD / 2
+        x = np.clip(x, frame[0] + half[0], frame[2] - half[0])
+        middles = np.column_stack([np.full(len(STEPS), x), y + half[1] * np.array(STEPS)])
+        boxes = np.hstack([middles - half, middles + half])
+        free = np.flatnonzero(_find_free(boxes, taken, frame))
+        if not len(free):
+            continue
+        best = free[np.argmin(_count_inside(boxes[free], pixels))]
+        taken = np.vstack([taken, boxes[best]])
+        _write_name(ax, name, ax.transData.inverted().transform(middles[best]), color, size)
+    return taken
+
+
+def _write_name(ax: Axes, name: str, place: Floats, color: str, size: float) -> None:
+    note = ax.annotate(
+        name,
+        (float(place[0]), float(place[1])),
+        ha="center",
+        va="center",
+        fontsize=size,
+        fontweight="bold",
+        color=color,
+        annotation_clip=False,
+        path_effects=outline(ax.get_facecolor(), 3.0, 0.9),
+        zorder=6,
+    )
+    note.set_in_layout(False)
 
 
 def make_ruler(size: float) -> Callable[[str], tuple[float, float]]:
