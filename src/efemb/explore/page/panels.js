@@ -85,28 +85,31 @@ export async function itemPanel(app) {
   /** @type {Mark[]} */
   const marks = [];
   const mark = (/** @type {Row[]} */ rows, /** @type {string} */ color) => {
-    marks.push(...rows.map((row) => ({ code: row.code, color })));
+    marks.push(...rows.slice(0, 6).map((row) => ({ code: row.code, color })));
   };
-  const similar = app.answers.similar(code, space);
-  nodes.push(section(`Similar (cosine of ${space})`, await settle(similar, (rows) => {
-    mark(rows.slice(0, 6), MARKS.similar);
-    return itemList(app, rows, { value: "similarity", detail: (row) => describeSupport(app, row) });
-  })));
+  const detail = (/** @type {Row} */ row) => [KINDS[row.kind], describeSupport(app, row)].filter(Boolean).join(" · ");
   const { relations } = app.header;
-  const complements = relations.refused ? refuse(relations.refused) : app.answers.complements(code);
-  nodes.push(section("Complements (it makes them more likely)", await settle(complements, (rows) => {
-    mark(rows.slice(0, 6), MARKS.complement);
-    return itemList(app, rows, { value: "score", detail: (row) => describeSupport(app, row) });
-  })));
   const reason = relations.refused || relations.refused_substitutes;
-  const substitutes = reason ? refuse(reason) : app.answers.substitutes(code);
-  nodes.push(section("Substitutes (same contexts, not together)", await settle(substitutes, (rows) => {
-    const listed = rows.filter((row) => row.kind !== "apart");
-    mark(listed.slice(0, 6), MARKS.substitute);
-    if (!listed.length) return note("No item shares its contexts without coming together with it.");
-    const detail = (/** @type {Row} */ row) => [KINDS[row.kind], describeSupport(app, row)].filter(Boolean).join(" · ");
-    return itemList(app, listed, { value: "score", detail });
-  })));
+  // All at once: a server answers them side by side.
+  const lists = await Promise.all([
+    settle(app.answers.similar(code, space), (rows) => {
+      mark(rows, MARKS.similar);
+      return itemList(app, rows, { value: "similarity", detail });
+    }),
+    settle(relations.refused ? refuse(relations.refused) : app.answers.complements(code), (rows) => {
+      mark(rows, MARKS.complement);
+      return itemList(app, rows, { value: "score", detail });
+    }),
+    settle(reason ? refuse(reason) : app.answers.substitutes(code), (rows) => {
+      const listed = rows.filter((row) => row.kind !== "apart");
+      mark(listed, MARKS.substitute);
+      if (!listed.length) return note("No item shares its contexts without coming together with it.");
+      return itemList(app, listed, { value: "score", detail });
+    }),
+  ]);
+  const titles = [`Similar (cosine of ${space})`, "Complements (it makes them more likely)",
+    "Substitutes (same contexts, not together)"];
+  nodes.push(...titles.map((title, i) => section(title, lists[i])));
   if (!relations.refused) nodes.push(legend());
   return { nodes, marks };
 }
