@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -83,15 +84,32 @@ class Ingredient:
     @classmethod
     def choices(cls: type[T]) -> dict[str, type[T]]:
         """Final classes of this kind that ship with efemb, by name."""
-        if cls.package is not None and "package" in vars(cls):
-            for module in pkgutil.iter_modules(import_module(cls.package).__path__):
-                import_module(f"{cls.package}.{module.name}")
-        classes: dict[str, type[T]] = {}
+        for file in cls._files():
+            import_module(f"{cls.package}.{file}")
+        return dict(sorted((sub.name(), sub) for sub in cls._imported()))
+
+    @classmethod
+    def find(cls: type[T], class_name: str) -> type[T] | None:
+        """The class of this kind that ships with efemb under this name; imports only its file."""
+        file = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
+        if file in cls._files():
+            import_module(f"{cls.package}.{file}")
+        return next((sub for sub in cls._imported() if sub.__name__ == class_name), None)
+
+    @classmethod
+    def _files(cls) -> list[str]:
+        """Files of the package of this kind."""
+        if cls.package is None:
+            return []
+        return [module.name for module in pkgutil.iter_modules(import_module(cls.package).__path__)]
+
+    @classmethod
+    def _imported(cls: type[T]) -> Iterator[type[T]]:
+        """Final classes of this kind in files that have been imported."""
         for sub in cls.__subclasses__():
             if sub.listed and not inspect.isabstract(sub) and sub.__module__.startswith("efemb."):
-                classes[sub.name()] = sub
-            classes.update(sub.choices())
-        return dict(sorted(classes.items()))
+                yield sub
+            yield from sub._imported()
 
     @classmethod
     def resolve(cls: type[T], value: Any) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,10 +64,17 @@ def _own_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _known(kinds: Sequence[type[Ingredient]] = KINDS) -> dict[str, type[Ingredient]]:
-    shipped = {c.__name__: c for kind in kinds for c in kind.choices().values()}
-    # Sums are written with a plus sign and fits freeze lists: neither is a named choice.
-    return {**shipped, "ContextSum": ContextSum, "Kept": Kept, **_registered}
+# Sums are written with a plus sign and fits freeze lists: neither is a named choice.
+_UNNAMED: dict[str, type[Ingredient]] = {"ContextSum": ContextSum, "Kept": Kept}
+
+
+def _class_named(name: str) -> type[Ingredient] | None:
+    """The class that a file calls by this name; of those that ship, only its file is imported."""
+    special = {**_UNNAMED, **_registered}
+    if name in special:
+        return special[name]
+    shipped = (kind.find(name) for kind in KINDS)
+    return next((cls for cls in shipped if cls is not None), None)
 
 
 def encode(value: Any, arrays: dict[str, Any], name: str) -> Any:
@@ -114,9 +121,8 @@ def _encode_mapping(value: Mapping[Any, Any], arrays: dict[str, Any], name: str)
 
 def _encode_ingredient(value: Ingredient, arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
     cls = type(value)
-    known = _known()
-    name = cls.__name__ if known.get(cls.__name__) is cls else _own_name(cls)
-    if known.get(name) is not cls:
+    name = cls.__name__ if _class_named(cls.__name__) is cls else _own_name(cls)
+    if _class_named(name) is not cls:
         raise ParameterError(
             f"{prefix} is {cls.__name__}, a class that efemb does not know: call "
             f"efemb.storage.register({cls.__name__}) before saving and before loading"
@@ -181,20 +187,17 @@ def _decode_sparse(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
 
 def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingredient:
     name = value["$ingredient"]
-    # Kinds whose files are imported on demand come last: few models have any of them.
-    known = _known([kind for kind in KINDS if kind.package is None])
-    if name not in known:
-        known = _known()
-    if name not in known:
+    cls = _class_named(name)
+    if cls is None:
         short = str(name).rpartition(".")[2]
         raise DataError(
             f"the model uses {name}, which is unknown: import it and call "
             f"efemb.storage.register({short}) before loading"
         )
     options = decode(value["options"], arrays)
-    if not set(options) <= set(known[name].option_names()):
+    if not set(options) <= set(cls.option_names()):
         raise DataError(f"the model has unknown options of {name}: {options!r:.80}")
-    return known[name](**options)
+    return cls(**options)
 
 
 _DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, Any]], Any]] = {

@@ -29,6 +29,7 @@ class Context(Ingredient, ABC):
     1 where it is not zero).
     """
 
+    package = "efemb.model.contexts"
     reads_text: ClassVar[bool] = False  # data are a corpus of words, not rows of numbers
     rest_of_row: ClassVar[bool] = False  # members are the other entities of the row
     is_sum: ClassVar[bool] = False

@@ -50,6 +50,7 @@ class Family(Ingredient, ABC):
     defaults that suit a family with t(x) = x and h = 1.
     """
 
+    package = "efemb.model.families"
     support: ClassVar[Interval] = Interval()
     links: ClassVar[tuple[str, ...] | None] = None  # None: any link
     normalized_score: ClassVar[bool] = False  # score by m_n / sum of m_j (counts, binary)

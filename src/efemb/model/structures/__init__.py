@@ -1,29 +1,8 @@
-"""Structures: maps from parameters to the vectors that entities use; one a file."""
+"""Structures: maps from parameters to the vectors that entities use; one per file.
 
-from __future__ import annotations
+Names are loaded when first used; `__init__.pyi` lists them. `Structure.choices` imports every file.
+"""
 
-import importlib
-import pkgutil
+import lazy_loader
 
-from efemb.model.structures.base import Structure, StructureArray, sum_rows
-from efemb.model.structures.featured import Featured
-from efemb.model.structures.grouped import Grouped
-from efemb.model.structures.per_entity import PerEntity
-from efemb.model.structures.shared import Shared
-from efemb.model.structures.tied import Tied
-from efemb.model.structures.tree import Tree
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
-
-__all__ = [
-    "Featured",
-    "Grouped",
-    "PerEntity",
-    "Shared",
-    "Structure",
-    "StructureArray",
-    "Tied",
-    "Tree",
-    "sum_rows",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -46,6 +46,7 @@ class Structure(Ingredient, ABC):
     which has the vectors of `spread`, unless it says otherwise.
     """
 
+    package = "efemb.model.structures"
     tied: bool = False  # rho and alpha are one array
     signed: bool = False  # it adds numbers of either sign, so that no vector is sure to be positive
 
