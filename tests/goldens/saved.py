@@ -122,7 +122,7 @@ QUESTIONS: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
     "similar": lambda model, data, items: model.similar(items[0], 3),
     "analogy": lambda model, data, items: model.analogy(items[:2], items[2:3], 3),
     "complements": lambda model, data, items: model.complements(items[0], 3),
-    "substitutes": lambda model, data, items: model.substitutes(items[0], 3),
+    "substitutes": lambda model, data, items: model.substitutes(items[0], 3, apart=True),
     "pairs": lambda model, data, items: model.pairs(2),
     "topics": lambda model, data, items: model.topics(3),
     "weights": lambda model, data, items: model.weights(items[0]),
