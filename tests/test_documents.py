@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,12 +41,18 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib.use("Agg")
     write_shop(tmp_path / "trips.csv")
     write_shop(tmp_path / "new-trips.csv")
+    small_shop().write(tmp_path)
     write_reviews(tmp_path / "reviews.txt.gz")
     monkeypatch.setitem(sys.modules, "pynwb", stand_in_for_pynwb())
     monkeypatch.setitem(sys.modules, "mlflow", stand_in_for_mlflow())
     monkeypatch.setitem(sys.modules, "optuna", stand_in_for_optuna())
     monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(AnnData=AnnData))
     monkeypatch.chdir(tmp_path)
+
+
+@cache
+def small_shop() -> efemb.simulation.SimulatedShop:
+    return efemb.simulation.simulate_shop()
 
 
 def trips(n_rows: int = 400, n_items: int = 15) -> efemb.Dataset:

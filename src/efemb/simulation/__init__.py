@@ -6,10 +6,12 @@ from efemb.simulation.baskets import simulate_baskets
 from efemb.simulation.fitted_rows import compare_prices, simulate_rows
 from efemb.simulation.models import Simulation, simulate
 from efemb.simulation.recording import SimulatedRecording, simulate_zebrafish
+from efemb.simulation.shops import SimulatedShop, simulate_shop
 from efemb.simulation.trips import SimulatedTrips, simulate_iri
 
 __all__ = [
     "SimulatedRecording",
+    "SimulatedShop",
     "SimulatedTrips",
     "Simulation",
     "compare_prices",
@@ -17,5 +19,6 @@ __all__ = [
     "simulate_baskets",
     "simulate_iri",
     "simulate_rows",
+    "simulate_shop",
     "simulate_zebrafish",
 ]

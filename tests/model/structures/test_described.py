@@ -59,7 +59,7 @@ def test_vectors_are_sums_of_own_and_of_features(name: str) -> None:
             for slot in range(slots):
                 rows = array[slot * size : (slot + 1) * size]
                 total = sum((w * rows[N + code] for code, w in weights.items()), np.zeros(K))
-                assert_allclose(vectors[slot * N + n], rows[n] + scale * total)
+                assert_allclose(vectors[slot * N + n], rows[n] / scale + total / np.sqrt(2))
 
 
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
@@ -103,10 +103,11 @@ def test_features_at_zero_give_the_numbers_of_the_model_without_them(name: str) 
     point = Parameters.from_named({a.name: rng.normal(0.0, 0.4, a.shape) for a in at.layout})
     space = ParameterSpace(spec, N, 1, 1, K)
     zeros = np.zeros((space.n_rho - N, K))
-    rows = {side: np.concatenate([getattr(point, side), zeros]) for side in ("rho", "alpha")}
-    wider = Parameters(**rows, intercept=point.intercept)
-    assert_array_equal(space.vectors(wider).target, at.vectors(point).target)
-    assert_array_equal(space.vectors(wider).bag, at.vectors(point).bag)
+    s = np.sqrt(spec.structure.precision)
+    rho, alpha = (np.concatenate([s * array, zeros]) for array in (point.rho, point.alpha))
+    wider = Parameters(rho, alpha, point.intercept)
+    assert_allclose(space.vectors(wider).target, at.vectors(point).target, rtol=1e-15)
+    assert_allclose(space.vectors(wider).bag, at.vectors(point).bag, rtol=1e-15)
 
 
 def shop(n_rows: int = 1500, n_entities: int = 24) -> efemb.Dataset:

@@ -17,15 +17,14 @@ from efemb.model.structures.base import Structure, sum_rows
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-SMALL = 0.1  # first vectors of features, in units of those of entities
-
 
 class Described(Structure):
-    """rho_n = own_n + s H f_n, and the same for alpha, where f are features of the entities.
+    """rho_n = own_n / s + H f_n / r, and the same for alpha, where f are features of the entities.
 
     The rows of rho (and of alpha) are those of the entities, then those of H. s is the square root
-    of `precision`: with one prior for all rows, own vectors have that many times the precision of
-    what features add.
+    of `precision` and r that of the number of features: with one prior for all rows, what features
+    add has the variance of that prior, and own vectors `precision` times less; an optimizer moves
+    them by as much less.
     """
 
     signed = True
@@ -109,13 +108,16 @@ class Described(Structure):
             )
         return n_entities + self.n_shared, n_entities + self.n_shared
 
-    def start(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """Vectors of features start small: an entity adds up several, times s."""
-        size = self.sizes(n_entities)[0]
-        for array in (rho, alpha):
-            rows = array.reshape(-1, size, *array.shape[1:])
-            rows[:, n_entities:] *= SMALL / np.sqrt(self.precision)
-        return rho, alpha
+    @property
+    def _share(self) -> float:
+        """1 / r."""
+        assert self.frozen is not None
+        n_features = self.frozen["codes"].shape[1] + self.frozen["numbers"].shape[1]
+        return float(1.0 / np.sqrt(n_features))
+
+    def _shrink(self, own: Floats) -> Floats:
+        """Own vectors divided by s."""
+        return np.asarray(own * own.dtype.type(1.0 / np.sqrt(self.precision)))
 
     def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
         """Own vectors plus those of the features."""
@@ -123,11 +125,13 @@ class Described(Structure):
 
     def _spread(self, array: Floats, n_entities: int) -> Floats:
         slots = array.reshape(-1, self.sizes(n_entities)[0], *array.shape[1:])
-        vectors = [slot[:n_entities] + self.shared(slot[n_entities:]) for slot in slots]
+        vectors = [
+            self._shrink(slot[:n_entities]) + self.shared(slot[n_entities:]) for slot in slots
+        ]
         return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
     def shared(self, h: Floats) -> Floats:
-        """What features add to the vectors of the entities, s H f_n."""
+        """What features add to the vectors of the entities, H f_n / r."""
         assert self.frozen is not None
         codes, numbers = self.frozen["codes"], self.frozen["numbers"]
         total = np.zeros((len(codes), *h.shape[1:]), dtype=h.dtype)
@@ -137,10 +141,10 @@ class Described(Structure):
         if numbers.shape[1]:
             rows = h[len(h) - numbers.shape[1] :]
             total += np.tensordot(numbers.astype(h.dtype), rows, axes=1)
-        return np.asarray(total * h.dtype.type(np.sqrt(self.precision)))
+        return np.asarray(total * h.dtype.type(self._share))
 
     def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The gradients themselves, then sums over the entities of each feature."""
+        """Gradients of own vectors, then sums over the entities of each feature."""
         return self._collect(rho, n_entities), self._collect(alpha, n_entities)
 
     def _collect(self, array: Floats, n_entities: int) -> Floats:
@@ -157,7 +161,7 @@ class Described(Structure):
                 h[self.n_shared - numbers.shape[1] :] += np.tensordot(
                     numbers.astype(slot.dtype).T, slot, axes=1
                 )
-            collected += [slot, h * slot.dtype.type(np.sqrt(self.precision))]
+            collected += [self._shrink(slot), h * slot.dtype.type(self._share)]
         return np.concatenate(collected)
 
     def add_entities(self, columns: Mapping[str, list[Any]]) -> Self:
@@ -182,7 +186,7 @@ class Described(Structure):
 
     def design(self) -> Floats:
         """f of every entity, (N, rows of H)."""
-        return self.shared(np.eye(self.n_shared) / np.sqrt(self.precision))
+        return self.shared(np.eye(self.n_shared))
 
     def categories(self, feature: str) -> tuple[list[Any], Self]:
         """Labels of the values of a feature, and a structure whose entities are these values."""

@@ -14,7 +14,7 @@ from efemb.model.structures.described import Described, code_labels
 
 
 class Featured(Described):
-    """rho_n = own_n + H f_n, and the same for alpha, where f_n are features of entity n.
+    """rho_n = own_n / s + H f_n / r, and the same for alpha; f_n are features of entity n.
 
     A rare entity is close to others with its features, and an entity that was never observed has
     the vector of its features (`model.add_items`).
@@ -26,8 +26,10 @@ class Featured(Described):
         standardized; any other column is a category with a vector for each of its values. A missing
         value adds nothing: the mean, or no category.
     precision : float, default=10
-        Precision of own vectors in units of that of the vectors of features. Choose it on
+        Precision of own vectors in units of that of what all features add. Choose it on
         validation data among 1, 10 and 100.
+        In the formula, s is its square root and r that of the number of features, since one prior
+        is that of all rows.
     frozen : mapping, optional
         The features of the training data, as a fit stores them in its model.
 

@@ -14,7 +14,7 @@ from efemb.model.structures.described import Described
 
 
 class Tree(Described):
-    """rho_n = own_n + the vectors of all nodes above n, and the same for alpha.
+    """rho_n = own_n / s + the sum of the vectors of all nodes above n / r; the same for alpha.
 
     A rare entity is close to others of its type, and an entity that was never observed has the
     vector of its type (`model.add_items`).
@@ -26,8 +26,10 @@ class Tree(Described):
         a path: a type of one name in two categories is two nodes. The path of an entity ends where
         a feature is missing.
     precision : float, default=10
-        Precision of own vectors in units of that of the vectors of nodes. Choose it on validation
+        Precision of own vectors in units of that of what all nodes add. Choose it on validation
         data among 1, 10 and 100.
+        In the formula, s is its square root and r that of the number of features, since one prior
+        is that of all rows.
     frozen : mapping, optional
         The nodes of the training data, as a fit stores them in its model.
 
