@@ -73,3 +73,6 @@ def test_demo_errors_are_one_line(run, tmp_path: Path) -> None:
 def test_reproduce_refuses(run, blocked: Path) -> None:
     assert "did you mean 'movies'" in run("reproduce", "movie").err
     assert "cannot write" in run("reproduce", "movies", "--out", blocked / "x").err
+    done = run("reproduce", "text", "--literal", "--out", blocked.parent / "y")
+    assert done.code == 2
+    assert "literal=True is for movies, not for text" in done.err

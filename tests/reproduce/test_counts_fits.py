@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from efemb.baselines import Popularity
 from efemb.data.dataset import Dataset
-from efemb.reproduce.counts_fits import shrink, split_movies, split_trips
+from efemb.reproduce.counts_fits import (
+    predict_test_entries,
+    shrink,
+    split_movies,
+    split_ratings,
+    split_trips,
+)
 
 
 def ratings(n_rows: int = 45, n_columns: int = 12) -> np.ndarray:
@@ -52,3 +59,24 @@ def test_smaller_keeps_frequent_items_and_trips_of_two():
     found = shrink(Dataset(csr_array(X), entities=list("abcd")), 4, 2)
     assert list(found.entities) == ["a", "c"]
     assert found.values.toarray().tolist() == [[1, 2], [1, 1]]
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_ratings_split_holds_out_a_fifth_of_the_ratings(seed):
+    X = ratings()
+    split = split_ratings(Dataset(csr_array(X)), seed)
+    parts = [part.values.toarray() for part in (split.train, split.validation, split.asked)]
+    assert np.array_equal(sum(parts), X)
+    assert np.array_equal(split.test.values.toarray(), X)
+    train, validation, asked = (np.count_nonzero(part) for part in parts)
+    assert validation + asked == round(0.2 * np.count_nonzero(X))
+    assert validation == round(0.05 * (validation + asked))
+    assert train + validation + asked == np.count_nonzero(X), "no cell is in two parts"
+
+
+def test_only_held_out_ratings_are_predicted():
+    split = split_ratings(Dataset(csr_array(ratings())), 0)
+    predictions = predict_test_entries(Popularity().fit(split.train), split, None)
+    asked = split.asked.values.toarray()
+    assert len(predictions) == np.count_nonzero(asked)
+    assert np.array_equal(asked[predictions.row, predictions.entity], predictions.x)

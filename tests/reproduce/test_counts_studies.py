@@ -178,3 +178,15 @@ def test_tables_survive_a_result_file(tmp_path):
     np.savez(tmp_path / "arrays.npz", **pack_table("pairs", before), other=np.zeros(2))
     with np.load(tmp_path / "arrays.npz", allow_pickle=False) as file:
         assert unpack_table("pairs", {name: file[name] for name in file.files}) == before
+
+
+def test_the_letter_stands_beside_ours(tmp_path, monkeypatch):
+    monkeypatch.setattr(movies_study, "fetch_movielens_100k", small_movies)
+    monkeypatch.setattr(movies_study, "QUICK_PASSES", 5)
+    options = Options(quick=True, n_jobs=1, literal=True)
+    page = reproduce(["movies"], tmp_path, options)
+    rows = table(tmp_path / "movies", "literal")
+    assert [row["split"] for row in rows] == ["users"] * 6 + ["ratings"] * 6
+    assert {row["model"] for row in rows} >= {"p-emb", "p-emb, 10 zeros per row"}
+    assert all(float(row["gain"]) == 0 for row in rows if row["model"] == "p-emb")
+    assert "to the letter" in page.read_text(encoding="utf-8")

@@ -22,6 +22,10 @@ def command(
     seed: Annotated[
         list[int] | None, typer.Option(help="Random seed; repeat for several splits.", min=0)
     ] = None,
+    literal: Annotated[
+        bool,
+        typer.Option("--literal", help="Movies: the paper's sampling and split to the letter."),
+    ] = False,
     jobs: of.Jobs = -1,
     data_home: Annotated[
         Path | None, typer.Option(help="Folder of data sets; default: EFEMB_DATA.")
@@ -34,6 +38,7 @@ def command(
 
     \b
       efemb reproduce movies --quick
+      efemb reproduce movies --literal
       efemb reproduce all --out reproduction
     """
     from efemb.reproduce.study import STUDIES, Options, find_study, reproduce
@@ -41,7 +46,7 @@ def command(
     names = list(STUDIES) if "all" in studies else list(dict.fromkeys(studies))
     minutes = sum(find_study(name).minutes for name in names)
     seeds = tuple(seed) if seed else Options().seeds
-    options = Options(quick, seeds, jobs, data_home)
+    options = Options(quick, seeds, jobs, data_home, literal)
     if not as_json:
         time = f"about {len(names)} min" if quick else f"about {minutes:.0f} min on two cores"
         remark(f"{', '.join(names)}: {time}; writing to {out}")

@@ -94,7 +94,8 @@ class SkipGram(BernoulliTextEmbedding):
         Bernoulli, or categorical if `zeros` are those of a softmax: `Hierarchical()` or
         `NoiseContrastive(n)`.
     context : Context, str or None, default=None
-        None is `Window(5, shrink=True)`, five words on each side of which near ones count for more,
+        None is `Window(5, shrink=True, subsample="auto")`: five words on each side of which near
+        ones count for more, and frequent words thinned out in texts of a million words and more;
         or `Window(5)` where no windows are drawn (`zeros="all"`, other solvers).
     zeros : Zeros, str or None, default=None
         None is `NegativeSampling(5, "smoothed")`; the words around a word share its negatives.
@@ -116,8 +117,9 @@ class SkipGram(BernoulliTextEmbedding):
     def _context(self) -> Any:
         if self.context is not None:
             return self.context
-        zeros = Zeros.resolve(self._zeros())
-        return Window(shrink=self.solver in DRAWING and (zeros.by_noise or zeros.tree))
+        zeros, draws = Zeros.resolve(self._zeros()), self.solver in DRAWING
+        thinned = "auto" if draws and zeros.by_noise else None
+        return Window(shrink=draws and (zeros.by_noise or zeros.tree), subsample=thinned)
 
     def _family(self) -> Any:
         if not isinstance(self.family, str) or self.family != "auto":

@@ -27,11 +27,15 @@ TEST_TRIPS, VALIDATION_TRIPS = 0.05, 0.01
 
 @dataclass(frozen=True)
 class Split:
-    """Training rows, validation data (entries of the same rows, or other rows) and test rows."""
+    """Training rows, validation data (entries of the same rows, or other rows) and test rows.
+
+    asked : the entries of the test rows that are predicted; None: all
+    """
 
     train: Dataset
     validation: Dataset
     test: Dataset
+    asked: Dataset | None = None
 
 
 def split_movies(data: Dataset, seed: int) -> Split:
@@ -52,6 +56,25 @@ def split_movies(data: Dataset, seed: int) -> Split:
         fit_users._replace(_keep_entries(stored, chosen)) for chosen in (~held, held)
     )
     return Split(train, validation, data.take_rows(test))
+
+
+def split_ratings(data: Dataset, seed: int) -> Split:
+    """The paper to the letter: "20% of the ratings", validation "from the test".
+
+    Held-out ratings are zeros in training. A test rating is predicted from all other ratings of
+    its user, those of the test included.
+    """
+    stored = data.values.copy()
+    stored.sort_indices()
+    order = np.random.default_rng(seed).permutation(stored.nnz)
+    n_test = round(TEST_USERS * stored.nnz)
+    n_validation = round(VALIDATION_ENTRIES * n_test)
+    parts = (order[n_test:], order[:n_validation], order[n_validation:n_test])
+    chosen = np.zeros((3, stored.nnz), dtype=bool)
+    for mask, places in zip(chosen, parts, strict=True):
+        mask[places] = True
+    train, validation, asked = (data._replace(_keep_entries(stored, mask)) for mask in chosen)
+    return Split(train, validation, data, asked)
 
 
 def _keep_entries(stored: Any, chosen: Bools) -> Any:
@@ -143,7 +166,7 @@ class Task:
         if model is None:
             model = self.make(chosen).fit(split.train, validation=split.validation)
         fitted = time.perf_counter()
-        predictions = predict_test_entries(model, split.test, self.most_rows)
+        predictions = predict_test_entries(model, split, self.most_rows)
         figures = {
             **summarize_scores(predictions),
             **summarize_training(model),
@@ -201,9 +224,18 @@ def summarize_training(model: Any) -> dict[str, Any]:
     }
 
 
-def predict_test_entries(model: Any, test: Dataset, most_rows: int | None) -> Predictions:
+def predict_test_entries(model: Any, split: Split, most_rows: int | None) -> Predictions:
     """Predict each entry of the first test rows from the rest of its row."""
-    return leave_one_out(model, test if most_rows is None else test.take_rows(slice(0, most_rows)))
+    test, asked = split.test, split.asked
+    test = test if most_rows is None else test.take_rows(slice(0, most_rows))
+    predictions = leave_one_out(model, test)
+    if asked is None:
+        return predictions
+    wanted = np.asarray(asked.values[predictions.row, predictions.entity]).ravel() > 0
+    names = ("row", "entity", "x", "log_share", "log_density", "rank")
+    columns: dict[str, Any] = {name: getattr(predictions, name) for name in names}
+    chosen: dict[str, Any] = {n: a if a is None else a[wanted] for n, a in columns.items()}
+    return Predictions(**chosen)
 
 
 def summarize_scores(predictions: Predictions) -> dict[str, Any]:

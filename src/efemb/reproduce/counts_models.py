@@ -168,6 +168,30 @@ MOVIES = (
         _plain(CategoricalEmbedding, intercept_prior=Normal(0.1), optimizer=Adagrad(0.1)),
     ),
 )
+LETTER = (
+    POPULARITY,
+    P_EMB,
+    P_EMB_DW,
+    Recipe(
+        "p-emb, 10 zeros per row",
+        PAPER,
+        "inference to the letter: 10 zeros drawn per row in each of 3,000 iterations, rescaled",
+        _paper(PoissonEmbedding, zeros=Sampled(NEGATIVES, per="row"), n_iter_no_change=PASSES),
+        STEPS,
+    ),
+    Recipe(
+        "p-emb (dw), 10 zeros per row",
+        PAPER,
+        "the same, with zeros weighted by 0.1",
+        _paper(
+            PoissonEmbedding,
+            zeros=Sampled(NEGATIVES, weight=ZERO_WEIGHT, per="row"),
+            n_iter_no_change=PASSES,
+        ),
+        STEPS,
+    ),
+    DEFAULTS,
+)
 # On 98,000 trips, an iteration over all rows takes seconds, and thousands of them are infeasible:
 # the paper's objective is maximized in minibatches of rows, for this many passes.
 TRIP_PASSES = 20

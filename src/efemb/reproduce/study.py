@@ -29,12 +29,14 @@ class Options:
 
     quick : about a minute on two cores: fewer models, rows and passes; only a test of the program
     seeds : of splits and initial vectors;  n_jobs : threads;  data_home : folder of data sets
+    literal : the paper's inference and split to the letter, beside ours, where a study has both
     """
 
     quick: bool = False
     seeds: tuple[int, ...] = (0, 1, 2)
     n_jobs: int = -1
     data_home: Path | None = None
+    literal: bool = False
 
     def used_seeds(self) -> tuple[int, ...]:
         """A quick run uses a single seed."""
@@ -47,6 +49,7 @@ class Study(ABC):
     name: str
     title: str
     minutes: float  # of the full study on two cores
+    has_literal: bool = False  # whether `Options.literal` says anything to it
     side_by_side: bool = False  # small fits: one thread each, several at a time
 
     @abstractmethod
@@ -138,6 +141,9 @@ def reproduce(
     studies = [find_study(name) for name in names]
     if not studies:
         raise ParameterError(f"specify at least one study: {', '.join(STUDIES)}")
+    silent = [study.name for study in studies if options.literal and not study.has_literal]
+    if silent:
+        raise ParameterError(f"literal=True is for movies, not for {', '.join(silent)}")
     folder = expand_home(out)
     check_writable(folder)
     page = Page("Exponential family embeddings: the study", lead=_write_lead(studies, options))

@@ -39,7 +39,7 @@ class Context(Ingredient, ABC):
     scale: str = "none"
     binary: bool = False
     length_offset: bool = False
-    subsample: float | None = None
+    subsample: float | str | None = None
     pseudo_count: float = 0.0  # added to the divisor
     thinning: float = 0.0  # fraction of the rows whose contexts lose members in a pass
     shrink: bool = False

@@ -39,10 +39,11 @@ class Window(Context):
         Weight the numbers of a context vector by its place in the window (the vLBL of Mnih and
         Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j), with
         a learned c_j for each place j.
-    subsample : float or None
+    subsample : float, "auto" or None
         Leave out tokens of frequent words at random, anew in each pass, before windows form:
         word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and the like
-        draw anew; for exact models use `Corpus.subsampled`.
+        draw anew; for exact models use `Corpus.subsampled`. "auto" is 1e-3 in texts of a million
+        words and more, and nothing in shorter ones, which cannot spare any.
     shrink : bool
         Skip-gram with negative sampling and the like: draw the size of each window anew in each
         pass, between 1 and `size`, as word2vec does, so that near words count for more.
@@ -59,7 +60,7 @@ class Window(Context):
         size: int = 5,
         scale: str = "items",
         positional: bool = False,
-        subsample: float | None = None,
+        subsample: float | str | None = None,
         length_offset: bool = False,
         shrink: bool = False,
     ) -> None:
@@ -79,7 +80,11 @@ class Window(Context):
             raise ParameterError(f"Window.size must be >= 1, got {self.size}")
         if self.size > LARGEST:
             raise ParameterError(f"Window.size must be at most {LARGEST:,}, got {self.size:,}")
-        if self.subsample is not None:
+        if isinstance(self.subsample, str) and self.subsample != "auto":
+            raise ParameterError(
+                f"Window.subsample must be > 0, 'auto' or None, got {self.subsample!r}"
+            )
+        if self.subsample is not None and not isinstance(self.subsample, str):
             positive_number(self, "subsample")
         for name in ("positional", "length_offset", "shrink"):
             value = getattr(self, name)

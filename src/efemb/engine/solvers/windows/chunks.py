@@ -20,6 +20,7 @@ from efemb.model.zeros import word_noise
 LONGEST = 8_192  # longer documents are cut: windows at a cut lose their other side
 RUN_TOKENS = 2_048  # documents of so many tokens stay together: a text on disk is read in pages
 LEAST_TOKENS, MOST_TOKENS, PARTS = 4_096, 131_072, 32
+LONG_TEXT, LONG_THRESHOLD = 1_000_000, 1e-3  # by word lists of two corpora; word2vec's own
 MOST_OUTPUTS = 1 << 22  # of a chunk: 20 MB
 
 
@@ -121,12 +122,23 @@ def count_around(starts: Ints, reach: Ints) -> Ints:
     return np.asarray(behind + np.minimum(np.repeat(sizes, sizes) - 1 - place, reach))
 
 
+def threshold_of(subsample: float | str | None, n_tokens: int) -> float | None:
+    """The share of a word above which it is thinned out; by itself only in long texts.
+
+    >>> threshold_of("auto", 10), threshold_of("auto", 3_000_000), threshold_of(0.1, 10)
+    (None, 0.001, 0.1)
+    """
+    if isinstance(subsample, str):
+        return LONG_THRESHOLD if n_tokens >= LONG_TEXT else None
+    return subsample
+
+
 class Streams:
     """Draws for every chunk; a chunk's depend on its seed only, not on threads."""
 
     def __init__(self, bound: WindowBags, spec: Spec) -> None:
         self.bound, self.corpus, self.zeros = bound, bound.data, spec.zeros
-        self.subsample = bound.window.subsample
+        self.subsample = threshold_of(bound.window.subsample, bound.n_rows)
         self.counts = bound.word_counts
         self.tree: Huffman | None = None
         if self.zeros.tree:
