@@ -74,7 +74,7 @@ from .model.families import (
     ZeroInflated,
 )
 from .model.priors import HalfNormal, LogNormal, Normal
-from .model.structures import Featured, Grouped, PerEntity, Shared, Tied, Tree
+from .model.structures import Dynamic, Featured, Grouped, PerEntity, Shared, Tied, Tree
 from .model.terms import Available, CellCovariate, History, Offset, RowVectors
 from .model.zeros import (
     All,
@@ -106,6 +106,7 @@ __all__ = [
     "DataLossError",
     "Dataset",
     "DivergenceError",
+    "Dynamic",
     "EfembError",
     "Embedding",
     "Explicit",

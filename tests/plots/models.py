@@ -64,6 +64,17 @@ def scores() -> Table:
     )
 
 
+def paths() -> Table:
+    return Table(
+        {
+            "label": ["milk", "milk", "milk", "tea", "tea", "tea"],
+            "at": [1, 2, 3, 1, 2, 3],
+            "distance": [0.0, 0.5, 0.7, 0.0, 0.1, 0.1],
+            "count": [4, 0, 5, 3, 2, 6],
+        }
+    )
+
+
 PICTURES: dict[str, Callable[..., Any]] = {
     "answer": lambda **more: plots.answer(baskets().similar("_item_0"), 5, **more),
     "embedding_map": lambda **more: plots.embedding_map(baskets(), **more),
@@ -73,6 +84,7 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "similarity": lambda **more: plots.similarity(baskets(), 12, **more),
     "spatial_weights": lambda **more: plots.spatial_weights(neurons(), **more),
     "topics": lambda **more: plots.topics(baskets(), n=5, **more),
+    "trajectory": lambda **more: plots.trajectory(paths(), **more),
 }
 
 # Pictures of one model, as functions of the model.

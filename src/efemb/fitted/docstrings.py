@@ -78,6 +78,9 @@ which : {"auto", "rho", "alpha", "both"}, default="auto"
 group : label, optional
     With `structure=Grouped(column)`: the embeddings of this group of rows. By default those that
     all groups share.
+at : number, date or text, optional
+    With `structure=Dynamic(column)`: the embeddings of the slice of this time. By default the mean
+    over time.
 """,
     "kids": """\
 >>> import efemb
@@ -87,6 +90,14 @@ group : label, optional
 ... )
 >>> groups = efemb.Grouped("kids", min_rows=20)
 >>> model = efemb.PoissonEmbedding(2, structure=groups, random_state=0).fit(trips)
+""",
+    "weeks": """\
+>>> import efemb
+>>> X = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1], [1, 0, 1, 0]] * 20
+>>> trips = efemb.Dataset(
+...     X, entities=["bread", "butter", "beer", "chips"], rows={"week": [1] * 50 + [2] * 50}
+... )
+>>> model = efemb.PoissonEmbedding(2, structure=efemb.Dynamic("week"), random_state=0).fit(trips)
 """,
     "progress": """\
 progress : bool, default=False

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
+from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
 from efemb.fitted.nearest import checked_number
+from efemb.fitted.selection import Choice
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.structures import PerEntity
@@ -37,6 +38,14 @@ def of_group(model: FittedEmbedding, label: Any) -> FittedEmbedding:
         spec = replace(model.spec, structure=PerEntity())
         cache[code] = replace(model, parameters=parameters, spec=spec)
     return cache[code]
+
+
+def shared_model(model: FittedEmbedding) -> FittedEmbedding:
+    """The model of rows that belong to no group: what all groups share."""
+    prefix = _space(model).prefix
+    terms = {name: a for name, a in model.parameters.terms.items() if not name.startswith(prefix)}
+    parameters = replace(model.parameters, terms=terms)
+    return replace(model, parameters=parameters, spec=replace(model.spec, structure=PerEntity()))
 
 
 def group_offsets(model: FittedEmbedding) -> Floats:
@@ -74,6 +83,54 @@ def similar_groups(model: FittedEmbedding, n: int = 10) -> Table:
             "distance": distance[first, second],
         }
     )
+
+
+def trajectory(model: Any, items: Any, data: Any = None) -> Table:
+    """Where items are in each slice of time; the method of that name documents it."""
+    fitted: FittedEmbedding = model.fitted()
+    structure = fitted.spec.structure
+    if not structure.in_order:
+        raise ParameterError(
+            f"structure={structure!r} has no slices of time: fit with structure=Dynamic(column)"
+        )
+    codes = Choice(fitted.entities).codes(items)
+    slices = [of_group(fitted, label) for label in structure.labels]
+    columns: dict[str, list[Any]] = {name: [] for name in ("label", "at", *_MOVES)}
+    for code in codes.tolist():
+        path = np.stack([one.parameters.rho[code] for one in slices]).astype(np.float64)
+        size = np.linalg.norm(path, axis=1) * np.linalg.norm(path[0])
+        columns["label"] += [fitted.entities.labels[code]] * len(slices)
+        columns["at"] += structure.labels
+        columns["distance"] += np.linalg.norm(path - path[0], axis=1).tolist()
+        columns["similarity"] += (path @ path[0] / np.maximum(size, 1e-300)).tolist()
+        for one in slices:
+            b = one.parameters.intercept
+            columns["intercept"].append(np.nan if b is None else float(b[code]))
+            near = one.vectors().similar(fitted.entities.labels[code], 1)
+            columns["nearest"].append(near["label"][0])
+    if data is not None:
+        columns["count"] = _count_by_slice(model, data, codes)
+    return Table({name: np.array(values, dtype=_kind(name)) for name, values in columns.items()})
+
+
+_MOVES = ("distance", "similarity", "intercept", "nearest")
+
+
+def _kind(column: str) -> Any:
+    return object if column in ("label", "at", "nearest") else np.float64
+
+
+def _count_by_slice(model: Any, data: Any, codes: Ints) -> list[Any]:
+    """Rows of every slice that contain each of some entities, one entity after the other."""
+    rows = model._bind(data)[1].whole_data
+    structure = model.fitted().spec.structure
+    group, counts = structure.codes(rows), []
+    for code in codes.tolist():
+        column = rows.values[:, [code]]
+        column = column.toarray() if rows.is_sparse else np.asarray(column)
+        present = (np.nan_to_num(column.ravel()) != 0) & (group >= 0)
+        counts += np.bincount(group[present], minlength=len(structure.labels)).tolist()
+    return counts
 
 
 def _space(model: FittedEmbedding) -> ParameterSpace:

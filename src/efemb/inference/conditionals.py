@@ -69,6 +69,15 @@ class Design:
             information[:-1, :-1] += self.precision
         return information
 
+    def row_scores(self, spec: Spec, rho: Floats, intercept: float) -> Floats:
+        """Scores of the rows, (T, K + 1) in float64."""
+        return np.concatenate(
+            [
+                rows * (weight * residual(spec.family, spec.link, x, u))[:, None]
+                for rows, x, u, weight in self._blocks(rho, intercept)
+            ]
+        )
+
     def score_moments(self, spec: Spec, rho: Floats, intercept: float) -> Floats:
         """Sum over the rows of the outer products of their scores, (K + 1, K + 1)."""
         total: Any = 0.0

@@ -82,21 +82,23 @@ def differs(
         structure.code_of(group)  # which lists the groups
         raise ParameterError(f"the data have no rows of the group {group!r}")
     errors = [_at_shared(fitted, label, part) for label, part in zip(labels, parts, strict=True)]
-    results = np.empty((3, len(labels), fitted.n_entities))  # distance, ratio, p-value
+    results = compare_groups(errors, fitted, precision, progress)
+    chosen = [i for i, label in enumerate(labels) if group is None or label == group]
+    names, some = ([given[i] for i in chosen] for given in (labels, parts))
+    return rank_differences(fitted, names, some, results[:, chosen], n, min_count)
+
+
+def compare_groups(
+    errors: list[Laplace], fitted: FittedEmbedding, precision: float, progress: bool
+) -> Floats:
+    """Distance, ratio and p-value of every entity in every group, (3, groups, entities)."""
+    results = np.empty((3, len(errors), fitted.n_entities))
     with progress_bar("differences", fitted.n_entities, progress) as advance:
         for start in range(0, fitted.n_entities, AT_ONCE):
             block = np.arange(start, min(start + AT_ONCE, fitted.n_entities))
             results[:, :, block] = _differences(errors, block, fitted.n_components, precision)
             advance(len(block))
-    counts = np.stack([_counts(part) for part in parts])
-    chosen = np.ones(len(labels), dtype=bool)
-    if group is not None:
-        chosen = np.array([label == group for label in labels])
-    names = np.empty(len(labels), dtype=object)
-    names[:] = labels
-    columns = dict(zip(("distance", "ratio", "p_value"), results[:, chosen], strict=True))
-    columns = {"count": counts[chosen], **columns}
-    return _table(fitted, names[chosen], columns, checked_number(n), float(min_count))
+    return results
 
 
 def _at_shared(fitted: FittedEmbedding, label: Any, data: Any) -> Laplace:
@@ -166,17 +168,30 @@ def _counts(data: Any) -> Floats:
     return np.asarray((data.values != 0).sum(axis=0), dtype=np.float64).ravel()
 
 
-def _table(
-    fitted: FittedEmbedding, groups: Any, columns: dict[str, Floats], n: int, min_count: float
+def rank_differences(
+    fitted: FittedEmbedding,
+    groups: list[Any],
+    parts: list[Any],
+    results: Floats,
+    n: int,
+    min_count: float,
 ) -> Table:
-    """The pairs with the smallest p-values; q-values are among all pairs that were asked for."""
+    """The pairs with the smallest p-values; q-values are among all pairs that were asked for.
+
+    parts : rows of each group;  results : those of `compare_groups`
+    """
+    names = np.empty(len(groups), dtype=object)
+    names[:] = groups
     label = np.tile(fitted.entities.labels, len(groups))
-    group = np.repeat(groups, fitted.n_entities)
-    flat = {name: values.ravel() for name, values in columns.items()}
-    asked = np.flatnonzero(flat["count"] >= min_count)
+    group = np.repeat(names, fitted.n_entities)
+    flat = {"count": np.concatenate([_counts(part) for part in parts])}
+    for name, values in zip(("distance", "ratio", "p_value"), results, strict=True):
+        flat[name] = values.ravel()
+    asked = np.flatnonzero(flat["count"] >= float(min_count))
     order = asked[np.lexsort((-flat["ratio"][asked], flat["p_value"][asked]))]
     scaled = flat["p_value"][order] * len(order) / np.arange(1, len(order) + 1)
     q_value = np.minimum.accumulate(np.minimum(scaled, 1.0)[::-1])[::-1]
-    best = order[:n]
+    best = order[: checked_number(n)]
     shown = {name: values[best] for name, values in flat.items()}
-    return Table({"label": label[best], "group": group[best], **shown, "q_value": q_value[:n]})
+    shown["q_value"] = q_value[: len(best)]
+    return Table({"label": label[best], "group": group[best], **shown})

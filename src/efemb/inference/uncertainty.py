@@ -273,6 +273,15 @@ class Laplace:
                 covariance = covariance @ (meat[i] * outer) @ covariance
             self._known[code] = (v[i], covariance * outer)  # of logarithms: the delta method
 
+    def row_scores(self, code: int) -> tuple[Floats, Floats]:
+        """Scores of the rows, (rows, p), and their information (p, p) about one entity."""
+        design = self._conditionals(np.array([code])).design(0)
+        rho, b = self._vectors.target[code], float(self._vectors.intercept[code])
+        scores = design.row_scores(self._spec, rho, b)
+        information = design.information(self._spec, rho, b)
+        p = len(information) if self._spec.intercept else len(rho)
+        return scores[:, :p], information[:p, :p]
+
     def scores(self, codes: Ints) -> tuple[Floats, Floats, Floats]:
         """Score (n, p), information and moments of the scores of the rows (n, p, p), no prior.
 

@@ -14,6 +14,7 @@ from efemb.plots.page import Page
 from efemb.plots.relations import relations
 from efemb.plots.score_curve import score_curve
 from efemb.plots.spatial_weights import spatial_weights
+from efemb.plots.time_path import trajectory
 from efemb.plots.topic_bars import topics
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "similarity",
     "spatial_weights",
     "topics",
+    "trajectory",
 ]

@@ -25,5 +25,6 @@ class Asked:
             """Conditional means."""
 
         recommend: Callable[..., Table]
+        _of_group_or_time: Callable[[Any, Any], Any]
         of_group: Callable[[Any], FittedEmbedding]
         vectors: Callable[..., LabeledVectors]

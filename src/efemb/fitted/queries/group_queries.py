@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from efemb.errors import ParameterError
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.group_models import of_group, similar_groups
+from efemb.fitted.group_models import of_group, similar_groups, trajectory
 from efemb.fitted.queries.base import Asked
 from efemb.table import Table
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @fill_docstrings
 class GroupQueries(Asked):
-    """Questions to models with `structure=Grouped(column)`."""
+    """Questions to models with `structure=Grouped(column)` or `structure=Dynamic(column)`."""
 
     def of_group(self, label: Any) -> FittedEmbedding:
         """Return the model of one group of rows, with the embeddings of that group.
@@ -39,6 +40,13 @@ class GroupQueries(Asked):
         ['label', 'similarity']
         """
         return of_group(self.fitted(), label)
+
+    def _of_group_or_time(self, group: Any, at: Any) -> Any:
+        """The model of a group or of a time, itself if neither is given."""
+        if group is not None and at is not None:
+            raise ParameterError("group= and at= are two names of one thing: pass one of them")
+        label = at if group is None else group
+        return self if label is None else self.of_group(label)
 
     def similar_groups(self, n: int = 10) -> Table:
         """Compare groups of rows: which of them deviate from the shared embeddings alike.
@@ -95,3 +103,94 @@ class GroupQueries(Asked):
         from efemb.inference.group_differences import differs
 
         return differs(self, data, n, **options)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def trajectory(self, items: Any, data: Any = None) -> Table:
+        """Follow items through time: how far their embeddings moved, and what they are near to.
+
+        Parameters
+        ----------
+        items : label or list of labels
+        data : Dataset, optional
+            The rows of the fit; adds the column `count`. Slices without the item are interpolated.
+
+        Returns
+        -------
+        Table
+            label, at (beginning of the slice), distance (from the embedding of the first slice),
+            similarity (cosine with it), intercept, nearest (the most similar item at that time) and
+            count (rows of the slice that contain the item); `plots.trajectory` draws it.
+
+        Examples
+        --------
+        %(weeks)s
+        >>> model.trajectory("bread", data=trips)["count"].tolist()
+        [30.0, 30.0]
+        """
+        return trajectory(self, items, data)
+
+    def drift(self, data: Any, n: int = 20, **options: Any) -> Table:
+        """Find the items whose embedding moved most, in units of the standard error.
+
+        Parameters
+        ----------
+        data : Dataset
+            The rows of the fit, with their row column.
+        n : int, default=20
+            Number of items.
+        min_count : float, default=1
+            Only items that occur in at least this many rows of the later half.
+        %(progress)s
+
+        Returns
+        -------
+        Table
+            label, count (rows of the later half with the item), distance (between the first and the
+            last slice), ratio (distance between the halves of the rows over its standard error if
+            nothing moved), p_value and q_value (expected share of false discoveries up to this
+            row); the smallest p-value first.
+
+        Examples
+        --------
+        %(weeks)s
+        >>> model.drift(trips, n=1).columns
+        ['label', 'count', 'distance', 'ratio', 'p_value', 'q_value']
+        """
+        from efemb.inference.drift import drift
+
+        return drift(self, data, n, **options)
+
+    def change_points(self, item: Any, data: Any, n: int = 3, **options: Any) -> Table:
+        """Find when the embedding of an item changed, compared with shuffled times.
+
+        Parameters
+        ----------
+        item : label
+        data : Dataset
+            The rows of the fit, with their row column.
+        n : int, default=3
+            Number of slices.
+        n_permutations : int, default=199
+            How often the times of the rows are shuffled.
+        seed : int, default=0
+            Random seed of the shuffles.
+        %(progress)s
+
+        Returns
+        -------
+        Table
+            at (the slice with which the change begins), rows_before, rows_after, step (length of
+            the step into this slice), statistic (squared difference of the scores before and after,
+            in units of its variance) and p_value (share of shuffles whose largest statistic is as
+            large); the largest first.
+
+        Examples
+        --------
+        %(weeks)s
+        >>> model.change_points("bread", trips, n_permutations=9)["at"].tolist()
+        [2]
+        """
+        from efemb.inference.drift import change_points
+
+        return change_points(self, item, data, n, **options)

@@ -19,7 +19,13 @@ class RelationQueries(Asked):
     """Questions about pairs of items: complements, substitutes and the extreme pairs."""
 
     def complements(
-        self, item: Any, n: int = 10, *, group: Any = None, **options: Unpack[PairOptions]
+        self,
+        item: Any,
+        n: int = 10,
+        *,
+        group: Any = None,
+        at: Any = None,
+        **options: Unpack[PairOptions],
     ) -> Table:
         """Find the items that an item makes more probable: the largest rho_n . alpha_m.
 
@@ -56,7 +62,7 @@ class RelationQueries(Asked):
         >>> table["label"].tolist(), table["together"].tolist(), table["kind"].tolist()
         (['butter'], [40], ['complement'])
         """
-        model = self if group is None else self.of_group(group)
+        model = self._of_group_or_time(group, at)
         return questions.complements(model, item, n, **options)
 
     def substitutes(

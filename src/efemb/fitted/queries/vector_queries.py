@@ -48,6 +48,7 @@ class VectorQueries(Asked):
         *,
         which: Which = "auto",
         group: Any = None,
+        at: Any = None,
         progress: bool = False,
         **options: Unpack[Options],
     ) -> Table:
@@ -80,7 +81,7 @@ class VectorQueries(Asked):
         >>> model.similar("bread", n=1)["label"][0]
         'butter'
         """
-        model = self if group is None else self.of_group(group)
+        model = self._of_group_or_time(group, at)
         return questions.similar(model, query, n, which=which, progress=progress, **options)
 
     def analogy(

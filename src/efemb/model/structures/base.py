@@ -109,6 +109,11 @@ class Structure(Ingredient, ABC):
         return bool(self.columns)
 
     @property
+    def in_order(self) -> bool:
+        """Whether the groups are slices of time."""
+        return False
+
+    @property
     def labels(self) -> list[Any]:
         """Labels of the groups of a frozen structure, in the order of their codes."""
         return []

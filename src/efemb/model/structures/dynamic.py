@@ -101,6 +101,11 @@ class Dynamic(Structure):
         return (self.column,)
 
     @property
+    def in_order(self) -> bool:
+        """Slices follow one another."""
+        return True
+
+    @property
     def labels(self) -> list[Any]:
         """The beginning of each slice: a number, or a date as text."""
         if self.origin is None or self.n_slices is None:
@@ -228,6 +233,12 @@ class Dynamic(Structure):
         if self.intercepts:
             own["intercepts"] = walk @ d_intercept
         return own, d_target.sum(axis=0), d_intercept.sum(axis=0)
+
+    def offset_precision(self, prior: Prior | None) -> float | None:
+        """That of the embedding in a slice about the mean of all, on average over the slices."""
+        walk = self._walk(np.arange(len(self.labels)), np.float64)
+        shrinkage = (0.0 if prior is None else prior.shrinkage) or 1.0
+        return float(self.precision * shrinkage / (walk**2).sum(axis=1).mean())
 
     def describe(self, data: Dataset) -> dict[str, Any]:
         """Rows of every slice, and the slices that are interpolated for lack of any."""
