@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb._executor import SerialExecutor
+from efemb.data.store.tasks import SerialExecutor
 from efemb.engine.backends import sharded, tasks
 from efemb.engine.backends.sharded import Layout
 from efemb.shards import ShardStore, fit
@@ -174,7 +174,7 @@ class Losing(SerialExecutor):
 
 
 def test_lost_rows_are_an_error(store: ShardStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("efemb.shards.SerialExecutor", Losing)
+    monkeypatch.setattr("efemb.shards.stores.SerialExecutor", Losing)
     before = dict(vars(estimator := model()))
     with pytest.raises(efemb.errors.DataLossError, match="rows"):
         fit(estimator, store)

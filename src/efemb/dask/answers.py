@@ -19,7 +19,8 @@ from efemb.dask.cluster import check_alike, find_client
 from efemb.dask.executor import DaskExecutor
 from efemb.errors import InputTypeError
 from efemb.fitted.embedding import load
-from efemb.shards import ShardStore, mean_score
+from efemb.shards import ShardStore
+from efemb.shards.stores import mean_score
 from efemb.table import Table
 
 

@@ -13,7 +13,8 @@ from efemb.dask.cluster import check_alike, check_limits, find_client, warn_thre
 from efemb.dask.executor import DaskExecutor
 from efemb.engine.options import whole
 from efemb.model.space import ParameterSpace
-from efemb.shards import Model, ShardStore
+from efemb.shards import ShardStore
+from efemb.shards.stores import Model, fit_store
 
 BYTES_OF_ENTRY = 90  # that a task keeps while it trains on a shard
 STATES = 6  # copies of parameters and sums that a task holds
@@ -122,7 +123,7 @@ def fit(
                 stacklevel=6,
             )
 
-    fitted = shards.fit_store(
+    fitted = fit_store(
         model,
         opened,
         executor,

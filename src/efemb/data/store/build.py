@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._executor import Executor, Watch
 from efemb._files import check_writable, complete_or_absent, explain_full_disk
 from efemb.data.readers.accumulators import narrow
 from efemb.data.readers.transactions import check_sums, popular_items
@@ -34,6 +33,7 @@ from efemb.data.store.shard_store import (
     write_manifest,
     write_shard,
 )
+from efemb.data.store.tasks import Executor, Watch
 from efemb.data.vocabulary import Label, sorted_order
 from efemb.errors import DataError, ParameterError
 

@@ -1,4 +1,4 @@
-"""Shards: rows that do not fit into memory are read once into a store, and fitted from there."""
+"""Stores of shards: rows of any size are read once into a store, and fitted from there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from efemb._executor import Executor, SerialExecutor
 from efemb._files import check_path, check_writable
 from efemb._terminal import progress_bar
 from efemb.data.readers.transactions import check_filters, line_columns
@@ -18,6 +17,7 @@ from efemb.data.store.build import Filters, build_store, fingerprint_files
 from efemb.data.store.pieces import Dealing, PieceJob
 from efemb.data.store.remote import is_remote, list_files
 from efemb.data.store.shard_store import BUILDING, ShardStore
+from efemb.data.store.tasks import Executor, SerialExecutor
 from efemb.engine.backends.sharded import Layout
 from efemb.engine.fit_shards import Reading, fit_shards, make_layout
 from efemb.engine.options import whole
@@ -26,8 +26,6 @@ from efemb.estimators.base import BaseEmbedding
 from efemb.estimators.checks import generator
 from efemb.estimators.inputs import Prepared
 from efemb.model.space import ParameterSpace
-
-__all__ = ["ShardStore", "fit", "open_store", "prepare", "score"]
 
 Model = TypeVar("Model", bound=BaseEmbedding)
 
