@@ -24,6 +24,8 @@ LEAST_TOGETHER = 5
 SHOWN_ITEMS, SHOWN = 4, 3
 # Of contexts that are thinned in the fit, so that a basket of one item is completed sensibly.
 PSEUDO_COUNT, THINNING = 5.0, 0.3
+SCORES = ("model", "score", "difference", "difference_error", "verdict", "recall@10", "mrr@100")
+DETAILS = ("kind", "mutual_z", "lift_low", "lift_high")  # of answers, not in the report
 MAPPED = 2500  # items on the map
 SIMILAR = "Similar items: cosine of rho"
 MAP = (
@@ -171,7 +173,8 @@ def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Pat
     picture = plots.embedding_map(vectors, groups=_departments(vectors, train))
     page.figure(picture, f"The {len(vectors):,} items that are bought most often")
     judged, *answers = tables.items()
-    page.section("Does it predict?").paragraph(_judge(judged[1])).table(judged[1], judged[0])
+    scores = efemb.Table({name: judged[1][name] for name in SCORES})
+    page.section("Does it predict?").paragraph(_judge(judged[1])).table(scores, judged[0])
     item = tables[SIMILAR]["query"][0]
     page.section(f"What goes with {item}").paragraph(RELATIONS)
     picture = plots.relations(model, item, min_count=LEAST_BASKETS, data=train)
@@ -210,7 +213,7 @@ def _by_query(table: Table) -> list[tuple[str, Table]]:
     group = next((name for name in ("query", "topic") if name in table.columns), None)
     if group is None or not len(table):
         return [("", table)]
-    others = [name for name in table.columns if name != group]
+    others = [name for name in table.columns if name not in (group, *DETAILS)]
     word = "topic " if group == "topic" else ""
     return [
         (
