@@ -120,3 +120,20 @@ def test_the_package_runs_as_a_module(model: Path) -> None:
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)  # what the table holds
     assert done.stdout.startswith("label")
+
+
+def test_labels_with_accents_where_the_locale_is_not_utf8(tmp_path: Path) -> None:
+    data = efemb.simulation.simulate("p-emb", n_rows=60, n_entities=4, n_components=1, seed=0).data
+    labels = ["cr\u00e8me fra\u00eeche", "th\u00e9", "pain", "\u8336"]
+    trips = efemb.Dataset(data.values, entities=labels)
+    efemb.PoissonEmbedding(1, random_state=0).fit(trips).save(tmp_path / "mod\u00e8le")
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plain.pop("PYTHONIOENCODING", None)
+    asked = [sys.executable, "-W", "ignore", "-m", "efemb", "similar", tmp_path / "mod\u00e8le"]
+    for extra, shown in ((["--json"], "\\u8336"), ([], "\\u8336")):
+        command = [*map(str, asked), "cr\u00e8me fra", *extra]
+        done = subprocess.run(
+            [os.fsencode(part) for part in command], env=plain, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert shown in done.stdout.decode("ascii")

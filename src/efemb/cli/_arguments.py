@@ -163,6 +163,25 @@ class StrictCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def decode_letters(value: Any) -> Any:
+    """Text, or each text of a sequence, with the letters that were typed.
+
+    Where the locale is not UTF-8 (LANG=C), Python keeps other bytes of an argument as surrogates.
+    Paths must stay as they are, or the system would not find the files.
+
+    >>> decode_letters("caf\\udcc3\\udca9"), decode_letters(3)
+    ('café', 3)
+    """
+    if isinstance(value, list | tuple):
+        return type(value)(decode_letters(each) for each in value)
+    if not isinstance(value, str) or value.isascii():
+        return value
+    try:
+        return value.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError:  # another encoding: left as it is, and reported as unknown
+        return value
+
+
 def find_repeated(arguments: Sequence[str], command: Any) -> str | None:
     """An option that takes one value and was passed twice; the last would win silently."""
     single = {

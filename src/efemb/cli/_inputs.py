@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import efemb
+from efemb.cli._arguments import decode_letters
 from efemb.cli._output import Say
 from efemb.errors import ParameterError
 
@@ -46,6 +47,10 @@ class Reading:
     price: str | None = None
     week: str | None = None
     features: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("basket", "item", "count", "header"):
+            object.__setattr__(self, name, decode_letters(getattr(self, name)))
 
     def read(self, source: Path | Sequence[Path], model: str | None = None) -> Dataset | Corpus:
         """Read a file, or several."""

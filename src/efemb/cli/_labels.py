@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import efemb
+from efemb.cli._arguments import decode_letters
 from efemb.cli._inputs import Reading
 from efemb.cli._output import remark
 from efemb.errors import DataError
@@ -43,6 +44,7 @@ class Labels:
 
     def find(self, typed: str) -> Any:
         """The label that was meant."""
+        typed = decode_letters(typed)
         label = self.entities[self._choice.code(typed)]
         if str(label) != typed:
             remark(f"{typed}: {label}")
@@ -55,6 +57,7 @@ class Labels:
 
     def _known(self, typed: list[str]) -> list[str]:
         """The labels without unknown ones, if these are to be skipped; at least one is needed."""
+        typed = decode_letters(typed)
         unknown = [text for text in typed if not self._choice.knows(self._amount(text)[0])]
         if not unknown or len(typed) == 1:
             return typed
@@ -73,7 +76,7 @@ class Labels:
         """The filters that were specified."""
         filters: dict[str, Any] = {} if min_count is None else {"min_count": min_count}
         if where is not None:
-            filters["where"] = where
+            filters["where"] = decode_letters(where)
         if exclude:
             filters["exclude"] = [self.find(typed) for typed in exclude]
         return filters

@@ -170,12 +170,13 @@ def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Pat
     )
     page.section("The shop as a map").paragraph(MAP)
     vectors = model.vectors().most_frequent(MAPPED)
-    picture = plots.embedding_map(vectors, groups=_departments(vectors, train))
+    groups = _departments(vectors, train)
+    picture = plots.embedding_map(vectors, groups=groups, labels=25)
     page.figure(picture, f"The {len(vectors):,} items that are bought most often")
     judged, *answers = tables.items()
     scores = efemb.Table({name: judged[1][name] for name in SCORES})
     page.section("Does it predict?").paragraph(_judge(judged[1])).table(scores, judged[0])
-    item = tables[SIMILAR]["query"][0]
+    item = [*tables[SUBSTITUTES]["query"], *tables[SIMILAR]["query"]][0]
     page.section(f"What goes with {item}").paragraph(RELATIONS)
     picture = plots.relations(model, item, min_count=LEAST_BASKETS, data=train)
     page.figure(picture, f"Relations of {item}")
