@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from efemb.explore import prepare
-from efemb.explore.guard import MOST_BYTES, REQUESTS, RateLimit
 from efemb.explore.server import MOST_ANSWERS, Desk, make_app
+from efemb.explore.serving import MOST_BYTES, REQUESTS, RateLimit
 from efemb.fitted.embedding import FittedEmbedding
 from explore.scenes import decode, fit, mixture, plain, recording, trips, with_terms, words
 

@@ -330,8 +330,8 @@ def client() -> Any:
     from starlette.testclient import TestClient
 
     from efemb.explore import prepare
-    from efemb.explore.guard import RateLimit
     from efemb.explore.server import make_app
+    from efemb.explore.serving import RateLimit
 
     unlimited = RateLimit(requests=float("inf"))
     app = make_app(prepare(model(), methods="pca"), rate=unlimited)

@@ -23,7 +23,7 @@ from efemb.cli._models import (
     warnings_as_remarks,
 )
 from efemb.cli._output import Say, echo, make_reporter, show_json
-from efemb.cli.shards import Cluster, ShardRun, choose_store, fit_from_shards
+from efemb.cli._shards import Cluster, ShardRun, choose_store, fit_from_shards
 
 
 def command(

@@ -15,8 +15,8 @@ import numpy as np
 
 from efemb.errors import EfembError, MissingExtraError
 from efemb.explore.contents import Contents
-from efemb.explore.guard import Guard
 from efemb.explore.page import STYLES, join_modules, page_file, plotly_script, served_page
+from efemb.explore.serving import Guard
 from efemb.fitted.cooccurrence import Support
 from efemb.fitted.relation import PairOptions
 

@@ -14,14 +14,15 @@ from efemb.data.dataset import Dataset
 from efemb.data.matrices import dense
 from efemb.errors import ParameterError
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.inference.data_findings import (
+from efemb.inference.findings import (
+    Finding,
+    Report,
     check_columns,
     check_contexts,
     check_popularity,
     check_rare,
     count_entities,
 )
-from efemb.inference.findings import Finding, Report
 from efemb.model.contexts.base import BoundContext
 from efemb.model.families.base import Family
 

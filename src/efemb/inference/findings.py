@@ -1,4 +1,4 @@
-"""Findings: the results of a diagnosis, in plain words and as numbers."""
+"""Findings: the results of a diagnosis in plain words and as numbers, and those of the data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
+import numpy as np
+
+from efemb._typing import Bools, Floats, Ints
+from efemb.data.corpus import Corpus
+from efemb.data.dataset import Dataset
+from efemb.data.matrices import dense, sparse, stored_cells
+from efemb.data.vocabulary import shorten
+from efemb.errors import DataError
+from efemb.fitted.embedding import FittedEmbedding
+from efemb.model.contexts.base import BoundContext
+
 Level = Literal["ok", "note", "warning"]
 SIGNS = {"ok": "ok", "note": "note", "warning": "LOOK"}
 WIDTH = 96
+FEW = 10  # observations that an entity should have at least
+LONG_TAIL = 20.0  # times the median
+FAR_FROM_ZERO = 0.5  # mean of a column, in standard deviations
+MOSTLY = 0.5  # share of missing values
 
 
 @dataclass(frozen=True)
@@ -81,3 +96,186 @@ class Report:
                 text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first)
             )
         return "\n".join(lines)
+
+
+def count_entities(fitted: FittedEmbedding, data: Any) -> Floats | None:
+    """Number of rows in which each entity is observed (real data) or non-zero (counts)."""
+    if isinstance(data, Corpus) or data is None:
+        return None if fitted.vocabulary is None else fitted.vocabulary.counts
+    if not isinstance(data, Dataset):
+        return None
+    if data.is_sparse:
+        return np.bincount(data.values.indices, minlength=data.n_entities).astype(np.float64)
+    values = data.values.reshape(data.n_rows, data.n_entities, -1)
+    seen = ~np.isnan(values)
+    if fitted.spec.family.support.low == 0:
+        seen &= values != 0
+    return np.asarray(seen.any(axis=2).sum(axis=0), dtype=np.float64)
+
+
+def check_rare(fitted: FittedEmbedding, counts: Floats) -> Finding:
+    """Entities with few observations."""
+    rare = np.flatnonzero(counts < FEW)
+    never = int((counts == 0).sum())
+    order = rare[np.argsort(counts[rare], kind="stable")]
+    vocabulary = fitted.vocabulary
+    labels = order if vocabulary is None else vocabulary.labels[order]
+    names = [str(i) if vocabulary is None else shorten(vocabulary[int(i)]) for i in order[:5]]
+    numbers = {
+        "rare": len(rare),
+        "never": never,
+        "fewest": float(counts.min()),
+        "median": float(np.median(counts)),
+        "entities": labels[:100].tolist(),
+    }
+    if len(rare) == 0:
+        text = f"Every entity has at least {FEW} observations (median {np.median(counts):,.0f})."
+        return Finding("rare entities", "ok", text, numbers=numbers)
+    unseen = f", {never:,} of them in none" if never else ""
+    text = (
+        f"{len(rare):,} of {len(counts):,} entities occur in fewer than {FEW} rows{unseen}: "
+        f"{', '.join(names)}{', ...' if len(rare) > 5 else ''}. Mostly the prior determines their "
+        "vectors."
+    )
+    level = "warning" if len(rare) > 0.1 * len(counts) else "note"
+    advice = "Drop them (min_count=), or check efemb.inference.laplace before using them."
+    return Finding("rare entities", level, text, advice, numbers)  # type: ignore[arg-type]
+
+
+def check_contexts(fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
+    """How many observed members contexts have."""
+    sizes = _measure_contexts(bound)
+    if sizes is None or len(sizes) == 0:
+        return []
+    median, far, largest = (float(np.quantile(sizes, q)) for q in (0.5, 0.99, 1.0))
+    empty = float((sizes == 0).mean())
+    scale = fitted.spec.context.scale
+    numbers = {"median": median, "99%": far, "largest": largest, "empty": empty, "scale": scale}
+    text = (
+        f"A context has {median:,.0f} observed members (median), at most {far:,.0f} in 99% of the "
+        f"cases and never more than {largest:,.0f}; {empty:.1%} are empty."
+    )
+    if scale == "none" and largest > LONG_TAIL * max(median, 1.0):
+        scaled = f"{fitted.model}(context=efemb.Basket(scale='total'))"
+        advice = f"A few long contexts dominate: use {scaled}."
+        return [Finding("contexts", "warning", text, advice, numbers)]
+    if empty > 0.2 and not bound.shares_rows:
+        advice = (
+            "Most members of such contexts are missing: take more neighbors, or drop columns that "
+            "are mostly missing."
+        )
+        return [Finding("contexts", "warning", text, advice, numbers)]
+    if empty > 0.2:
+        advice = "Empty contexts inform only intercepts: group the data into larger rows."
+        return [Finding("contexts", "note", text, advice, numbers)]
+    return [Finding("contexts", "ok", text, numbers=numbers)]
+
+
+def _measure_contexts(bound: BoundContext) -> Ints | Floats | None:
+    """Observed members of the context of each stored entry (rows) or observed cell (lists)."""
+    if bound.shares_rows:
+        block = bound.block(np.arange(bound.n_rows))
+        others = block.members[block.row_of_entry] - (block.own != 0)
+        return np.asarray(others[block.seen])
+    sizes = bound.context_sizes()
+    if sizes is None:
+        return None
+    return np.asarray(sizes[~np.isnan(dense(bound.data)).reshape(*sizes.shape, -1).any(axis=2)])
+
+
+def check_columns(fitted: FittedEmbedding, data: Dataset) -> list[Finding]:
+    """Real data: columns that are constant, mostly missing, or far from 0 without centering."""
+    if not fitted.spec.family.missing or data.n_dims > 1:
+        return []
+    values = dense(data)
+    observed = ~np.isnan(values)
+    n = np.maximum(observed.sum(axis=0), 1)
+    mean = np.where(observed, values, 0.0).sum(axis=0) / n
+    spread = np.sqrt(np.where(observed, (values - mean) ** 2, 0.0).sum(axis=0) / n)
+    missing = 1.0 - observed.mean(axis=0)
+    constant = (spread == 0) & observed.any(axis=0)
+    centered = any(part.column_center is not None for part in fitted.lists or ())
+    uncentered = (np.abs(mean) > FAR_FROM_ZERO * spread) & ~constant & observed.any(axis=0)
+    numbers = {
+        "constant": int(constant.sum()),
+        "mostly_missing": int((missing > MOSTLY).sum()),
+        "uncentered": 0 if centered else int(uncentered.sum()),
+        "missing": float(missing.mean()),
+        "centered": centered,
+    }
+    problems = [
+        (f"constant: {_names(fitted, constant)}", constant.any()),
+        (f"mostly missing: {_names(fitted, missing > MOSTLY)}", (missing > MOSTLY).any()),
+        (f"far from 0 on average: {_names(fitted, uncentered)}", numbers["uncentered"]),
+    ]
+    texts = [text for text, applies in problems if applies]
+    if not texts:
+        words = "measured from their means" if centered else "close to 0 on average"
+        text = f"All columns vary, are mostly observed, and are {words}."
+        return [Finding("columns", "ok", text, numbers=numbers)]
+    advice = "Nothing can be learned about such columns: drop them."
+    if numbers["uncentered"]:
+        advice = (
+            "A missing member counts as 0, far from its mean: use GaussianEmbedding(center=True), "
+            "or subtract the means."
+        )
+    return [Finding("columns", "warning", f"Columns {'; '.join(texts)}.", advice, numbers)]
+
+
+def _names(fitted: FittedEmbedding, chosen: Bools) -> str:
+    codes = np.flatnonzero(chosen)
+    labels = fitted.entities
+    shown = ", ".join(shorten(labels[int(code)]) for code in codes[:3])
+    return f"{len(codes):,} ({shown}{', ...' if len(codes) > 3 else ''})"
+
+
+def check_popularity(fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
+    """Whether contexts predict better than popularity, or the means of columns, do without them.
+
+    The rival is fitted to the very data, in its favor.
+    """
+    data = bound.data
+    if data.n_dims > 1 or fitted.spec.combine.reverse:
+        return []
+    if not fitted.spec.family.normalized_score:
+        return _check_means(fitted, data) if fitted.spec.family.missing else []
+    if not bound.shares_rows:
+        return []
+    try:
+        score = fitted.score(data)
+    except DataError:  # no row has two entries
+        return []
+    matrix = sparse(data)
+    rows, entities = stored_cells(matrix)
+    with_context = np.diff(matrix.indptr)[rows] >= 2
+    units = matrix.data[with_context].astype(np.float64)
+    totals = np.bincount(entities, matrix.data, data.n_entities)
+    shares = totals[entities[with_context]] / totals.sum()
+    rival = float(units @ np.log(shares) / units.sum())
+    text = f"Entries score {score:.4f} per unit given their context, and {rival:.4f} by popularity."
+    return [_judge_rival(text, score, rival, score > rival, "popularity")]
+
+
+def _check_means(fitted: FittedEmbedding, data: Dataset) -> list[Finding]:
+    values = dense(data)
+    observed = ~np.isnan(values)
+    if not observed.any():
+        return []
+    means = np.where(observed, values, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+    ours, plain = (
+        float(((values - predicted)[observed] ** 2).mean())
+        for predicted in (fitted.conditional(data), means)
+    )
+    text = f"The squared error is {ours:.4g} given the context, and {plain:.4g} by column means."
+    return [_judge_rival(text, ours, plain, ours < plain, "the means of the columns")]
+
+
+def _judge_rival(text: str, score: float, rival: float, better: bool, name: str) -> Finding:
+    numbers = {"score": score, "without_context": rival, "better": better}
+    if better:
+        return Finding("popularity", "ok", text, numbers=numbers)
+    advice = (
+        f"The model is no better than {name}: its vectors hold nothing that helps. Use more rows, "
+        "larger contexts, fewer components, or another family."
+    )
+    return Finding("popularity", "warning", text, advice, numbers)
