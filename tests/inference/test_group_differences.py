@@ -49,3 +49,11 @@ def test_columns_options_and_bad_questions() -> None:
         model.differs(data.take_rows(data.rows["shop"] == "south"))
     with pytest.raises(efemb.ParameterError, match="no offsets of their own"):
         fit(data, amortized=True).differs(data)
+
+
+def test_answers_about_groups_are_drawn_with_their_groups() -> None:
+    data = swapped(600)
+    table = fit(data).differs(data, n=4)
+    axes = efemb.plots.answer(table, value="ratio")
+    names = {text.get_text() for text in axes.get_yticklabels()}
+    assert names == {f"{a} | {b}" for a, b in zip(table["label"], table["group"], strict=True)}

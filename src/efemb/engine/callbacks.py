@@ -72,6 +72,11 @@ class Callbacks:
         for callback in self.callbacks:
             getattr(callback, "close", _nothing)()
 
+    def announce(self, text: str) -> None:
+        """Tell what is known before the fit begins."""
+        for callback in self.callbacks:
+            getattr(callback, "announce", _nothing)(text)
+
     def step(self, done: float, status: str = "") -> None:
         """Tell how much of the pass is done, and what a cluster is doing."""
         for callback in self.callbacks:

@@ -13,7 +13,7 @@ from efemb.engine.callbacks import Callbacks
 from efemb.engine.checkpoint import Savepoint, identity
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
-from efemb.engine.limits import check_memory
+from efemb.engine.limits import check_memory, in_words
 from efemb.engine.loop import Loop, Result
 from efemb.engine.optimizers.first_order import LBFGS, SGD, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
@@ -124,7 +124,7 @@ def fit_model(
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     space = ParameterSpace(spec, *dims)
     dtype = working_precision(data, spec, name, options.dtype)
-    check_memory(bound, space, name, dtype)
+    _check_size(bound, space, name, dtype, options)
     origin: dict[str, Any] = {
         "sample_weight": sample_weight,
         "start": start,
@@ -182,6 +182,18 @@ def _use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
         result.parameters.rho = rho
         if result.parameters.intercept is not None:
             result.parameters.intercept = intercept
+
+
+def _check_size(
+    bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any, options: Options
+) -> None:
+    """Refuse what does not fit into memory, and say how much groups of rows take."""
+    need, structure = check_memory(bound, space, solver, dtype), space.spec.structure
+    if structure.grouped:
+        Callbacks(options.callbacks or ()).announce(
+            f"{len(structure.labels):,} groups of rows x {bound.n_entities:,} entities x "
+            f"{space.k} components: about {in_words(need)} of memory"
+        )
 
 
 def _check_contracts(spec: Spec, data: Dataset) -> None:

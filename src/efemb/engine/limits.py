@@ -126,8 +126,8 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
     return need + data_size(bound.data)
 
 
-def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> None:
-    """Raise `MemoryEstimateError` if the fit cannot fit."""
+def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:
+    """Bytes that a fit needs; raises `MemoryEstimateError` if there are not so many."""
     free = available_memory()
     need = estimate(bound, space, solver, dtype)
     if free is not None and need > free:
@@ -137,6 +137,7 @@ def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype:
             "components, a smaller context, dtype='float32' or solver='generic'"
             + space.spec.structure.save_memory()
         )
+    return need
 
 
 def in_words(n_bytes: int) -> str:

@@ -18,6 +18,12 @@ class ProgressBar:
         self._last = ""
         self._passes = 0
 
+    def announce(self, text: str) -> None:
+        """A line above the bar."""
+        from rich.console import Console
+
+        Console(stderr=True).print(text, highlight=False)
+
     def start(self) -> None:
         """Open the bar; the clock counts the whole fit."""
         from rich.console import Console

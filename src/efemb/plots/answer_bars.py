@@ -20,7 +20,7 @@ from efemb.plots.interactive import draw_bars, is_interactive
 from efemb.table import Table
 
 # Columns that tell what a row is about, beside its label.
-SUBJECTS = ("query", "given", "item", "row", "topic")
+SUBJECTS = ("query", "given", "item", "row", "topic", "group")
 
 
 def answer(

@@ -97,3 +97,12 @@ def test_one_row_per_group_fits_if_it_is_asked_for() -> None:
         model.fit(data)
     assert model.report_["groups"] == dict.fromkeys("abcdef", 1)
     assert np.isfinite(model.score(data))
+
+
+def test_memory_is_said_before_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    data = swapped(300)
+    model = efemb.PoissonEmbedding(2, structure=Grouped("shop", min_rows=9), max_iter=1, verbose=1)
+    with pytest.warns(Warning, match="max_iter"):
+        model.fit(data)
+    said = capsys.readouterr().err
+    assert said.startswith("2 groups of rows x 10 entities x 2 components: about ")
