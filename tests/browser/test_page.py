@@ -12,7 +12,17 @@ import pytest
 import efemb
 from browser.conftest import serving_page
 from browser.test_answers import shop
-from explore.scenes import HOSTILE, fit, plain, recording, stop_early, trips, with_terms, words
+from explore.scenes import (
+    HOSTILE,
+    fit,
+    plain,
+    priced,
+    recording,
+    stop_early,
+    trips,
+    with_terms,
+    words,
+)
 
 pytestmark = pytest.mark.browser
 GROUPS = {label: f"<i>group {i % 3}</i>" for i, label in enumerate(trips().entities)}
@@ -287,6 +297,23 @@ def test_terms_have_controls(visit: Callable, written: Callable) -> None:
     expected = with_terms().complete({"item 7": 1}, 10, household=4)
     assert one.items("What to add") == [label[:300] for label in expected["label"]]
     assert "household" in one.page.inner_text("#panel .why")
+
+
+def test_a_slider_changes_a_price(visit: Callable) -> None:
+    with serving_page(priced()) as home:
+        one = visit(home).open()
+        one.search("item 7")
+        one.page.fill("#search", "")
+        one.tab("basket")
+        one.page.fill("#term-week", "3")
+        one.page.keyboard.press("Tab")
+        one.settle()
+        one.page.locator("#change-price").fill("0.6")
+        one.page.locator("#change-price").dispatch_event("change")
+        one.settle()
+        expected = priced().what_if([], n=10, week=3, price={"item 7": 0.6})
+        assert one.items("What changes at 60%") == [label[:300] for label in expected["label"]]
+        assert "factor=0.6" in one.page.url
 
 
 def test_words_have_analogies(visit: Callable, written: Callable) -> None:

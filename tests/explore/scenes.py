@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import efemb
+from efemb.data.columns import CellTable
 
 HOSTILE = [
     "<script>window.broken = true</script>",
@@ -81,6 +82,28 @@ def with_terms() -> Any:
 
     terms = [efemb.RowVectors("household", 2), Covariate("price")]
     return fit(terms=terms, max_iter=30)
+
+
+@cache
+def priced() -> Any:
+    """Items respond to their prices by week, and households have vectors of their own."""
+    rng = np.random.default_rng(0)
+    counts, weeks = np.asarray(trips().values), np.arange(trips().n_rows) % 10
+    prices = rng.uniform(1.0, 2.0, (10, trips().n_entities))
+    data = efemb.Dataset(
+        counts,
+        entities=list(trips().entities),
+        rows={"week": weeks, "kids": np.where(weeks % 2, "yes", "no")},
+        cells={"price": CellTable(prices, by="week", groups=list(range(10)))},
+    )
+    model = efemb.PoissonEmbedding(
+        3,
+        terms=[efemb.CellCovariate("price", log=True)],
+        structure=efemb.Grouped("kids"),
+        max_iter=5,
+        random_state=0,
+    )
+    return stop_early(model, data)
 
 
 @cache

@@ -17,7 +17,7 @@ from efemb.explore import prepare
 from efemb.explore.server import MOST_ANSWERS, Desk, make_app
 from efemb.explore.serving import MOST_BYTES, REQUESTS, RateLimit
 from efemb.fitted.embedding import FittedEmbedding
-from explore.scenes import decode, fit, mixture, plain, recording, trips, with_terms, words
+from explore.scenes import decode, fit, mixture, plain, priced, recording, trips, with_terms, words
 
 HOME = "http://127.0.0.1:8765"
 
@@ -126,6 +126,30 @@ def test_the_whole_of_a_mixture_completes_baskets() -> None:
         assert sum(part["contribution"] for part in parts) == pytest.approx(1.0)
     same_rows(ask(client, "similar", item=3), model.similar(labels[3]), model)
     assert client.post("/api/complete", json={"basket": [], "row": {"x": 1}}).status_code == 400
+
+
+def test_prices_and_groups_of_rows() -> None:
+    model, labels = priced(), list(trips().entities)
+    client = client_of(model)
+    for row in ({}, {"week": 3}, {"week": 3, "kids": "yes"}):
+        answer = ask(client, "complete", basket=[[3, 1]], row=row)
+        same_rows(answer, model.complete({labels[3]: 1}, **row), model)
+    answer = ask(
+        client, "what_if", basket=[[3, 1]], row={"week": 3}, table="price", item=7, factor=0.5
+    )
+    expected = model.what_if({labels[3]: 1}, n=10, week=3, price={labels[7]: 0.5})
+    same_rows(answer, expected, model)
+    assert answer[0]["ratio"] != pytest.approx(1.0, abs=1e-6)
+    for wrong in ({"table": "cost"}, {"factor": -1}, {"factor": "x"}, {"item": 99}):
+        body = {"table": "price", "item": 7, "factor": 0.5, "row": {"week": 3}, **wrong}
+        assert client.post("/api/what_if", json=body).status_code in (400, 422)
+    header, _ = decode(prepare(model, methods="pca").without_vectors().encoded[0])
+    choices = {term["columns"][0]: term["choices"] for term in header["prediction"]["terms"]}
+    assert choices == {"week": list(range(10)), "kids": ["no", "yes"]}
+    assert header["prediction"]["tables"] == ["price"]
+    header, _ = decode(prepare(model, methods="pca").encoded[0])  # a page has neither
+    assert "only the served explorer" in header["prediction"]["refused"]
+    assert "average of all groups of 'kids'" in header["prediction"]["remark"]
 
 
 def test_a_map_is_made_when_it_is_asked_for(shop: TestClient) -> None:

@@ -318,6 +318,7 @@ QUESTIONS = {
     "substitutes": {"item": 2, "n": 2},
     "complete": {"basket": [[0, 1], [2, 2.5]], "row": {}},
     "explain": {"basket": [[0, 1]], "item": 3},
+    "what_if": {"basket": [[0, 1]], "row": {}, "table": "price", "item": 1, "factor": 0.5},
     "share": {"items": [0, 3]},
     "weights": {"item": 0},
     "map": {"space": "rho", "method": "pca"},

@@ -40,7 +40,21 @@ def add_prediction(
     if whole is not None:
         header["remark"] = VECTORS_ONLY
     header["terms"] = [_describe_term(term) for term in model.spec.terms]
-    if not vectors or "refused" in header:
+    structure = model.spec.structure
+    if not vectors:
+        header["tables"] = [term.table for term in model.spec.terms if getattr(term, "log", False)]
+        if structure.grouped:
+            choices = _plain_labels(structure.labels)
+            described = {"label": structure.columns[0], "columns": list(structure.columns)}
+            header["terms"].append({**described, **_offer(choices)})
+        return
+    if structure.grouped:
+        column = structure.columns[0]
+        header["remark"] = (
+            f"The page has the average of all groups of {column!r}. The served explorer answers "
+            "for each group, and of_group(label) is the model of one, which a page can show."
+        )
+    if "refused" in header:
         return
     reason = _page_reason(model)
     if reason is not None:
@@ -137,14 +151,25 @@ def _describe_term(term: Term) -> dict[str, Any]:
     """What a person chooses for a term: one of its groups, a number, or any text."""
     described: dict[str, Any] = {"label": term.label, "columns": list(term.columns), "kind": "text"}
     groups, center = getattr(term, "groups", None), getattr(term, "center", None)
-    if groups is not None and len(groups) <= MOST_GROUPS:
-        plain = [group.item() if isinstance(group, np.generic) else group for group in groups]
-        if all(isinstance(group, str | int | float) for group in plain):
-            described |= {"kind": "choice", "choices": plain}
+    if groups is None and term.tables:
+        groups = (getattr(term, "frozen", None) or {}).get("groups")
+    if groups is not None:
+        described |= _offer(_plain_labels(groups))
     elif isinstance(center, float):
         scale = float(getattr(term, "scale", 1.0))
         described |= {"kind": "number", "center": center, "scale": scale}
     return described
+
+
+def _plain_labels(labels: Any) -> list[Any]:
+    return [label.item() if isinstance(label, np.generic) else label for label in labels]
+
+
+def _offer(choices: list[Any]) -> dict[str, Any]:
+    """A choice among labels that JSON can hold, if they are not too many; else any text."""
+    if len(choices) <= MOST_GROUPS and all(isinstance(one, str | int | float) for one in choices):
+        return {"kind": "choice", "choices": choices}
+    return {"kind": "text"}
 
 
 def _add_term(

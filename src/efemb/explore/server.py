@@ -137,7 +137,7 @@ class Desk:
 
     QUESTIONS = (
         *("similar", "analogy", "complements", "substitutes", "complete", "explain"),
-        *("share", "weights", "map"),
+        *("what_if", "share", "weights", "map"),
     )
 
     def __init__(self, contents: Contents) -> None:
@@ -202,7 +202,9 @@ class Desk:
     def _row(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or len(value) > 50:
             raise BadRequestError("row takes names and values of row columns")
-        known = {column for term in self.model.spec.terms for column in term.columns}
+        spec = self.model.spec
+        known = {column for term in spec.terms for column in term.columns}
+        known.update(spec.structure.columns)
         if self.whole is not None:
             known = {"user"}
         for name, one in value.items():
@@ -257,6 +259,21 @@ class Desk:
         model = self.model if self.whole is None else self.whole
         table = model.complete(self._context(basket), n, **row)
         return self._rows(table, "probability", "mean")
+
+    def _what_if(self, body: dict[str, Any]) -> Any:
+        tables = [name for term in self.model.spec.terms for name in term.tables]
+        basket, row, table, item, factor, n = self._take(
+            body,
+            basket=(self._basket, []),
+            row=(self._row, {}),
+            table=(_one_of(*tables), ...),
+            item=(self._code, ...),
+            factor=(_number, ...),
+            n=(_most, 10),
+        )
+        changes: dict[str, Any] = {table: {self.labels[item]: factor}}
+        answer = self.model.what_if(self._context(dict(basket)), n=n, **row, **changes)
+        return self._rows(answer, "before", "after", "change", "ratio")
 
     def _explain(self, body: dict[str, Any]) -> Any:
         basket, item, row = self._take(

@@ -345,6 +345,10 @@ export class ServerAnswers {
   }
   /** @param {Basket} basket @param {number} item @param {RowValues} row */
   explain(basket, item, row) { return this.ask("explain", { basket: [...basket], item, row }); }
+  /** @param {Basket} basket @param {RowValues} row @param {string} table @param {number} item @param {number} factor */
+  whatIf(basket, row, table, item, factor) {
+    return this.ask("what_if", { basket: [...basket], row, table, item, factor, n: N_ANSWERS });
+  }
   /** @param {number[]} items */
   share(items) { return this.ask("share", { items }); }
   /** @param {number} item */

@@ -71,7 +71,7 @@ export class Explorer extends ModelView {
     /** @type {import("./state.js").State} */
     this.state = {
       map: this.header.maps[0].array, color: Object.keys(this.ways)[0], item: null, tab: "item",
-      basket: new Map(), row: {}, theme: "", view: null, solid: false, positive: [], negative: [],
+      basket: new Map(), row: {}, theme: "", view: null, factor: 1, solid: false, positive: [], negative: [],
       ...readState(location.hash.slice(1), this.labels),
     };
     if (!this.header.maps.some((entry) => entry.array === this.state.map)) this.state.map = this.header.maps[0].array;
@@ -136,6 +136,12 @@ export class Explorer extends ModelView {
   setRow(name, value) {
     if (value === undefined) delete this.state.row[name];
     else this.state.row[name] = value;
+    return this.showPanel();
+  }
+
+  /** @param {number} factor of the price of the selected item */
+  setFactor(factor) {
+    this.state.factor = factor;
     return this.showPanel();
   }
 

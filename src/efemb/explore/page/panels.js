@@ -199,7 +199,9 @@ export async function basketPanel(app) {
   const { prediction } = app.header;
   if (prediction.refused) return { nodes: [note(prediction.refused)], marks: [] };
   const { basket, row } = app.state;
-  const nodes = [...prediction.terms.map((term) => termControl(app, term)), basketList(app)];
+  const controls = new Map(prediction.terms.filter((term) => term.columns.length).map((term) => [term.columns[0], term]));
+  const nodes = [...Array.from(controls.values(), (term) => termControl(app, term)), basketList(app)];
+  for (const table of prediction.tables || []) nodes.push(...await changePanel(app, table));
   /** @type {Mark[]} */
   const marks = [...basket.keys()].map((code) => ({ code, color: MARKS.member }));
   if (!basket.size && !Object.keys(row).length) {
@@ -222,6 +224,26 @@ export async function basketPanel(app) {
   })));
   if (app.explained >= 0 && prediction.explains) nodes.push(await explanation(app, app.explained));
   return { nodes, marks };
+}
+
+/** A slider for the price of the selected item, and what changes with it. */
+/** @param {Explorer} app @param {string} table @returns {Promise<Node[]>} */
+async function changePanel(app, table) {
+  const { item, factor, basket, row } = app.state;
+  if (item === null) return [note(`Select ${app.article} to change its ${table}.`)];
+  const shown = element("output", {}, percent(factor));
+  const slider = element("p", { class: "term" },
+    element("label", { for: `change-${table}` }, `${table} of `, labelNode(app.labels[item], 24)),
+    element("input", {
+      id: `change-${table}`, type: "range", min: "0.5", max: "1.5", step: "0.05", value: String(factor),
+      onchange: (/** @type {any} */ event) => app.setFactor(Number(event.target.value)),
+      oninput: (/** @type {any} */ event) => { shown.textContent = percent(Number(event.target.value)); },
+    }), shown);
+  if (factor === 1) return [slider];
+  const answer = /** @type {any} */ (app.answers).whatIf(basket, row, table, item, factor);
+  return [slider, section(`What changes at ${percent(factor)}`, await settle(answer, (/** @type {Row[]} */ rows) => itemList(app, rows, {
+    value: "change", adds: false, detail: (one) => `expected amount ${shortNumber(one.before)} → ${shortNumber(one.after)}`,
+  })))];
 }
 
 /** @param {Explorer} app */

@@ -6,7 +6,7 @@
  *   choices?: (string | number)[], center?: number, scale?: number }} TermEntry
  * @typedef {{ refused?: string, columns: string[], explains: boolean, text: boolean, counts: boolean,
  *   family: string, link: string, scale: string, binary: boolean, has_intercept: boolean,
- *   pseudo_count: number, total: string, remark?: string, terms: TermEntry[] }} PredictionEntry
+ *   pseudo_count: number, total: string, remark?: string, tables?: string[], terms: TermEntry[] }} PredictionEntry
  * @typedef {{ refused?: string, refused_substitutes?: string, target: string, bag: string,
  *   min_similarity: number, low_z: number }} RelationEntry
  * @typedef {{ facts: string[][], history: { name?: string, passes?: number[], values?: number[] },

@@ -3,7 +3,7 @@
 /**
  * @typedef {{ map: string, color: string, item: number | null, tab: string, basket: Map<number, number>,
  *   row: Record<string, string | number>, theme: string, view: import("./map.js").View | null,
- *   solid: boolean, positive: number[], negative: number[] }} State
+ *   factor: number, solid: boolean, positive: number[], negative: number[] }} State
  */
 
 /** @param {string[]} labels @returns {(label: string) => number} */
@@ -28,6 +28,7 @@ export function writeState(state, labels) {
   if (Object.keys(state.row).length) fields.set("row", JSON.stringify(state.row));
   if (state.positive.length) fields.set("plus", names(state.positive));
   if (state.negative.length) fields.set("minus", names(state.negative));
+  if (state.factor !== 1) fields.set("factor", String(state.factor));
   if (state.theme) fields.set("theme", state.theme);
   if (state.solid) fields.set("solid", "1");
   if (state.view) {
@@ -62,6 +63,8 @@ export function readState(address, labels) {
   const row = parse(fields.get("row"));
   if (row && typeof row === "object" && !Array.isArray(row)) state.row = row;
   if (fields.get("solid")) state.solid = true;
+  const factor = Number(fields.get("factor"));
+  if (factor > 0 && factor < 10) state.factor = factor;
   const view = (fields.get("view") ?? "").split(",").map(Number);
   if (view.length === 4 && view.every(Number.isFinite) && view[0] < view[1] && view[2] < view[3]) {
     state.view = { x: [view[0], view[1]], y: [view[2], view[3]] };
