@@ -19,6 +19,8 @@ def test_a_page_is_written(run, model: Path, trips: Path, tmp_path: Path) -> Non
     assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
     assert f"{page} (" in done.out
     assert "8 items have no group; 1 items of the groups are unknown" in done.err
+    options = ["--data", trips, "--method", "pca", "--uncertainty", "--out", page]
+    assert run("explore", model, *options).code == 0
     done = run("explore", model, "--method", "pca", "--out", page, "--json", "--bits", "8", "-q")
     assert json.loads(done.out) == {"page": str(page), "bytes": page.stat().st_size}
 
@@ -43,6 +45,7 @@ def test_a_page_is_served(run, model: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (["--groups", "nowhere.csv"], "nowhere.csv"),
         (["--bits", "7", "--out", "x.html", "--method", "pca"], "8, 16 or 24"),
         (["--json"], "--out"),
+        (["--uncertainty", "--out", "x.html"], "pass --data"),
         (["--group-column", "kind", "--out", "x.html"], "pass groups"),
     ],
 )

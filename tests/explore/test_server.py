@@ -159,6 +159,16 @@ def test_a_map_is_made_when_it_is_asked_for(shop: TestClient) -> None:
     assert ask(shop, "map", space="rho", method="tsne") == points.ravel().tolist()
 
 
+def test_other_maps_are_listed_and_made_later() -> None:
+    explorer = prepare(plain(), methods="pca")
+    header, content = decode(explorer.without_vectors().encoded[0])
+    titles = [entry["title"] for entry in header["maps"]]
+    assert titles[:4] == ["PCA", "PCA", "t-SNE", "t-SNE"]
+    assert "map.rho.tsne" not in content
+    header, content = decode(explorer.encoded[0])  # a page has no one to ask
+    assert {entry["array"] for entry in header["maps"]} <= set(content)
+
+
 def test_the_page_and_its_parts(shop: TestClient) -> None:
     home = shop.get("/")
     assert 'data-models="2"' in home.text

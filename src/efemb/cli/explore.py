@@ -36,6 +36,13 @@ def command(
     group_column: Annotated[
         str | None, typer.Option(help="Column of the groups in that table.", metavar="COLUMN")
     ] = None,
+    uncertainty: Annotated[
+        bool,
+        typer.Option(
+            "--uncertainty",
+            help="With --data: standard errors of the vectors, as colors and intervals.",
+        ),
+    ] = False,
     method: Annotated[
         list[str] | None,
         typer.Option(help="Map: pca, tsne or umap; repeat for several.", metavar="NAME"),
@@ -86,12 +93,16 @@ def command(
         check_writable(file_target(out).parent)
     shown = efemb.load(model)
     fitted = check_model(shown)
+    if uncertainty and data is None:
+        raise ParameterError("--uncertainty is computed from the rows of the fit: pass --data FILE")
     columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     names = [path.resolve().name for path in (model, against) if path is not None]
+    rows = read_evidence(data, fitted, **columns)
     page = prepare(
         shown,
         against=None if against is None else efemb.load(against),
-        data=read_evidence(data, fitted, **columns),
+        data=rows,
+        errors=fitted.laplace(rows) if uncertainty else None,
         test=read_evidence(test, fitted, **columns),
         groups=groups,
         group_column=group_column,

@@ -86,7 +86,7 @@ def make_payload(contents: Contents) -> Payload:
         }
     )
     _add_items(payload, contents)
-    contents.maps.add_to(payload, contents.progress)
+    contents.maps.add_to(payload, contents.progress, more=not contents.vectors)
     _add_topics(payload, model)
     _add_relations(payload, contents)
     add_prediction(payload, model, contents.whole, vectors=contents.vectors)

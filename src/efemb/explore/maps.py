@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +13,16 @@ from numpy.typing import NDArray
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.nearest import unit_rows
-from efemb.plots.embedding_map import METHODS, project_vectors
+from efemb.plots.embedding_map import project_vectors
 
 if TYPE_CHECKING:
     from efemb.explore.payload import Payload
     from efemb.fitted.embedding import FittedEmbedding
 
+PROJECTIONS = ("pca", "tsne", "umap")
 POSITIONS = "positions"  # the method of items that have a place of their own
 LEAST = 4  # items for t-SNE and UMAP
+ON_DEMAND = 20_000  # items; t-SNE of more takes minutes
 TITLES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", POSITIONS: "positions"}
 
 
@@ -59,13 +62,16 @@ class MapMaker:
         spaces = self.spaces()
         if space not in spaces:
             raise ParameterError(f"there is no map of {space!r}; {suggest(space, spaces)}")
-        if method not in METHODS:
-            raise ParameterError(f"method={method!r} is unknown; {suggest(method, METHODS)}")
+        if method not in PROJECTIONS:
+            raise ParameterError(f"method={method!r} is unknown; {suggest(method, PROJECTIONS)}")
         unit = unit_rows(spaces[space]).astype(np.float64)
         return np.asarray(project_vectors(unit, method, self.seed, progress)[0], dtype=np.float32)
 
-    def add_to(self, payload: Payload, progress: bool) -> None:
-        """Put all maps into a payload, the first one being that which is shown first."""
+    def add_to(self, payload: Payload, progress: bool, *, more: bool = False) -> None:
+        """Put all maps into a payload, the first one being that which is shown first.
+
+        more : also list the projections that a server makes when somebody asks for them
+        """
         listed: list[dict[str, Any]] = []
         positions = self.model.positions
         if positions is not None and positions.shape[1] >= 2:
@@ -79,7 +85,25 @@ class MapMaker:
             name = f"map.{entry['space']}.{entry['method']}"
             payload.arrays[name] = self.points(entry["space"], entry["method"], progress)
             entry["array"], entry["title"] = name, TITLES[entry["method"]]
+        if more and LEAST <= n <= ON_DEMAND:
+            listed += self._on_demand()
         payload.header["maps"] = listed
+
+    def _on_demand(self) -> list[dict[str, Any]]:
+        """Entries of the maps that are not made yet."""
+        left = [method for method in PROJECTIONS if method not in self.methods]
+        if find_spec("umap") is None:
+            left = [method for method in left if method != "umap"]
+        return [
+            {
+                "space": space,
+                "method": method,
+                "array": f"map.{space}.{method}",
+                "title": TITLES[method],
+            }
+            for method in left
+            for space in self.spaces()
+        ]
 
 
 def checked_methods(methods: Any) -> tuple[str, ...]:
@@ -88,6 +112,6 @@ def checked_methods(methods: Any) -> tuple[str, ...]:
     if not isinstance(names, Sequence) or not names:
         raise InputTypeError(f"methods must be names such as ('pca', 'tsne'), got {methods!r}")
     for name in names:
-        if name not in METHODS:
-            raise ParameterError(f"methods: {name!r} is unknown; {suggest(str(name), METHODS)}")
+        if name not in PROJECTIONS:
+            raise ParameterError(f"methods: {name!r} is unknown; {suggest(str(name), PROJECTIONS)}")
     return tuple(dict.fromkeys(names))

@@ -42,7 +42,9 @@ def add_prediction(
     header["terms"] = [_describe_term(term) for term in model.spec.terms]
     structure = model.spec.structure
     if not vectors:
-        header["tables"] = [term.table for term in model.spec.terms if getattr(term, "log", False)]
+        # Of logarithms a change is a factor, which a slider can choose.
+        logged = [term for term in model.spec.terms if getattr(term, "log", False)]
+        header["tables"] = [name for term in logged for name in term.tables]
         if structure.grouped:
             choices = _plain_labels(structure.labels)
             described = {"label": structure.columns[0], "columns": list(structure.columns)}

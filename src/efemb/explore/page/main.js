@@ -261,7 +261,7 @@ export class Explorer extends ModelView {
 
   async drawMaps() {
     const { map, color, view, solid } = this.state;
-    this.status("Drawing the map…");
+    this.status(this.arrays[map] ? "Drawing the map…" : "Making the map; this may take a minute…");
     for (const one of [this, this.other]) {
       if (!one) continue;
       one.map.solid = solid;
