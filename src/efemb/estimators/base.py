@@ -16,7 +16,7 @@ from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
 from efemb.errors import EfembError, InputTypeError, ParameterError
 from efemb.estimators import checks as checking
-from efemb.estimators.continuation import add_counts, grow, leave_absent, resume
+from efemb.estimators.continuation import add_counts, add_groups, grow, leave_absent, resume
 from efemb.estimators.inputs import Prepared, prepare, read_data
 from efemb.estimators.mixin import FittedMixin
 from efemb.fitted.embedding import FittedEmbedding
@@ -173,7 +173,8 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         Parameters
         ----------
         X : like the X of `fit`
-            A labeled `Dataset` may contain new entities, which are appended to the model. Counts
+            A labeled `Dataset` may contain new entities and, for models with `RowVectors` or
+            `History`, new groups of rows, which are appended to the model. Counts
             of labels add up over the calls; words keep those of the first text, which define the
             noise and the tree of a text model.
         y : ignored
@@ -200,6 +201,8 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
             if not first and self._auto_optimizer():  # so that its state remains valid
                 options = replace(options, optimizer=self._optimizer)
             spec = self._with_frozen_context(self._spec())
+            if start is not None and spec.terms:
+                spec, start, state = add_groups(spec, start, state, inputs.data)
             fit = fit_model(
                 spec,
                 inputs.data,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,9 @@ from efemb.errors import DataError, ParameterError, suggest
 from efemb.estimators.checks import never_observed
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.parameters import Parameters
+from efemb.model.spec import Spec
 from efemb.model.structures import Structure
+from efemb.model.terms.base import Term
 
 if TYPE_CHECKING:
     from efemb.estimators.base import BaseEmbedding
@@ -58,7 +62,37 @@ def grow(
     assert data.entities is not None
     estimator.vocabulary_ = data.entities
     estimator.n_features_in_ = data.n_entities
-    return data, _extend_parameters(parameters, n_new, rng), _extend_state(state, n_new)
+    wider = _extend_parameters(parameters, n_new, rng)
+    wider.terms.update(_extend_terms(fitted.spec.terms, parameters.terms, data.n_entities))
+    return data, wider, _extend_state(state, wider)
+
+
+def add_groups(
+    spec: Spec, parameters: Parameters, state: State, data: Any
+) -> tuple[Spec, Parameters, State]:
+    """Make room for groups of rows (households) that the terms of a model do not know yet."""
+    terms = tuple(term.add_groups(data) for term in spec.terms)
+    arrays = _extend_terms(terms, parameters.terms, data.n_entities)
+    wider = replace(parameters, terms=arrays)
+    return replace(spec, terms=terms), wider, _extend_state(state, wider)
+
+
+def _extend_terms(
+    terms: Iterable[Term], known: Mapping[str, Floats], n_entities: int
+) -> dict[str, Floats]:
+    """Arrays of terms with zeros, the prior mean, for new entities and new groups of rows."""
+    extended = dict(known)
+    for term in terms:
+        for array in term.arrays(n_entities):
+            name = f"{term.label}.{array.name}"
+            extended[name] = _pad(known[name], array.shape[0])
+    return extended
+
+
+def _pad(array: Floats, size: int) -> Floats:
+    """The array with rows of zeros at its end."""
+    rows = np.zeros((size - len(array), *array.shape[1:]), dtype=array.dtype)
+    return np.concatenate([array, rows])
 
 
 def add_counts(data: Any, earlier: Vocabulary | None) -> Vocabulary | None:
@@ -113,13 +147,15 @@ def _extend_parameters(parameters: Parameters, n: int, rng: np.random.Generator)
     return Parameters(rho, rho if tied else extended(parameters.alpha), intercept)
 
 
-def _extend_state(state: State, n: int) -> State:
+def _extend_state(state: State, parameters: Parameters) -> State:
+    """Arrays of the optimizer, which belong to those of the parameters by their numbers."""
     if state is None:
         return None
-    extended: dict[str, Floats] = {}
+    sizes = [len(array) for array in parameters.arrays()]
+    extended: dict[str, Any] = {}
     for name, array in state.arrays.items():
-        rows = np.zeros((n, *array.shape[1:]), dtype=array.dtype)
-        extended[name] = array if name == "count" else np.concatenate([array, rows])
+        number = re.search(r"\d+$", name)
+        extended[name] = array if number is None else _pad(array, sizes[int(number[0])])
     return OptimizerState(state.optimizer, extended)
 
 
@@ -137,6 +173,8 @@ def resume(kind: Any, fitted: FittedEmbedding, params: dict[str, Any]) -> Any:
             )
     settings["context"] = spec.context.as_written()
     settings["prior"] = (spec.prior_rho, spec.prior_alpha)
+    if spec.terms:
+        settings["terms"] = list(spec.terms)
     settings.update(intercept=spec.intercept, intercept_prior=spec.intercept_prior)
     options = estimator.get_params(deep=False)
     if "weight_ridge" in options:
