@@ -31,6 +31,7 @@ SCENARIOS = (
     "text",
     "text_threads",
     "skip_gram",
+    "downstream",
     "language",
     "queries",
     "storage",

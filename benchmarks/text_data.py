@@ -112,7 +112,12 @@ def _pair(train: Any, test: Any) -> tuple[Any, Any]:
 
 
 def _second_column(path: Path) -> Iterator[str]:
+    return (line.partition("\t")[2] for line in table_lines(path))
+
+
+def table_lines(path: Path) -> Iterator[str]:
+    """Lines of a compressed table, without its three header lines."""
     with lzma.open(path) as file:
         for i, line in enumerate(io.TextIOWrapper(file, encoding="utf-8")):
-            if i >= 3:  # three header lines
-                yield line.rstrip("\n").partition("\t")[2]
+            if i >= 3:
+                yield line.rstrip("\n")

@@ -1,0 +1,161 @@
+"""Are the vectors useful for other tasks? Text classification and genres of movies.
+
+Every task is a scikit-learn pipeline on top of fixed vectors, the same for all of them. Differences
+are paired: the same test documents, or the same genres.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data import file_of
+from benchmarks.harness import Report, Settings
+from benchmarks.rivals.gensim import Gensim, skip_gram_vectors
+from benchmarks.text_data import newsgroups, table_lines
+
+Array = NDArray[Any]
+K_MOVIES, FEWEST, FOLDS = 20, 20, 10
+PENALTIES = [0.01, 0.1, 1.0, 10.0]
+
+
+def run(settings: Settings) -> Report:
+    """Accuracy of documents, area under the curve of genres."""
+    report = Report("downstream", settings)
+    if settings.quick:
+        report.add("tasks need real data", 0.0)
+        return report
+    _classify_documents(report)
+    _predict_genres(report)
+    return report
+
+
+def _classify_documents(report: Report) -> None:
+    """20 newsgroups: the group of a test document from the mean of its word vectors."""
+    import efemb
+
+    settings = report.settings
+    text, _ = newsgroups(settings)
+    parts = [_read_part(settings, part, text.vocabulary) for part in ("train", "test")]
+    labels = [groups for groups, _ in parts]
+    vectors = {"words: skip-gram": _words(efemb.SkipGram(100, random_state=0), text)}
+    vectors["words: b-emb (CBOW with negatives)"] = _words(
+        efemb.BernoulliTextEmbedding(100, random_state=0), text
+    )
+    if Gensim.available():
+        vectors["words: gensim's skip-gram"] = skip_gram_vectors(text, 0)[0]
+    right = {
+        name: _classify(*(document_means(codes, words) for _, codes in parts), labels)
+        for name, words in vectors.items()
+    }
+    weighted = _tf_idf(*(codes for _, codes in parts), len(text.vocabulary))
+    right["TF-IDF of words"] = _classify(*weighted, labels)
+    _add_paired(report, "20 newsgroups, accuracy", right, "words: skip-gram")
+
+
+def _read_part(settings: Settings, part: str, vocabulary: Any) -> tuple[Array, list[Array]]:
+    """Groups and codes of the known words of every document, empty ones included."""
+    path = file_of(settings, f"20newsgroups/20newsgroups-{part}.tab.xz")
+    place = {word: code for code, word in enumerate(vocabulary)}
+    lines = [line.partition("\t") for line in table_lines(path)]
+    codes = [
+        np.array([place[word] for word in text.split() if word in place], dtype=np.int64)
+        for _, _, text in lines
+    ]
+    return np.array([group for group, _, _ in lines]), codes
+
+
+def _words(model: Any, text: Any) -> Array:
+    return np.asarray(model.fit(text).rho_)
+
+
+def document_means(documents: list[Array], words: Array) -> Array:
+    """Mean of the unit vectors of the words of each document, 0 for an empty one."""
+    unit = words / np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-12)
+    means = np.zeros((len(documents), words.shape[1]))
+    for i, codes in enumerate(documents):
+        if len(codes):
+            means[i] = unit[codes].mean(axis=0)
+    return means
+
+
+def _tf_idf(train: list[Array], test: list[Array], n_words: int) -> tuple[Any, Any]:
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    def count(documents: list[Array]) -> Any:
+        codes = np.concatenate(documents)
+        ptr = np.cumsum([0, *map(len, documents)])
+        return csr_array((np.ones(len(codes)), codes, ptr), shape=(len(documents), n_words))
+
+    weigh = TfidfTransformer(sublinear_tf=True).fit(count(train))
+    return weigh.transform(count(train)), weigh.transform(count(test))
+
+
+def _tuned_classifier(*, scaled: bool) -> Any:
+    """Logistic regression, its penalty chosen on a fifth of the training part."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    steps = [StandardScaler()] if scaled else []
+    pipeline = make_pipeline(*steps, LogisticRegression(max_iter=300))
+    held = StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
+    return GridSearchCV(pipeline, {"logisticregression__C": PENALTIES}, cv=held)
+
+
+def _classify(train: Any, test: Any, labels: list[Array]) -> Array:
+    """Whether each test document gets its label; TF-IDF is scaled as it is."""
+    classifier = _tuned_classifier(scaled=isinstance(train, np.ndarray))
+    return np.asarray(classifier.fit(train, labels[0]).predict(test) == labels[1], float)
+
+
+def _predict_genres(report: Report) -> None:
+    """MovieLens: each frequent genre from vectors of movies, by the area under the ROC curve."""
+    from sklearn.decomposition import TruncatedSVD
+
+    import efemb
+
+    data = efemb.datasets.fetch_movielens_100k(report.settings.data, progress=False)
+    genres = data.report["genres"]
+    names = sorted({genre for label in data.entities for genre in genres[label]})
+    flags = np.array([[genre in genres[label] for genre in names] for label in data.entities])
+    flags = flags[:, flags.sum(axis=0) >= FEWEST]
+    vectors: dict[str, Any] = {}
+    for name, model in (
+        ("p-emb", efemb.PoissonEmbedding(K_MOVIES, random_state=0)),
+        ("b-emb", efemb.BernoulliEmbedding(K_MOVIES, binarize=True, random_state=0)),
+    ):
+        fitted = model.fit(data)
+        vectors[f"{name}, rho"] = fitted.rho_
+        vectors[f"{name}, rho and alpha"] = np.hstack([fitted.rho_, fitted.alpha_])
+    factors = TruncatedSVD(K_MOVIES, random_state=0).fit_transform(np.log1p(data.values.T))
+    vectors["SVD of log counts"] = factors
+    areas = {name: _areas(features, flags) for name, features in vectors.items()}
+    _add_paired(report, f"{flags.shape[1]} genres of movies, area", areas, "p-emb, rho")
+
+
+def _areas(features: Array, flags: NDArray[np.bool_]) -> Array:
+    """Area under the ROC curve of each genre, from predictions of left-out folds."""
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    areas = []
+    for genre in flags.T:
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+        classifier = _tuned_classifier(scaled=True)
+        p = cross_val_predict(classifier, features, genre, cv=folds, method="predict_proba")[:, 1]
+        areas.append(roc_auc_score(genre, p))
+    return np.array(areas)
+
+
+def _add_paired(report: Report, task: str, results: dict[str, Array], reference: str) -> None:
+    """The mean of each, and its paired difference from a reference."""
+    for name, values in results.items():
+        gap = values - results[reference]
+        error = gap.std(ddof=1) / np.sqrt(len(gap))
+        beside = "" if name == reference else f"{gap.mean():+.4f} ± {error:.4f} from {reference}"
+        report.add(f"{task}: {name}", float(values.mean()), beside=beside)

@@ -1,0 +1,37 @@
+"""Features and paired differences of the downstream tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+from benchmarks.harness import Report, Settings
+from numpy.testing import assert_allclose
+
+from benchmarks import downstream
+
+
+def test_documents_are_means_of_unit_vectors() -> None:
+    documents = [np.array([0, 1, 0]), np.array([1]), np.array([], dtype=int)]
+    means = downstream.document_means(documents, np.array([[3.0, 4.0], [0.0, 2.0]]))
+    assert_allclose(means, [[0.4, (0.8 + 1.0 + 0.8) / 3], [0.0, 1.0], [0.0, 0.0]])
+
+
+def test_good_features_are_told_from_noise() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 240).astype(str)
+    features = np.eye(3)[labels.astype(int)] + 0.1 * rng.normal(size=(240, 3))
+    noise = rng.normal(size=(240, 3))
+    halves = [labels[:160], labels[160:]]
+    good = downstream._classify(features[:160], features[160:], halves)
+    bad = downstream._classify(noise[:160], noise[160:], halves)
+    assert good.mean() > 0.95
+    assert bad.mean() < 0.6
+    flags = np.stack([labels == "0", labels == "1"], axis=1)
+    assert downstream._areas(features, flags).min() > 0.95
+
+
+def test_differences_are_paired() -> None:
+    report = Report("downstream", Settings(quick=True))
+    results = {"ours": np.array([1.0, 0.0, 1.0, 1.0]), "theirs": np.array([1.0, 0.0, 0.0, 1.0])}
+    downstream._add_paired(report, "task", results, "ours")
+    assert [row["value"] for row in report.rows] == [0.75, 0.5]
+    assert report.rows[1]["beside"] == "-0.2500 ± 0.2500 from ours"
