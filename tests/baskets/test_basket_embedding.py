@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 import efemb
 from efemb import BasketEmbedding, Dataset
 from efemb.baselines import EASE, PersonalPopularity, Popularity
+from efemb.baskets import parts
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.score import log_sums
 
@@ -320,3 +321,21 @@ def test_customers_who_come_once_are_no_history(trips: Dataset) -> None:
     assert model.report_["history"] is None
     assert model.report_["held_out_rows_of_known_customers"] == 0
     assert model.personal_ is None
+
+
+def test_an_interrupted_fit_is_finished_quickly_and_reported(
+    trips: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit, limits = parts.fit_vectors, []
+
+    def interrupted_fit(train: Any, held: Any, options: Any, terms: Any = ()) -> Any:
+        limits.append(options.max_iter)
+        estimator = fit(train, held, options, terms)
+        estimator.report_["interrupted"] = len(limits) == 1
+        return estimator
+
+    monkeypatch.setattr(parts, "fit_vectors", interrupted_fit)
+    few = Dataset(trips.values[:60])
+    model = BasketEmbedding(2, family="bernoulli", max_iter=2, random_state=0).fit(few)
+    assert model.report_["interrupted"]
+    assert limits == [2, 1, 1, 1, 1]

@@ -20,17 +20,25 @@ def test_guesses_are_said(run, trips: Path, tmp_path: Path) -> None:
     done = run("fit", trips, "-o", tmp_path / "m", *QUICK)
     assert done.code == 0
     assert "baskets in 'InvoiceNo', items in 'Description', counts in 'Quantity'" in done.err
-    for part in ("model: p-emb", "components: 2", "x 10 items", "dropped 1 of", "is not positive"):
+    for part in (
+        "model: basket",
+        "family: ",
+        "customers: not known",
+        "components: 2",
+        "x 10 items",
+        "dropped 1 of",
+        "is not positive",
+    ):
         assert part in done.err
-    assert "p-emb with 2 components" in done.out
+    assert "basket with 2 components" in done.out
     assert "without context" in done.out
-    assert efemb.load(tmp_path / "m").n_entities == 10
+    assert efemb.load(tmp_path / "m").fitted().n_entities == 10
 
 
 def test_json_is_one_document(run, trips: Path, tmp_path: Path) -> None:
     done = run("fit", trips, "-o", tmp_path / "m", *QUICK, "-k", "3", "--json", "--quiet")
     told = json.loads(done.out)
-    assert told["model"] == "p-emb"
+    assert told["model"] == "basket"
     assert told["components"] == 3
     assert told["score"] < 0
     assert told["popularity"] < 0
@@ -65,7 +73,11 @@ def test_told_columns_are_used(run, tmp_path: Path) -> None:
     assert "held-out" not in done.out
     each = run("fit", path, "-o", tmp_path / "m", *columns[:4], "--count", "none", *QUICK)
     assert "each line counts 1" in each.err
-    assert "model: b-emb" in each.err
+    assert "family: bernoulli (0/1 data)" in each.err
+    fitted = run("fit", path, "-o", tmp_path / "m", *columns, "--model", "p-emb", *QUICK)
+    assert fitted.code == 0  # models of either kind replace those of the other
+    assert run("fit", path, "-o", tmp_path / "m", *columns, *QUICK).code == 0
+    assert isinstance(efemb.load(tmp_path / "m"), efemb.BasketEmbedding)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +138,8 @@ def test_raw_fluorescence_is_no_basket(run, tmp_path: Path, option: list[str], w
 
 
 def test_a_limit_that_was_reached_is_told_with_its_option(run, trips: Path, tmp_path: Path) -> None:
-    done = run("fit", trips, "-o", tmp_path / "m", "-k", "2", "--max-iter", "1", "--jobs", "1")
+    few = ("-k", "2", "--max-iter", "1", "--jobs", "1", "--model", "p-emb")
+    done = run("fit", trips, "-o", tmp_path / "m", *few)
     assert "still improving after max_iter=1 iterations" in done.err
     assert "raise --max-iter" in done.err
 
@@ -161,7 +174,8 @@ def press_ctrl_c(*_: object) -> None:
 @pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_leaves_a_model_and_says_so(run, trips: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(ProgressBar, "__call__", press_ctrl_c)
-    done = run("fit", trips, "-o", tmp_path / "m", "-k", "2", "--jobs", "1")
+    few = ("-k", "2", "--jobs", "1", "--model", "p-emb")
+    done = run("fit", trips, "-o", tmp_path / "m", *few)
     assert done.code == 0
     assert "interrupted in pass 1: saving the best vectors so far" in done.err
     assert efemb.load(tmp_path / "m").n_components == 2
@@ -174,7 +188,7 @@ def test_other_encodings(run, trips: Path, tmp_path: Path) -> None:
     assert refused.code == 2
     assert "--encoding cp1252" in refused.err
     assert run("fit", path, "-o", tmp_path / "m", "--encoding", "cp1252", *QUICK).code == 0
-    assert "crème" in efemb.load(tmp_path / "m").vocabulary
+    assert "crème" in efemb.load(tmp_path / "m").vocabulary_
 
 
 @pytest.mark.parametrize(

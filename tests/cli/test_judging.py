@@ -203,7 +203,7 @@ def test_kilograms_beside_pieces(run, trips: Path, tmp_path: Path) -> None:
     path = tmp_path / "weighed.csv"
     path.write_text("\n".join(weighed) + "\n", "utf-8")
     fitted = run("fit", path, "-o", tmp_path / "m", "-k", "2", "--test", "0.2", "--json", *QUICK)
-    assert "model: p-emb, since quantities need not be whole numbers" in fitted.err
+    assert "model: basket, since the data are transactions" in fitted.err
     told = json.loads(fitted.out)
     assert told["score"] > told["popularity"] - 0.5
     judged = run("evaluate", tmp_path / "m", path, "--train", path, "--json")
@@ -228,7 +228,8 @@ def test_a_model_no_better_than_popularity_is_called_so(run, tmp_path: Path) -> 
     lines = [f"{t},item {n}" for t in range(200) for n in np.flatnonzero(rng.random(12) < 0.3)]
     path.write_text("\n".join(["order,item", *lines]), "utf-8")
     options = ("-k", "8", "--max-iter", "300", "--jobs", "1", "-q")
-    fitted = run("fit", path, "--out", tmp_path / "m", "--test", "0.3", *options)
+    named = ("--model", "b-emb")
+    fitted = run("fit", path, "--out", tmp_path / "m", "--test", "0.3", *named, *options)
     assert fitted.code == 0
     compared = run("compare", path, "--test", "0.3", *options)
     for done in (fitted, compared):

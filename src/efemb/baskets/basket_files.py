@@ -19,7 +19,11 @@ from efemb.storage.folder import Contents, SealedKind
 from efemb.table import Table
 
 BASKETS = SealedKind(
-    format="efemb basket model", noun="basket model", version=1, tensors="arrays.safetensors"
+    format="efemb basket model",
+    noun="basket model",
+    version=1,
+    tensors="arrays.safetensors",
+    replaces=("efemb model",),
 )
 _STATE = ("vocabulary_", "n_features_in_", "report_")
 _VECTORS, _PERSONAL, _HISTORY = "vectors.", "personal.", "history."

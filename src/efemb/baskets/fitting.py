@@ -66,12 +66,16 @@ def fit_baskets(
     known = _rows_of_known_customers(options.user, folds)
     chosen = options if known >= LEAST_KNOWN_ROWS else replace(options, user=None)
     chosen, scores = choose_family(chosen, *folds[0], for_race)
+    interrupted = False
     n_fits, questions, passes = len(folds) + (len(folds) > 1), list[Questions](), list[Passes]()
     with progress_bar("fitting a basket model", n_fits, bool(verbose)) as advance:
         for train, held in folds:
             parts = Parts.fit(train, held, chosen)
             questions += _ask(parts, held, len(folds), for_questions, chosen.user)
             passes.append(parts.passes)
+            interrupted |= parts.interrupted
+            if interrupted:  # finish soon: what is left takes a single pass
+                chosen = replace(chosen, max_iter=1)
             advance(1)
         if len(folds) > 1:
             most = Passes(*np.maximum(1, np.median(passes, axis=0)).astype(int).tolist())
@@ -96,7 +100,7 @@ def fit_baskets(
         "pseudo_count": chosen.pseudo_count,
         "held_out": {"rows": int(sum(held.n_rows for _, held in folds)), "folds": len(folds)},
         "passes": parts.passes.vectors,
-        "interrupted": False,
+        "interrupted": interrupted or parts.interrupted,
         "weights": _largest_weights(used),
         "held_out_score": _held_out_scores(used, questions),
     }

@@ -91,7 +91,8 @@ class Parts:
     pairs : (N, N) array or csr_array of the weights of an item for another
     log_popularity : (N,) log shares of lines;  log_amounts : (N,) log mean counts in a line
     history : of customers, where they are known
-    density : share of the cells that hold a line;  passes : of the vectors
+    density : share of the cells that hold a line
+    passes : of the embeddings;  interrupted : whether one of them was
     """
 
     vectors: FittedEmbedding
@@ -102,6 +103,7 @@ class Parts:
     density: float
     history: PersonalPopularity | None
     passes: Passes
+    interrupted: bool = False
 
     @classmethod
     def fit(cls, train: Dataset, held: Dataset | None, options: PartOptions) -> Parts:
@@ -112,6 +114,7 @@ class Parts:
         estimator = fit_vectors(train, held, first)
         present = (sparse(train) != 0).astype(np.float32)
         lines = np.maximum(np.asarray(present.sum(axis=0), dtype=np.float64).ravel(), HALF_A_LINE)
+        interrupted = estimator.report_["interrupted"]
         personal, history, personal_passes = None, None, 0
         if options.user is not None:
             customers = len(new_labels(train.rows[options.user].tolist()))
@@ -124,6 +127,7 @@ class Parts:
             )
             with_customers = fit_vectors(train, held, second, terms)
             personal, personal_passes = with_customers.fitted(), with_customers.best_iter_
+            interrupted |= with_customers.report_["interrupted"]
         return cls(
             vectors=estimator.fitted(),
             personal=personal,
@@ -133,6 +137,7 @@ class Parts:
             density=present.nnz / (present.shape[0] * present.shape[1]),
             history=history,
             passes=Passes(estimator.best_iter_, personal_passes),
+            interrupted=interrupted,
         )
 
     def knows(self, data: Dataset) -> Bools:

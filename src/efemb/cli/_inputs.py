@@ -107,8 +107,7 @@ class Reading:
             return efemb.read_text(
                 path, vocabulary=vocabulary, encoding=self.encoding, progress=self.progress
             )
-        columns = [column for term in model.spec.terms for column in term.columns]
-        data = replace(self, rows=list(dict.fromkeys(columns))).read(path)
+        data = replace(self, rows=_needed_columns(model)).read(path)
         if not isinstance(data, efemb.Dataset):
             raise ParameterError(f"{path} is text, but the model was fitted to numbers")
         if vocabulary is None or data.entities is None or data.entities == vocabulary:
@@ -222,6 +221,15 @@ class Reading:
         ]
         if texts:
             self.say(f"dropped {' and '.join(texts)}")
+
+
+def _needed_columns(model: Any) -> list[str]:
+    """Row columns that a model predicts from."""
+    if hasattr(model, "spec"):
+        columns = [column for term in model.spec.terms for column in term.columns]
+        return list(dict.fromkeys(columns))
+    customers = getattr(model, "report_", {}).get("history")
+    return [] if customers in (None, "user") else [customers]
 
 
 def describe_size(data: Dataset | Corpus) -> str:

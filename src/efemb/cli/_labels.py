@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
 
 def open_model(path: Path) -> FittedEmbedding:
-    """Load an embedding."""
+    """Load an embedding; that of a model of baskets answers questions about vectors."""
+    return embedding_of(efemb.load(path), path)
+
+
+def embedding_of(model: Any, path: Path) -> FittedEmbedding:
+    """The embedding of a loaded model."""
     from efemb.fitted.embedding import FittedEmbedding
 
-    model = efemb.load(path)
+    if hasattr(model, "fitted"):
+        model = model.fitted()
     if not isinstance(model, FittedEmbedding):
         raise DataError(
             f"{path} holds a {type(model).__name__}, but this command needs an embedding; "
@@ -83,7 +89,7 @@ class Labels:
 
     def context(self, members: list[str]) -> Any:
         """`beer=2 chips` as amounts; words of a text keep their order."""
-        if self.model.spec.context.reads_text:
+        if hasattr(self.model, "spec") and self.model.spec.context.reads_text:
             words = [word for member in members for word in member.split()]
             return [self.find(word) for word in self._known(words)]
         amounts: dict[Any, float] = {}

@@ -12,7 +12,10 @@ from efemb.cli._inputs import Reading
 from efemb.cli._output import Say
 from efemb.errors import ParameterError
 
-MAX_COMPONENTS = 50
+BASKET = "basket"  # `BasketEmbedding`
+LEAST_BASKETS = 50  # of which some are held out for its weights
+MAX_COMPONENTS = {BASKET: 100}
+USUAL_COMPONENTS = 50
 LEAST_SEEN = 3  # observations per component of an item; longer vectors overfit
 N_ROW_COMPONENTS = 20
 N_WEEK_COMPONENTS = 10
@@ -20,12 +23,21 @@ NEIGHBOR_MODELS = ("g-emb", "ng-emb")
 WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # accept quantities between counts
 
 
-def choose_model(name: str | None, data: Any, say: Say, neighbors: int | None = None) -> str:
-    """The specified name, or the model that suits the data."""
+def choose_model(
+    name: str | None,
+    data: Any,
+    say: Say,
+    neighbors: int | None = None,
+    reading: Reading | None = None,
+) -> str:
+    """The specified name, or the model that suits the data; `BASKET` only with `reading`."""
     from efemb.estimators.names import OF_FAMILY, guess_family
 
     if name is not None:
         return name
+    if reading is not None and _are_plain_baskets(data, reading):
+        say(f"model: {BASKET}, since the data are transactions")
+        return BASKET
     if isinstance(data, efemb.Corpus):
         say("model: b-emb, the default for text")
         return "b-emb"
@@ -39,13 +51,21 @@ def choose_model(name: str | None, data: Any, say: Say, neighbors: int | None = 
     return OF_FAMILY[family]
 
 
-def choose_components(k: int | None, data: Any, say: Say) -> int:
+def _are_plain_baskets(data: Any, reading: Reading) -> bool:
+    """Whether there are enough baskets, and nothing named that `BasketEmbedding` cannot use."""
+    if isinstance(data, efemb.Corpus) or not data.is_sparse or data.n_rows < LEAST_BASKETS:
+        return False
+    return not _names_more_than_customers(reading)
+
+
+def choose_components(k: int | None, data: Any, say: Say, model: str = "") -> int:
     """The specified length, or one that the data are large enough for."""
     if k is not None:
         return k
+    most = MAX_COMPONENTS.get(model, USUAL_COMPONENTS)
     seen = count_observations(data) // max(1, int(data.n_entities))
-    k = max(1, min(MAX_COMPONENTS, int(data.n_entities) // 4, seen // LEAST_SEEN))
-    say(f"components: {k}" + (", since the data are small" if k < MAX_COMPONENTS else ""))
+    k = max(1, min(most, int(data.n_entities) // 4, seen // LEAST_SEEN))
+    say(f"components: {k}" + (", since the data are small" if k < most else ""))
     return k
 
 
@@ -84,6 +104,10 @@ def make_model(
 
     text = isinstance(data, efemb.Corpus)
     check_context(name, neighbors, window)
+    if name == BASKET:
+        if text or not data.is_sparse:
+            raise ParameterError(f"{BASKET} is a model of transactions, which these data are not")
+        return efemb.BasketEmbedding(k, **options)
     if window is not None:
         if not text:
             raise ParameterError("--window applies to text, but these data are numbers")
@@ -104,6 +128,28 @@ def choose_structure(data: Any, say: Say) -> Any:
     structure = efemb.Featured(names)
     say(f"structure: {structure!r}")
     return structure
+
+
+def further_options(name: str, reading: Reading, data: Any, say: Say) -> dict[str, Any]:
+    """Options of a model for what was named beside baskets, items and counts."""
+    if name == BASKET:
+        if _names_more_than_customers(reading):
+            raise ParameterError(
+                f"{BASKET} takes a single --row, the customer, and neither --week, --price nor "
+                "--features: choose --model p-emb or b-emb"
+            )
+        return {"user": reading.rows[0] if reading.rows else None}
+    options: dict[str, Any] = {}
+    if terms := make_terms(reading, say):
+        options["terms"] = terms
+    if reading.features is not None:
+        options["structure"] = choose_structure(data, say)
+    return options
+
+
+def _names_more_than_customers(reading: Reading) -> bool:
+    others = (reading.week, reading.price, reading.features)
+    return len(reading.rows) > 1 or any(other is not None for other in others)
 
 
 def make_terms(reading: Reading, say: Say) -> list[Any]:

@@ -11,7 +11,7 @@ import typer
 import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
-from efemb.cli._labels import open_model
+from efemb.cli._labels import embedding_of
 from efemb.cli._models import describe_useless, warnings_as_remarks
 from efemb.cli._output import echo, make_reporter, show
 from efemb.errors import ParameterError
@@ -59,8 +59,9 @@ def command(
       efemb evaluate model activity.npy --protocol leave-fold-out
     """
     say = make_reporter(quiet)
-    fitted = open_model(model)
-    if fitted.spec.context.reads_text:
+    fitted: Any = efemb.load(model)
+    fitted = fitted if hasattr(fitted, "log_means") else embedding_of(fitted, model)
+    if hasattr(fitted, "spec") and fitted.spec.context.reads_text:
         _check_text(train, protocol)
     reading = Reading(
         *(basket, item, count, encoding, positions, 1, strict, not quiet, say),

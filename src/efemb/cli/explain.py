@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+import efemb
 from efemb.cli import _arguments as of
-from efemb.cli._labels import Labels, open_model
+from efemb.cli._labels import Labels, embedding_of
 from efemb.cli._output import echo, show_json
 
 
@@ -20,14 +21,21 @@ def command(
 ) -> None:
     """Show what each part of a basket contributes to an item.
 
-    The contributions add up exactly to the inner product that determines the mean of the item.
+    The contributions add up exactly to the inner product that determines the mean of the item. Of
+    a model of baskets, it shows the contribution of each item to the vectors, and its weight in the
+    item pairs.
 
     \b
       efemb explain model salsa beer=2 chips
     """
-    fitted = open_model(model)
+    fitted: Any = efemb.load(model)
+    whole = hasattr(fitted, "parts_")  # vectors are only one of them
+    fitted = fitted if whole else embedding_of(fitted, model)
     labels = Labels(fitted, skip_unknown=skip_unknown)
     label, members = labels.find(item), labels.context(context)
+    if whole:
+        _explain_pairs(fitted, members, label, as_json)
+        return
     table = fitted.explain(members, label)
     total = float(table["contribution"].sum())
     expected = fitted.predict(members, 1, where=[label])[0]
@@ -37,3 +45,15 @@ def command(
     echo(table.to_text())
     means = ", ".join(f"{name} {expected[name]:.4g}" for name in expected if name != "label")
     echo(f"\n{label}: sum {total:.4g}, {means}")
+
+
+def _explain_pairs(model: Any, members: Any, label: Any, as_json: bool) -> None:
+    """Contributions of the items of a basket to one that is not among them, and its probability."""
+    table = model.explain(members, label, by="item")
+    rest = {member: amount for member, amount in members.items() if member != label}
+    probability = float(model.complete(rest, 1, where=[label])["probability"][0])
+    if as_json:
+        show_json({"item": label, "probability": probability, "terms": list(table)})
+        return
+    echo(table.to_text())
+    echo(f"\n{label}: probability {probability:.4g}")

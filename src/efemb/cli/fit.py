@@ -12,13 +12,13 @@ import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
 from efemb.cli._models import (
+    BASKET,
     check_context,
     choose_components,
     choose_model,
-    choose_structure,
     describe_useless,
+    further_options,
     make_model,
-    make_terms,
     score_held_out,
     warnings_as_remarks,
 )
@@ -98,6 +98,7 @@ def command(
       efemb fit ratings.csv --basket user --item title --model ap-emb
       efemb fit u.data --header user,movie,rating,time
       efemb fit retail.dat --layout lines
+      efemb fit trips.csv --row household
       efemb fit trips.csv --row household --week week --price paid
       efemb fit trips.csv --features products.csv
       efemb fit "trips/*.parquet" --basket customer --basket date
@@ -109,6 +110,7 @@ def command(
 
     \b
     Models:
+      transactions  basket
       real numbers  g-emb, ng-emb
       counts        p-emb, p-emb-dw, ap-emb, categorical
       0 and 1       b-emb
@@ -125,7 +127,7 @@ def command(
     from efemb.fitted.disk import MODEL
 
     say = make_reporter(quiet)
-    wanted = None if model is None else canonical_name(model)
+    wanted = None if model is None else canonical_name(model, (BASKET,))
     check_context(wanted, neighbors, window, positions)
     check_writable(MODEL.replaceable(out).parent)
     reading = Reading(
@@ -150,17 +152,15 @@ def command(
         return
     observed = reading.read(data, wanted)
     say(describe_size(observed))
-    name = choose_model(wanted, observed, say, neighbors)
-    k = choose_components(components, observed, say)
+    name = choose_model(wanted, observed, say, neighbors, reading)
+    k = choose_components(components, observed, say, name)
     train, held_out = _split(observed, test, seed, say)
-    if terms := make_terms(reading, say):
-        options["terms"] = terms
-    if features is not None:
-        options["structure"] = choose_structure(observed, say)
+    options |= further_options(name, reading, observed, say)
     context = {"neighbors": neighbors, "window": window}
     estimator, seconds = _fit(name, k, train, {**context, **options}, say)
     _report_unseen(estimator, say)
     _report_priors(estimator, say)
+    _report_baskets(estimator, say)
     if estimator.report_["interrupted"]:
         say(f"interrupted in pass {estimator.n_iter_}: saving the best vectors so far")
     estimator.save(out)
@@ -217,6 +217,14 @@ def _report_priors(estimator: Any, say: Say) -> None:
         f"chosen by the data: prior {report['prior']}{of_weights}, "
         f"variance {estimator.family_.variance:.4g}"
     )
+
+
+def _report_baskets(estimator: Any, say: Say) -> None:
+    """Report what a model of baskets chose by the data."""
+    report = estimator.report_
+    if "family_chosen_by" in report:
+        say(f"family: {report['family']} ({report['family_chosen_by']})")
+        say(f"customers: {report['history'] or 'not known'}")
 
 
 def _show_summary(summary: dict[str, Any], as_json: bool) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import efemb
 from efemb.cli import _arguments as of
-from efemb.cli._labels import open_model
+from efemb.cli._labels import embedding_of
 from efemb.cli._output import show_fields, show_json
 
 SHOWN = 5
+OF_BASKETS = ("pairs", "history", "held_out_score")
 
 
 def command(model: of.Model, as_json: of.Json = False) -> None:
@@ -18,7 +20,10 @@ def command(model: of.Model, as_json: of.Json = False) -> None:
       efemb info model
       efemb info model --json
     """
-    fields = describe_model(open_model(model))
+    loaded = efemb.load(model)
+    fields = describe_model(embedding_of(loaded, model))
+    report = getattr(loaded, "report_", {})
+    fields |= {name: report[name] for name in OF_BASKETS if name in report}
     if as_json:
         show_json(fields)
         return

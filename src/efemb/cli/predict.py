@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+import efemb
 from efemb.cli import _arguments as of
-from efemb.cli._labels import Labels, open_model
+from efemb.cli._labels import Labels, embedding_of
 from efemb.cli._output import show
 
 
@@ -31,7 +32,9 @@ def command(
       efemb predict model beer=2 chips --new
       efemb predict text-model once upon a
     """
-    fitted = open_model(model)
+    fitted: Any = efemb.load(model)
+    if not (new and hasattr(fitted, "complete")):
+        fitted = embedding_of(fitted, model)
     ask = fitted.complete if new else fitted.predict
     labels = Labels(fitted, skip_unknown=skip_unknown)
     filters = labels.filters(min_count, where, exclude)

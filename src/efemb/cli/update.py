@@ -10,7 +10,7 @@ import typer
 import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
-from efemb.cli._labels import open_model
+from efemb.cli._labels import embedding_of
 from efemb.cli._models import warnings_as_remarks
 from efemb.cli._output import echo, make_reporter, show_json
 from efemb.errors import ParameterError
@@ -58,7 +58,13 @@ def command(
     from efemb.fitted.disk import MODEL
 
     say = make_reporter(quiet)
-    fitted = open_model(model)
+    loaded = efemb.load(model)
+    if hasattr(loaded, "parts_"):
+        raise ParameterError(
+            f"{model} is a model of baskets, whose item pairs cannot be updated: fit it again to "
+            "all data, or fit --model p-emb or b-emb, which can be updated"
+        )
+    fitted = embedding_of(loaded, model)
     target = model if out is None else out
     check_writable(MODEL.replaceable(target).parent)
     reading = Reading(

@@ -43,13 +43,15 @@ OF_FAMILY = {"gaussian": "g-emb", "poisson": "p-emb", "bernoulli": "b-emb"}
 _SEPARATORS = re.compile(r"[\s()_-]+")
 
 
-def canonical_name(name: str) -> str:
+def canonical_name(name: str, others: tuple[str, ...] = ()) -> str:
     """The canonical form of a name, whatever its case and separators.
+
+    others : names of models beside those of this module
 
     >>> canonical_name("P-EMB (dw)"), canonical_name("skipgram")
     ('p-emb-dw', 'skip-gram')
     """
-    known = list(dict.fromkeys([*ROW_MODELS, *TEXT_MODELS]))
+    known = list(dict.fromkeys([*others, *ROW_MODELS, *TEXT_MODELS]))
     plain = {_SEPARATORS.sub("", name_of_model): name_of_model for name_of_model in known}
     known_name = plain.get(_SEPARATORS.sub("", str(name).lower()))
     if known_name is None:

@@ -28,6 +28,7 @@ MODEL = SealedKind(
     noun="model",
     version=1,
     tensors="parameters.safetensors",
+    replaces=("efemb basket model",),
     texts=(LABELS,),
 )
 TERMS = "terms/"  # before the names of their arrays, apart from those of ingredients

@@ -48,6 +48,7 @@ class SealedKind:
 
     format : its name in the manifest;  noun : its name in messages;  version : of the format
     tensors, texts : names of its files
+    replaces : formats of other kinds of folders that one of this kind may replace
     """
 
     format: str
@@ -55,6 +56,7 @@ class SealedKind:
     version: int
     tensors: str
     texts: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
 
     def write(
         self,
@@ -96,20 +98,32 @@ class SealedKind:
             raise DataError(
                 f"{target} is a file; a {self.noun} is a folder: choose another name"
             ) from error
-        strange = names - {MANIFEST, self.tensors, *self.texts}
+        others = self._files_of_other_kinds(target)
+        strange = names - {MANIFEST, self.tensors, *self.texts} - others
         if strange:
             raise DataError(
                 f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
                 "be deleted: choose another folder"
             )
         # Only one kind of folder holds tensors of this name.
-        known = (damaged and self.tensors in names) or self._is_own(target)
+        known = bool(others) or (damaged and self.tensors in names) or self._is_own(target)
         if names and not known:
             raise DataError(
                 f"{target} holds {min(names)!r}, which is not from a {self.noun} that efemb wrote, "
                 "and would be deleted: choose another folder, or delete it yourself"
             )
         return target
+
+    def _files_of_other_kinds(self, folder: Path) -> set[str]:
+        """Files listed in the manifest of a folder of a kind that may be replaced."""
+        try:
+            manifest = _parse_manifest(folder)
+        except (OSError, ValueError, RecursionError):
+            return set()
+        if not isinstance(manifest, dict) or manifest.get("format") not in self.replaces:
+            return set()
+        listed = manifest.get("sha256")
+        return set(listed) if isinstance(listed, dict) else set()
 
     def _is_own(self, folder: Path) -> bool:
         """Whether a folder is of this kind, or has just been removed."""

@@ -1,0 +1,67 @@
+"""Models of baskets: what `efemb fit` makes of transactions, and every question to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import efemb
+
+
+@pytest.fixture
+def basket_model(run: Callable[..., Any], tmp_path: Path) -> Path:
+    """A model of baskets with households, fitted by the command."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path
+    lines = ["order,house,item"]
+    for order in range(160):
+        house = order % 20
+        items = {f"item {house % 8}", *(f"item {n}" for n in rng.permutation(12)[:3])}
+        lines += [f"{order},{house},{item}" for item in sorted(items)]
+    (folder / "trips.csv").write_text("\n".join(lines), "utf-8")
+    columns = ("--basket", "order", "--item", "item", "--row", "house")
+    options = ("-k", "2", "--max-iter", "3", "--jobs", "1", "--test", "0.1")
+    done = run("fit", folder / "trips.csv", "-o", folder / "m", *columns, *options)
+    assert done.code == 0, done.err
+    assert "customers: house" in done.err
+    return folder / "m"
+
+
+def test_every_question_is_answered_by_a_model_of_baskets(
+    run: Callable[..., Any], basket_model: Path, tmp_path: Path
+) -> None:
+    model = efemb.load(basket_model)
+    items = ("item 1", "item 2")
+    completed = json.loads(run("predict", basket_model, *items, "--new", "-n", "3", "--json").out)
+    wanted = model.complete(dict.fromkeys(items, 1.0), 3)
+    assert [row["label"] for row in completed] == list(wanted["label"])
+    assert completed[0]["probability"] == pytest.approx(wanted["probability"][0])
+    explained = json.loads(run("explain", basket_model, "item 5", *items, "--json").out)
+    assert {row["item"] for row in explained["terms"]} == set(items)
+    assert 0 < explained["probability"] < 1
+    assert "item 5: probability" in run("explain", basket_model, "item 5", *items).out
+    told = json.loads(run("info", basket_model, "--json").out)
+    assert (told["pairs"], told["history"], told["components"]) == ("dense", "house", 2)
+    trips = basket_model.parent / "trips.csv"
+    columns = ("--basket", "order", "--item", "item")
+    judged = json.loads(run("evaluate", basket_model, trips, *columns, "--json").out)
+    assert all(np.isfinite(row["score"]) for row in judged if row["score"] is not None)
+    assert run("similar", basket_model, "item 1").code == 0
+    assert run("predict", basket_model, "item 1").code == 0
+    out = tmp_path / "next.csv"
+    assert run("recommend", basket_model, "--data", trips, *columns, "-o", out).code == 0
+    refused = run("update", basket_model, trips)
+    assert refused.code == 2
+    assert "fit it again" in refused.err
+
+
+def test_a_model_of_baskets_takes_one_row_column(run: Callable[..., Any], trips: Path) -> None:
+    asked = ("--model", "basket", "--row", "InvoiceNo", "--row", "Quantity")
+    refused = run("fit", trips, *asked)
+    assert refused.code == 2
+    assert "single --row" in refused.err
