@@ -292,8 +292,12 @@ def test_figures_are_told_once() -> None:
     assert [pages[0].count(place) for place in places] == [1, 1]
 
 
-# These need the data of the paper's studies; tests of their own run them.
-NEED_DATA = ("efemb demo", "efemb reproduce movies --quick")
+# These need the data of the paper's studies, or many files; tests of their own run them.
+NEED_DATA = (
+    "efemb demo",
+    "efemb reproduce movies --quick",
+    'efemb shards "lines/*.parquet" --basket order --item sku --out store',
+)
 
 
 def commands_of(name: str) -> list[str]:
@@ -309,6 +313,10 @@ def test_commands_run_one_after_the_other(name: str, tmp_path: Path) -> None:
     """The blocks of text are commands, with remarks after two spaces."""
     from efemb.cli import main
 
+    (tmp_path / "january.csv").write_bytes((tmp_path / "new-trips.csv").read_bytes())
+    trips = efemb.datasets.fetch_sample_trips()
+    for folder in ("summer", "winter"):
+        efemb.PoissonEmbedding(2, max_iter=2, random_state=0).fit(trips).save(tmp_path / folder)
     (tmp_path / "trips.csv").unlink()
     lines = commands_of(name)
     assert lines[0].partition("  ")[0] == "efemb datasets sample-trips --out trips.csv"
