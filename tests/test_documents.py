@@ -316,7 +316,7 @@ def test_commands_run_one_after_the_other(name: str, tmp_path: Path) -> None:
     (tmp_path / "january.csv").write_bytes((tmp_path / "new-trips.csv").read_bytes())
     trips = efemb.datasets.fetch_sample_trips()
     for folder in ("summer", "winter"):
-        efemb.PoissonEmbedding(2, max_iter=2, random_state=0).fit(trips).save(tmp_path / folder)
+        efemb.PoissonEmbedding(2, random_state=0).fit(trips).save(tmp_path / folder)
     (tmp_path / "trips.csv").unlink()
     lines = commands_of(name)
     assert lines[0].partition("  ")[0] == "efemb datasets sample-trips --out trips.csv"
