@@ -291,3 +291,14 @@ def test_parquet_that_is_damaged_before_its_end_or_empty(tmp_path: Path) -> None
     pq.write_table(pa.table({}), file)
     with pytest.raises(DataError, match=r"a\.parquet has no columns"):
         guess_contents(file)
+
+
+def test_a_letter_is_no_name_of_rows(tmp_path: Path) -> None:
+    """Columns s0, s1, ... of a recording are all data: "s" is not the plural of anything."""
+    path = tmp_path / "speed.csv"
+    rows = np.random.default_rng(0).normal(size=(30, 4))
+    lines = [",".join(f"{value:.6f}" for value in row) for row in rows]
+    path.write_text("\n".join(["s0,s1,s2,s3", *lines]), "utf-8")
+    guess = guess_contents(path)
+    assert (guess.kind, guess.row_labels) == ("matrix", None)
+    assert efemb.read_matrix(path).shape == (30, 4)

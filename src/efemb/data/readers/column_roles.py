@@ -92,8 +92,8 @@ def rivals(columns: Sequence[str], sample: Sample, role: Role) -> list[str]:
 def words(name: str) -> list[str]:
     """The words of a name in lower case; nouns without plural, `orderid` taken apart.
 
-    >>> words("InvoiceNo"), words("orderid"), words("orderdate"), words("SKUs of 2")
-    (['invoice', 'no'], ['order', 'id'], ['orderdate'], ['sku', 'of'])
+    >>> words("InvoiceNo"), words("orderid"), words("orderdate"), words("SKUs of 2"), words("s1")
+    (['invoice', 'no'], ['order', 'id'], ['orderdate'], ['sku', 'of'], ['s'])
     """
     word_runs = [word_run.lower() for word_run in _WORDS.findall(_CAMEL.sub(" ", name))]
     return [word for word_run in word_runs for word in _split_noun(word_run)]
@@ -101,10 +101,12 @@ def words(name: str) -> list[str]:
 
 def _split_noun(word_run: str) -> list[str]:
     for noun in (*_BASKETS, *_ITEMS, *_COUNTS, *_USERS):
+        if not word_run.startswith(noun):
+            continue
         tail = word_run.removeprefix(noun)
         if tail in ("", "s"):
             return [noun]
-        if tail != word_run and tail in _IDENTIFIERS + _NAMES:
+        if tail in _IDENTIFIERS + _NAMES:
             return [noun, tail]
     return [word_run]
 
