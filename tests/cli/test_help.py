@@ -20,7 +20,7 @@ COMMANDS = sorted(
 ISSUED = {
     *("fit", "evaluate", "compare", "similar", "complements", "substitutes", "topics", "predict"),
     *("explain", "plot", "export", "info", "reproduce", "datasets", "demo"),
-    *("explore", "recommend", "update", "diff"),
+    *("explore", "recommend", "update", "diff", "shards"),
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from efemb._files import check_writable, complete_or_absent, file_target
 from efemb._terminal import one_line, printable
 from efemb.errors import ParameterError
 
@@ -88,8 +89,6 @@ def make_reporter(quiet: bool) -> Say:
 
 def check_picture(path: Path) -> None:
     """Reject a file that cannot be written, before the work."""
-    from efemb._files import check_writable, file_target
-
     if path.suffix.lower() not in ENDINGS:
         raise ParameterError(f"{path}: the file name must end in {', '.join(ENDINGS)}")
     check_writable(file_target(path).parent)
@@ -97,8 +96,6 @@ def check_picture(path: Path) -> None:
 
 def write_picture(picture: Any, path: Path, dpi: int = 200) -> None:
     """Write Axes to a file, completely or not at all."""
-    from efemb._files import complete_or_absent, file_target
-
     target = file_target(path)
     form = target.suffix.lower()[1:]
     with complete_or_absent(target) as stream:

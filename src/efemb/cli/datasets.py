@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import efemb
+from efemb._files import check_writable, complete_or_absent, file_target, table_writer
 from efemb.cli import _arguments as of
 from efemb.cli._output import echo, show_json
 from efemb.errors import ParameterError
@@ -84,8 +85,6 @@ def describe_data(name: str, data: Any) -> dict[str, Any]:
 
 def _check_target(out: Path, name: str | None) -> None:
     """Reject a file that cannot be written, before the work."""
-    from efemb._files import check_writable, file_target
-
     if name is None:
         raise ParameterError("--out writes one data set: efemb datasets NAME --out FILE")
     if not any(suffix.lower() in (*SEPARATORS, TEXT) for suffix in out.suffixes):
@@ -112,8 +111,6 @@ def write_data(data: Any, out: Path) -> list[Path]:
 
 def _write_text(corpus: efemb.Corpus, out: Path) -> None:
     """One document per line."""
-    from efemb._files import complete_or_absent, file_target
-
     labels = corpus.vocabulary.labels
     with complete_or_absent(file_target(out)) as stream:
         for start, end in zip(corpus.starts[:-1], corpus.starts[1:], strict=True):
@@ -123,8 +120,6 @@ def _write_text(corpus: efemb.Corpus, out: Path) -> None:
 
 def _write_matrix(data: Any, out: Path) -> list[Path]:
     """Rows x entities with a header of labels; positions beside it, matched by label."""
-    from efemb._files import complete_or_absent, file_target, table_writer
-
     dense = data.values.toarray() if data.is_sparse else data.values
     if dense.ndim != 2:
         raise ParameterError(f"{out}: a matrix has one number per entry, but these data have more")
@@ -157,8 +152,6 @@ def _separator(out: Path) -> str:
 
 def write_baskets(data: Any, out: Path) -> None:
     """One line per item of a basket, as `efemb fit` reads them."""
-    from efemb._files import complete_or_absent, file_target, table_writer
-
     separator = _separator(out)
     cells = data.values.tocoo()
     baskets = range(data.n_rows) if data.row_labels is None else data.row_labels.tolist()

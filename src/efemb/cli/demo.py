@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import efemb
+from efemb._files import check_writable, file_target
 from efemb.cli import _arguments as of
 from efemb.cli._models import warnings_as_remarks
 from efemb.cli._output import echo, ignore, make_reporter, show_json
@@ -74,8 +75,6 @@ def command(
       efemb demo
       efemb demo -k 20 --passes 5 --out report.html
     """
-    from efemb._files import check_writable, file_target
-
     say = make_reporter(quiet)
     check_writable(file_target(out).parent)
     say("Complete Journey: shopping trips of 2,469 households in one year")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import efemb
+from efemb._files import check_writable, file_target
 from efemb.cli import _arguments as of
 from efemb.cli._labels import read_evidence
 from efemb.cli._output import make_reporter, show_json
@@ -79,7 +80,6 @@ def command(
       efemb explore model --against older-model
       efemb explore model --out map.html
     """
-    from efemb._files import check_writable, file_target
     from efemb.explore.contents import check_model
     from efemb.explore.explorer import prepare
     from efemb.explore.serving import check_exposure

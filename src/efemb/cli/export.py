@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from efemb._files import check_writable, expand_home, file_target
 from efemb.cli import _arguments as of
 from efemb.cli._labels import open_model
 from efemb.cli._output import echo, show_json
@@ -51,8 +52,6 @@ def command(
     gensim reads the second:
       KeyedVectors.load_word2vec_format("vectors.txt")
     """
-    from efemb._files import check_writable, expand_home, file_target
-
     kind = _choose_format(form, out)
     check_writable(expand_home(out) if kind == "projector" else file_target(out).parent)
     vectors = open_model(model).vectors(which)  # type: ignore[arg-type]  # checked there

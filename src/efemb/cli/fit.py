@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import efemb
+from efemb._files import check_writable
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
 from efemb.cli._models import (
@@ -122,7 +123,6 @@ def command(
       efemb complements model milk --data trips.csv
       efemb plot model map --out map.png
     """
-    from efemb._files import check_writable
     from efemb.estimators.names import canonical_name
     from efemb.fitted.disk import MODEL
 

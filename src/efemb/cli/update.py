@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import efemb
+from efemb._files import check_writable
 from efemb.cli import _arguments as of
 from efemb.cli._inputs import Reading, describe_size
 from efemb.cli._labels import embedding_of
@@ -54,7 +55,6 @@ def command(
       efemb update model january.csv --passes 3 --out model-january
       efemb update model january.csv --skip-unknown
     """
-    from efemb._files import check_writable
     from efemb.fitted.disk import MODEL
 
     say = make_reporter(quiet)

@@ -156,10 +156,10 @@ def check_alike(client: Any, *, mixed_cpus: bool) -> None:
             ) from error
         if future.status != "finished":
             continue
-        found = differences(expected, future.result(), mixed_cpus=mixed_cpus)
-        if found:
+        differing = differences(expected, future.result(), mixed_cpus=mixed_cpus)
+        if differing:
             raise ParameterError(
-                f"the worker {address} has {', '.join(found)}: results would depend on which "
+                f"the worker {address} has {', '.join(differing)}: results would depend on which "
                 "worker does what. Install the same versions"
                 + ("" if mixed_cpus else ", or pass mixed_cpus=True if only processors differ")
             )

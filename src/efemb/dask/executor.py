@@ -253,11 +253,11 @@ def run_checked(
     function: Callable[[Any], Any], expected: dict[str, str], mixed_cpus: bool, task: Any
 ) -> Any:
     """Run a task, unless this worker came later and would give other bits."""
-    found = differences(expected, fingerprint(), mixed_cpus=mixed_cpus)
-    if found:
+    differing = differences(expected, fingerprint(), mixed_cpus=mixed_cpus)
+    if differing:
         raise ParameterError(
-            f"a worker that joined later has {', '.join(found)}: remove it, or install the same "
-            "versions"
+            f"a worker that joined later has {', '.join(differing)}: remove it, or install the "
+            "same versions"
         )
     return function(task)
 

@@ -41,8 +41,8 @@ def join_modules() -> str:
 @cache
 def plotly_script() -> bytes:
     """plotly.js as it is in the plotly package, which is not imported for that."""
-    found = find_spec("plotly")
-    folders = [] if found is None else list(found.submodule_search_locations or [])
+    spec = find_spec("plotly")
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
     for folder in folders:
         path = Path(folder) / "package_data" / "plotly.min.js"
         if path.is_file():

@@ -213,7 +213,8 @@ class ParameterSpace:
         )
         columns = slopes.target + d_target.sum(axis=0)  # those of terms have no groups
         columns[:, : self.k] = slopes.target[:, : self.k] + of_all
-        total = replace(slopes, target=columns, intercept=slopes.intercept + intercept, by_group={})
+        total = replace(slopes, target=columns, intercept=slopes.intercept.copy(), by_group={})
+        total.add_intercepts(intercept)
         total.terms = {**slopes.terms, **{self.prefix + name: own[name] for name in own}}
         return total
 

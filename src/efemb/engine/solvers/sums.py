@@ -229,8 +229,8 @@ class ListCells(BoundCells):
         """(cell, edge, coefficient) of the members of each kind of list."""
         for part in self.bound.lists:
             views = [view for view in self.views if view.part is part]
-            found = [self._of_shift(view, rows) for view in views]
-            key, edge, amount = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+            shifts = [self._of_shift(view, rows) for view in views]
+            key, edge, amount = (np.concatenate(arrays) for arrays in zip(*shifts, strict=True))
             if part.scale == "none":
                 yield key, edge, amount
                 continue
