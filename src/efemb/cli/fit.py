@@ -105,7 +105,7 @@ def command(
       efemb fit "trips/*.parquet" --basket customer --basket date
       efemb fit activity.npy --positions xyz.npy --neighbors 50 --model g-emb
       efemb fit corpus.txt.gz --model cbow --window 5
-      efemb fit "lines/*.parquet" --store shards --cluster local:4 --checkpoint run
+      efemb fit "lines/*.parquet" --store shards --cluster local:4
 
     Transactions that would not fit into memory are kept as shards on disk and fitted from there.
 
