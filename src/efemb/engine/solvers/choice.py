@@ -8,8 +8,8 @@ from typing import Any
 from efemb._typing import Floats
 from efemb.engine.solvers import sums
 from efemb.engine.solvers.base import Solver
+from efemb.engine.solvers.by_group import GroupedSolver
 from efemb.engine.solvers.generic import GenericSolver
-from efemb.engine.solvers.grouped import GroupedSolver
 from efemb.engine.solvers.moments import solver as moments
 from efemb.engine.solvers.moments.solver import MomentsSolver
 from efemb.engine.solvers.rows.solver import RowsSolver

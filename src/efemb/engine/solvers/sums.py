@@ -18,6 +18,7 @@ from efemb.data.array_checks import make_csr
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.solver import RowsSolver
+from efemb.kernels.row_entries import entry_products
 from efemb.model.contexts.base import BoundContext, gather_rows, or_one
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.factors import Factors
@@ -184,8 +185,6 @@ class ListCells(BoundCells):
 
     def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
         """Sums over the members of the cells that have any."""
-        from efemb.kernels.row_entries import entry_products
-
         members, target, bag = self._members(rows), arrays["target"], arrays["bag"]
         weight = np.empty(len(self.vector), dtype=target.dtype)
         ones, none = np.ones(self.n, target.dtype), np.zeros(len(bag), bag.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from efemb.errors import ParameterError
@@ -100,9 +101,8 @@ class GroupQueries(Asked):
         >>> model.differs(trips, n=1).columns
         ['label', 'group', 'count', 'distance', 'ratio', 'p_value', 'q_value']
         """
-        from efemb.inference.group_differences import differs
-
-        return differs(self, data, n, **options)
+        table: Table = _inference("group_differences").differs(self, data, n, **options)
+        return table
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -157,9 +157,8 @@ class GroupQueries(Asked):
         >>> model.drift(trips, n=1).columns
         ['label', 'count', 'distance', 'ratio', 'p_value', 'q_value']
         """
-        from efemb.inference.drift import drift
-
-        return drift(self, data, n, **options)
+        table: Table = _inference("drift").drift(self, data, n, **options)
+        return table
 
     def change_points(self, item: Any, data: Any, n: int = 3, **options: Any) -> Table:
         """Find when the embedding of an item changed, compared with shuffled times.
@@ -191,6 +190,10 @@ class GroupQueries(Asked):
         >>> model.change_points("bread", trips, n_permutations=9)["at"].tolist()
         [2]
         """
-        from efemb.inference.drift import change_points
+        table: Table = _inference("drift").change_points(self, item, data, n, **options)
+        return table
 
-        return change_points(self, item, data, n, **options)
+
+def _inference(module: str) -> Any:
+    """A module of a layer above, imported when it is asked for."""
+    return import_module(f"efemb.inference.{module}")
