@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_missing_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import positive_number
-from efemb.model.structures.base import Structure, sum_rows
+from efemb.model.structures.base import Structure
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -148,21 +149,29 @@ class Described(Structure):
         return self._collect(rho, n_entities), self._collect(alpha, n_entities)
 
     def _collect(self, array: Floats, n_entities: int) -> Floats:
-        assert self.frozen is not None
-        codes, numbers = self.frozen["codes"], self.frozen["numbers"]
         slots = array.reshape(-1, n_entities, *array.shape[1:])
         collected = []
         for slot in slots:
-            h = np.zeros((self.n_shared, *slot.shape[1:]), dtype=slot.dtype)
-            for column in codes.T:
-                known = np.flatnonzero(column >= 0)
-                h += sum_rows(slot[known], column[known], self.n_shared)
-            if numbers.shape[1]:
-                h[self.n_shared - numbers.shape[1] :] += np.tensordot(
-                    numbers.astype(slot.dtype).T, slot, axes=1
-                )
+            flat = slot.reshape(n_entities, -1)
+            h = self._transposed.astype(slot.dtype, copy=False) @ flat
+            h = np.asarray(h).reshape(-1, *slot.shape[1:])
             collected += [self._shrink(slot), h * slot.dtype.type(self._share)]
         return np.concatenate(collected)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        """f of all entities as a sparse matrix, (rows of H, N): a product with it is quick."""
+        from scipy.sparse import csr_array
+
+        assert self.frozen is not None
+        codes, numbers = self.frozen["codes"], self.frozen["numbers"]
+        n, column = np.nonzero(codes >= 0)
+        first = self.n_shared - numbers.shape[1]
+        of_numbers = np.tile(np.arange(first, self.n_shared), len(codes))
+        rows = np.concatenate([codes[n, column], of_numbers])
+        entities = np.concatenate([n, np.repeat(np.arange(len(codes)), numbers.shape[1])])
+        values = np.concatenate([np.ones(len(n)), numbers.ravel()])
+        return csr_array((values, (rows, entities)), shape=(self.n_shared, len(codes)))
 
     def add_entities(self, columns: Mapping[str, list[Any]]) -> Self:
         """The frozen structure with further entities, by their features."""
