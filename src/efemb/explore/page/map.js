@@ -111,12 +111,13 @@ export class MapView {
     const n = this.points.length / this.dimensions, flat = this.isFlat;
     const size = flat ? (n > 30000 ? 3 : n > 3000 ? 4.5 : n > 300 ? 7 : 10) : 3;
     const chosen = this.chosen;
+    const faint = !flat && this.selected !== null;  // else the others hide its neighbors
     return this.coloring.buckets.map(({ color, codes, name }) => ({
       type: flat ? "scattergl" : "scatter3d", mode: "markers", hoverinfo: "none",
       x: Float32Array.from(codes, (code) => this.at(code, 0)),
       y: Float32Array.from(codes, (code) => this.at(code, 1)),
       ...(flat ? {} : { z: Float32Array.from(codes, (code) => this.at(code, 2)) }),
-      marker: { color, size, opacity: name === "other" ? 0.45 : 0.8, line: { width: 0 } },
+      marker: { color, size, opacity: faint ? 0.15 : name === "other" ? 0.45 : 0.8, line: { width: 0 } },
       ...(chosen && flat ? { selectedpoints: Array.from(codes.keys()).filter((i) => chosen.has(codes[i])) } : {}),
       ...(flat ? { selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 0.12 } } } : {}),
     }));
