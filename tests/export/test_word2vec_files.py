@@ -174,7 +174,7 @@ def test_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def fails(*_: Any) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("efemb.export.word2vec_writer._text_block", fails)
+    monkeypatch.setattr("efemb.export.word2vec_writer.join_text", fails)
     with pytest.raises(KeyboardInterrupt):
         write_word2vec(LabeledVectors(["z"], [[1.0]]), path)
     assert path.read_bytes() == before

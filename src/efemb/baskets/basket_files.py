@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from efemb.baselines import baseline_files as baselines
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.embedding import BasketEmbedding
 from efemb.baskets.experts import BASES, SizeMixture
 from efemb.baskets.parts import Parts, Passes
+from efemb.blend.blend_files import pack_members, unpack_members
 from efemb.errors import DataError
-from efemb.fitted import disk as storage
+from efemb.fitted.embedding import FittedEmbedding
 from efemb.storage.encoding import decode, encode
 from efemb.storage.folder import Contents, SealedKind
 from efemb.table import Table
@@ -26,7 +26,7 @@ BASKETS = SealedKind(
     replaces=("efemb model",),
 )
 _STATE = ("vocabulary_", "n_features_in_", "report_")
-_VECTORS, _PERSONAL, _HISTORY = "vectors.", "personal.", "history."
+_MEMBERS = ("vectors", "personal", "history")
 
 
 def save(model: BasketEmbedding, path: str | os.PathLike[str]) -> None:
@@ -67,14 +67,9 @@ def pack(model: BasketEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[s
             "parts",
         ),
     }
-    members = {_VECTORS: storage.pack(model.fitted())}
-    if parts.personal is not None:
-        members[_PERSONAL] = storage.pack(parts.personal)
-    if parts.history is not None:
-        members[_HISTORY] = baselines.pack(parts.history)
-    for prefix, (member, own, texts) in members.items():
-        body[prefix] = {"body": member, "texts": texts}
-        arrays |= {prefix + name: array for name, array in own.items()}
+    members = {name: getattr(parts, name) for name in _MEMBERS}
+    known = {name: member for name, member in members.items() if member is not None}
+    body["models"] = pack_members(known, arrays)
     return body, arrays, {}
 
 
@@ -88,16 +83,14 @@ def unpack(contents: Contents) -> BasketEmbedding:
         for name, each in decode(body["mixtures"], arrays).items()
     }
     model.mixture_, model.personal_ = mixtures["mixture"], mixtures.get("personal")
-    history = None
-    if _HISTORY in body:
-        restored = baselines.unpack(_member(contents, _HISTORY))
-        if not isinstance(restored, PersonalPopularity):
-            raise DataError("the history of a basket model must be a PersonalPopularity")
-        history = restored
+    members = unpack_members(contents)
+    vectors, personal, history = (members.get(name) for name in _MEMBERS)
+    if history is not None and not isinstance(history, PersonalPopularity):
+        raise DataError("the history of a basket model must be a PersonalPopularity")
+    if not isinstance(vectors, FittedEmbedding):
+        raise DataError("a basket model needs vectors")
     parts = decode(body["parts"], arrays)
     parts["passes"] = Passes(*parts["passes"])
-    vectors = storage.unpack(_member(contents, _VECTORS))
-    personal = storage.unpack(_member(contents, _PERSONAL)) if _PERSONAL in body else None
     if (model.personal_ is None) != (personal is None or history is None):
         raise DataError("a basket model knows customers with both their vectors and their history")
     model.parts_ = Parts(vectors=vectors, personal=personal, history=history, **parts)
@@ -121,16 +114,6 @@ def _checked(mixture: SizeMixture) -> SizeMixture:
         if np.shape(values) != shape or not np.isfinite(values).all():
             raise DataError(f"{name} of the mixture must be finite numbers of shape {shape}")
     return mixture
-
-
-def _member(contents: Contents, prefix: str) -> Contents:
-    own = {
-        name.removeprefix(prefix): array
-        for name, array in contents.arrays.items()
-        if name.startswith(prefix)
-    }
-    member = contents.body[prefix]
-    return Contents(contents.folder, member["body"], own, member["texts"])
 
 
 def _columns(table: Table) -> dict[str, Any]:

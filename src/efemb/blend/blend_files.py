@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -39,14 +39,7 @@ def read(path: str | os.PathLike[str]) -> Blend:
 def pack(blend: Blend) -> Packed:
     """The manifest (still without checksums), the arrays and the JSON files of a blend."""
     arrays: dict[str, Any] = {}
-    members = []
-    for i, (name, model) in enumerate(blend.models_.items()):
-        try:
-            kind, (body, own, texts) = _pack_member(model)
-        except EfembError as error:
-            raise type(error)(f"{name!r} cannot be saved: {error}") from error
-        arrays |= {f"models.{i}.{key}": array for key, array in own.items()}
-        members.append({"name": name, "format": kind, "body": body, "texts": texts})
+    members = pack_members(blend.models_, arrays)
     body = {
         "options": encode({name: getattr(blend, name) for name in OPTIONS}, arrays, "options"),
         "state": encode({name: getattr(blend, name) for name in _STATE}, arrays, "state"),
@@ -58,6 +51,27 @@ def pack(blend: Blend) -> Packed:
         "models": members,
     }
     return body, arrays, {}
+
+
+def pack_members(models: Mapping[str, Any], arrays: dict[str, Any]) -> list[dict[str, Any]]:
+    """Models inside a saved model, as JSON; their arrays go to `arrays`."""
+    members = []
+    for i, (name, model) in enumerate(models.items()):
+        try:
+            kind, (body, own, texts) = _pack_member(model)
+        except EfembError as error:
+            raise type(error)(f"{name!r} cannot be saved: {error}") from error
+        arrays |= {f"models.{i}.{key}": array for key, array in own.items()}
+        members.append({"name": name, "format": kind, "body": body, "texts": texts})
+    return members
+
+
+def unpack_members(contents: Contents) -> dict[str, Any]:
+    """Undo `pack_members`."""
+    return {
+        member["name"]: _unpack_member(member, contents, f"models.{i}.")
+        for i, member in enumerate(contents.body["models"])
+    }
 
 
 def _pack_member(model: Any) -> tuple[str, Packed]:
@@ -77,10 +91,7 @@ def _pack_member(model: Any) -> tuple[str, Packed]:
 def unpack(contents: Contents) -> Blend:
     """Undo `pack`."""
     body, arrays = contents.body, contents.arrays
-    models = {
-        member["name"]: _unpack_member(member, contents, f"models.{i}.")
-        for i, member in enumerate(body["models"])
-    }
+    models = unpack_members(contents)
     blend = Blend(models, **decode(body["options"], arrays))
     if body["pool"] not in POOLS:
         raise DataError(f"the blend {body['pool']!r} is unknown; {suggest(body['pool'], POOLS)}")

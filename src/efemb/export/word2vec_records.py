@@ -1,4 +1,4 @@
-"""Words and vectors of word2vec files, text and binary, a block of records at a time."""
+"""Records of word2vec files, text and binary: read and written a block at a time."""
 
 from __future__ import annotations
 
@@ -130,6 +130,15 @@ class TextRecords:
         return text
 
 
+def join_text(words: list[bytes], numbers: Floats) -> bytes:
+    """Lines of a word and its numbers."""
+    # 9 and 17 digits are the fewest that always restore the same float32 and float64.
+    number_form = b"%.9g" if numbers.dtype == np.float32 else b"%.17g"
+    line = b" ".join([b"%b", *[number_form] * numbers.shape[1]]) + b"\n"
+    rows = numbers.tolist()
+    return b"".join([line % (word, *row) for word, row in zip(words, rows, strict=True)])
+
+
 def numbers_of(fields: list[bytes], size: int) -> list[float] | None:
     """The fields as `size` numbers, or None if they are not."""
     try:
@@ -253,3 +262,10 @@ class BinaryRecords:
             f"{self.file} is truncated: it ends inside the record that starts at byte "
             f"{self._byte:,}, {after}"
         )
+
+
+def join_binary(words: list[bytes], numbers: Floats) -> bytes:
+    """A word, a space, its float32 numbers and a line end, for each word."""
+    rows, size = numbers.tobytes(), 4 * numbers.shape[1]
+    vectors = (rows[i * size : (i + 1) * size] for i in range(len(words)))
+    return b"".join([b"%b %b\n" % pair for pair in zip(words, vectors, strict=True)])

@@ -15,6 +15,7 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, MissingExtraError
+from efemb.export.word2vec_records import join_binary, join_text
 from efemb.fitted import LabeledVectors, check_labeled
 
 _ROWS = 1 << 12
@@ -54,7 +55,7 @@ def write_word2vec(
     words = _words(vectors, replace)
     as_binary = is_binary_name(target) if binary is None else bool(binary)
     numbers = _single(vectors) if as_binary else vectors.vectors
-    join = _binary_block if as_binary else _text_block
+    join = join_binary if as_binary else join_text
     with complete_or_absent(target) as stream, _bar(progress, len(words), target) as advance:
         stream.write(b"%d %d\n" % numbers.shape)
         for start in range(0, len(words), _ROWS):
@@ -70,20 +71,6 @@ def is_binary_name(path: Path) -> bool:
 
 def _bar(shown: bool, total: int, path: Path) -> Any:
     return progress_bar(f"writing {path.name}", total, shown)
-
-
-def _text_block(words: list[bytes], numbers: Floats) -> bytes:
-    # 9 and 17 digits are the fewest that always restore the same float32 and float64.
-    number_form = b"%.9g" if numbers.dtype == np.float32 else b"%.17g"
-    line = b" ".join([b"%b", *[number_form] * numbers.shape[1]]) + b"\n"
-    rows = numbers.tolist()
-    return b"".join([line % (word, *row) for word, row in zip(words, rows, strict=True)])
-
-
-def _binary_block(words: list[bytes], numbers: Floats) -> bytes:
-    rows, size = numbers.tobytes(), 4 * numbers.shape[1]
-    vectors = (rows[i * size : (i + 1) * size] for i in range(len(words)))
-    return b"".join([b"%b %b\n" % pair for pair in zip(words, vectors, strict=True)])
 
 
 def _single(vectors: LabeledVectors) -> Floats:
