@@ -151,7 +151,7 @@ def fit_model(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
             result = replace(loop, savepoint=savepoint).run_from(begin, state)
         if validation is None:
-            _use_all_rows(result, split, space)
+            use_all_rows(result, split, space)
     result.parameters = result.parameters.astype(options.dtype)
     gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
     held = split.validation is not None
@@ -160,7 +160,7 @@ def fit_model(
     return Fit(result, name, gradient, *how, spec, report)
 
 
-def _use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
+def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
     """Solve for rho once more with the rows that were held out, where that takes no pass.
 
     Only with a ridge, which keeps rho from fitting more to its rows than was judged good.

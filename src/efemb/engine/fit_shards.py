@@ -78,6 +78,8 @@ def fit_shards(
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
     name = choose_solver(options.solver, bound, spec)
     _refuse(spec, name, layout)
+    if name == "windows" and options.batch_size not in ("auto", None):
+        raise ParameterError("solver 'windows' steps word by word: leave batch_size='auto'")
     rows = batch_size(options.batch_size, name, store.n_rows)
     optimizer = choose_optimizer(
         options.optimizer, name, spec, options.n_components, minibatches=rows is not None

@@ -20,7 +20,7 @@ from efemb.model.predictor import Cells, row_groups, row_side
 from efemb.model.score import cell_log_density
 from efemb.model.spec import Spec
 
-BLOCK_ENTRIES = 2048
+BLOCK_ENTRIES, BLOCK_CELLS = 2048, 1 << 24  # each entry is compared with every entity
 
 
 class Validation(ABC):
@@ -61,8 +61,7 @@ class EntryValidation(Validation):
         self.normalizer = normalizer
         row = self.entries.row
         self.weight = np.ones(len(row)) if row_weight is None else row_weight[row]
-        pieces = cut(len(self.entries.x), BLOCK_ENTRIES)
-        self.pieces = [self.entries.compact(piece) for piece in pieces]
+        self.pieces: list[Cells] | None = None
 
     def use(self, pool: Workers) -> None:
         """Work in other threads."""
@@ -77,6 +76,9 @@ class EntryValidation(Validation):
                 return cell_scores(spec, part, vectors, self.normalizer)
             return cell_log_density(family, spec.link, part, vectors)
 
+        if self.pieces is None:
+            size = min(BLOCK_ENTRIES, max(1, BLOCK_CELLS // len(vectors.target)))
+            self.pieces = [self.entries.compact(part) for part in cut(len(self.entries.x), size)]
         each = np.concatenate(list(self.pool.map(score, self.pieces)))
         weight = self.weight * self.entries.x if family.normalized_score else self.weight
         return float(weight @ each), float(weight.sum())

@@ -7,18 +7,25 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from glob import has_magic
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from efemb._files import check_path, check_writable
 from efemb._terminal import progress_bar
+from efemb.data.readers.text.read import read_text
 from efemb.data.readers.transactions import check_filters, line_columns
 from efemb.data.store.build import Filters, build_store, fingerprint_files
+from efemb.data.store.documents import read_lines, store_corpus
 from efemb.data.store.pieces import Dealing, PieceJob
+from efemb.data.store.recording import store_recording
 from efemb.data.store.remote import is_remote, list_files
 from efemb.data.store.shard_store import BUILDING, ShardStore
 from efemb.data.store.tasks import Executor, SerialExecutor
 from efemb.engine.backends.sharded import Layout
+from efemb.engine.fit_moments import fit_moments
 from efemb.engine.fit_shards import Reading, fit_shards, make_layout
 from efemb.engine.options import whole
 from efemb.errors import DataError, InputTypeError, ParameterError
@@ -127,12 +134,7 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
     sizes = list_files(source)
     if n_shards is None:
         n_shards = _default_shards(sizes)
-    whole("n_shards", n_shards)
-    whole("seed", seed, 0)
-    if not 0.0 <= held_out < 1.0:
-        raise ParameterError(f"held_out must be at least 0 and below 1, got {held_out!r}")
-    n_test = max(1, round(n_shards * held_out)) if held_out else 0
-    dealing = Dealing(n_shards, n_test, held_out, seed)
+    dealing = _dealing(n_shards, held_out, seed)
     options: dict[str, Any] = {"separator": separator, "encoding": encoding, "header": header}
     options |= {"net": returns == "net", "on_bad": on_bad}
     jobs = [
@@ -154,6 +156,98 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
             return False
 
         return build_store(folder, jobs, filters, identity, executor or SerialExecutor(), watch)
+
+
+def prepare_text(
+    source: Any,
+    store: str | os.PathLike[str],
+    *,
+    n_shards: int = DEFAULT_SHARDS,
+    held_out: float = 0.0,
+    min_count: int = 5,
+    max_vocab: int | None = None,
+    lower: bool = False,
+    encoding: str = "utf-8",
+    seed: int = 0,
+    progress: bool = False,
+) -> ShardStore:
+    """Read text of any size, one document per line, into a store of shards of whole documents.
+
+    Parameters
+    ----------
+    source : path, pattern, list of paths, iterable of documents or Corpus
+        As in `read_text`; several files are read one after the other.
+    store : path of the folder
+        Made here; must not hold a store.
+    n_shards : int, default=32
+        Number of shards. Results of a fit depend on it.
+    held_out : float, default=0
+        Share of the documents that is kept apart as ``store.test``.
+    min_count, max_vocab, lower, encoding : as in `read_text`
+    seed : int, default=0
+        Decides which documents share a shard or are held out.
+    progress : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    ShardStore
+        Counts of words are those of the training documents.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> text = ["the cat sat on the mat", "the dog sat on the cat"] * 10
+    >>> store = prepare_text(text, folder.name, n_shards=2, min_count=1)
+    >>> store.n_rows, store.n_entries
+    (20, 120)
+    >>> folder.cleanup()
+    """
+    folder, dealing = _store_folder(store), _dealing(n_shards, held_out, seed)
+    files = list_files(source) if _names_files(source) else None
+    options: dict[str, Any] = {"min_count": min_count, "max_vocab": max_vocab, "lower": lower}
+    text = source if files is None else read_lines(list(files), encoding)
+    corpus = read_text(text, **options, encoding=encoding, progress=progress)
+    return store_corpus(corpus, folder, dealing)
+
+
+def prepare_recording(
+    values: Any,
+    store: str | os.PathLike[str],
+    *,
+    n_shards: int = DEFAULT_SHARDS,
+    positions: Any = None,
+    entities: Sequence[Any] | None = None,
+) -> ShardStore:
+    """Cut a recording, time x cells, into a store of shards of consecutive rows.
+
+    Parameters
+    ----------
+    values : path of a .npy file, array or Dask array of shape (time, cells)
+        A file is mapped into memory, and of a Dask array only the rows of a shard are computed.
+    store : path of the folder
+        Made here; must not hold a store.
+    n_shards : int, default=32
+        Number of shards.
+    positions : array of shape (cells, p), optional
+        Coordinates, from which neighbors are found.
+    entities : sequence, optional
+        Labels of the cells, by default their numbers.
+
+    Returns
+    -------
+    ShardStore
+        For `GaussianEmbedding` with neighbors by position, or with a `Graph`.
+    """
+    if isinstance(values, str | os.PathLike):
+        path = check_path(values, "a recording is an array or the path of a .npy file")
+        try:
+            values = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} cannot be read: {error}") from error
+    whole("n_shards", n_shards)
+    return store_recording(values, _store_folder(store), n_shards, positions, entities)
 
 
 def fit(
@@ -264,25 +358,23 @@ def fit_store(
     whole("n_replicas", n_replicas)
     if rounds_per_pass is not None:
         whole("rounds_per_pass", rounds_per_pass)
+    if store.kind == "recording":  # sums over rows: nothing is averaged
+        n_replicas = rounds_per_pass = 1
     layout = make_layout(store, n_replicas, rounds_per_pass)
     before = dict(model.__dict__)
     try:
         with _work_folder(store, checkpoint) as work:
             spec = model._spec()
-            fitted = fit_shards(
-                spec,
-                store,
-                Reading(model._binarizes(), _allows_real(model), model._way_out),
-                model._options(),
-                generator(model.random_state),
-                layout,
-                executor,
-                work,
-                resume=resume,
-                check=check,
-            )
+            reading = Reading(model._binarizes(), _allows_real(model), model._way_out)
+            common = (spec, store, reading, model._options(), generator(model.random_state))
+            place = (layout, executor, work)
+            if store.kind == "recording":
+                fitted = fit_moments(*common, *place, center=model._centers())
+            else:
+                fitted = fit_shards(*common, *place, resume=resume, check=check)
         model.n_features_in_, model.vocabulary_ = store.n_entities, store.vocabulary
-        report = {**store.report, **_report(store, layout, executor)}
+        of_store = {name: value for name, value in store.report.items() if name != "positions"}
+        report = {**of_store, **_report(store, layout, executor)}
         model._keep(fitted, spec, Prepared(store, None, None, report))
     except BaseException:
         model.__dict__.clear()
@@ -323,6 +415,28 @@ def _work_folder(store: ShardStore, checkpoint: str | os.PathLike[str] | None) -
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _names_files(source: Any) -> bool:
+    """Whether a source is a path or a list of them; other lists are documents."""
+    names = source if isinstance(source, list) else [source]
+    return all(
+        isinstance(name, os.PathLike) or (isinstance(name, str) and _is_file(name))
+        for name in names
+    )
+
+
+def _is_file(name: str) -> bool:
+    return "\n" not in name and (has_magic(name) or os.path.exists(name))
+
+
+def _dealing(n_shards: int, held_out: float, seed: int) -> Dealing:
+    whole("n_shards", n_shards)
+    whole("seed", seed, 0)
+    if not 0.0 <= held_out < 1.0:
+        raise ParameterError(f"held_out must be at least 0 and below 1, got {held_out!r}")
+    n_test = max(1, round(n_shards * held_out)) if held_out else 0
+    return Dealing(n_shards, n_test, held_out, seed)
 
 
 def _store_folder(store: Any) -> Any:

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -29,7 +29,6 @@ from efemb.data.readers.shop_tables import NO_LABEL
 from efemb.data.readers.source import Batch, NeedsTextReaderError, Source
 from efemb.data.readers.transactions import Collected, LineColumns, usable_lines
 from efemb.data.store.remote import fetch, is_remote
-from efemb.data.vocabulary import Label
 from efemb.errors import DataError, EfembError, InputTypeError
 
 # What is kept of a line: two halves of the hash of its basket, its item in the table of the job,
@@ -51,12 +50,11 @@ class Dealing:
     held_out: float
     seed: int
 
-    def hash(self, labels: Sequence[Label]) -> NDArray[np.uint64]:
+    def hash(self, labels: Iterable[bytes]) -> NDArray[np.uint64]:
         """128 bits of each label, in two columns."""
         salt = self.seed.to_bytes(8, "little")
         digests = b"".join(
-            hashlib.blake2b(str(label).encode(), digest_size=16, salt=salt).digest()
-            for label in labels
+            hashlib.blake2b(label, digest_size=16, salt=salt).digest() for label in labels
         )
         return np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
 
@@ -222,7 +220,8 @@ def _lines_of(
     collected = Collected({}, KeyTable(len(job.columns.keys), NO_LABEL), job.net, items)
     baskets, codes, counts = usable_lines(collected, batch, job.columns, numbers, account)
     lines = np.empty(len(baskets), dtype=LINE)
-    lines["basket"] = job.dealing.hash(collected.baskets.labels)[baskets]
+    labels = (str(label).encode() for label in collected.baskets.labels)
+    lines["basket"] = job.dealing.hash(labels)[baskets]
     lines["item"], lines["count"] = codes, counts
     return lines
 

@@ -85,6 +85,8 @@ class ShardedBackend(Backend):
     ) -> None:
         self.executor, self.job, self.plan, self.layout = executor, job, plan, layout
         self.measured, self.work = measured, work
+        # To a task every shard is a round, and a step that decays does so over all of them.
+        self.task_plan = replace(plan, n_rounds=plan.n_rounds * layout.n_places)
         self.n_observed = measured.n_observed
         self.rounds_between_scores = 1
         self.status = ""
@@ -103,7 +105,7 @@ class ShardedBackend(Backend):
             tasks = [
                 TrainTask(
                     self.job,
-                    self.plan,
+                    self.task_plan,
                     tuple(queue[places]),
                     replica,
                     first + places.start,

@@ -27,6 +27,7 @@ from efemb.engine.threads import Workers, workers
 from efemb.engine.validation import Validation
 from efemb.errors import DataLossError
 from efemb.model.contexts.base import BoundContext
+from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.spec import Spec
@@ -46,6 +47,7 @@ class ShardJob:
 
     share : of the entries of every shard that is held out, None where nothing is
     binarize, allow_real, way_out : how an estimator reads its data
+    lists : fixed contexts of every entity, where the rows do not tell them
     """
 
     store: ShardStore
@@ -58,6 +60,7 @@ class ShardJob:
     binarize: bool
     allow_real: bool
     way_out: str
+    lists: tuple[Lists, ...] | None = None
 
     def read(self, shard: int) -> Any:
         """The rows of a shard, as a fit reads them."""
@@ -75,6 +78,8 @@ class ShardJob:
 
     def bind(self, data: Any) -> BoundContext:
         """The contexts of some rows."""
+        if self.lists is not None:
+            return EntityLists(data, self.lists)
         return self.spec.context.bind(data)
 
     def split(self, shard: int, pool: Workers, data: Any = None) -> Split:

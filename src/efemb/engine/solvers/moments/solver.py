@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -142,12 +142,22 @@ class MomentsSolver(Solver[EntityLists]):
 
     def absorb(self, other: MomentsSolver) -> None:
         """Add the rows of another solver with the same lists: sums over rows add up."""
-        self.gram += other.gram
-        self.cross += other.cross
-        self.square_of += other.square_of
-        self.weight_of += other.weight_of
-        self.squares += other.squares
-        self.total_weight += other.total_weight
+        self.add_sums(other.sums())
+
+    def sums(self) -> dict[str, Floats]:
+        """What is known of the rows."""
+        totals = {"squares": np.array([self.squares]), "weight": np.array([self.total_weight])}
+        by_entity = {"square_of": self.square_of, "weight_of": self.weight_of}
+        return {"gram": self.gram, "cross": self.cross, **by_entity, **totals}
+
+    def add_sums(self, sums: Mapping[str, Floats]) -> None:
+        """Add the sums of other rows with the same lists."""
+        self.gram += sums["gram"]
+        self.cross += sums["cross"]
+        self.square_of += sums["square_of"]
+        self.weight_of += sums["weight_of"]
+        self.squares += float(sums["squares"][0])
+        self.total_weight += float(sums["weight"][0])
         self.n_observed = self.total_weight
 
     def in_order(self, parts: Sequence[Floats]) -> Floats:

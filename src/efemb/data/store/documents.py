@@ -1,0 +1,59 @@
+"""Text in shards: whole documents, dealt by a hash of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from efemb._files import check_writable
+from efemb.data.corpus import Corpus
+from efemb.data.readers.input_file import check_encoding, open_bytes, text_lines
+from efemb.data.store.pieces import Dealing
+from efemb.data.store.shard_store import MANIFEST, ShardStore, write_manifest, write_shard
+from efemb.errors import DataError, ParameterError
+
+
+def read_lines(files: Sequence[str], encoding: str) -> Iterator[str]:
+    """The lines of several files, each a document."""
+    for name in files:
+        path = Path(name)
+        with open_bytes(path) as raw:
+            yield from text_lines(raw, check_encoding(encoding), path)
+
+
+def store_corpus(corpus: Corpus, path: Path, dealing: Dealing) -> ShardStore:
+    """Write the documents of a corpus into shards, in the order of their hashes."""
+    check_writable(path)
+    if (path / MANIFEST).exists():
+        raise ParameterError(f"{path} holds a store already: choose another folder, or delete it")
+    if corpus.n_documents < 2 * dealing.n_shards:
+        raise DataError(
+            f"the text has {corpus.n_documents:,} documents, too few for {dealing.n_shards} shards "
+            "of whole documents: write one document per line, or use fewer shards"
+        )
+    starts, tokens = corpus.starts, corpus.tokens
+    documents = (tokens[a:b].tobytes() for a, b in pairwise(starts))
+    hashes = dealing.hash(documents)
+    shard_of = dealing.shard(hashes)
+    order = np.lexsort((hashes[:, 1], hashes[:, 0]))
+    files, counts = [], np.zeros(corpus.n_entities)
+    for shard in range(dealing.n_shards + dealing.n_test):
+        mine = order[shard_of[order] == shard]
+        sizes = starts[mine + 1] - starts[mine]
+        parts = [tokens[starts[i] : starts[i + 1]] for i in mine]
+        codes: Any = np.concatenate([*parts, np.empty(0, tokens.dtype)])
+        arrays = {"tokens": codes, "starts": np.concatenate([[0], np.cumsum(sizes)])}
+        test = shard >= dealing.n_shards
+        name = f"test-{shard - dealing.n_shards:05d}" if test else f"{shard:05d}"
+        files.append(write_shard(path / "shards", name, len(mine), len(codes), arrays))
+        if not test:
+            counts += np.bincount(codes, minlength=corpus.n_entities)
+    report = {name: int(number) for name, number in corpus.report.items()}
+    kept = (files[: dealing.n_shards], files[dealing.n_shards :])
+    words = (list(corpus.vocabulary.labels), counts.tolist())
+    write_manifest(path, "text", words, *kept, report)
+    return ShardStore.open(path)
