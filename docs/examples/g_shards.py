@@ -2,8 +2,9 @@
 Shards and a cluster on one machine
 ===================================
 
-Transactions that do not fit into memory are read once into a store of shards on disk. One machine fits a model from it with
-the memory of a single shard; the workers of a Dask cluster fit the same store together. Here the "cluster" is one process.
+Transactions that do not fit into memory are read once into a store of shards on disk. One machine
+fits a model from it with the memory of a single shard; the workers of a Dask cluster fit the same
+store together. Here the "cluster" is one process.
 """
 
 # %%
@@ -51,8 +52,8 @@ print(efemb.shards.score(model, store.test))
 print(model.similar("yogurt", n=4))
 
 # %%
-# Two workers: four replicas of the model train apart and are averaged in every pass. Threads stand in for processes here
-# (``processes=False``); the bits would be the same on any number of machines.
+# Two workers: four replicas of the model train apart and are averaged in every pass. Threads stand
+# in for processes here (``processes=False``); the bits would be the same on any number of machines.
 from dask.distributed import Client, LocalCluster  # noqa: E402
 
 options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
