@@ -36,6 +36,7 @@ SCENARIOS = (
     "queries",
     "storage",
     "scaling",
+    "shards",
 )
 
 
