@@ -20,7 +20,8 @@ from efemb.model.predictor import Cells, row_groups, row_side
 from efemb.model.score import cell_log_density
 from efemb.model.spec import Spec
 
-BLOCK_ENTRIES, BLOCK_CELLS = 2048, 1 << 24  # each entry is compared with every entity
+BLOCK_ENTRIES = 2048
+MANY_ENTITIES, BLOCK_CELLS = 8192, 1 << 22  # each entry is compared with every entity
 
 
 class Validation(ABC):
@@ -77,7 +78,9 @@ class EntryValidation(Validation):
             return cell_log_density(family, spec.link, part, vectors)
 
         if self.pieces is None:
-            size = min(BLOCK_ENTRIES, max(1, BLOCK_CELLS // len(vectors.target)))
+            n_entities, size = len(vectors.target), BLOCK_ENTRIES
+            if n_entities > MANY_ENTITIES:
+                size = max(1, BLOCK_CELLS // n_entities)
             self.pieces = [self.entries.compact(part) for part in cut(len(self.entries.x), size)]
         each = np.concatenate(list(self.pool.map(score, self.pieces)))
         weight = self.weight * self.entries.x if family.normalized_score else self.weight
