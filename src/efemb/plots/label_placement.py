@@ -98,6 +98,7 @@ def place_names(
     page = ax.get_window_extent()
     frame = np.array([page.x0, page.y0, page.x1, page.y1])
     pixels = ax.transData.transform(points)
+    reach = GAP * unit * np.array([-1, -1, 1, 1])  # the marks of points, and a little room
     measure, taken = make_ruler(size), np.empty((0, 4))
     for center, name, color in zip(centers, names, colors, strict=True):
         x, y = ax.transData.transform(center)
@@ -108,7 +109,7 @@ def place_names(
         free = np.flatnonzero(_find_free(boxes, taken, frame))
         if not len(free):
             continue
-        best = free[np.argmin(_count_inside(boxes[free], pixels))]
+        best = free[np.argmin(_count_inside(boxes[free] + reach, pixels))]
         taken = np.vstack([taken, boxes[best]])
         _write_name(ax, name, ax.transData.inverted().transform(middles[best]), color, size)
     return taken
