@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import ParameterError
-from efemb.model.ingredient import Ingredient
+from efemb.errors import InputTypeError, ParameterError
+from efemb.model.ingredient import Ingredient, positive_number
 from efemb.model.priors import Prior
 
 if TYPE_CHECKING:
@@ -172,6 +172,58 @@ class Structure(Ingredient, ABC):
     def save_memory(self) -> str:
         """Advice to somebody whose groups do not fit into memory."""
         return ""
+
+
+class GroupStructure(Structure, ABC):
+    """Embeddings and intercepts of groups of rows, about those that each entity has for all.
+
+    Options `column` (of the rows), `precision` (of what is added, in units of that of rho) and
+    `intercepts` (whether groups have their own).
+    """
+
+    column: str
+    precision: float
+    intercepts: bool
+
+    def check(self) -> None:
+        """The column is a name, the precision positive."""
+        name = type(self).__name__
+        if not isinstance(self.column, str) or not self.column:
+            raise InputTypeError(f"{name}.column must be a name, got {self.column!r}")
+        positive_number(self, "precision")
+        if not isinstance(self.intercepts, bool | np.bool_):
+            raise InputTypeError(
+                f"{name}.intercepts must be True or False, got {self.intercepts!r}"
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def sizes(self, n_entities: int) -> tuple[int, int]:
+        """One row each."""
+        return n_entities, n_entities
+
+    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The arrays themselves: the vectors of no group."""
+        return rho, alpha
+
+    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
+        """The gradients themselves."""
+        return rho, alpha
+
+    @abstractmethod
+    def codes(self, data: Dataset) -> Ints:
+        """Group of each row of the data, (rows,); -1 has the vectors of `spread`."""
+
+    @abstractmethod
+    def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
+        """The arrays that a frozen structure owns; `prior` is that of rho."""
+
+    def shrinkage_of(self, prior: Prior | None) -> float:
+        """Precision of rho, 1 where its prior has none."""
+        return (0.0 if prior is None else prior.shrinkage) or 1.0
 
 
 def sum_rows(values: Floats, index: Ints, n_rows: int) -> Floats:

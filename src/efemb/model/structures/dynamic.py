@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, ParameterError
 from efemb.model.ingredient import positive_number, row_column
 from efemb.model.priors import Normal, Prior
-from efemb.model.structures.base import Arrays, Structure, StructureArray
+from efemb.model.structures.base import Arrays, GroupStructure, StructureArray
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CALENDAR = {"day": "D", "week": "W", "month": "M", "year": "Y"}
 
 
-class Dynamic(Structure):
+class Dynamic(GroupStructure):
     """Embeddings and intercepts follow a random walk over slices of time; alpha does not move.
 
     rho_gn = rho_n + W_gn - mean of W_n over the slices, W_gn = W_(g-1)n + delta_gn. Context vectors
@@ -79,13 +79,7 @@ class Dynamic(Structure):
 
     def check(self) -> None:
         """The column is a name, the precision positive, the length of a slice makes sense."""
-        if not isinstance(self.column, str) or not self.column:
-            raise InputTypeError(f"Dynamic.column must be a name, got {self.column!r}")
-        positive_number(self, "precision")
-        if not isinstance(self.intercepts, bool | np.bool_):
-            raise InputTypeError(
-                f"Dynamic.intercepts must be True or False, got {self.intercepts!r}"
-            )
+        super().check()
         if isinstance(self.every, str):
             if self.every not in CALENDAR:
                 raise ParameterError(
@@ -94,11 +88,6 @@ class Dynamic(Structure):
                 )
         elif self.every is not None:
             positive_number(self, "every")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def in_order(self) -> bool:
@@ -187,22 +176,10 @@ class Dynamic(Structure):
             )
         return code
 
-    def sizes(self, n_entities: int) -> tuple[int, int]:
-        """One row each."""
-        return n_entities, n_entities
-
-    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The arrays themselves: the mean of all slices."""
-        return rho, alpha
-
-    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The gradients themselves."""
-        return rho, alpha
-
     def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
         """Steps of embeddings and of intercepts between slices."""
         n_steps = len(self.labels) - 1
-        ridge = Normal((0.0 if prior is None else prior.shrinkage) or 1.0)
+        ridge = Normal(self.shrinkage_of(prior))
         own = [StructureArray("steps", (n_steps, n_entities, k), ridge)]
         if self.intercepts:
             own.append(StructureArray("intercepts", (n_steps, n_entities), Normal(1.0)))
@@ -237,8 +214,7 @@ class Dynamic(Structure):
     def offset_precision(self, prior: Prior | None) -> float | None:
         """That of the embedding in a slice about the mean of all, on average over the slices."""
         walk = self._walk(np.arange(len(self.labels)), np.float64)
-        shrinkage = (0.0 if prior is None else prior.shrinkage) or 1.0
-        return float(self.precision * shrinkage / (walk**2).sum(axis=1).mean())
+        return float(self.precision * self.shrinkage_of(prior) / (walk**2).sum(axis=1).mean())
 
     def describe(self, data: Dataset) -> dict[str, Any]:
         """Rows of every slice, and the slices that are interpolated for lack of any."""

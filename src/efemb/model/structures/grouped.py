@@ -9,9 +9,9 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.model.ingredient import positive_number, row_column
+from efemb.model.ingredient import row_column
 from efemb.model.priors import Normal, Prior
-from efemb.model.structures.base import Arrays, Structure, StructureArray
+from efemb.model.structures.base import Arrays, GroupStructure, StructureArray
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SPREAD = 0.1  # of the first weights of the amortized map
 
 
-class Grouped(Structure):
+class Grouped(GroupStructure):
     """Embeddings and intercepts of each group of rows: rho_gn = rho_n + delta_gn.
 
     Context vectors are shared by all groups, so that their embeddings can be compared. Rows whose
@@ -82,22 +82,13 @@ class Grouped(Structure):
 
     def check(self) -> None:
         """The column is a name, the precision positive, sizes are positive integers."""
-        if not isinstance(self.column, str) or not self.column:
-            raise InputTypeError(f"Grouped.column must be a name, got {self.column!r}")
-        positive_number(self, "precision")
-        for option in ("intercepts", "amortized"):
-            if not isinstance(getattr(self, option), bool | np.bool_):
-                value = getattr(self, option)
-                raise InputTypeError(f"Grouped.{option} must be True or False, got {value!r}")
+        super().check()
+        if not isinstance(self.amortized, bool | np.bool_):
+            raise InputTypeError(f"Grouped.amortized must be True or False, got {self.amortized!r}")
         for option in ("min_rows", "hidden"):
             value = getattr(self, option)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ParameterError(f"Grouped.{option} must be an integer >= 1, got {value!r}")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def labels(self) -> list[Any]:
@@ -138,21 +129,9 @@ class Grouped(Structure):
         labels = row_column(data, self.column, self).tolist()
         return np.array([place.get(label, -1) for label in labels], dtype=np.int64)
 
-    def sizes(self, n_entities: int) -> tuple[int, int]:
-        """One row each."""
-        return n_entities, n_entities
-
-    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The arrays themselves: the vectors of no group."""
-        return rho, alpha
-
-    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The gradients themselves."""
-        return rho, alpha
-
     def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
         """Vectors of groups and entities, or the weights of a network per group; intercepts."""
-        ridge = Normal(_shrinkage(prior))
+        ridge = Normal(self.shrinkage_of(prior))
         g, h = len(self.labels), self.hidden
         own = [StructureArray("vectors", (g, n_entities, k), ridge)]
         if self.amortized:
@@ -196,15 +175,10 @@ class Grouped(Structure):
 
     def offset_precision(self, prior: Prior | None) -> float | None:
         """That of delta, unless a network gives it."""
-        return None if self.amortized else self.precision * _shrinkage(prior)
+        return None if self.amortized else self.precision * self.shrinkage_of(prior)
 
     def save_memory(self) -> str:
         """Networks instead of vectors, or fewer groups."""
         if self.amortized:
             return ", or larger min_rows in Grouped"
         return f", or Grouped({self.column!r}, amortized=True), or larger min_rows"
-
-
-def _shrinkage(prior: Prior | None) -> float:
-    """Precision of rho, 1 where it has none."""
-    return (0.0 if prior is None else prior.shrinkage) or 1.0
