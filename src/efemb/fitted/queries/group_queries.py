@@ -157,7 +157,7 @@ class GroupQueries(Asked):
         >>> model.drift(trips, n=1).columns
         ['label', 'count', 'distance', 'ratio', 'p_value', 'q_value']
         """
-        table: Table = _inference("drift").drift(self, data, n, **options)
+        table: Table = _inference("group_differences").drift(self, data, n, **options)
         return table
 
     def change_points(self, item: Any, data: Any, n: int = 3, **options: Any) -> Table:
@@ -190,7 +190,7 @@ class GroupQueries(Asked):
         >>> model.change_points("bread", trips, n_permutations=9)["at"].tolist()
         [2]
         """
-        table: Table = _inference("drift").change_points(self, item, data, n, **options)
+        table: Table = _inference("group_differences").change_points(self, item, data, n, **options)
         return table
 
 
