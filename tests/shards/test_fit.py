@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.data.store.tasks import SerialExecutor
+from efemb.data.store.executors import SerialExecutor
 from efemb.engine.backends import sharded, tasks
 from efemb.engine.backends.sharded import Layout
 from efemb.shards import ShardStore, fit

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from efemb.dask.cluster import WAIT, differences, fingerprint, require_distributed, workers_of
-from efemb.data.store.tasks import InterruptedTasksError, Watch
+from efemb.data.store.executors import InterruptedTasksError, Watch
 from efemb.errors import ClusterLostError, EfembError, ParameterError, ShardError
 
 POLL = 0.5  # seconds between looks at the cluster

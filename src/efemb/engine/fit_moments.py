@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from efemb.data.store.executors import Executor
 from efemb.data.store.shard_store import ShardStore
-from efemb.data.store.tasks import Executor
 from efemb.engine.backends.local import LocalBackend
 from efemb.engine.backends.sharded import Layout
 from efemb.engine.backends.tasks import ShardJob

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from efemb.data.store.executors import Executor
 from efemb.data.store.shard_store import ShardStore
-from efemb.data.store.tasks import Executor
 from efemb.engine.backends.sharded import Layout, ShardedBackend
 from efemb.engine.backends.tasks import Measured, MeasureTask, ShardJob, measure
 from efemb.engine.callbacks import Callbacks, Checkpoint

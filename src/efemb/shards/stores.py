@@ -19,11 +19,11 @@ from efemb.data.readers.text.read import read_text
 from efemb.data.readers.transactions import check_filters, line_columns
 from efemb.data.store.build import Filters, build_store, fingerprint_files
 from efemb.data.store.documents import read_lines, store_corpus
+from efemb.data.store.executors import Executor, SerialExecutor
 from efemb.data.store.pieces import Dealing, PieceJob
 from efemb.data.store.recording import store_recording
 from efemb.data.store.remote import is_remote, list_files
 from efemb.data.store.shard_store import BUILDING, ShardStore
-from efemb.data.store.tasks import Executor, SerialExecutor
 from efemb.engine.backends.sharded import Layout
 from efemb.engine.fit_moments import fit_moments
 from efemb.engine.fit_shards import Reading, fit_shards, make_layout

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from efemb._files import check_writable, complete_or_absent, explain_full_disk
 from efemb.data.readers.accumulators import narrow
 from efemb.data.readers.transactions import check_sums, popular_items
+from efemb.data.store.executors import Executor, Watch
 from efemb.data.store.pieces import LINE, PieceJob, cut_pieces, read_piece
 from efemb.data.store.shard_store import (
     BUILDING,
@@ -33,7 +34,6 @@ from efemb.data.store.shard_store import (
     write_manifest,
     write_shard,
 )
-from efemb.data.store.tasks import Executor, Watch
 from efemb.data.vocabulary import Label, sorted_order
 from efemb.errors import DataError, ParameterError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.data.store.tasks import Executor, InterruptedTasksError
+from efemb.data.store.executors import Executor, InterruptedTasksError
 from efemb.engine.backends.base import Backend
 from efemb.engine.backends.tasks import (
     Measured,
