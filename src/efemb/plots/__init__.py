@@ -9,13 +9,13 @@ does not manage: save it with `ax.figure.savefig("map.png")`; in a notebook, `ax
 from efemb.plots.answer_bars import answer
 from efemb.plots.embedding_map import embedding_map
 from efemb.plots.heat_map import similarity
-from efemb.plots.history import history
 from efemb.plots.page import Page
 from efemb.plots.relations import relations
 from efemb.plots.score_curve import score_curve
 from efemb.plots.spatial_weights import spatial_weights
 from efemb.plots.time_path import trajectory
 from efemb.plots.topic_bars import topics
+from efemb.plots.training_history import history
 
 __all__ = [
     "Page",
