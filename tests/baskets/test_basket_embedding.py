@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import efemb
 from efemb import BasketEmbedding, Dataset
 from efemb.baselines import EASE, PersonalPopularity, Popularity
-from efemb.baskets import parts
+from efemb.baskets import fitting, parts
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.score import log_sums
 
@@ -339,3 +339,16 @@ def test_an_interrupted_fit_is_finished_quickly_and_reported(
     model = BasketEmbedding(2, family="bernoulli", max_iter=2, random_state=0).fit(few)
     assert model.report_["interrupted"]
     assert limits == [2, 1, 1, 1, 1]
+
+
+def test_the_penalty_of_few_items_is_the_best_on_held_out_entries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = iter([-3.0, -2.5, -2.1, -2.4, -2.9])
+    monkeypatch.setattr(fitting, "log_linear_score", lambda *_: next(scores))
+    X = simulate(60)
+    quick = {"max_iter": 2, "random_state": 0}
+    assert BasketEmbedding(2, **quick).fit(X).report_["penalty"] == fitting.PENALTIES[2]
+    assert BasketEmbedding(2, penalty=7.0, **quick).fit(X).report_["penalty"] == 7.0
+    monkeypatch.setattr(fitting, "FEW_ITEMS", 39)
+    assert BasketEmbedding(2, **quick).fit(X).report_["penalty"] == fitting.USUAL_PENALTY

@@ -144,6 +144,12 @@ def fit_log_linear(
     return coefficients
 
 
+def log_linear_score(questions: Questions, bases: tuple[int, ...]) -> float:
+    """Mean log share, among absent items, in the most likely product of powers of some bases."""
+    best, prior = fit_log_linear(questions, bases, absent=True), Target(np.zeros(len(BASES)), 0.0)
+    return _expand(questions, best, bases, True, prior)[0]
+
+
 def _expand(
     questions: Questions,
     coefficients: Floats,

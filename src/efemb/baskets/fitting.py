@@ -10,15 +10,29 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Ints
 from efemb.baselines.arrays import Holdout, log_shares
-from efemb.baskets.experts import AMOUNTS, HISTORY, LOG_LINEAR, PERSONAL, Questions, SizeMixture
+from efemb.baskets.experts import (
+    AMOUNTS,
+    BASES,
+    HISTORY,
+    LOG_LINEAR,
+    PERSONAL,
+    POPULARITY,
+    SMOOTHED,
+    Questions,
+    SizeMixture,
+    log_linear_score,
+)
 from efemb.baskets.parts import (
     FAMILIES,
     LARGEST_WEIGHT,
+    SMOOTHED_SCORE,
     PartOptions,
     Parts,
     Passes,
     answer_questions,
+    context_members,
     draw_questions,
+    fit_pairs,
     fit_vectors,
 )
 from efemb.data.matrices import sparse
@@ -36,6 +50,8 @@ WHOLE_QUESTIONS, SHORT_QUESTIONS, LEAST_QUESTIONS = 1000, 200, 40
 MOST_TIMES = 5  # as many questions, if there are few items
 QUESTION_CELLS = 1 << 24  # questions x items
 HELD_OUT_ROWS, FEW_ROWS, FOLDS = 1500, 5000, 4
+# The best penalty of few items differs, and is cheap to find; of many it hardly does.
+USUAL_PENALTY, PENALTIES, FEW_ITEMS = 100.0, (30.0, 100.0, 200.0, 500.0, 1000.0), 2000
 LEAST_KNOWN_ROWS = 20  # held-out rows of known customers, to fit their weights
 RACE_ROWS, RACE_HELD_OUT, RACE_COMPONENTS, RACE_PASSES = 10_000, 300, 20, 6
 RELIABILITY_QUESTIONS = 500
@@ -65,6 +81,7 @@ def fit_baskets(
     for_race, for_questions = rng.spawn(2)
     known = _rows_of_known_customers(options.user, folds)
     chosen = options if known >= LEAST_KNOWN_ROWS else replace(options, user=None)
+    chosen = choose_penalty(chosen, *folds[0], for_race)
     chosen, scores = choose_family(chosen, *folds[0], for_race)
     interrupted = False
     n_fits, questions, passes = len(folds) + (len(folds) > 1), list[Questions](), list[Passes]()
@@ -94,6 +111,7 @@ def fit_baskets(
         "family_chosen_by": _reason(options.family, scores),
         "pairs": "dense" if chosen.n_neighbors is None else f"{chosen.n_neighbors} per item",
         "counts_in_pairs": "0/1",
+        "penalty": chosen.penalty,
         "entries_above_10": int((sparse(data).data > LARGEST_WEIGHT).sum()),
         "history": chosen.user,
         "held_out_rows_of_known_customers": known,
@@ -150,6 +168,35 @@ def make_folds(
             "other rows as validation"
         )
     return folds
+
+
+def choose_penalty(
+    options: PartOptions, train: Dataset, held: Dataset, rng: np.random.Generator
+) -> PartOptions:
+    """The ridge penalty of the pairs: of few items by the likelihood of held-out entries."""
+    if options.penalty is not None:
+        return options
+    if train.n_entities > FEW_ITEMS or options.n_neighbors is not None:
+        return replace(options, penalty=USUAL_PENALTY)
+    contexts, entities, units = draw_questions(held, (None,), (WHOLE_QUESTIONS,), rng)
+    if not len(entities):
+        return replace(options, penalty=USUAL_PENALTY)
+    rows = np.arange(len(entities))
+    members = context_members(sparse(contexts), rows, entities)
+    questions = Questions(
+        np.zeros((len(entities), len(BASES), train.n_entities), dtype=np.float32),
+        entities, units, rows, *members, np.zeros(len(rows), dtype=bool),
+    )  # fmt: skip
+    present, inside = ((sparse(data) != 0).astype(np.float32) for data in (train, contexts))
+    density = present.nnz / (present.shape[0] * present.shape[1])
+    lines = np.asarray(present.sum(axis=0), dtype=np.float64).ravel()
+    questions.logs[:, POPULARITY] = np.log(np.maximum(lines, 0.5))
+    values = {}
+    for penalty in PENALTIES:
+        scores = np.maximum(inside @ fit_pairs(present, replace(options, penalty=penalty)), 0.0)
+        questions.logs[:, SMOOTHED] = np.log(scores + SMOOTHED_SCORE * density)
+        values[penalty] = log_linear_score(questions, (SMOOTHED, POPULARITY))
+    return replace(options, penalty=max(values, key=lambda penalty: values[penalty]))
 
 
 def choose_family(

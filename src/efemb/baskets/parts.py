@@ -73,7 +73,7 @@ class PartOptions:
     family: str
     pseudo_count: float
     thinning: float
-    penalty: float
+    penalty: float | None
     n_neighbors: int | None
     user: str | None
     seed: int
@@ -263,6 +263,7 @@ def fit_vectors(
 
 def fit_pairs(present: Any, options: PartOptions) -> Any:
     """Item-item ridge regression: dense where N^2 numbers fit, else sparse."""
+    assert options.penalty is not None
     if options.n_neighbors is None:
         return ridge_weights(present, options.penalty, fast=True)
     return sparse_ridge_weights(present, options.penalty, options.n_neighbors)
