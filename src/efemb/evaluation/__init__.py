@@ -9,6 +9,7 @@ from efemb.evaluation.grid import score_grid
 from efemb.evaluation.held_out import HeldOut, held_out_words
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import held_out_entries, leave_fold_out, leave_one_out
+from efemb.evaluation.repeats import is_repeat
 from efemb.evaluation.scores import Score
 from efemb.evaluation.words import WordSimilarity, word_similarity
 
@@ -23,6 +24,7 @@ __all__ = [
     "compare",
     "held_out_entries",
     "held_out_words",
+    "is_repeat",
     "leave_fold_out",
     "leave_one_out",
     "score_grid",

@@ -19,6 +19,7 @@ from efemb.evaluation.adapter import as_dataset, conform, family_of, vocabulary_
 from efemb.evaluation.metrics import RANKING, Metric, metric_of
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
+from efemb.evaluation.repeats import is_repeat
 from efemb.evaluation.scores import By, Score, average, per_row, row_errors, weights
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import check_choice
@@ -42,6 +43,8 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     bootstrap: int = 1000,
     seed: int = 0,
     unknown: str = "error",
+    split_by: str | None = None,
+    user: str = "user",
     progress: bool = False,
 ) -> Table:
     """Score models on the same entries, with paired differences.
@@ -73,6 +76,11 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     unknown : {"error", "skip"}, default="error"
         Whether entities of X that the models do not know raise an error or are ignored. With
         "skip", entities that X lacks count as zeros, or as missing in real data.
+    split_by : {"repeat"}, optional
+        "repeat" scores entries that the customer of the row has in `train` (repeat) apart from
+        others (new), in a first column "entries".
+    user : str, default="user"
+        Row column of X and `train` that names the customer, for `split_by`.
     progress : bool, default=False
         Show a progress bar.
 
@@ -117,9 +125,46 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
                 model if isinstance(model, Predictions) else judge(model, seen[name])
             )
             advance(1)
+    if split_by is None:
+        return _tabulate(predictions, metric, by, reference, bootstrap, seed)
+    groups = _split_entries(predictions, split_by, X, train, user)
+    tables = {
+        name: _tabulate(group, metric, by, reference, bootstrap, seed)
+        for name, group in groups.items()
+    }
+    entries = [name for name, table in tables.items() for _ in range(len(table))]
+    first = next(iter(tables.values()))
+    columns = {
+        column: np.concatenate([table[column] for table in tables.values()])
+        for column in first.columns
+    }
+    return Table({"entries": entries, **columns})
+
+
+def _tabulate(
+    predictions: Mapping[str, Predictions], metric: str | Sequence[str] | None, *options: Any
+) -> Table:
     if metric is None or isinstance(metric, str):
-        return tabulate_scores(predictions, metric, by, reference, bootstrap, seed)
-    return _tabulate_metrics(predictions, metric, by, reference, bootstrap, seed)
+        return tabulate_scores(predictions, metric, *options)
+    return _tabulate_metrics(predictions, metric, *options)
+
+
+def _split_entries(
+    predictions: Mapping[str, Predictions], split_by: str, X: Any, train: Any, user: str
+) -> dict[str, dict[str, Predictions]]:
+    """Repeated and new entries, each group of every model; groups without entries are left out."""
+    if split_by != "repeat":
+        raise ParameterError(f"split_by={split_by!r} is unknown; {suggest(split_by, ['repeat'])}")
+    if X is None or train is None:
+        raise ParameterError('split_by="repeat" needs X and train, both with the customers of rows')
+    check_same_entries(predictions)
+    before = is_repeat(next(iter(predictions.values())), X, train, user)
+    groups = {"repeat": before, "new": ~before}
+    return {
+        name: {model: each.take(chosen) for model, each in predictions.items()}
+        for name, chosen in groups.items()
+        if chosen.any()
+    }
 
 
 def _skip_unknown(models: Mapping[str, Any], data: Any) -> Any:

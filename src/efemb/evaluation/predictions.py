@@ -81,6 +81,23 @@ class Predictions:
                     "pass one number per entry"
                 )
 
+    def take(self, chosen: Bools) -> Predictions:
+        """Some of the entries.
+
+        Parameters
+        ----------
+        chosen : boolean array of shape (n,)
+
+        Returns
+        -------
+        Predictions
+            None of them counts as skipped.
+        """
+        arrays: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        arrays.pop("n_skipped")
+        taken = {name: array[chosen] for name, array in arrays.items() if array is not None}
+        return Predictions(**taken)
+
     def __len__(self) -> int:
         return len(self.x)
 
