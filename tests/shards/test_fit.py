@@ -174,7 +174,7 @@ class Losing(SerialExecutor):
 
 
 def test_lost_rows_are_an_error(store: ShardStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("efemb.shards.stores.SerialExecutor", Losing)
+    monkeypatch.setattr("efemb.shards.training.SerialExecutor", Losing)
     before = dict(vars(estimator := model()))
     with pytest.raises(efemb.errors.DataLossError, match="rows"):
         fit(estimator, store)

@@ -20,7 +20,7 @@ from efemb.dask.executor import DaskExecutor
 from efemb.errors import InputTypeError
 from efemb.fitted.embedding import load
 from efemb.shards import ShardStore
-from efemb.shards.stores import mean_score
+from efemb.shards.training import mean_score
 from efemb.table import Table
 
 

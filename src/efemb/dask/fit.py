@@ -14,7 +14,7 @@ from efemb.dask.executor import DaskExecutor
 from efemb.engine.options import whole
 from efemb.model.space import ParameterSpace
 from efemb.shards import ShardStore
-from efemb.shards.stores import Model, fit_store
+from efemb.shards.training import Model, fit_store
 
 BYTES_OF_ENTRY = 90  # that a task keeps while it trains on a shard
 STATES = 6  # copies of parameters and sums that a task holds
