@@ -126,9 +126,12 @@ def test_a_term_at_zero_gives_the_bits_of_the_model_without_it(
     zero = {a.name: np.zeros(a.shape) for a in names.layout if a.name in names.of_terms}
     value, gradient = value_and_gradient(plain, bound, "rows", at)
     same, wider = value_and_gradient(spec, bound, "rows", replace(at, terms=zero))
-    assert value == pytest.approx(same, rel=1e-13)
+    # Only closed forms, and a softmax with further columns, add the same numbers in another order.
+    closed = family == "gaussian" or (family == "categorical" and spec.terms[0].width > 0)
+    rtol, atol = (1e-12, 1e-13) if closed else (0.0, 0.0)
+    assert value == (pytest.approx(same, rel=1e-13) if closed else same)
     for name, array in gradient.named().items():
-        assert_allclose(array, wider.named()[name], rtol=1e-12, atol=1e-13, err_msg=name)
+        assert_allclose(array, wider.named()[name], rtol=rtol, atol=atol, err_msg=name)
 
 
 def planted(n_rows: int = 600) -> efemb.Dataset:
