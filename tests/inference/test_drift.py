@@ -12,16 +12,16 @@ PLANTED = {0, 1, 2, 3}  # whose partners change
 
 
 def fit(data: efemb.Dataset) -> efemb.PoissonEmbedding:
-    model = efemb.PoissonEmbedding(6, structure=efemb.Dynamic("week"), random_state=0, max_iter=30)
+    model = efemb.PoissonEmbedding(12, structure=efemb.Dynamic("week"), random_state=0, max_iter=30)
     with pytest.warns(Warning, match="max_iter"):
         return model.set_params(early_stopping=False).fit(data)
 
 
 @pytest.mark.slow
 def test_a_planted_change_is_found_at_its_time_and_none_in_shuffled_data() -> None:
-    data = changed(6000, n_pairs=6, at=6)
+    data = changed(6000, n_pairs=10, at=6)
     model = fit(data)
-    drifting = model.drift(data, n=3)
+    drifting = model.drift(data, n=2)
     assert set(drifting["label"]) <= PLANTED
     assert (drifting["q_value"] < 0.05).all()
     table = model.change_points(drifting["label"][0], data, n_permutations=99)
@@ -30,7 +30,7 @@ def test_a_planted_change_is_found_at_its_time_and_none_in_shuffled_data() -> No
     week = np.random.default_rng(2).permutation(data.rows["week"])
     shuffled = efemb.Dataset(data.values, rows={"week": week})
     other = fit(shuffled)
-    assert (other.drift(shuffled, n=12)["q_value"] > 0.05).all()
+    assert (other.drift(shuffled, n=20)["q_value"] > 0.05).all()
     assert other.change_points(0, shuffled, n_permutations=99)["p_value"][0] > 0.05
 
 

@@ -149,7 +149,7 @@ class GroupQueries(Asked):
             label, count (rows of the later half with the item), distance (between the first and the
             last slice), ratio (distance between the halves of the rows over its standard error if
             nothing moved), p_value and q_value (expected share of false discoveries up to this
-            row); the smallest p-value first.
+            row, if more than half of the items do not move); the smallest p-value first.
 
         Examples
         --------
