@@ -83,8 +83,21 @@ class DaskExecutor:
         job = _Phase(self, phase, function, tasks)
         try:
             return job.run(watch)
+        except EfembError:
+            raise
+        except Exception as error:
+            if self._is_connected:
+                raise
+            raise ClusterLostError(
+                f"the connection to the scheduler is {self.client.status}{self.way_out}"
+            ) from error
         finally:
-            job.cancel()
+            if self._is_connected:
+                job.cancel()
+
+    @property
+    def _is_connected(self) -> bool:
+        return bool(self.client.status == "running")
 
     def submit(self, phase: str, function: Any, task: Any, number: int, **where: Any) -> Any:
         """A future under a key of its own, which the dashboard shows."""
