@@ -7,6 +7,7 @@ import ipaddress
 import platform
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -144,8 +145,11 @@ def check_alike(client: Any, *, mixed_cpus: bool) -> None:
         )
         for address in addresses
     }
-    with suppress(TimeoutError):  # a worker that hangs is dealt with where tasks run
+    # A worker that hangs, or goes away, is dealt with where tasks run.
+    with suppress(TimeoutError, CancelledError):
         distributed.wait(list(futures.values()), timeout=WAIT)
+    if client.status != "running":
+        raise ClusterLostError(f"the connection to the scheduler is {client.status}")
     expected = fingerprint()
     for address, future in futures.items():
         if future.status == "error":
