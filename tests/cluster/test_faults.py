@@ -181,6 +181,17 @@ def test_a_driver_that_is_killed_resumes(
     assert done.stdout.split()[-1] == expected
 
 
+def worker_pids(client: Client) -> list[int]:
+    """Processes of both workers, once the one that was killed has been replaced."""
+    for _ in range(100):
+        client.wait_for_workers(2, timeout=60)
+        try:
+            return list(client.run(os.getpid).values())
+        except OSError:  # the last kill came after the end of the fit
+            time.sleep(0.3)
+    raise AssertionError("the workers did not come back")
+
+
 def test_random_moments(store: ShardStore, expected: str) -> None:
     """A worker is killed at a random moment of every fit: all results are the same."""
     rng = np.random.default_rng(0)
@@ -191,8 +202,7 @@ def test_random_moments(store: ShardStore, expected: str) -> None:
         seconds = time.monotonic() - began
         sums, deaths = set(), 0
         for _ in range(N_KILLS):
-            client.wait_for_workers(2, timeout=60)
-            pids = list(client.run(os.getpid).values())
+            pids = worker_pids(client)
             moment = rng.uniform(0, seconds)
             victim = int(rng.choice(pids))
             killing = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import ipaddress
 import platform
+import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -145,11 +146,14 @@ def check_alike(client: Any, *, mixed_cpus: bool) -> None:
         )
         for address in addresses
     }
-    # A worker that hangs, or goes away, is dealt with where tasks run.
-    with suppress(TimeoutError, CancelledError):
-        distributed.wait(list(futures.values()), timeout=WAIT)
-    if client.status != "running":
-        raise ClusterLostError(f"the connection to the scheduler is {client.status}")
+    deadline = time.monotonic() + WAIT
+    while time.monotonic() < deadline:
+        # A worker that hangs, or goes away, is dealt with where tasks run.
+        with suppress(TimeoutError, CancelledError):
+            distributed.wait(list(futures.values()), timeout=0.5)
+        present = workers_of(client)
+        if all(future.done() for address, future in futures.items() if address in present):
+            break
     expected = fingerprint()
     for address, future in futures.items():
         if future.status == "error":
