@@ -10,6 +10,7 @@ import pytest
 import efemb
 from efemb import checks
 from efemb.model.contexts import Context, EntityLists
+from efemb.model.contexts.bound.entities import Lists
 from efemb.model.families import Family
 from efemb.model.priors import Prior
 from efemb.model.terms import RowVectors, Term
@@ -85,7 +86,7 @@ class Itself(efemb.Basket):
 
     def bind(self, data: Any) -> Any:
         n = np.arange(data.n_entities)
-        return EntityLists.from_neighbors(data, np.append(n, len(n)), n)
+        return EntityLists(data, (Lists(np.append(n, len(n)), n, 0 * n, 0 * n),))
 
 
 class WrongTranspose(efemb.PerEntity):

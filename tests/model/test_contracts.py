@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.errors import InputTypeError
-from efemb.model.contexts import Context
+from efemb.errors import DataError, InputTypeError
+from efemb.model.contexts import CellLists, Context, EntityLists
 from efemb.model.priors import Normal
 from efemb.model.structures import PerEntity
 from efemb.model.terms import BoundTerm, Term, TermArray
@@ -186,3 +186,62 @@ def test_what_keeps_its_contract_is_fitted(term: Term) -> None:
         2, max_iter=2, random_state=0, structure=PerEntity(), terms=[term]
     )
     assert np.isfinite(model.fit(X).score(X))
+
+
+N = X.shape[1]
+NEXT = (np.arange(N) + 1) % N
+LISTS: dict[str, tuple[Any, Any, type[Exception], str]] = {
+    "too large": (
+        range(N + 1),
+        NEXT + 1,
+        DataError,
+        "members must lie in 0 ... 5; .* entity 4 has 6",
+    ),
+    "negative": (range(N + 1), NEXT - 1, DataError, "list of entity 5 has -1"),
+    "too short": (
+        range(N),
+        NEXT,
+        DataError,
+        r"ptr must have 7 entries \(entities \+ 1\) from 0 to 6",
+    ),
+    "beyond": (range(0, 2 * N + 1, 2), NEXT, DataError, "got 7 entries from 0 to 12"),
+    "falling": ([0, 3, 2, 4, 5, 6, 6], NEXT, DataError, "must not decrease, but does at entity 1"),
+    "itself": (range(N + 1), np.arange(N), DataError, "entity 0 is in its own context"),
+    "floats": (range(N + 1), NEXT + 0.5, InputTypeError, "members must be integers, got float64"),
+    "a matrix": (range(N + 1), NEXT[:, None], InputTypeError, r"one dimension, got shape \(6, 1\)"),
+}
+
+
+class Listed(Context):
+    def __init__(self, ptr: Any = (), members: Any = ()) -> None:
+        self.ptr = ptr
+        self.members = members
+
+    def bind(self, data: Any) -> Any:
+        return EntityLists.from_neighbors(data, self.ptr, self.members)
+
+
+class CellOfItself(Context):
+    def bind(self, data: Any) -> Any:
+        cells = np.arange(data.n_rows * data.n_entities + 1)
+        return CellLists(data, cells, cells[:-1], scale=self.scale, binary=self.binary)
+
+
+@pytest.mark.parametrize("case", sorted(LISTS))
+def test_lists_that_do_not_fit_the_data_are_refused(case: str) -> None:
+    ptr, members, error, message = LISTS[case]
+    context = Listed(np.asarray(ptr), members)
+    with pytest.raises(error, match=message):
+        efemb.PoissonEmbedding(2, context=context).fit(X)
+    with pytest.raises(error, match=message):
+        efemb.checks.check_context(context, X.astype(float))
+
+
+def test_lists_of_cells_are_checked_likewise() -> None:
+    with pytest.raises(DataError, match="cell 0 is in its own context"):
+        efemb.PoissonEmbedding(2, context=CellOfItself()).fit(X)
+
+
+def test_empty_lists_are_lists() -> None:
+    bound = Listed(np.zeros(N + 1, int), []).bind(efemb.Dataset(X))
+    assert not bound.context_sizes().any()

@@ -31,6 +31,8 @@ def check_context(context: Context, data: Any = None) -> None:
         If options are not stored untouched, `bind` does not give a `BoundContext`, context sums
         are not finite or differ between two calls, or the context of an observation changes with
         its own value.
+    DataError
+        If the lists that `bind` makes do not fit the data.
 
     Examples
     --------

@@ -8,9 +8,10 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError, ParameterError
+from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext, check_scale, dense_rows, gather_rows, or_one
 from efemb.model.contexts.bound.entities import Lists
+from efemb.model.contexts.bound.member_lists import checked_lists
 from efemb.model.contexts.bound.terms import Bags, Terms, with_components
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class CellLists(BoundContext):
-    """Members of cell (t, n) are the cells `indices[indptr[c]:indptr[c + 1]]`, c = t N + n."""
+    """Members of cell (t, n) are the cells `indices[indptr[c]:indptr[c + 1]]`, c = t N + n.
+
+    indptr : (T N + 1,);  indices : integers in 0 ... T N - 1, none of a cell itself
+    """
 
     def __init__(
         self, data: Dataset, indptr: Ints, indices: Ints, *, scale: str, binary: bool
@@ -26,7 +30,14 @@ class CellLists(BoundContext):
         self.data, self.scale, self.binary = data, scale, binary
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, data.n_dims
         n_cells = data.n_rows * data.n_entities
-        self.indptr, self.indices = checked_lists(indptr, indices, n_cells)
+        self.indptr, self.indices = checked_lists(
+            indptr,
+            indices,
+            n_cells,
+            names=("indptr", "indices"),
+            one="cell",
+            size="rows x entities",
+        )
         none = np.zeros(len(self.indices), dtype=np.int64)
         self.cell_lists = Lists(self.indptr, self.indices, none, none, scale, binary)
         check_scale(data, scale)
@@ -65,22 +76,3 @@ class CellLists(BoundContext):
     def cost_of_row(self) -> int:
         """Average number of members of a row."""
         return (len(self.indices) // self.n_rows + self.n_entities) * self.n_dims
-
-
-def checked_lists(indptr: Ints, indices: Ints, n_cells: int) -> tuple[Ints, Ints]:
-    """Lists in CSR form over `n_cells` cells, none in its own context."""
-    ptr, members = (np.asarray(array, dtype=np.int64) for array in (indptr, indices))
-    if ptr.shape != (n_cells + 1,) or ptr[0] != 0 or ptr[-1] != len(members):
-        raise DataError(
-            f"Explicit.indptr must have {n_cells + 1} entries (rows x entities + 1) from 0 to "
-            f"{len(members)}, the length of indices; got {len(ptr)} entries"
-        )
-    if (np.diff(ptr) < 0).any():
-        raise DataError(f"Explicit.indptr decreases at cell {np.flatnonzero(np.diff(ptr) < 0)[0]}")
-    if len(members) and (members.min() < 0 or members.max() >= n_cells):
-        raise DataError(f"Explicit.indices must lie in 0 ... {n_cells - 1}")
-    owner = np.repeat(np.arange(n_cells), np.diff(ptr))
-    if (owner == members).any():
-        cell = int(owner[owner == members][0])
-        raise DataError(f"Explicit: cell {cell} is in its own context")
-    return ptr, members

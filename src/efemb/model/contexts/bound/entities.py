@@ -20,6 +20,7 @@ from efemb.model.contexts.base import (
     gather_rows,
     or_one,
 )
+from efemb.model.contexts.bound.member_lists import checked_lists
 from efemb.model.contexts.bound.terms import Bags, Terms, stacked, with_components
 
 if TYPE_CHECKING:
@@ -153,10 +154,15 @@ class EntityLists(BoundContext):
         distance: Floats | None = None,
         weight: Floats | None = None,
     ) -> EntityLists:
-        """Contexts within the same row, from the members of each entity in CSR form."""
-        index = np.asarray(members, dtype=np.int64)
+        """Contexts within the same row: `members[ptr[n]:ptr[n + 1]]` are those of entity n.
+
+        ptr : (N + 1,);  members : integers in 0 ... N - 1, none of an entity itself
+        """
+        starts, index = checked_lists(
+            ptr, members, data.n_entities, names=("ptr", "members"), one="entity", size="entities"
+        )
         none = np.zeros(len(index), dtype=np.int64)
-        part = Lists(np.asarray(ptr, dtype=np.int64), index, none, none, scale, binary, distance)
+        part = Lists(starts, index, none, none, scale, binary, distance)
         return cls(data, (replace(part, weight=weight),))
 
     def plus(self, other: BoundContext) -> BoundContext:
