@@ -89,6 +89,26 @@ class Itself(efemb.Basket):
         return EntityLists(data, (Lists(np.append(n, len(n)), n, 0 * n, 0 * n),))
 
 
+class WrongExpectation(efemb.Gaussian):
+    def expected_value(self, eta: Array) -> Array:
+        return eta + 3.0
+
+
+class WrongConstant(efemb.Gaussian):
+    def log_base_measure(self, x: Array) -> Array:
+        return super().log_base_measure(x) + 1.0
+
+
+class FlatMean(efemb.Poisson):
+    def mean(self, eta: Array) -> Array:
+        return np.exp(eta).ravel()
+
+
+class OneArray(efemb.Poisson):
+    def value_and_slope(self, x: Array, v: Array) -> Any:
+        return x * v - np.exp(v)
+
+
 class WrongTranspose(efemb.PerEntity):
     def collect(self, rho: Array, alpha: Array, n_entities: int) -> Any:
         return 2.0 * rho, alpha
@@ -109,6 +129,11 @@ class StoredElsewhere(efemb.Normal):
     [
         (checks.check_family, (WrongMean(),), "not the derivative of its value"),
         (checks.check_family, (NotNormalized(),), "do not sum to 1"),
+        (checks.check_family, (WrongExpectation(),), r"expected_value is not E\[x\]"),
+        (checks.check_family, (WrongConstant(),), "does not integrate to 1"),
+        (checks.check_family, (FlatMean(),), r"FlatMean.mean must return shape \(2, 3\)"),
+        (checks.check_family, (OneArray(),), "value_and_slope must return two arrays"),
+        (checks.check_family, (efemb.Poisson,), r"pass an object, such as Poisson\(\)"),
         (checks.check_prior, (ArrayPrior(),), "must return one number"),
         (checks.check_prior, (WrongGradient(),), "not the derivative of log_density"),
         (checks.check_prior, (StoredElsewhere(),), "differs from the original"),
@@ -134,6 +159,24 @@ class FailingFamily(efemb.Poisson):
         return x.no_such_method()
 
 
+class OneMean(Family):
+    """One mean for all values, which broadcasting would hide."""
+
+    def statistic(self, x: Array) -> Array:
+        return x
+
+    def log_normalizer(self, eta: Array) -> Array:
+        return np.exp(eta)
+
+    def mean(self, eta: Array) -> Any:
+        return np.exp(eta).mean()
+
+
+class OneExpectation(efemb.Poisson):
+    def expected_value(self, eta: Array) -> Any:
+        return np.exp(eta).mean()
+
+
 class LongLink(efemb.model.links.Identity):
     def derivative(self, u: Array) -> Array:
         return np.append(u, 1.0)
@@ -145,6 +188,9 @@ class LongLink(efemb.model.links.Identity):
         ({"prior": ArrayPrior()}, r"ArrayPrior\.log_density must return one number"),
         ({"family": ShortSlopes()}, r"ShortSlopes\.value_and_slope must return an array"),
         ({"family": FailingFamily()}, r"FailingFamily\.log_base_measure fails on small arrays"),
+        ({"family": OneMean()}, r"OneMean\.mean must return an array"),
+        ({"family": OneExpectation()}, r"OneExpectation\.expected_value must return an array"),
+        ({"family": efemb.Poisson}, r"got the class Poisson: pass Poisson\(...\)"),
         ({"link": LongLink()}, r"LongLink\.derivative must return an array"),
     ],
 )

@@ -22,6 +22,9 @@ K = 2  # length of vectors
 
 def check_options(ingredient: Any, kind: type[Ingredient]) -> None:
     """Options are stored untouched, and an ingredient made from them is the same."""
+    assert not isinstance(ingredient, type), (
+        f"got the class {ingredient.__name__}: pass an object, such as {ingredient.__name__}()"
+    )
     name = type(ingredient).__name__
     assert isinstance(ingredient, kind), f"{name} is not a {kind.__name__}"
     options = ingredient.get_params(deep=False)

@@ -29,13 +29,22 @@ def check_family_contract(family: Family) -> None:
     if _is_shipped(family) or family.softmax:
         return
     low = family.support.low
-    x = np.full(3, 1.0 if low == -np.inf else min(low + 1.0, family.support.high))
-    value = _call(family, "value_and_slope", x, np.zeros(3))
+    x = np.full((2, 3), 1.0 if low == -np.inf else min(low + 1.0, family.support.high))
+    v = np.zeros(x.shape)
+    if type(family).value_and_slope is Family.value_and_slope:  # broadcasting would hide a number
+        _check_shape(family, "statistic", _call(family, "statistic", x), x)
+        eta = _call(family, "natural", v)
+        _check_shape(family, "natural", eta, x)
+        for method in ("log_normalizer", "mean"):
+            _check_shape(family, method, _call(family, method, eta), x)
+    value = _call(family, "value_and_slope", x, v)
     if not isinstance(value, tuple) or len(value) != 2:
         raise InputTypeError(f"{_name(family)}.value_and_slope must return two arrays; {WAY_OUT}")
     for array in value:
         _check_shape(family, "value_and_slope", array, x)
     _check_shape(family, "log_base_measure", _call(family, "log_base_measure", x), x)
+    expected = _call(family, "expected_value", _call(family, "natural", v))
+    _check_shape(family, "expected_value", expected, x)
 
 
 def check_link_contract(link: Link) -> None:

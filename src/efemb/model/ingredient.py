@@ -117,6 +117,11 @@ class Ingredient:
         kind = cls.__name__.lower()
         if isinstance(value, cls):
             return value
+        if isinstance(value, type) and issubclass(value, cls):
+            raise InputTypeError(
+                f"{kind} must be a {cls.__name__} object, got the class {value.__name__}: pass "
+                f"{value.__name__}(...)"
+            )
         if not isinstance(value, str):
             raise InputTypeError(
                 f"{kind} must be a {cls.__name__} object or a name, got {value!r}; "
