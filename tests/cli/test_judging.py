@@ -234,3 +234,22 @@ def test_a_model_no_better_than_popularity_is_called_so(run, tmp_path: Path) -> 
     compared = run("compare", path, "--test", "0.3", *options)
     for done in (fitted, compared):
         assert "no better than one without context" in done.out
+
+
+def test_text_is_judged_beside_the_frequencies_of_words(run, text: Path, tmp_path: Path) -> None:
+    options = ("--test", "0.3", "-k", "8", "--max-iter", "60", "--jobs", "1", "-q")
+    noise = run("fit", text, "-o", tmp_path / "noise", "--model", "cbow", *options)
+    assert "(without context -2." in noise.out
+    assert "no better than one without context" in noise.out
+    ordered = tmp_path / "ordered.txt"
+    ordered.write_text("\n".join(["one two three four five six seven eight"] * 60), "utf-8")
+    learned = run("fit", ordered, "-o", tmp_path / "m", "--model", "cbow", *options)
+    assert learned.code == 0
+    assert "(without context -2.0794)" in learned.out  # log(1/8)
+    assert "no better" not in learned.out
+    judged = run("evaluate", tmp_path / "noise", text)
+    assert judged.code == 0
+    (row,) = json.loads(run("evaluate", tmp_path / "m", ordered, "--json").out)
+    assert row["popularity"] == pytest.approx(np.log(1 / 8))
+    assert row["difference"] == pytest.approx(row["score"] - row["popularity"])
+    assert row["difference"] > 3 * row["difference_error"]

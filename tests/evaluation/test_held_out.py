@@ -54,6 +54,22 @@ def test_the_exact_score_is_the_mean_over_words() -> None:
     assert "79 words" in repr(held)
 
 
+def test_the_unigram_scores_the_same_words() -> None:
+    held = efemb.evaluation.held_out_words(fitted(), WORDS)
+    shares = np.array([30, 20, 12, 9, 6, 3]) / 80
+    plain = np.log(shares)[WORDS.tokens[1:]]  # the first word is alone in its document
+    assert_allclose(held.unigram, plain.mean(), rtol=1e-6)
+    assert f"unigram {held.unigram:.4f}" in repr(held)
+
+
+def test_a_model_without_context_gains_nothing_over_the_unigram() -> None:
+    model = fitted()
+    still = Parameters(np.zeros((6, 3)), np.zeros((6, 3)), np.log([30.0, 20, 12, 9, 6, 3]))
+    held = efemb.evaluation.held_out_words(replace(model, parameters=still), WORDS)
+    assert_allclose(held.log_likelihood, held.unigram, rtol=1e-6)
+    assert_allclose(held.gain_error, 0, atol=1e-6)
+
+
 def test_words_told_from_noise_are_in_proportion_to_noise_times_odds() -> None:
     options = {"family": "bernoulli", "zeros": efemb.NegativeSampling(4, "smoothed")}
     model = fitted(**options)

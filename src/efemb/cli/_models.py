@@ -179,9 +179,10 @@ def warnings_as_remarks(say: Say) -> Iterator[None]:
 
 def score_held_out(model: Any, train: Any, test: Any) -> dict[str, float]:
     """Score on held-out data, beside a model without context where there is one."""
-    scores = {"score": float(model.score(test))}
     if isinstance(train, efemb.Corpus):
-        return scores
+        words = efemb.evaluation.held_out_words(model, test)
+        return {"score": words.log_likelihood, "popularity": words.unigram}
+    scores = {"score": float(model.score(test))}
     from efemb.evaluation.comparison import fit_popularity
 
     rival, seen = fit_popularity(model, train, test)
@@ -216,6 +217,7 @@ def describe_useless(score: float, rival: float, *, larger_is_better: bool = Tru
     if better:
         return ""
     return (
-        "the model is no better than one without context (popularity, or the means of columns): do "
-        "not trust its answers; use more data, larger baskets or fewer components (-k)"
+        "the model is no better than one without context (popularity, frequencies of words, or the "
+        "means of columns): do not trust its answers; use more data, larger baskets, longer "
+        "documents or fewer components (-k)"
     )

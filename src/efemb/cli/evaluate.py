@@ -83,8 +83,9 @@ def command(
 
 def _warn_useless(table: Table) -> None:
     """Say so if the model is no better than popularity by the first metric."""
-    metric, score, rival = (table[name][0] for name in ("metric", "score", "popularity"))
-    if word := describe_useless(score, rival, larger_is_better=metric != "mean_squared_error"):
+    score, rival = (table[name][0] for name in ("score", "popularity"))
+    is_error = "metric" in table.columns and table["metric"][0] == "mean_squared_error"
+    if word := describe_useless(score, rival, larger_is_better=not is_error):
         echo(word)
 
 
@@ -98,7 +99,12 @@ def _check_text(train: Path | None, protocol: str) -> None:
 def _score_words(model: Any, test: Any, progress: bool) -> Table:
     words = efemb.evaluation.held_out_words(model, test, progress=progress)
     numbers = {"score": words.log_likelihood, "standard_error": words.standard_error}
-    columns = {**numbers, "perplexity": words.perplexity, "n": words.n_words}
+    rival = {
+        "popularity": words.unigram,
+        "difference": words.log_likelihood - words.unigram,
+        "difference_error": words.gain_error,
+    }
+    columns = {**numbers, "perplexity": words.perplexity, "n": words.n_words, **rival}
     return efemb.Table({name: [value] for name, value in columns.items()})
 
 

@@ -34,12 +34,19 @@ class HeldOut:
         Number of words that were scored.
     n_skipped : int
         Number of words without any other word around them.
+    unigram : float
+        Mean log-likelihood of the same words by their frequencies in the training text: a model
+        that scores no more has learned nothing from the words around a word.
+    gain_error : float
+        Standard error of ``log_likelihood - unigram``, paired by word.
     """
 
     log_likelihood: float
     standard_error: float
     n_words: int
     n_skipped: int
+    unigram: float
+    gain_error: float
 
     @property
     def perplexity(self) -> float:
@@ -48,7 +55,8 @@ class HeldOut:
 
     def __repr__(self) -> str:
         mean = f"{self.log_likelihood:.4f} +- {self.standard_error:.4f} per word"
-        return f"HeldOut({mean}, perplexity {self.perplexity:.1f}, {self.n_words:,} words)"
+        rival = f"unigram {self.unigram:.4f}"
+        return f"HeldOut({mean}, {rival}, perplexity {self.perplexity:.1f}, {self.n_words:,} words)"
 
 
 def held_out_words(
@@ -91,7 +99,7 @@ def held_out_words(
     rows = np.arange(bound.n_rows)
     if n_words is not None and n_words < len(rows):
         rows = np.sort(rng.choice(len(rows), n_words, replace=False))
-    log_likelihoods, skipped = [], 0
+    log_likelihoods, words, skipped = [], [], 0
     with progress_bar("scoring words", len(rows), progress) as advance:
         for start in range(0, len(rows), WORDS_AT_ONCE):
             block_rows = rows[start : start + WORDS_AT_ONCE]
@@ -102,12 +110,15 @@ def held_out_words(
             skipped += len(block_rows) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
             if len(known.x):
                 log_likelihoods.append(_scores(spec, bound, vectors, known, n_candidates, rng))
+                words.append(known.ids)
             advance(len(block_rows))
     if not log_likelihoods:
         raise DataError("no word of the text has another word in its window: pass longer documents")
     each = np.concatenate(log_likelihoods)
-    error = float(each.std() / np.sqrt(len(each)))
-    return HeldOut(float(each.mean()), error, len(each), skipped)
+    rival = np.log(word_noise("popularity", bound.word_counts))[np.concatenate(words)]
+    error, gain_error = (float(x.std() / np.sqrt(len(x))) for x in (each, each - rival))
+    means = float(each.mean()), float(rival.mean())
+    return HeldOut(means[0], error, len(each), skipped, means[1], gain_error)
 
 
 def _fitted_text_model(model: Any) -> Any:
