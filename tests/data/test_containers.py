@@ -146,6 +146,22 @@ def test_xarray_keeps_its_coordinates() -> None:
     assert data.take_rows([2]).rows["trial"].tolist() == [2]
 
 
+def test_degrees_of_xarray_become_kilometers_as_those_of_files(tmp_path: Path) -> None:
+    degrees = {"latitude": [60.0, 60.0, 61.0], "longitude": [10.0, 11.0, 10.0]}
+    coords = {"site": ("site", list("abc"))} | {n: ("site", d) for n, d in degrees.items()}
+    data = efemb.Dataset(DataArray(np.eye(4, 3), ("time", "site"), coords))
+    table = zip("abc", *degrees.values(), strict=True)
+    lines = ["site,latitude,longitude", *(",".join(map(str, line)) for line in table)]
+    (tmp_path / "sites.csv").write_text("\n".join(lines))
+    of_file = efemb.read_matrix(
+        np.eye(4, 3), entities=list("abc"), positions=tmp_path / "sites.csv"
+    )
+    assert data.positions is not None
+    assert of_file.positions is not None
+    np.testing.assert_array_equal(data.positions, of_file.positions)
+    assert data.features["latitude"].tolist() == degrees["latitude"]
+
+
 def test_xarray_that_cannot_be_used() -> None:
     with pytest.raises(DataError, match="rows x entities, not time"):
         efemb.Dataset(DataArray(np.ones(3), ("time",), {}))

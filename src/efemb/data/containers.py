@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb.data.coordinates import coordinate_columns
+from efemb.data.coordinates import coordinate_columns, is_on_earth, kilometers
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 # Attributes of the classes: instances of frames have their columns as attributes.
@@ -134,6 +134,8 @@ def _open_xarray(array: Any) -> Opened:
     features = along[entity_name]
     used = coordinate_columns(list(features))
     positions = np.stack([features[name] for name in used], axis=1) if used else None
+    if positions is not None and is_on_earth(used):
+        positions, _ = kilometers(positions)
     return Opened(
         array.to_numpy(),
         None if entities is None else entities.tolist(),

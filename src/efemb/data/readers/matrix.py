@@ -45,7 +45,7 @@ def read_matrix(
         pyarrow table of numbers, or anything else with ``__arrow_c_stream__``, such as a query of
         DuckDB; a NumPy array or a scipy sparse matrix; an AnnData, whose var_names and obs_names
         label entities and rows and whose obs become row columns; a DataArray of xarray, whose
-        coordinates become labels, row columns and features.
+        coordinates become labels, row columns, features and, if named as in `positions`, positions.
     key : str, optional
         Name of the array, for an .npz file with several.
     layer : str, optional
