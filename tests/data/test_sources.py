@@ -41,6 +41,7 @@ TABLES: dict[str, Callable[[], Any]] = {
     "reader": lambda: pa.Table.from_pandas(LINES).to_reader(),
     "stream": lambda: Stream(pa.Table.from_pandas(LINES)),
     "iterator": lambda: (LINES[start : start + 2] for start in (0, 2, 4)),
+    "record batches": lambda: iter(pa.Table.from_pandas(LINES).to_batches(max_chunksize=2)),
     "list of frames": lambda: [LINES[:3], pl.from_pandas(LINES[3:])],
 }
 

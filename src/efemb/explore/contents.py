@@ -108,7 +108,7 @@ def _noun(model: FittedEmbedding) -> str:
 def _add_items(payload: Payload, contents: Contents) -> None:
     """How often each item occurs, its group and its uncertainty, where they are known."""
     counts = contents.model.entities.counts
-    if counts is None and isinstance(contents.support, Support):
+    if isinstance(contents.support, Support):  # the rows that lift and shares are about
         counts = contents.support.counts
     if counts is not None:
         payload.arrays["counts"] = counts.astype(np.float32)

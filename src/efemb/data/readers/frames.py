@@ -41,8 +41,11 @@ def eager_frame(source: Any) -> Any:
 
 def frame_source(source: Any) -> Source:
     """The source for a table in memory."""
-    if type(source).__module__.startswith("pyarrow") and hasattr(source, "to_batches"):
-        return ArrowTableSource(source)
+    if type(source).__module__.startswith("pyarrow") and hasattr(source, "num_rows"):
+        import pyarrow as pa
+
+        is_table = hasattr(source, "to_batches")
+        return ArrowTableSource(source if is_table else pa.Table.from_batches([source]))
     return FrameSource(eager_frame(source))
 
 
