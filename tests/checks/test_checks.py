@@ -76,6 +76,11 @@ class ArrayPrior(efemb.Normal):
         return -0.5 * theta**2
 
 
+class NoNumber(efemb.Normal):
+    def log_density(self, theta: Array) -> Any:
+        return np.nan
+
+
 class WrongGradient(efemb.Normal):
     def gradient(self, theta: Array) -> Array:
         return -2.0 * theta
@@ -135,6 +140,7 @@ class StoredElsewhere(efemb.Normal):
         (checks.check_family, (OneArray(),), "value_and_slope must return two arrays"),
         (checks.check_family, (efemb.Poisson,), r"pass an object, such as Poisson\(\)"),
         (checks.check_prior, (ArrayPrior(),), "must return one number"),
+        (checks.check_prior, (NoNumber(),), "log_density returned nan"),
         (checks.check_prior, (WrongGradient(),), "not the derivative of log_density"),
         (checks.check_prior, (StoredElsewhere(),), "differs from the original"),
         (checks.check_context, (Itself(),), "changes with its own value"),

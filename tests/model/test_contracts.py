@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts import CellLists, Context, EntityLists
 from efemb.model.priors import Normal
 from efemb.model.structures import PerEntity
@@ -240,6 +240,11 @@ def test_lists_that_do_not_fit_the_data_are_refused(case: str) -> None:
 def test_lists_of_cells_are_checked_likewise() -> None:
     with pytest.raises(DataError, match="cell 0 is in its own context"):
         efemb.PoissonEmbedding(2, context=CellOfItself()).fit(X)
+
+
+def test_a_scale_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ParameterError, match="unknown scale 'mean'"):
+        EntityLists.from_neighbors(efemb.Dataset(X), range(N + 1), NEXT, scale="mean")
 
 
 def test_empty_lists_are_lists() -> None:

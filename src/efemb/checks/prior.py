@@ -37,6 +37,7 @@ def check_prior(prior: Prior) -> None:
         f"{name}.log_density must return one number, the sum over all of theta, got shape "
         f"{np.shape(value)}"
     )
+    assert np.isfinite(value), f"{name}.log_density returned {value}"
     gradient = prior.gradient(theta)
     check_same_shape(gradient, theta, f"{name}.gradient")
     slopes = np.empty_like(theta)

@@ -337,7 +337,9 @@ def or_one(scale: Floats) -> Floats:
 
 
 def check_scale(data: Dataset, scale: str) -> None:
-    """Refuse "total" on data below 0."""
+    """Refuse a scale that there is not, and "total" on data below 0."""
+    if scale not in SCALES:
+        raise ParameterError(f"unknown scale {scale!r}; {suggest(scale, SCALES)}")
     if scale != "total":
         return
     values = data.values.data if data.is_sparse else data.values
