@@ -214,11 +214,25 @@ def test_a_finite_result_that_is_worse_than_the_start_is_refused(name, early_sto
     """It used to end at -6e17 with the remark that it was still improving."""
     X = np.random.default_rng(0).integers(0, 2, (200, 10))
     options = {"early_stopping": early_stopping, "max_iter": 20, "random_state": 0}
-    if name == "GaussianEmbedding":  # a learned variance would take up any error
-        options["family"] = efemb.Gaussian(1.0)
     model = getattr(efemb, name)(3, optimizer=efemb.engine.optimizers.Adagrad(step), **options)
     with pytest.raises(efemb.DivergenceError, match="lower the optimizer's step"):
         model.fit(X)
+
+
+@pytest.mark.parametrize("sigma2", ["learned", "per-entity"])
+def test_a_variance_that_grew_with_the_errors_hides_no_divergence(sigma2):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 10)) + rng.normal(size=(200, 10))
+
+    def fit(step: float) -> efemb.GaussianEmbedding:
+        optimizer = efemb.engine.optimizers.Adagrad(step)
+        options = {"family": efemb.Gaussian(sigma2), "max_iter": 100, "random_state": 0}
+        return efemb.GaussianEmbedding(3, optimizer=optimizer, **options).fit(X)
+
+    with pytest.raises(efemb.DivergenceError, match="lower the optimizer's step"):
+        fit(1e4)
+    with pytest.warns(ConvergenceWarning):
+        assert fit(0.05).family_.variance < X.var()
 
 
 def test_data_of_any_scale_are_not_taken_for_divergence():

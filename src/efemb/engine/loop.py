@@ -172,15 +172,16 @@ class Loop:
             return
         if self.plan.space.spec.zeros.tree:  # whose value is known from steps only
             return
-        if abs(history[-1]["objective"]) < SUSPICIOUS * size:
+        # A learned variance grows with the errors, so that the objective alone looks harmless.
+        if not self._learns and abs(history[-1]["objective"]) < SUSPICIOUS * size:
             return
         begin = TrainState.start(self.plan.space, start, None)
         before = self.backend.evaluate(begin)
         if self._learns:
             value = before
-            before = self.backend.evaluate(self._adapt(begin, lambda: value))
-        end = replace(begin, parameters=result.parameters, family=result.family)
-        after = self.backend.evaluate(end)
+            begin = self._adapt(begin, lambda: value)
+            before = self.backend.evaluate(begin)
+        after = self.backend.evaluate(replace(begin, parameters=result.parameters))
         far = not abs(after) < 10 * abs(before) + SUSPICIOUS * size
         # Where means overflow, a kernel may report probabilities above 1.
         impossible = result.family.support.integer and after > 0
