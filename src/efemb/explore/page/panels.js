@@ -109,15 +109,17 @@ export async function itemPanel(app) {
   ]);
   const titles = [`Similar (cosine of ${space})`, "Complements (it makes them more likely)",
     "Substitutes (same contexts, not together)"];
-  nodes.push(...titles.map((title, i) => section(title, lists[i])));
-  if (!relations.refused) nodes.push(legend());
-  return { nodes, marks };
+  const sections = titles.map((title, i) => section(title, lists[i]));
+  if (!relations.refused) nodes.push(legend(sections));
+  return { nodes: [...nodes, ...sections], marks };
 }
 
-function legend() {
-  const kinds = [["similar", MARKS.similar], ["complement", MARKS.complement], ["substitute", MARKS.substitute]];
-  return element("p", { class: "legend" }, ...kinds.map(([name, color]) => (
-    element("span", {}, element("i", { style: { background: color } }), `${name} `))));
+/** What the colors on the map mean; each leads to its list. @param {HTMLElement[]} sections */
+function legend(sections) {
+  const kinds = [["similar", MARKS.similar], ["complements", MARKS.complement], ["substitutes", MARKS.substitute]];
+  return element("p", { class: "legend" }, ...kinds.map(([name, color], i) => (
+    element("button", { title: `Go to ${name}`, onclick: () => sections[i].scrollIntoView() },
+      element("i", { style: { background: color } }), name))));
 }
 
 /** @param {string} reason @returns {Promise<Row[]>} */
