@@ -23,6 +23,8 @@ from efemb.model.parameters import Parameters
 
 # Nats per observation; where a fit ends further away from 0, it is compared with its start.
 SUSPICIOUS = 20.0
+# Lost nats per observation, under a variance fitted at the start: early steps may overshoot.
+LOST = 500.0
 
 
 @dataclass
@@ -172,17 +174,19 @@ class Loop:
             return
         if self.plan.space.spec.zeros.tree:  # whose value is known from steps only
             return
-        # A learned variance grows with the errors, so that the objective alone looks harmless.
         if not self._learns and abs(history[-1]["objective"]) < SUSPICIOUS * size:
             return
         begin = TrainState.start(self.plan.space, start, None)
         before = self.backend.evaluate(begin)
         if self._learns:
-            value = before
+            # A learned variance grows with the errors and hides them: that of the start does not.
+            value, size = before, self.backend.total_weight
             begin = self._adapt(begin, lambda: value)
             before = self.backend.evaluate(begin)
         after = self.backend.evaluate(replace(begin, parameters=result.parameters))
         far = not abs(after) < 10 * abs(before) + SUSPICIOUS * size
+        if self._learns:
+            far = not before - after < LOST * size
         # Where means overflow, a kernel may report probabilities above 1.
         impossible = result.family.support.integer and after > 0
         if far and (impossible or not after >= before):
