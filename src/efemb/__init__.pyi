@@ -75,7 +75,7 @@ from .model.families import (
 )
 from .model.priors import HalfNormal, LogNormal, Normal
 from .model.structures import Dynamic, Featured, Grouped, PerEntity, Shared, Tied, Tree
-from .model.terms import Available, CellCovariate, History, Offset, RowVectors
+from .model.terms import Available, CellCovariate, History, ItemPairs, Offset, RowVectors
 from .model.zeros import (
     All,
     Hierarchical,
@@ -119,6 +119,7 @@ __all__ = [
     "Hierarchical",
     "History",
     "InputTypeError",
+    "ItemPairs",
     "Lagged",
     "LogNormal",
     "MemoryEstimateError",

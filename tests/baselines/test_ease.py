@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 import efemb
-from efemb.baselines import EASE, ease, item_item
+from efemb.baselines import EASE, item_item
 from efemb.engine.solvers.moments.solver import MomentsSolver
 from efemb.engine.threads import Workers
+from efemb.model import item_regressions
 from efemb.model.spec import Spec
 
 RNG = np.random.default_rng(0)
@@ -57,7 +58,7 @@ def left_out_scores(weights: Any, data: Any, rows: Any, entities: Any) -> Any:
 def test_weights_are_ridge_regressions_without_oneself(
     dropout: float, tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ease, "TILE", tile)
+    monkeypatch.setattr(item_regressions, "TILE", tile)
     model = EASE(2.5, dropout=dropout).fit(X)
     assert_allclose(model.weights_, regressions(X, 2.5, dropout), atol=1e-6)
     assert not model.weights_.diagonal().any()
@@ -175,10 +176,10 @@ def test_unseen_items_and_sparse_input() -> None:
 
 
 def test_too_many_items_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ease, "available_memory", lambda: 24 * 9**2 - 1)
+    monkeypatch.setattr(item_regressions, "available_memory", lambda: 24 * 9**2 - 1)
     with pytest.raises(efemb.MemoryEstimateError, match=r"EASE of 9 items.*ItemKNN"):
         EASE().fit(X)
-    monkeypatch.setattr(ease, "available_memory", lambda: None)
+    monkeypatch.setattr(item_regressions, "available_memory", lambda: None)
     EASE().fit(X)
 
 
@@ -206,7 +207,7 @@ def test_sparse_pairs_are_non_negative_least_squares() -> None:
 
     present = (X > 0).astype(float)
     size, penalty = present.shape[1], 3.0
-    found = ease.sparse_ridge_weights(csr_array(present), penalty, size).toarray()
+    found = item_regressions.sparse_ridge_weights(csr_array(present), penalty, size).toarray()
     for n in range(size):
         others = [m for m in range(size) if m != n]
         design = np.vstack([present[:, others], np.sqrt(penalty) * np.eye(size - 1)])
@@ -216,7 +217,7 @@ def test_sparse_pairs_are_non_negative_least_squares() -> None:
 
 
 def test_sparse_pairs_keep_as_many_as_asked() -> None:
-    found = ease.sparse_ridge_weights(csr_array((X > 0).astype(float)), 3.0, 2)
+    found = item_regressions.sparse_ridge_weights(csr_array((X > 0).astype(float)), 3.0, 2)
     assert (np.diff(csr_array(found.T).indptr) <= 2).all()
     assert found.data.min() > 0
 
@@ -227,7 +228,9 @@ def test_single_precision_keeps_the_weights() -> None:
     inverse = np.linalg.inv(gram)
     wanted = -inverse / inverse.diagonal()
     np.fill_diagonal(wanted, 0.0)
-    assert_allclose(ease.ridge_weights(present, 100.0, fast=True), wanted, atol=1e-5)
-    exact = ease.ridge_weights(present, 1e-3, fast=True)  # ill-conditioned: in double precision
+    assert_allclose(item_regressions.ridge_weights(present, 100.0, fast=True), wanted, atol=1e-5)
+    exact = item_regressions.ridge_weights(
+        present, 1e-3, fast=True
+    )  # ill-conditioned: in double precision
     inverse = np.linalg.inv(gram - (100.0 - 1e-3) * np.eye(60))
     assert_allclose(exact[0, 1], -inverse[0, 1] / inverse[1, 1], rtol=1e-6)

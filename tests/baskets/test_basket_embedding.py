@@ -267,9 +267,9 @@ def test_hostile_rows(case: str) -> None:
 
 
 def test_too_many_items_for_a_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    from efemb.baselines import ease
+    from efemb.model import item_regressions
 
-    monkeypatch.setattr(ease, "available_memory", lambda: 1000)
+    monkeypatch.setattr(item_regressions, "available_memory", lambda: 1000)
     X = simulate(300)
     model = BasketEmbedding(2, random_state=0, max_iter=3).fit(X)
     assert model.report_["pairs"] == "100 per item"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_array, diags_array, vstack
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 BACKOFFS = ("uniform", "popularity")
 HELD_OUT = 10  # without validation, one row in ten calibrates
-Weigh = Callable[[Floats, Ints, Ints], Floats]
 # Standard deviation of the normal prior on log power and log weight, worth one entry: it only
 # matters if a handful of entries would be explained best by an infinite power.
 PRIOR_DEVIATION = 2.0
@@ -145,48 +143,6 @@ def _bags_without(present: Any, rows: Ints, entities: Ints) -> Any:
     cell = np.repeat(np.arange(len(rows)), np.diff(bags.indptr))
     bags.data[bags.indices == entities[cell]] = 0.0
     return bags
-
-
-def find_strongest_weights(
-    present: Any, weigh: Weigh, n_neighbors: int | None = None, row_weight: Floats | None = None
-) -> Any:
-    """B as csr_array (N, N): for each item n its largest weights B_mn, B_nn = 0.
-
-    present : csr_array (T, N) of zeros and ones
-    weigh : (C_mn, m, n) -> B_mn of pairs of items, C_mn the (weighted) number of rows with both
-    n_neighbors : number of weights per item n; None keeps all pairs that occur together
-    row_weight : (T,), of each row in C; 1 by default
-    """
-    by_item = present.T if row_weight is None else present.T @ diags_array(row_weight)
-    by_item = csr_array(by_item)
-    lines = np.diff(present.indptr).astype(np.float64)
-    columns = []
-    for items in _blocks(np.asarray(present.T @ lines)):
-        pairs = csr_array(by_item[items] @ present)
-        pairs.sort_indices()
-        target = np.repeat(items, np.diff(pairs.indptr))
-        pairs.data = weigh(pairs.data, pairs.indices, target)
-        pairs.data[pairs.indices == target] = 0.0
-        columns.append(_largest(pairs, n_neighbors))
-    return csr_array(vstack(columns).T)
-
-
-def _blocks(n_pairs: Floats) -> list[Ints]:
-    """Runs of items that have about CHUNK_NUMBERS pairs of lines together; n_pairs : (N,)."""
-    before = np.cumsum(n_pairs) - n_pairs
-    edges = np.flatnonzero(np.diff(before // CHUNK_NUMBERS)) + 1
-    return np.split(np.arange(len(n_pairs)), edges)
-
-
-def _largest(weights: Any, n_largest: int | None) -> Any:
-    """The n largest numbers of every row of a csr_array; of equal ones the first."""
-    if n_largest is not None:
-        row = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-        order = np.lexsort((-weights.data, row))
-        order_in_row = np.arange(len(order)) - weights.indptr[row]  # in its row, the largest first
-        weights.data[order[order_in_row >= n_largest]] = 0.0
-    weights.eliminate_zeros()
-    return weights
 
 
 @dataclass(frozen=True)

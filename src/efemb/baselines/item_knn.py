@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.item_item import ItemItem, find_strongest_weights
+from efemb.baselines.item_item import ItemItem
 from efemb.engine.options import whole
 from efemb.model.ingredient import positive_number
+from efemb.model.item_regressions import find_strongest_weights
 
 
 @dataclass(eq=False, repr=False)

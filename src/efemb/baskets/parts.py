@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb._typing import Bools, Floats, Ints
-from efemb.baselines.ease import dense_fits, ridge_weights, sparse_ridge_weights
+from efemb.baselines.ease import WAY_OUT
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.experts import (
     AMOUNTS,
@@ -33,6 +33,12 @@ from efemb.engine.optimizers.first_order import Adagrad
 from efemb.estimators.presets import BernoulliEmbedding, PoissonEmbedding
 from efemb.model.contexts import Basket
 from efemb.model.contexts.base import gather_rows
+from efemb.model.item_regressions import (
+    check_memory,
+    dense_fits,
+    ridge_weights,
+    sparse_ridge_weights,
+)
 from efemb.model.terms import History, RowVectors, Term
 from efemb.model.terms.base import new_labels
 
@@ -265,6 +271,7 @@ def fit_pairs(present: Any, options: PartOptions) -> Any:
     """Item-item ridge regression: dense where N^2 numbers fit, else sparse."""
     assert options.penalty is not None
     if options.n_neighbors is None:
+        check_memory(present.shape[1], "EASE", WAY_OUT)
         return ridge_weights(present, options.penalty, fast=True)
     return sparse_ridge_weights(present, options.penalty, options.n_neighbors)
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from efemb import _memory
 from efemb.cli._inputs import Reading
 from efemb.cli._models import choose_components, choose_model, make_model, warnings_as_remarks
 from efemb.cli._output import Say
@@ -115,7 +116,6 @@ def choose_store(
 ) -> Path | None:
     """The folder of the store to fit from; None if the data are to be read into memory."""
     from efemb.data.store.shard_store import FORMAT
-    from efemb.engine import limits  # with NumPy: not for the help of commands
     from efemb.storage.folder import format_of
 
     if len(files) == 1 and files[0].is_dir() and format_of(files[0]) == FORMAT:
@@ -126,7 +126,7 @@ def choose_store(
     if free is None or need <= free:
         return None
     place = out.with_name(f"{out.name}-store")
-    needed, left = limits.in_words(need), limits.in_words(free)
+    needed, left = _memory.in_words(need), _memory.in_words(free)
     say(
         f"about {needed} would be needed to read these lines, {left} are free: "
         f"they are kept as shards in {place}"
@@ -150,9 +150,7 @@ def _estimate(files: Sequence[Path]) -> tuple[int, int | None]:
                     size * BYTES_BY_SUFFIX.get(Path(name).suffix.lower(), 20)
                     for name, size in listed.items()
                 )
-    from efemb.engine.limits import available_memory
-
-    return need, available_memory()
+    return need, _memory.available_memory()
 
 
 def fit_from_shards(

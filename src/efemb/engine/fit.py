@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from efemb._memory import in_words
 from efemb._typing import Floats
 from efemb.engine.backends.local import LocalBackend
 from efemb.engine.callbacks import Callbacks
 from efemb.engine.checkpoint import Savepoint, identity
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
-from efemb.engine.limits import check_memory, in_words
+from efemb.engine.limits import check_memory
 from efemb.engine.loop import Loop, Result
 from efemb.engine.optimizers.first_order import LBFGS, SGD, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options

@@ -215,7 +215,10 @@ def _explain_item(model: FittedEmbedding, question: QueryContext, entity: int) -
     codes = parts.vector % model.n_entities
     text = model.spec.context.reads_text  # in which every word counts on its own
     amounts = [1.0 if text else question.amount_of(int(code)) for code in codes]
-    names = list(parts.terms)
+    names = [
+        name if isinstance(name, str) else f"through the pair {labels[name[1]]} - {labels[entity]}"
+        for name in parts.terms
+    ]
     others = list(parts.terms.values())
     if model.parameters.intercept is not None:
         names, others = [INTERCEPT, *names], [parts.intercept, *others]

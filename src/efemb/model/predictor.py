@@ -17,7 +17,7 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.errors import ParameterError
 from efemb.model.contexts.bound.terms import Terms, summing_dtype
 from efemb.model.factors import Factors
-from efemb.model.terms.base import RowSide
+from efemb.model.terms.base import RowSide, ShareName
 from efemb.model.terms.cell_values import Offsets
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Predictor:
         target = self.factors.target[entity].astype(np.float64)
         products = self.factors.bag[vectors, :k].astype(np.float64) @ target[:k]
         intercept = float(self.factors.intercept[entity])
-        shares: dict[str, float] = {}
+        shares: dict[ShareName, float] = {}
         if side is not None:
             shares = side.shares(self.factors.terms, row, entity, target[k:])
         return Explanation(vectors, products, coefficients * products, intercept, shares)
@@ -204,14 +204,15 @@ class Explanation:
     """u of one cell as a sum: of `contribution`, `intercept` and `terms`.
 
     vector : (members,) row of the context vectors;  product : (members,) target . bag of each
-    contribution : (members,) what each adds to u;  terms : what each further term adds, by label
+    contribution : (members,) what each adds to u
+    terms : what each further term adds, by its label, and by item where it is a sum over items
     """
 
     vector: Ints
     product: Floats
     contribution: Floats
     intercept: float
-    terms: dict[str, float]
+    terms: dict[ShareName, float]
 
 
 @dataclass(frozen=True)

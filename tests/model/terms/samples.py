@@ -44,6 +44,7 @@ TERMS: dict[str, Callable[[], Term]] = {
     "cell-covariate": lambda: CellCovariate("price", log=True),
     "covariate": lambda: Covariate("temperature"),
     "history": lambda: efemb.History("user", kappa=2.0),
+    "item-pairs": lambda: efemb.ItemPairs(penalty=2.0, n_neighbors=4),
     "offset": lambda: efemb.Offset("shelf"),
     "row-vectors": lambda: efemb.RowVectors("user", 2),
 }

@@ -5,6 +5,7 @@ from .base import BoundCells, BoundTerm, CellTerm, Term, TermArray
 from .cell_covariate import CellCovariate
 from .cell_values import GroupTable, SparseRows
 from .history import History
+from .item_pairs import ItemPairs
 from .offset import Offset
 from .row_vectors import RowVectors
 
@@ -16,6 +17,7 @@ __all__ = [
     "CellTerm",
     "GroupTable",
     "History",
+    "ItemPairs",
     "Offset",
     "RowVectors",
     "SparseRows",

@@ -14,7 +14,7 @@ from efemb.data.array_checks import is_missing_label
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 from efemb.model.priors import Prior
-from efemb.model.terms.cell_values import CellValues, Offsets
+from efemb.model.terms.cell_values import CellValues, Offsets, SparseRows
 
 if TYPE_CHECKING:
     from efemb.data.columns import CellTable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from efemb.model.links import Link
 
 Arrays = Mapping[str, Floats]
+ShareName = str | tuple[str, int]  # label of a term, and the code of an item of the row
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,10 @@ class BoundTerm(ABC):
         """Gradients of the arrays behind o from dL/do, in the shape of the values of `cells`."""
         return {}
 
+    def split_by_item(self, arrays: Arrays, row: int, entity: int) -> dict[int, float]:
+        """o of one cell as a sum over items of its row, by their codes; empty if it is none."""
+        return {}
+
 
 class CellTerm(Term):
     """A term without columns: all it adds are offsets of single cells."""
@@ -178,6 +183,37 @@ class BoundCells(BoundTerm):
     def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
         """No array is behind R."""
         return {}
+
+
+class ScaledCells(BoundCells):
+    """Known numbers of cells times the array "coefficient"; the last are asked for twice."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Ints, SparseRows] | None = None
+
+    @abstractmethod
+    def weighed(self, rows: Ints) -> SparseRows:
+        """The known numbers of some rows."""
+
+    def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
+        """Times the coefficient."""
+        design = self._design(rows)
+        coefficient = arrays["coefficient"]
+        values = design.values.astype(coefficient.dtype, copy=False) * coefficient[0]
+        return SparseRows(design.ptr, design.ids, values)
+
+    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
+        """Of the coefficient."""
+        slope = gradient.astype(np.float64) @ self._design(rows).values.astype(np.float64)
+        return {"coefficient": np.array([slope], dtype=arrays["coefficient"].dtype)}
+
+    def _design(self, rows: Ints) -> SparseRows:
+        last = self._last
+        if last is not None and (last[0] is rows or np.array_equal(last[0], rows)):
+            return last[1]
+        design = self.weighed(rows)
+        self._last = (rows, design)
+        return design
 
 
 @dataclass(frozen=True)
@@ -230,11 +266,19 @@ class RowSide:
 
     def shares(
         self, arrays: Arrays, row: int, entity: int, entity_columns: Floats
-    ) -> dict[str, float]:
-        """What each term adds to u of one cell, by label; L of the entity is given."""
-        start, shares, place = 0, {}, np.array([row])
+    ) -> dict[ShareName, float]:
+        """What each term adds to u of one cell; L of the entity is given.
+
+        By the label of the term, and, where it is a sum over items of the row, their codes.
+        """
+        shares: dict[ShareName, float] = {}
+        start, place = 0, np.array([row])
         for term, bound in self.terms:
             own = arrays_of(term, arrays)
+            items = bound.split_by_item(own, row, entity)
+            if items:
+                shares.update({(term.label, code): share for code, share in items.items()})
+                continue
             columns = bound.row_columns(own, place)[0]
             share = float(columns @ entity_columns[start : start + term.width])
             cells = bound.cells(own, place)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import make_csr
 from efemb.model.contexts.base import gather_rows
 
 
@@ -59,6 +61,21 @@ class SparseRows(CellValues):
         """Some of the rows, in that order."""
         ptr, where = gather_rows(self.ptr, rows)
         return SparseRows(ptr, self.ids.take(where), self.values.take(where))
+
+    def sum_rows(self, weights: SparseRows, n_entities: int) -> SparseRows:
+        """Weighted sums of these rows: each row of `weights` names rows by its ids."""
+        if len(weights.ptr) == 2:  # a question, which does without SciPy
+            entries = self.take(weights.ids)
+            ids, place = np.unique(entries.ids, return_inverse=True)
+            each = weights.values[entries.row] * entries.values
+            total: Any = np.bincount(place, each, len(ids))
+            return SparseRows(np.array([0, len(ids)]), ids, total)
+        shape = (len(weights.ptr) - 1, len(self.ptr) - 1)
+        chosen: Any = make_csr((weights.values, weights.ids, weights.ptr), shape=shape)
+        every: Any = make_csr((self.values, self.ids, self.ptr), shape=(shape[1], n_entities))
+        sums = chosen @ every
+        sums.sort_indices()
+        return SparseRows(sums.indptr, sums.indices, sums.data)
 
     def add_to(self, u: Floats) -> None:
         """Add to u of every cell."""

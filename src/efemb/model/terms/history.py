@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,25 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.data.array_checks import make_csr
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import gather_rows
 from efemb.model.ingredient import positive_number, row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
-    Arrays,
     BoundCells,
     CellTerm,
+    ScaledCells,
     TermArray,
     new_labels,
 )
 from efemb.model.terms.cell_values import SparseRows
+from efemb.model.terms.row_units import mix_numbers, read_units
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
-
-MIXERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class History(CellTerm):
@@ -274,14 +271,14 @@ class _Rows:
     def identify(self, *, by_label: bool) -> Ints:
         """A number for each row that other rows do not have, of its label or of its content."""
         if by_label and self.labels is not None:
-            return _mix(self.labels, self.code)
+            return mix_numbers(self.labels, self.code)
         values = self.units.values.astype(np.float64).view(np.int64)
-        each = _mix(values, self.units.ids.astype(np.int64))
+        each = mix_numbers(values, self.units.ids.astype(np.int64))
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
         content = sums[self.units.ptr[1:]] - sums[self.units.ptr[:-1]]
         if self.time is not None:
-            content = _mix(content, self.time.view(np.int64))
-        return _mix(content, self.code)
+            content = mix_numbers(content, self.time.view(np.int64))
+        return mix_numbers(content, self.code)
 
 
 def _join(mine: Any, theirs: Any) -> Any:
@@ -289,55 +286,15 @@ def _join(mine: Any, theirs: Any) -> Any:
     return None if mine is None or theirs is None else np.concatenate([mine, theirs])
 
 
-def _mix(left: Ints, right: Ints) -> Ints:
-    """A number for each pair of numbers, spread over all 64 bits."""
-    with np.errstate(over="ignore"):
-        mixed = left.view(np.uint64) * np.uint64(MIXERS[0]) + right.view(np.uint64)
-        for shift, factor in ((30, MIXERS[1]), (27, MIXERS[2])):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31))).view(np.int64)
-
-
-class _History(BoundCells):
-    """Cells of the history of each row; the last ones asked for are asked for twice."""
-
-    def __init__(self, term: History) -> None:
-        self.term = term
-        self._last: tuple[Ints, SparseRows] | None = None
-
-    @abstractmethod
-    def weighed(self, rows: Ints) -> SparseRows:
-        """log(1 + h / (kappa pi)) of some rows."""
-
-    def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
-        """Times the coefficient."""
-        design = self._design(rows)
-        coefficient = arrays["coefficient"]
-        values = design.values.astype(coefficient.dtype, copy=False) * coefficient[0]
-        return SparseRows(design.ptr, design.ids, values)
-
-    def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """Of the coefficient."""
-        slope = gradient.astype(np.float64) @ self._design(rows).values.astype(np.float64)
-        return {"coefficient": np.array([slope], dtype=arrays["coefficient"].dtype)}
-
-    def _design(self, rows: Ints) -> SparseRows:
-        last = self._last
-        if last is not None and (last[0] is rows or np.array_equal(last[0], rows)):
-            return last[1]
-        design = self.weighed(rows)
-        self._last = (rows, design)
-        return design
-
-
-class _OtherRows(_History):
+class _OtherRows(ScaledCells):
     """All rows of the household but the row itself.
 
     code : household of each row;  place : the training row that it is, or -1
     """
 
     def __init__(self, term: History, code: Ints, place: Ints) -> None:
-        super().__init__(term)
+        super().__init__()
+        self.term = term
         self.code, self.place, self.table = code, place, term._table
 
     def weighed(self, rows: Ints) -> SparseRows:
@@ -353,11 +310,12 @@ class _OtherRows(_History):
         return SparseRows(new, ids, values)
 
 
-class _EarlierRows(_History):
+class _EarlierRows(ScaledCells):
     """Rows of the household that are earlier: of the training rows and of the data themselves."""
 
     def __init__(self, term: History, asked: _Rows, place: Ints) -> None:
-        super().__init__(term)
+        super().__init__()
+        self.term = term
         training, new = term._training, np.flatnonzero(place < 0)
         assert training.time is not None
         assert asked.time is not None
@@ -398,24 +356,9 @@ class _EarlierRows(_History):
         if self.term.decay is not None:
             age = self.now[rows][pair] - self.time[source]
             weight = np.exp(-np.maximum(age, 0.0) / self.term.decay)
-        total = self._sum_rows(SparseRows(ptr, self.order[source], weight))
+        weights = SparseRows(ptr, self.order[source], weight)
+        total = self.units.sum_rows(weights, len(self.term._shares))
         return SparseRows(total.ptr, total.ids, self.term.weigh(total.values, total.ids))
-
-    def _sum_rows(self, weights: SparseRows) -> SparseRows:
-        """Weighted sums of the units of the rows that `weights` names."""
-        if len(weights.ptr) == 2:  # a question, which does without SciPy
-            entries = self.units.take(weights.ids)
-            ids, place = np.unique(entries.ids, return_inverse=True)
-            each = weights.values[entries.row] * entries.values
-            total: Any = np.bincount(place, each, len(ids))
-            return SparseRows(np.array([0, len(ids)]), ids, total)
-        units, size = self.units, len(self.term._shares)
-        shape = (len(weights.ptr) - 1, len(units.ptr) - 1)
-        chosen: Any = make_csr((weights.values, weights.ids, weights.ptr), shape=shape)
-        every: Any = make_csr((units.values, units.ids, units.ptr), shape=(shape[1], size))
-        sums = chosen @ every
-        sums.sort_indices()
-        return SparseRows(sums.indptr, sums.indices, sums.data)
 
 
 def _read_rows(term: History, data: Dataset, groups: list[Any], n_entities: int) -> _Rows:
@@ -430,33 +373,8 @@ def _read_rows(term: History, data: Dataset, groups: list[Any], n_entities: int)
     names = None
     if data.row_labels is not None:
         names = np.array([_number(label) for label in data.row_labels.tolist()], dtype=np.int64)
-    units = _read_units(term, data)
-    known = units.ids < n_entities
-    if not known.all():
-        ptr = np.concatenate([[0], np.cumsum(known)])[units.ptr]
-        units = SparseRows(ptr, units.ids[known], units.values[known])
+    units = read_units(term, data, n_entities)
     return _Rows(code, units, time, names)
-
-
-def _read_units(term: History, data: Dataset) -> SparseRows:
-    """Stored values of the rows, without missing ones."""
-    if data.is_sparse:
-        values = data.values
-        units = SparseRows(
-            values.indptr.astype(np.int64), values.indices.astype(np.int64), values.data
-        )
-    else:
-        dense = np.nan_to_num(data.values.reshape(data.n_rows, -1))
-        row, ids = np.nonzero(dense)
-        ptr = np.searchsorted(row, np.arange(data.n_rows + 1))
-        units = SparseRows(ptr, ids, dense[row, ids])
-    negative = np.flatnonzero(units.values < 0)
-    if len(negative):
-        raise DataError(
-            f"{term!r} counts units, but row {units.row[negative[0]]} has "
-            f"{units.values[negative[0]]:g}: use another term for signed data"
-        )
-    return units
 
 
 def _read_times(term: History, data: Dataset) -> Floats:
