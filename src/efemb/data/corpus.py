@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efemb.data.array_checks import generator, read_only
+from efemb.data.columns import NamedColumns
 from efemb.data.dataset import Dataset, _places, only_rows
 from efemb.data.overview import corpus_overview
-from efemb.data.partition import split
+from efemb.data.partition import cut_documents, join_neighbors, split
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, count_codes
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 
 # With fewer documents, fractions of documents are too coarse: stretches of text are held out.
 FEW_DOCUMENTS = 20
+_FIELDS = ("tokens", "starts", "vocabulary", "rows", "report")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -37,6 +39,8 @@ class Corpus:
         ``tokens[starts[i] : starts[i + 1]]``.
     vocabulary : Vocabulary or sequence of labels
         The words. `read_text` stores their counts and puts the most frequent word first.
+    rows : mapping of str to array of shape (n_documents,), optional
+        Columns of the documents, by name: ``{"year": years}``. Every operation carries them along.
     report : mapping, optional
         What a reader dropped.
 
@@ -52,6 +56,7 @@ class Corpus:
     tokens: Codes
     starts: NDArray[np.int64]
     vocabulary: Vocabulary
+    rows: NamedColumns
     report: dict[str, Any] = field(default_factory=dict)
 
     def __init__(
@@ -60,14 +65,17 @@ class Corpus:
         starts: ArrayLike,
         vocabulary: Vocabulary | Iterable[object],
         *,
+        rows: Mapping[str, ArrayLike] | None = None,
         report: Mapping[str, Any] | None = None,
     ) -> None:
         words = check_words(vocabulary)
         codes = check_tokens(tokens, len(words))
+        begins = read_only(check_starts(starts, len(codes)))
         checked = {
             "tokens": read_only(codes),
-            "starts": read_only(check_starts(starts, len(codes))),
+            "starts": begins,
             "vocabulary": words,
+            "rows": NamedColumns(rows or {}, len(begins) - 1, "rows"),
             "report": dict(report or {}),
         }
         for name, value in checked.items():
@@ -75,7 +83,8 @@ class Corpus:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickling field by field would lose the read-only flag of the arrays.
-        return _restore, (np.asarray(self.tokens), self.starts, self.vocabulary, self.report)
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return _restore, (fields | {"tokens": np.asarray(self.tokens)},)
 
     @property
     def entities(self) -> Vocabulary:
@@ -164,12 +173,14 @@ class Corpus:
         documents = _places(index, self.n_documents, "documents")
         if len(documents) == 0:
             raise DataError("the selection has no documents; at least one is needed")
-        return self._of_stretches(self.starts[documents], self.starts[documents + 1])._recount()
+        begin, end = self.starts[documents], self.starts[documents + 1]
+        return self._of_stretches(begin, end, documents)._recount()
 
     def _content(self) -> dict[str, Any]:
         """Everything that a fit may look at, as numbers: for checksums."""
         counts = self.vocabulary.counts
-        return {"tokens": self.tokens, "starts": self.starts, "counts": counts}
+        content = {"tokens": self.tokens, "starts": self.starts, "counts": counts}
+        return content | ({"rows": self.rows.content()} if self.rows else {})
 
     def split(
         self, test: float = 0.05, validation: float = 0.0, seed: int = 0
@@ -197,10 +208,17 @@ class Corpus:
         if self.n_documents >= FEW_DOCUMENTS or numbers:
             pieces = _draw(self.n_documents, "documents", test, validation, seed)
             return tuple(self.take(piece) for piece in pieces)
-        cuts = _cut(self.starts)
+        cuts = cut_documents(self.starts)
         pieces = _draw(len(cuts) - 1, "stretches of text", test, validation, seed)
-        stretches = (_join_neighbors(piece, cuts, self.starts) for piece in pieces)
-        return tuple(self._of_stretches(*begin_and_end)._recount() for begin_and_end in stretches)
+        stretches = (join_neighbors(piece, cuts, self.starts) for piece in pieces)
+        return tuple(
+            self._of_stretches(begin, end, self._documents_at(begin))._recount()
+            for begin, end in stretches
+        )
+
+    def _documents_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The document of each of some tokens."""
+        return np.asarray(np.searchsorted(self.starts, places, side="right") - 1)
 
     def subsampled(self, threshold: float, seed: int = 0) -> Corpus:
         """Randomly drop occurrences of frequent words (word2vec's subsampling).
@@ -228,32 +246,58 @@ class Corpus:
                 store.append(chunk[is_drawn])
             if store.n_tokens == 0:
                 raise DataError(f"threshold={threshold} drops every token; choose a larger one")
-            return self._replace(store.finish(), starts.starts)
+            return self._replace(tokens=store.finish(), starts=starts.starts)
 
-    def _of_stretches(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Corpus:
-        """Corpus whose documents are the stretches of tokens from `begin` to `end`."""
+    def _of_stretches(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64], documents: NDArray[np.int64]
+    ) -> Corpus:
+        """Corpus whose documents are the stretches of tokens from `begin` to `end` of documents."""
         starts = np.zeros(len(begin) + 1, np.int64)
         np.cumsum(end - begin, out=starts[1:])
         # Adjacent stretches are copied at once; if all are adjacent, nothing is copied.
         first = np.flatnonzero(np.r_[True, begin[1:] != end[:-1]])
         last = np.r_[first[1:], len(end)] - 1
+        rows = self.rows.take(documents)
         if len(first) == 1:
-            return self._replace(self.tokens[begin[0] : end[-1]], starts)
+            return self._replace(tokens=self.tokens[begin[0] : end[-1]], starts=starts, rows=rows)
         with TokenStore() as store:
             for a, b in zip(begin[first].tolist(), end[last].tolist(), strict=True):
                 store.append(self.tokens[a:b])
-            return self._replace(store.finish(), starts)
+            return self._replace(tokens=store.finish(), starts=starts, rows=rows)
 
     def _recount(self) -> Corpus:
         """Recompute the counts of a part: those of the whole would leak test data into training."""
         if self.vocabulary.counts is None:
             return self
-        words = self.vocabulary.with_counts(self.counts())
-        return Corpus(self.tokens, self.starts, words, report=self.report)
+        return self.with_vocabulary(self.vocabulary.with_counts(self.counts()))
 
-    def _replace(self, tokens: Codes, starts: NDArray[np.int64]) -> Corpus:
-        """Other documents with the same vocabulary."""
-        return Corpus(tokens, starts, self.vocabulary, report=self.report)
+    def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
+        """The same documents and columns with another vocabulary of as many words."""
+        return self._replace(vocabulary=vocabulary)
+
+    def with_rows(self, rows: Mapping[str, ArrayLike]) -> Corpus:
+        """Add columns of the documents, such as the year or the author of each.
+
+        Parameters
+        ----------
+        rows : mapping of str to array of shape (n_documents,)
+            Columns by name; one of the same name is replaced.
+
+        Returns
+        -------
+        Corpus
+
+        Examples
+        --------
+        >>> corpus = Corpus([0, 1, 0], [0, 2, 3], ["a", "b"]).with_rows({"year": [1999, 2001]})
+        >>> corpus.take([1]).rows["year"].tolist()
+        [2001]
+        """
+        return self._replace(rows={**self.rows, **rows})
+
+    def _replace(self, **changes: Any) -> Corpus:
+        """The same with other fields."""
+        return Corpus(**{name: getattr(self, name) for name in _FIELDS} | changes)
 
     def __repr__(self) -> str:
         words = repr(self.vocabulary).partition(": ")[2][:-1]
@@ -264,10 +308,8 @@ class Corpus:
         return corpus_overview(self).to_html()
 
 
-def _restore(
-    tokens: Codes, starts: NDArray[np.int64], vocabulary: Vocabulary, report: dict[str, Any]
-) -> Corpus:
-    return Corpus(tokens, starts, vocabulary, report=report)
+def _restore(fields: dict[str, Any]) -> Corpus:
+    return Corpus(**fields)
 
 
 def _draw(
@@ -280,30 +322,6 @@ def _draw(
     except DataError as error:
         raise DataError(str(error).replace(" rows ", f" {unit} ")) from None
     return [piece.values[:, 0].astype(np.int64) for piece in pieces]
-
-
-def _cut(starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Boundaries of stretches of about equal length, none across the start of a document."""
-    n_tokens = int(starts[-1])
-    # 200 stretches make any fraction accurate enough, but short ones lack context: short texts get
-    # 40 (at least 20, depending on where documents end, so that the default of 5% is one of them),
-    # and none is a single token.
-    length = min(1000, max(n_tokens // 200, min(20, n_tokens // 40), 2))
-    pieces = [
-        np.linspace(start, end, max(1, (end - start) // length), endpoint=False).astype(np.int64)
-        for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-        if end > start
-    ]
-    return np.concatenate([*pieces, starts[-1:]])
-
-
-def _join_neighbors(
-    chosen: NDArray[np.int64], cuts: NDArray[np.int64], starts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Begin and end of the chosen stretches; adjacent ones in a document are merged."""
-    begin, end = cuts[chosen], cuts[chosen + 1]
-    apart = (begin[1:] != end[:-1]) | np.isin(begin[1:], starts)
-    return begin[np.r_[True, apart]], end[np.r_[apart, True]]
 
 
 def check_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:

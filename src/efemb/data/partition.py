@@ -220,3 +220,27 @@ def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
     rows, columns = np.divmod(_observed(data)[chosen], data.n_entities)
     values[rows, columns] = data.values[rows, columns]
     return data._replace(values, entities=recount(data.entities, values))
+
+
+def cut_documents(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Boundaries of stretches of about equal length, none across the start of a document."""
+    n_tokens = int(starts[-1])
+    # 200 stretches make any fraction accurate enough, but short ones lack context: short texts get
+    # 40 (at least 20, depending on where documents end, so that the default of 5% is one of them),
+    # and none is a single token.
+    length = min(1000, max(n_tokens // 200, min(20, n_tokens // 40), 2))
+    pieces = [
+        np.linspace(start, end, max(1, (end - start) // length), endpoint=False).astype(np.int64)
+        for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        if end > start
+    ]
+    return np.concatenate([*pieces, starts[-1:]])
+
+
+def join_neighbors(
+    chosen: NDArray[np.int64], cuts: NDArray[np.int64], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Begin and end of the chosen stretches; adjacent ones in a document are merged."""
+    begin, end = cuts[chosen], cuts[chosen + 1]
+    apart = (begin[1:] != end[:-1]) | np.isin(begin[1:], starts)
+    return begin[np.r_[True, apart]], end[np.r_[apart, True]]

@@ -86,7 +86,8 @@ def fetch_20newsgroups(
     groups, texts = _posts(files, _NAMES[part])
     corpus = read_text(texts, min_count=min_count, keep_short=True, progress=progress)
     report = provenance(DATA, files) | corpus.report | {"groups": groups}
-    return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, report=report)
+    rows = {"newsgroup": groups}
+    return Corpus(corpus.tokens, corpus.starts, corpus.vocabulary, rows=rows, report=report)
 
 
 def _posts(files: Found, name: str) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
-from efemb.data.corpus import FEW_DOCUMENTS, Corpus
+from efemb.data.corpus import FEW_DOCUMENTS
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import Setup
 from efemb.engine.validation import (
@@ -147,7 +147,7 @@ def _without_documents(
     # Noise and trees stay those of all the text, by whose counts the model will be asked.
     words = bound.data.vocabulary
     train_bound, held_bound = (
-        WindowBags(Corpus(text.tokens, text.starts, words), bound.window) for text in (train, held)
+        WindowBags(text.with_vocabulary(words), bound.window) for text in (train, held)
     )
     entries = rows_given_themselves(setup.spec, held_bound)
     if entries.empty.all():

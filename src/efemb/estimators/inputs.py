@@ -242,4 +242,4 @@ def _with_counts(corpus: Corpus) -> Corpus:
     if corpus.vocabulary.counts is not None:
         return corpus
     words = Vocabulary(corpus.vocabulary.labels, counts=corpus.counts())
-    return Corpus(corpus.tokens, corpus.starts, words, report=corpus.report)
+    return corpus.with_vocabulary(words)

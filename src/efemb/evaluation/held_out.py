@@ -15,7 +15,7 @@ from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.base import BoundContext
 from efemb.model.factors import Factors
 from efemb.model.predict import cell_scores, normalizer_of
-from efemb.model.predictor import Cells, Predictor
+from efemb.model.predictor import Cells, Predictor, row_groups
 from efemb.model.spec import Spec
 from efemb.model.zeros import word_noise
 
@@ -95,6 +95,12 @@ def held_out_words(
         if value is not None:
             checked_number(value, name)
     spec, bound, vectors = _fitted_text_model(model)._bind(text)
+    groups = row_groups(spec, bound)
+    if groups is not None and n_candidates is not None:
+        raise ParameterError(
+            f"n_candidates does not go with {spec.structure!r}, whose groups have vectors of their "
+            "own: leave it out"
+        )
     rng = generator(seed)
     rows = np.arange(bound.n_rows)
     if n_words is not None and n_words < len(rows):
@@ -105,7 +111,7 @@ def held_out_words(
             block_rows = rows[start : start + WORDS_AT_ONCE]
             block = bound.scored_block(block_rows, reverse=spec.combine.reverse)
             entries = Cells.leave_one_out(block, bound.n_context_vectors)
-            known = entries.known()
+            known = entries.known().beside(None, block_rows[block.row], groups)
             # A word that is alone in its document does not occur in any pair of a reverse model.
             skipped += len(block_rows) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
             if len(known.x):

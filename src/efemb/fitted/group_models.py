@@ -12,8 +12,9 @@ from efemb.errors import ParameterError
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import Choice
 from efemb.model.parameters import Parameters
+from efemb.model.predictor import row_groups
 from efemb.model.space import ParameterSpace
-from efemb.model.structures import PerEntity
+from efemb.model.structures import PerEntity, Structure
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -29,13 +30,14 @@ def of_group(model: FittedEmbedding, label: Any) -> FittedEmbedding:
         space, p = _space(model), model.parameters
         target, intercept = space.vectors(p).groups.of(code)  # type: ignore[union-attr]
         terms = {name: a for name, a in p.terms.items() if not name.startswith(space.prefix)}
+        shifted = p.intercept is not None or model.spec.structure.intercepts
         parameters = Parameters(
             target.astype(p.rho.dtype),
             p.alpha,
-            None if p.intercept is None else intercept.astype(p.rho.dtype),
+            intercept.astype(p.rho.dtype) if shifted else None,
             terms=terms,
         )
-        spec = replace(model.spec, structure=PerEntity())
+        spec = replace(model.spec, structure=PerEntity(), intercept=shifted)
         cache[code] = replace(model, parameters=parameters, spec=spec)
     return cache[code]
 
@@ -89,10 +91,7 @@ def trajectory(model: Any, items: Any, data: Any = None) -> Table:
     """Where items are in each slice of time; the method of that name documents it."""
     fitted: FittedEmbedding = model.fitted()
     structure = fitted.spec.structure
-    if not structure.in_order:
-        raise ParameterError(
-            f"structure={structure!r} has no slices of time: fit with structure=Dynamic(column)"
-        )
+    check_slices(structure)
     codes = Choice(fitted.entities).codes(items)
     slices = [of_group(fitted, label) for label in structure.labels]
     columns: dict[str, list[Any]] = {name: [] for name in ("label", "at", *_MOVES)}
@@ -121,16 +120,49 @@ def _kind(column: str) -> Any:
 
 
 def _count_by_slice(model: Any, data: Any, codes: Ints) -> list[Any]:
-    """Rows of every slice that contain each of some entities, one entity after the other."""
-    rows = model._bind(data)[1].whole_data
-    structure = model.fitted().spec.structure
-    group, counts = structure.codes(rows), []
+    """Rows (tokens of a text) of every slice with each of some entities, one after the other."""
+    spec, bound, _ = model._bind(data)
+    rows, group, counts = bound.whole_data, row_groups(spec, bound), []
+    assert group is not None
     for code in codes.tolist():
-        column = rows.values[:, [code]]
-        column = column.toarray() if rows.is_sparse else np.asarray(column)
-        present = (np.nan_to_num(column.ravel()) != 0) & (group >= 0)
-        counts += np.bincount(group[present], minlength=len(structure.labels)).tolist()
+        present = (_occurs(rows, code) if not bound.is_text else rows.tokens == code) & (group >= 0)
+        counts += np.bincount(group[present], minlength=len(spec.structure.labels)).tolist()
     return counts
+
+
+def _occurs(rows: Any, code: int) -> Any:
+    column = rows.values[:, [code]]
+    column = column.toarray() if rows.is_sparse else np.asarray(column)
+    return np.nan_to_num(column.ravel()) != 0
+
+
+def check_slices(structure: Structure) -> None:
+    """Raise if groups are not slices of time."""
+    if not structure.in_order:
+        raise ParameterError(
+            f"structure={structure!r} has no slices of time: fit with structure=Dynamic(column)"
+        )
+
+
+def drift_of_words(model: Any, data: Any, n: int, min_count: float) -> Table:
+    """Words whose embedding moved most from the first slice to the last."""
+    fitted: FittedEmbedding = model.fitted()
+    check_slices(fitted.spec.structure)
+    spec, bound, _ = model._bind(data)
+    group, last = row_groups(spec, bound), len(spec.structure.labels) - 1
+    tokens, size = np.asarray(bound.whole_data.tokens), fitted.n_entities
+    counts = [np.bincount(tokens[group == code], minlength=size) for code in (0, last)]
+    ends = (of_group(fitted, spec.structure.labels[code]) for code in (0, last))
+    first, end = (model.parameters.rho.astype(np.float64) for model in ends)
+    distance = np.linalg.norm(end - first, axis=1)
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(end, axis=1)
+    cosine = np.einsum("nk,nk->n", first, end) / np.maximum(norms, np.finfo(float).tiny)
+    known = np.flatnonzero(np.minimum(*counts) >= min_count)
+    best = known[np.argsort(-distance[known], kind="stable")][: checked_number(n)]
+    columns = {"count_first": counts[0], "count_last": counts[1]}
+    columns |= {"distance": distance, "similarity": cosine}
+    shown = {name: values[best] for name, values in columns.items()}
+    return Table({"label": np.asarray(fitted.entities.labels)[best], **shown})
 
 
 def _space(model: FittedEmbedding) -> ParameterSpace:

@@ -63,10 +63,14 @@ class QueryContext:
         context = model.spec.context
         if context.reads_text:
             words = np.repeat(self.codes, self.amounts.astype(np.int64))
-            bound, row = context.bind_gap(words, model.entities)
+            bound, row = context.bind_gap(words, model.entities, self._row_values(model))
             return bound, model._factors(bound), row
         _, bound, factors = model._bound(self._one_row(model))
         return bound, factors, 0
+
+    def _row_values(self, model: FittedEmbedding) -> dict[str, Any]:
+        """The row columns that the model reads, of one row."""
+        return {name: np.array([self.row.get(name)]) for name in row_columns(model)}
 
     def _one_row(self, model: FittedEmbedding) -> Any:
         """A Dataset of one row; dense, because a question is answered without SciPy."""
@@ -88,15 +92,13 @@ class QueryContext:
             raise ParameterError("this needs scalar observations, not vectors of them")
         values = np.full((1, model.n_entities), context.unnamed if lists is None else np.nan)
         values[0, self.codes] = self.amounts
-        columns = row_columns(model)
-        rows = {name: np.array([self.row.get(name)]) for name in columns}
         cells = {
             name: term.change_table(self.row, *self.tables[name])
             for term in model.spec.terms
             for name in term.tables
             if name in self.tables
         }
-        data = Dataset(values, rows=rows, cells=cells)
+        data = Dataset(values, rows=self._row_values(model), cells=cells)
         return binarized(data) if model.binarize else data
 
 

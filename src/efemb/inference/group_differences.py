@@ -23,7 +23,13 @@ from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.errors import DataError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.group_models import group_offsets, of_group, shared_model
+from efemb.fitted.group_models import (
+    check_slices,
+    drift_of_words,
+    group_offsets,
+    of_group,
+    shared_model,
+)
 from efemb.fitted.nearest import checked_number
 from efemb.inference.uncertainty import AT_ONCE, Laplace, laplace
 from efemb.table import Table
@@ -68,6 +74,7 @@ def differs(
     """
     fitted: FittedEmbedding = model.fitted()
     structure = fitted.spec.structure
+    _check_rows(fitted, "differs", "of_group(label).similar(word) or similar_groups()")
     precision = structure.offset_precision(fitted.spec.prior_rho)
     if precision is None:
         raise ParameterError(
@@ -208,13 +215,14 @@ def drift(
     Parameters
     ----------
     model : fitted estimator or FittedEmbedding
-        With `structure=Dynamic(column)`, on rows; neither text nor categorical.
-    data : Dataset
-        The rows of the fit, with their row column.
+        With `structure=Dynamic(column)`; not categorical on rows.
+    data : Dataset or Corpus
+        The rows or documents of the fit, with their row column.
     n : int, default=20
         Number of items.
     min_count : float, default=1
-        Only items that occur in at least this many rows of either half.
+        Only items that occur in at least this many rows of either half; of a text, words that
+        occur so often in the first and in the last slice.
     progress : bool, default=False
         Show a progress bar.
 
@@ -224,8 +232,12 @@ def drift(
         label, count (rows of the later half with the item), distance (between the embeddings of the
         first and the last slice), ratio (distance between the halves over its standard error if
         nothing moved), p_value and q_value; the smallest p-value first. P-values take it that more
-        than half of the items do not move.
+        than half of the items do not move. Of a text, label, count_first and count_last (tokens of
+        these slices), distance and similarity (cosine) between the first slice and the last, by
+        distance: the embeddings of words have no errors.
     """
+    if model.fitted().spec.context.reads_text:
+        return drift_of_words(model, data, n, min_count)
     fitted, rows, codes = _rows_by_slice(model, data)
     middle = np.median(codes)
     late = codes >= max(middle, 1)
@@ -241,6 +253,14 @@ def drift(
     results[0] = np.linalg.norm(offsets[-1] - offsets[0], axis=1)
     table = rank_differences(fitted, ["late"], parts[1:], results[:, 1:], n, min_count)
     return Table({name: table[name] for name in table.columns if name != "group"})
+
+
+def _check_rows(fitted: FittedEmbedding, question: str, way_out: str) -> None:
+    if fitted.spec.context.reads_text:
+        raise ParameterError(
+            f"{question} needs the errors of embeddings, which a text has too many rows for: use "
+            f"{way_out}"
+        )
 
 
 def _deflate(p_value: Floats) -> Floats:
@@ -335,10 +355,8 @@ def _rows_by_slice(model: Any, data: Any) -> tuple[FittedEmbedding, Any, Ints]:
     """The rows that have a time, and the slice of each."""
     fitted: FittedEmbedding = model.fitted()
     structure = fitted.spec.structure
-    if not structure.in_order:
-        raise ParameterError(
-            f"structure={structure!r} has no slices of time: fit with structure=Dynamic(column)"
-        )
+    check_slices(structure)
+    _check_rows(fitted, "change_points", "drift(data) or trajectory(words, data)")
     rows = model._bind(data)[1].whole_data
     codes = structure.codes(rows)
     known = np.flatnonzero(codes >= 0)

@@ -76,10 +76,13 @@ def cbow(
     gain: Any,
     bias_step: Any,
     compete: bool,
+    beside: Array,
 ) -> float:
     """Each token's outputs given the sum (or mean) of the words around it.
 
     Outputs are seen or not, each by itself (slope: label - logistic(u)), or `compete` in a softmax.
+    Those of document d have two vectors, whose sum predicts, if `beside[d]` is not 0: how many rows
+    further down in `target` the second one is.
     A word's context vector moves once, by all its slopes, when the word has left every window.
     """
     real, value, likely = target.dtype.type, 0.0, 1.0
@@ -88,7 +91,7 @@ def cbow(
     work = np.zeros((5, K), target.dtype)
     slope = np.zeros(np.diff(ptr).max(), target.dtype)
     for d in range(len(starts) - 1):
-        begin, size = starts[d], starts[d + 1] - starts[d]
+        begin, size, further = starts[d], starts[d + 1] - starts[d], beside[d]
         held[:], errors[:], work[:] = real(0.0), real(0.0), real(0.0)
         for j in range(min(window, size)):
             enter(work, SUM, held, j, bag, tokens[begin + j], K)
@@ -114,6 +117,10 @@ def cbow(
                     prefetch(target, rows[first + i + AHEAD])
                     u = dot(target, row, work, CONTEXT, K)
                     slope[i] = u + target[row, K + BIAS] + target[row, K + OFFSET]
+                    if further > 0:
+                        row += further
+                        prefetch(target, rows[first + i + AHEAD] + further)
+                        slope[i] += dot(target, row, work, CONTEXT, K) + target[row, K + BIAS]
                 chance = 1.0
                 if compete:
                     top, total = slope[0], real(0.0)
@@ -137,13 +144,15 @@ def cbow(
                     likely = 1.0
                 for i in range(n_outputs):
                     row, g = rows[first + i], slope[i]
-                    length = _row_step(target, row, K, g * g * square, step, gain)
-                    keep = max(one - length * target[row, K + SHRINK], real(0.0))
-                    update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
-                    if bias_step > 0:
-                        target[row, K + BIAS_SQUARES] += gain * g * g
-                        root = np.sqrt(target[row, K + BIAS_SQUARES])
-                        target[row, K + BIAS] += bias_step * g / root
+                    for _ in range(2 if further > 0 else 1):
+                        length = _row_step(target, row, K, g * g * square, step, gain)
+                        keep = max(one - length * target[row, K + SHRINK], real(0.0))
+                        update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
+                        if bias_step > 0:
+                            target[row, K + BIAS_SQUARES] += gain * g * g
+                            root = np.sqrt(target[row, K + BIAS_SQUARES])
+                            target[row, K + BIAS] += bias_step * g / root
+                        row += further
             replace_scaled(work, SLOPES, errors, own, work, SLOPE, factor, K)
             if t >= window:
                 word, j = tokens[begin + t - window], (t - window) % n

@@ -200,6 +200,7 @@ def row_column(data: Dataset, column: str, asked_by: Ingredient) -> np.ndarray[A
         known = ", ".join(map(repr, columns)) or "none"
         raise DataError(
             f"{asked_by!r} needs the row column {column!r}, which the data lack (columns: {known}):"
-            f" pass Dataset(values, rows={{{column!r}: ...}}) or read_baskets(..., rows=...)"
+            f" pass Dataset(values, rows={{{column!r}: ...}}), read_baskets(..., rows=...) or "
+            f"corpus.with_rows({{{column!r}: ...}})"
         )
     return np.asarray(columns[column])

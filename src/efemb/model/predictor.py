@@ -35,7 +35,9 @@ def row_side(spec: Spec, bound: BoundContext) -> RowSide | None:
 
 def row_groups(spec: Spec, bound: BoundContext) -> Ints | None:
     """The group of each row of bound data, None where all rows have the same vectors."""
-    return spec.structure.codes(bound.whole_data) if spec.structure.grouped else None
+    if not spec.structure.grouped:
+        return None
+    return bound.spread_to_rows(spec.structure.codes(bound.whole_data))
 
 
 def by_group(codes: Ints | None) -> list[tuple[int, Any]]:

@@ -209,10 +209,11 @@ class Spec:
             raise ParameterError(
                 f"{self.structure!r} goes with combine='linear'; a reverse model has no groups"
             )
-        if self.context.reads_text:
+        if self.context.reads_text and (self.zeros.tree or not self.structure.settles):
             raise ParameterError(
-                f"{self.structure!r} needs rows x entities; text (Window) has no row columns: fit "
-                "one model per group, or use structure='per-entity'"
+                f"{self.structure!r} does not go with text (Window) and zeros="
+                f"{self.zeros.name()!r}: use zeros=NegativeSampling() and Grouped(column) or "
+                "Dynamic(column) with a vector per word"
             )
         if self.structure.name() in {term.label for term in self.terms}:
             raise ParameterError(

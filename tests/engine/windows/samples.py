@@ -13,7 +13,8 @@ from efemb.engine.optimizers.first_order import OptimizerState
 from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.chunks import Streams
-from efemb.engine.solvers.windows.solver import WindowPasses, WindowsSolver
+from efemb.engine.solvers.windows.passes import WindowPasses
+from efemb.engine.solvers.windows.solver import WindowsSolver
 from efemb.engine.state import TrainState
 from efemb.engine.threads import Workers
 from efemb.model.parameters import Parameters

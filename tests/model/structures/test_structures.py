@@ -280,7 +280,7 @@ def test_what_does_not_know_groups_names_the_way_out(name: str) -> None:
     for bad, match in (
         ({"family": "poisson", "link": "log", "prior": "log-normal"}, "either sign"),
         ({"family": "poisson", "combine": "reverse"}, "no groups"),
-        ({"family": "bernoulli", "context": "window", "zeros": "negative-sampling"}, "text"),
+        ({"family": "categorical", "context": "window", "zeros": "hierarchical"}, "text"),
     ):
         options: dict[str, Any] = {"context": "basket", **bad}
         with pytest.raises(efemb.ParameterError, match=match):

@@ -49,7 +49,7 @@ class GroupedSolver(Solver[BoundContext]):
 
     def prepare(self) -> None:
         """Make the inner solvers."""
-        self.codes = self.spec.structure.codes(self.bound.whole_data)
+        self.codes = self.bound.spread_to_rows(self.spec.structure.codes(self.bound.whole_data))
         self.ready: tuple[Ints, Parts] | None = None  # the rows of the next call, by group
         self.following: tuple[Ints, Parts] | None = None  # and those of the one after it
         self.every = by_group(self.codes)

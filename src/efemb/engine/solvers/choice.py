@@ -81,7 +81,7 @@ def make_solver(
         "rows": RowsSolver if bound.shares_rows else SumSolver,
         "windows": WindowsSolver,
     }
-    if spec.structure.grouped:
+    if spec.structure.grouped and name != "windows":  # whose kernels know groups
         return GroupedSolver(kinds[name], bound, spec, pool, **options)
     solver: Solver[Any] = kinds[name](bound, spec, pool, **options)
     return solver

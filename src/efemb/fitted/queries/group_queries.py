@@ -140,7 +140,8 @@ class GroupQueries(Asked):
         n : int, default=20
             Number of items.
         min_count : float, default=1
-            Only items that occur in at least this many rows of the later half.
+            Only items that occur in at least this many rows of the later half; of a text, words
+            that occur so often in the first slice and in the last.
         %(progress)s
 
         Returns
@@ -149,7 +150,9 @@ class GroupQueries(Asked):
             label, count (rows of the later half with the item), distance (between the first and the
             last slice), ratio (distance between the halves of the rows over its standard error if
             nothing moved), p_value and q_value (expected share of false discoveries up to this
-            row, if more than half of the items do not move); the smallest p-value first.
+            row, if more than half of the items do not move); the smallest p-value first. Of a text,
+            label, count_first and count_last (tokens of the first and the last slice), distance and
+            similarity (cosine) between these slices; the largest distance first.
 
         Examples
         --------

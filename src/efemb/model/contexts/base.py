@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -71,7 +72,9 @@ class Context(Ingredient, ABC):
             "fit again with the larger context"
         )
 
-    def bind_gap(self, words: Ints, vocabulary: Vocabulary) -> tuple[BoundContext, int]:
+    def bind_gap(
+        self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any]
+    ) -> tuple[BoundContext, int]:
         """A text of which one word is missing, and the row of the gap."""
         raise ParameterError(f"{type(self).__name__} contexts are not made of text")
 
@@ -172,6 +175,10 @@ class BoundContext(ABC):
     def whole_data(self) -> Dataset:
         """The data with what is held out of training: who looks a row up knows it by all of it."""
         return self.data
+
+    def spread_to_rows(self, values: Ints) -> Ints:
+        """Values of what row columns describe, for each row: in a text these are documents."""
+        return values
 
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
         """Some rows as sparse arrays, of contexts that share them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -102,11 +103,14 @@ class Window(Context):
             )
         return WindowBags(data, self)
 
-    def bind_gap(self, words: Ints, vocabulary: Vocabulary) -> tuple[WindowBags, int]:
+    def bind_gap(
+        self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any]
+    ) -> tuple[WindowBags, int]:
         """A text of which one word is missing, and the row of the gap.
 
-        Half of the words stand before it; the code -1 is a word that the vocabulary lacks, which
-        keeps its place. Only the places of a positional window are limited in number.
+        `rows` has the columns of the document. Half of the words stand before the gap; the code -1
+        is a word that the vocabulary lacks, which keeps its place. Only the places of a positional
+        window are limited in number.
         """
         from efemb.data.corpus import Corpus
 
@@ -115,7 +119,7 @@ class Window(Context):
         window = Window(max(self.size, len(words)), self.scale)
         gap = len(words) // 2
         tokens = np.insert(words, gap, 0)
-        text = Corpus(np.maximum(tokens, 0), [0, len(tokens)], vocabulary)
+        text = Corpus(np.maximum(tokens, 0), [0, len(tokens)], vocabulary, rows=rows)
         return WindowBags(text, self if self.positional else window, tokens < 0), gap
 
 
@@ -133,11 +137,16 @@ class WindowBags(RowBags):
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, 1
         self.n_slots = 2 * window.size if window.positional else 1
         self.members = self.masked = None
+        self.whole = data  # type: ignore[assignment]
         # No window reaches further than the longest document.
         self.reach = int(min(window.size, max(int(np.diff(data.starts).max()) - 1, 1)))
         near = np.arange(1, self.reach + 1)
         self.offsets = np.concatenate([-near[::-1], near])
         self.slots = np.concatenate([window.size - near[::-1], window.size - 1 + near])
+
+    def spread_to_rows(self, values: Ints) -> Ints:
+        """A value per document for each of its tokens."""
+        return np.repeat(values, np.diff(self.data.starts))
 
     @cached_property
     def exposure(self) -> Floats | None:  # type: ignore[override]

@@ -48,6 +48,7 @@ class Structure(Ingredient, ABC):
 
     package = "efemb.model.structures"
     tied: bool = False  # rho and alpha are one array
+    intercepts: bool = False  # groups of rows have their own
     signed: bool = False  # it adds numbers of either sign, so that no vector is sure to be positive
 
     @property
@@ -169,6 +170,33 @@ class Structure(Ingredient, ABC):
         counts = dict(zip(self.labels, sizes.tolist(), strict=True))
         return {"groups": counts, "rows_without_group": int((codes < 0).sum())}
 
+    # -- offsets of groups of documents ------------------------------------------------------------
+
+    @property
+    def settles(self) -> bool:
+        """Whether it knows the three methods below, by which solvers step on offsets in a text."""
+        return False
+
+    def step_precision(self, prior: Prior | None) -> float:
+        """Precision of what `settle` penalizes; `prior` is that of rho."""
+        raise ParameterError(f"{self!r} has no offsets")
+
+    def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
+        """The proximal step of the prior of the offsets.
+
+        It is the minimum over x of the sum of weight (x - offsets)^2 and of the penalty of x with
+        that precision.
+
+        offsets : (G, N, K) of every group and entity;  weight : (G, N) of each
+        """
+        raise ParameterError(f"{self!r} has no offsets")
+
+    def from_offsets(
+        self, vectors: Floats, intercepts: Floats
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """Own arrays of these offsets, (G, N, K) and (G, N), and what to add to the shared ones."""
+        raise ParameterError(f"{self!r} has no offsets")
+
     def save_memory(self) -> str:
         """Advice to somebody whose groups do not fit into memory."""
         return ""
@@ -220,6 +248,10 @@ class GroupStructure(Structure, ABC):
     @abstractmethod
     def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
         """The arrays that a frozen structure owns; `prior` is that of rho."""
+
+    def step_precision(self, prior: Prior | None) -> float:
+        """In units of that of rho."""
+        return self.precision * self.shrinkage_of(prior)
 
     def shrinkage_of(self, prior: Prior | None) -> float:
         """Precision of rho, 1 where its prior has none."""

@@ -216,6 +216,35 @@ class Dynamic(GroupStructure):
         walk = self._walk(np.arange(len(self.labels)), np.float64)
         return float(self.precision * self.shrinkage_of(prior) / (walk**2).sum(axis=1).mean())
 
+    @property
+    def settles(self) -> bool:
+        """Always."""
+        return True
+
+    def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
+        """Solve a tridiagonal system over the slices of each entity."""
+        last, settled = len(offsets) - 1, offsets * weight[..., None]
+        pivot = weight + offsets.dtype.type(precision)
+        pivot[1:last] += offsets.dtype.type(precision)
+        for g in range(1, last + 1):
+            ratio = precision / pivot[g - 1]
+            pivot[g] -= precision * ratio
+            settled[g] += ratio[:, None] * settled[g - 1]
+        settled[last] /= pivot[last][:, None]
+        for g in range(last - 1, -1, -1):
+            settled[g] = (settled[g] + precision * settled[g + 1]) / pivot[g][:, None]
+        return np.asarray(settled)
+
+    def from_offsets(
+        self, vectors: Floats, intercepts: Floats
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """Steps between slices, and the mean over the slices."""
+        scale = vectors.dtype.type(self.precision**0.5)
+        own: dict[str, Floats] = {"steps": np.diff(vectors, axis=0) * scale}
+        if self.intercepts:
+            own["intercepts"] = np.diff(intercepts, axis=0)
+        return own, vectors.mean(axis=0), intercepts.mean(axis=0)
+
     def describe(self, data: Dataset) -> dict[str, Any]:
         """Rows of every slice, and the slices that are interpolated for lack of any."""
         report = super().describe(data)

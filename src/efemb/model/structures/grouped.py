@@ -177,6 +177,24 @@ class Grouped(GroupStructure):
         """That of delta, unless a network gives it."""
         return None if self.amortized else self.precision * self.shrinkage_of(prior)
 
+    @property
+    def settles(self) -> bool:
+        """Unless a network gives the offsets."""
+        return not self.amortized
+
+    def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
+        """Each offset by itself comes nearer to 0."""
+        return np.asarray(offsets * (weight / (weight + precision))[..., None])
+
+    def from_offsets(
+        self, vectors: Floats, intercepts: Floats
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """The offsets, in the scale of the array."""
+        own: dict[str, Floats] = {"vectors": vectors * vectors.dtype.type(self.precision**0.5)}
+        if self.intercepts:
+            own["intercepts"] = intercepts
+        return own, np.zeros_like(vectors[0]), np.zeros_like(intercepts[0])
+
     def save_memory(self) -> str:
         """Networks instead of vectors, or fewer groups."""
         if self.amortized:

@@ -111,7 +111,7 @@ def read_text(
 def recode(X: Any, known: Vocabulary) -> Corpus:
     """X in the vocabulary of a model; no document is dropped, so that rows match those of X."""
     if isinstance(X, Corpus) and (X.vocabulary is known or X.vocabulary == known):
-        return Corpus(X.tokens, X.starts, known, report=X.report)
+        return X.with_vocabulary(known)
     return read_text(X, vocabulary=known, keep_short=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -138,6 +139,7 @@ class Streams:
 
     def __init__(self, bound: WindowBags, spec: Spec) -> None:
         self.bound, self.corpus, self.zeros = bound, bound.data, spec.zeros
+        self.structure = spec.structure
         self.subsample = threshold_of(bound.window.subsample, bound.n_rows)
         self.counts = bound.word_counts
         self.tree: Huffman | None = None
@@ -186,6 +188,19 @@ class Streams:
             asked = members if pairs else 2.0 * self.mean_reach * counts
         others = asked.sum() - asked if self.distinct else asked.sum()
         return asked + self.n * self.share * others, members
+
+    @cached_property
+    def groups(self) -> Ints | None:
+        """Group of each document, -1 for none; None where all have the same vectors."""
+        structure = self.structure
+        return structure.codes(self.bound.whole_data) if structure.grouped else None
+
+    def beside(self, chunk: Chunk) -> Ints:
+        """How many rows below those of the words are the offsets of each document's group."""
+        if self.groups is None:
+            return np.zeros(len(chunk.first), np.int64)
+        document = np.searchsorted(self.corpus.starts, chunk.first, side="right") - 1
+        return np.asarray((self.groups[document] + 1) * self.corpus.n_entities)
 
     def draw(self, chunk: Chunk) -> tuple[Any, ...]:
         """(tokens, starts, ptr, rows, labels, reach) of a chunk."""

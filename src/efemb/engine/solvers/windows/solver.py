@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from functools import cached_property
-from queue import SimpleQueue
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-
-from efemb._typing import Floats, Ints
-from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState
+from efemb._typing import Ints
 from efemb.engine.plan import Plan
-from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
+from efemb.engine.solvers.by_group import GroupedSolver
 from efemb.engine.solvers.rows.solver import RowsSolver
-from efemb.engine.solvers.windows.chunks import Chunk, Streams
-from efemb.engine.state import TrainState, Update
-from efemb.errors import DivergenceError, ParameterError
-from efemb.kernels.hot_rows import borrow, give_back, rename
-from efemb.kernels.windows import (
-    BIAS,
-    BIAS_SQUARES,
-    EXTRAS,
-    OFFSET,
-    SHRINK,
-    SQUARES,
-    cbow,
-    skipgram,
-    skipgram_apart,
-)
+from efemb.engine.solvers.windows.chunks import Streams
+from efemb.engine.solvers.windows.passes import GroupedPasses, WindowPasses
+from efemb.engine.state import TrainState
+from efemb.errors import ParameterError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.window import WindowBags
 from efemb.model.factors import Factors
 from efemb.model.spec import Spec
-
-LINE, GRAIN = 16, 4  # numbers of a cache line, and of the kernels' smallest vector
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
@@ -90,8 +71,11 @@ class WindowsSolver(Solver[WindowBags]):
         return self._rows.value_and_gradient(vectors, rows, exact=True)
 
     @cached_property
-    def _rows(self) -> RowsSolver:
-        return RowsSolver(self.bound, self.spec, self.pool, dtype=self.dtype, seed=self.seed)
+    def _rows(self) -> Solver[Any]:
+        given = (self.bound, self.spec, self.pool)
+        if self.spec.structure.grouped:
+            return GroupedSolver(RowsSolver, *given, dtype=self.dtype, seed=self.seed)
+        return RowsSolver(*given, dtype=self.dtype, seed=self.seed)
 
     @cached_property
     def streams(self) -> Streams:
@@ -100,255 +84,5 @@ class WindowsSolver(Solver[WindowBags]):
 
     def passes(self, state: TrainState, plan: Plan) -> Any:
         """Passes of the kernel."""
-        return WindowPasses(self, state, plan)
-
-
-class WindowPasses:
-    """Tables of vectors for the kernels, and the optimizer's sums beside them.
-
-    With several threads, all work on the same tables without locks: fast, and not repeatable to
-    the last bit. `deterministic` leaves the steps to one thread; others draw outputs ahead.
-    """
-
-    def __init__(self, solver: WindowsSolver, state: TrainState, plan: Plan) -> None:
-        optimizer = cast(FirstOrder, plan.shard_optimizer)
-        if not optimizer.by_word:
-            raise ParameterError(f"solver 'windows' takes Adagrad or SGD, got {optimizer!r}")
-        if optimizer.decay not in (0, "linear"):
-            raise ParameterError(
-                f"solver 'windows' takes SGD(decay=0 or 'linear'), got {optimizer!r}"
-            )
-        self.solver, self.space, self.optimizer = solver, plan.space, optimizer
-        self.n_passes, self.done, self.deterministic = (
-            plan.n_rounds,
-            state.round,
-            plan.deterministic,
-        )
-        self.streams, self.parameters = solver.streams, state.parameters
-        self._fill()
-        self.name = f"{plan.optimizer!r} of windows"  # others keep other sums
-        if state.optimizer.optimizer == self.name:
-            self._restore(state.optimizer)
-
-    # -- tables ---------------------------------------------------------------------------------
-
-    def _fill(self) -> None:
-        """Factors, then sums of squares, intercept and its sum, offset, shrinkage, in one row."""
-        vectors = self.space.vectors(self.parameters)
-        self.k = vectors.target.shape[1]
-        self.width = -(-self.k // GRAIN) * GRAIN
-        total = -(-(self.width + EXTRAS) // LINE) * LINE
-        self.slots = Slots(1 if self.deterministic else self.solver.pool.n)
-        # Copies that a prior shrinks would each take away the whole of what is shrunk only once.
-        n_slots = 1 if any(self.space.shrinkage()[:2]) else self.slots.n
-        n_tokens = self.solver.bound.n_rows
-        share = min(1.0, self.streams.chunks.largest(n_tokens, self.slots.n) / n_tokens)
-        outputs, members = (share * visits for visits in self.streams.visits(pairs=False))
-        tied = self.solver.spec.structure.tied
-        hot = busiest(outputs + members if tied else outputs, n_slots)
-        n, dtype = len(vectors.target), vectors.target.dtype
-        self.all_target = _aligned(n + n_slots * len(hot), total, dtype)
-        self.target = self.all_target[:n]
-        self.hot = [HotRows(self.all_target, hot, n_slots)]
-        self.all_bag, self.bag = self.all_target, self.target
-        if not tied:
-            hot = busiest(members, n_slots)
-            self.all_bag = _aligned(n + n_slots * len(hot), total, dtype)
-            self.bag = self.all_bag[:n]
-            self.hot.append(HotRows(self.all_bag, hot, n_slots))
-        self.target[:, : self.k] = vectors.target
-        self.bag[:, : self.k] = vectors.bag
-        start = self.optimizer.epsilon if self.optimizer.sums_squares else 1.0
-        for table in (self.target, self.bag):
-            table[:, self.width + SQUARES] = start
-            table[:, self.width + BIAS_SQUARES] = start
-        self.target[:, self.width + BIAS] = vectors.intercept
-        self.target[:, self.width + OFFSET] = self._offset()
-        self._set_shrinkage(SHRINK)
-
-    def _offset(self) -> Floats | float:
-        zeros = self.solver.spec.zeros
-        if not zeros.by_noise or zeros.odds:
-            return 0.0
-        noise = zeros.n * self.streams.share
-        # A word that is never drawn counts as rarer than any that is, not as impossible.
-        return np.asarray(-np.log(np.maximum(noise, 0.1 * noise[noise > 0].min())))
-
-    def _set_shrinkage(self, column: int) -> None:
-        """Each visit of a row carries its share of the prior, so that a pass carries all of it."""
-        rho, alpha = self.space.shrinkage()[:2]
-        if self.solver.spec.structure.tied:
-            alpha = rho
-        first, second = (alpha, rho) if self.solver.spec.combine.reverse else (rho, alpha)
-        if rho == alpha == 0:
-            return
-        outputs, members = self.streams.visits(pairs=self.solver.spec.combine.reverse)
-        self.bag[:, self.width + column] = second / np.maximum(members, 1.0)
-        if self.target is self.bag:
-            outputs = outputs + members
-        self.target[:, self.width + column] = first / np.maximum(outputs, 1.0)
-
-    def _read(self) -> None:
-        """Let the parameters follow the tables, in place: fresh memory would cost as much again."""
-        tables = (self.target, self.bag)
-        rho, alpha = reversed(tables) if self.solver.spec.combine.reverse else tables
-        self.parameters.rho[...] = rho[:, : self.k]
-        self.parameters.alpha[...] = alpha[:, : self.k]
-        if self.parameters.intercept is not None:
-            self.parameters.intercept[...] = self.target[:, self.width + BIAS]
-
-    def state(self) -> OptimizerState:
-        """Where the optimizer stands."""
-        arrays = {}
-        for name, table in (("target", self.target), ("bag", self.bag)):
-            arrays[name] = table[:, self.width + SQUARES].copy()
-        arrays["bias"] = self.target[:, self.width + BIAS_SQUARES].copy()
-        return OptimizerState(self.name, arrays)
-
-    def _restore(self, state: OptimizerState) -> None:
-        for name, table in (("target", self.target), ("bag", self.bag)):
-            table[:, self.width + SQUARES] = state.arrays[name]
-        self.target[:, self.width + BIAS_SQUARES] = state.arrays["bias"]
-
-    # -- steps ----------------------------------------------------------------------------------
-
-    def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
-        """Step on every token until `watch(part done)` is true."""
-        chunks = self.streams.chunks.drawn(key.generator("text"), self.slots.n)
-        n_tokens = sum(chunk.n_tokens for chunk in chunks)
-        total, seen = 0.0, 0
-        for value, chunk in zip(self._run(chunks, n_tokens), chunks, strict=False):
-            total += value
-            seen += chunk.n_tokens
-            if not np.isfinite(value):
-                raise DivergenceError(
-                    f"training diverged (NaN or infinity): the objective became {value} in pass "
-                    f"{self.done + 1}; lower the optimizer's step (for example "
-                    "optimizer=Adagrad(step=0.1, epsilon=1e-4))"
-                )
-            if watch(seen / n_tokens):
-                self.stopped = True
-                break
-        self.done += 1
-        self._read()
-        objective = total * n_tokens / max(seen, 1) + self.space.log_prior(self.parameters)
-        steps = key.first_step + len(chunks)
-        return Update(self.parameters, self.parameters, self.state(), steps, objective)
-
-    stopped = False
-
-    def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
-        """Values of the chunks; threads share the tables, or one steps and the others draw."""
-        before = np.cumsum([0, *(chunk.n_tokens for chunk in chunks)])
-        steps = [self._step_size(part / n_tokens) for part in before[:-1]]
-        jobs = list(zip(chunks, steps, strict=True))
-        pool, draw, step = self.solver.pool, self.streams.draw, self._step
-        if self.deterministic:
-            drawn = pool.ahead(lambda job: (draw(job[0]), job[1]), jobs)
-            return (step(*one) for one in drawn)
-        return pool.ahead(lambda job: 0.0 if self.stopped else step(draw(job[0]), job[1]), jobs)
-
-    def _step_size(self, part: float) -> float:
-        if self.optimizer.decay == "linear":
-            left = 1.0 - (self.done + part) / self.n_passes
-            return self.optimizer.step * max(left, 1e-4)
-        return float(self.optimizer.step)
-
-    def _step(self, drawn: Any, step: float) -> float:
-        """Steps on a chunk; of several threads each has copies of the busiest rows meanwhile."""
-        tokens, _, _, rows, *_ = drawn  # drawn for this step alone: renamed in place
-        if len(tokens) == 0:
-            return 0.0
-        if len(self.hot[0].hot) == 0:
-            return self._steps(drawn, step)
-        slot = self.slots.free.get()
-        places = [rows_of.borrow(slot) for rows_of in self.hot]
-        rename(tokens, places[-1])
-        rename(rows, places[0])
-        try:
-            return self._steps(drawn, step)
-        finally:
-            with self.slots.lock:
-                for rows_of in self.hot:
-                    rows_of.give_back(slot)
-            self.slots.free.put(slot)
-
-    def _steps(self, drawn: Any, step: float) -> float:
-        tokens, starts, *outputs, reach = drawn
-        spec, real = self.solver.spec, self.target.dtype.type
-        gain = real(1.0 if self.optimizer.sums_squares else 0.0)
-        bias = real(step if spec.intercept else 0.0)
-        size = self.solver.bound.reach
-        data: tuple[Any, ...] = (
-            tokens,
-            starts,
-            *outputs,
-            self.all_target,
-            self.all_bag,
-            self.width,
-            size,
-        )
-        rates = (real(1.0 / self.k), real(step), gain, bias)
-        if spec.combine.reverse:
-            arguments: Any = (*data, reach, *rates)
-            steps = skipgram if spec.zeros.shared else skipgram_apart
-            return float(steps(*arguments))
-        mean = (self.solver.bound.scale != "none",)
-        return float(cbow(*(data + mean + rates + (spec.zeros.among_draws,))))
-
-
-def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:
-    """Zeros whose rows start at cache lines: no vector instruction reaches across two."""
-    spare = np.zeros(n_rows * width + LINE, dtype)
-    first = -(spare.ctypes.data // spare.itemsize) % LINE
-    return spare[first : first + n_rows * width].reshape(n_rows, width)
-
-
-WORTH = 16  # visits of a row while a copy is kept; making one costs as much as a few
-
-
-class HotRows:
-    """A table with spare rows at its end, where each thread keeps the busiest rows for a while.
-
-    Parameters
-    ----------
-    table : array (rows + slots * len(hot), width)
-    hot : rows to copy;  n_slots : how many threads may borrow them at a time
-    """
-
-    def __init__(self, table: Floats, hot: Ints, n_slots: int) -> None:
-        self.table, self.hot = table, hot
-        self.first = len(table) - n_slots * len(hot)
-        self.base = np.zeros((n_slots, len(hot), table.shape[1]), table.dtype)
-        self.places = np.tile(np.arange(self.first, dtype=np.int32), (n_slots, 1))
-        for slot, places in enumerate(self.places):
-            places[hot] = self.first + slot * len(hot) + np.arange(len(hot))
-
-    def borrow(self, slot: int) -> Ints:
-        """Copy the busy rows; returns the place of every row for this slot."""
-        # Another thread may be giving back: a copy of rows half old and half new does no harm.
-        borrow(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
-        return np.asarray(self.places[slot])
-
-    def give_back(self, slot: int) -> None:
-        """Add what happened to the copies to the rows themselves; one thread at a time."""
-        give_back(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
-
-
-class Slots:
-    """As many slots as threads, and a lock for what they do together."""
-
-    def __init__(self, n: int) -> None:
-        self.n, self.lock = n, threading.Lock()
-        self.free: SimpleQueue[int] = SimpleQueue()
-        for slot in range(n):
-            self.free.put(slot)
-
-
-def busiest(visits: Floats, n_slots: int) -> Ints:
-    """Rows worth a copy, given what a thread visits meanwhile: none for a single thread.
-
-    Most rows stay shared: threads with nothing in common would learn each by itself.
-    """
-    size = min(int((visits >= WORTH).sum()), len(visits) // 4) if n_slots > 1 else 0
-    return np.argsort(-visits, kind="stable")[:size]
+        kind = GroupedPasses if self.spec.structure.grouped else WindowPasses
+        return kind(self, state, plan)

@@ -1,0 +1,379 @@
+"""Passes over a text: tables of vectors that kernels step on, and what threads do to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState
+from efemb.engine.plan import Plan
+from efemb.engine.random import RoundKey
+from efemb.engine.solvers.windows.chunks import Chunk
+from efemb.engine.state import TrainState, Update
+from efemb.errors import DivergenceError, ParameterError
+from efemb.kernels.hot_rows import borrow, give_back, rename
+from efemb.kernels.windows import (
+    BIAS,
+    BIAS_SQUARES,
+    EXTRAS,
+    OFFSET,
+    SHRINK,
+    SQUARES,
+    cbow,
+    skipgram,
+    skipgram_apart,
+)
+
+if TYPE_CHECKING:
+    from efemb.engine.solvers.windows.solver import WindowsSolver
+
+LINE, GRAIN = 16, 4  # numbers of a cache line, and of the kernels' smallest vector
+SETTLED = 8  # proximal steps of the prior of groups in a pass; each costs a pass over the table
+
+
+class WindowPasses:
+    """Tables of vectors for the kernels, and the optimizer's sums beside them.
+
+    With several threads, all work on the same tables without locks: fast, and not repeatable to
+    the last bit. `deterministic` leaves the steps to one thread; others draw outputs ahead.
+    """
+
+    one_by_one = False  # whether steps wait for each other in any case
+
+    def __init__(self, solver: WindowsSolver, state: TrainState, plan: Plan) -> None:
+        optimizer = cast(FirstOrder, plan.shard_optimizer)
+        if not optimizer.by_word:
+            raise ParameterError(f"solver 'windows' takes Adagrad or SGD, got {optimizer!r}")
+        if optimizer.decay not in (0, "linear"):
+            raise ParameterError(
+                f"solver 'windows' takes SGD(decay=0 or 'linear'), got {optimizer!r}"
+            )
+        self.solver, self.space, self.optimizer = solver, plan.space, optimizer
+        self.n_passes, self.done = plan.n_rounds, state.round
+        self.deterministic = plan.deterministic or self.one_by_one
+        self.streams, self.parameters = solver.streams, state.parameters
+        self._fill()
+        self.name = f"{plan.optimizer!r} of windows"  # others keep other sums
+        if state.optimizer.optimizer == self.name:
+            self._restore(state.optimizer)
+
+    # -- tables ---------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Factors, then sums of squares, intercept and its sum, offset, shrinkage, in one row."""
+        vectors = self.space.vectors(self.parameters)
+        self.k = vectors.target.shape[1]
+        self.width = -(-self.k // GRAIN) * GRAIN
+        total = -(-(self.width + EXTRAS) // LINE) * LINE
+        self.slots = Slots(1 if self.deterministic else self.solver.pool.n)
+        # Copies that a prior shrinks would each take away the whole of what is shrunk only once.
+        n_slots = 1 if any(self.space.shrinkage()[:2]) else self.slots.n
+        n_tokens = self.solver.bound.n_rows
+        share = min(1.0, self.streams.chunks.largest(n_tokens, self.slots.n) / n_tokens)
+        outputs, members = (share * visits for visits in self.streams.visits(pairs=False))
+        tied = self.solver.spec.structure.tied
+        hot = busiest(outputs + members if tied else outputs, n_slots)
+        n, dtype = len(vectors.target), vectors.target.dtype
+        self.all_target = _aligned(n + n_slots * len(hot), total, dtype)
+        self.target = self.all_target[:n]
+        self.hot = [HotRows(self.all_target, hot, n_slots)]
+        self.all_bag, self.bag = self.all_target, self.target
+        if not tied:
+            hot = busiest(members, n_slots)
+            self.all_bag = _aligned(n + n_slots * len(hot), total, dtype)
+            self.bag = self.all_bag[:n]
+            self.hot.append(HotRows(self.all_bag, hot, n_slots))
+        self.target[:, : self.k] = vectors.target
+        self.bag[:, : self.k] = vectors.bag
+        start = self.optimizer.epsilon if self.optimizer.sums_squares else 1.0
+        for table in (self.target, self.bag):
+            table[:, self.width + SQUARES] = start
+            table[:, self.width + BIAS_SQUARES] = start
+        self.target[:, self.width + BIAS] = vectors.intercept
+        self.target[:, self.width + OFFSET] = self._offset()
+        self._set_shrinkage(SHRINK)
+
+    def _offset(self) -> Floats | float:
+        zeros = self.solver.spec.zeros
+        if not zeros.by_noise or zeros.odds:
+            return 0.0
+        noise = zeros.n * self.streams.share
+        # A word that is never drawn counts as rarer than any that is, not as impossible.
+        return np.asarray(-np.log(np.maximum(noise, 0.1 * noise[noise > 0].min())))
+
+    def _set_shrinkage(self, column: int) -> None:
+        """Each visit of a row carries its share of the prior, so that a pass carries all of it."""
+        rho, alpha = self.space.shrinkage()[:2]
+        if self.solver.spec.structure.tied:
+            alpha = rho
+        first, second = (alpha, rho) if self.solver.spec.combine.reverse else (rho, alpha)
+        if rho == alpha == 0:
+            return
+        outputs, members = self.streams.visits(pairs=self.solver.spec.combine.reverse)
+        self.bag[:, self.width + column] = second / np.maximum(members, 1.0)
+        if self.target is self.bag:
+            outputs = outputs + members
+        self.target[:, self.width + column] = first / np.maximum(outputs, 1.0)
+
+    def _read(self) -> None:
+        """Let the parameters follow the tables, in place: fresh memory would cost as much again."""
+        tables = (self.target, self.bag)
+        rho, alpha = reversed(tables) if self.solver.spec.combine.reverse else tables
+        self.parameters.rho[...] = rho[:, : self.k]
+        self.parameters.alpha[...] = alpha[:, : self.k]
+        if self.parameters.intercept is not None:
+            self.parameters.intercept[...] = self.target[:, self.width + BIAS]
+
+    def state(self) -> OptimizerState:
+        """Where the optimizer stands."""
+        arrays = {}
+        for name, table in (("target", self.target), ("bag", self.bag)):
+            arrays[name] = table[:, self.width + SQUARES].copy()
+        arrays["bias"] = self.target[:, self.width + BIAS_SQUARES].copy()
+        return OptimizerState(self.name, arrays)
+
+    def _restore(self, state: OptimizerState) -> None:
+        for name, table in (("target", self.target), ("bag", self.bag)):
+            table[:, self.width + SQUARES] = state.arrays[name]
+        self.target[:, self.width + BIAS_SQUARES] = state.arrays["bias"]
+
+    @property
+    def moves_intercepts(self) -> bool:
+        """Whether the kernels step on intercepts."""
+        return self.solver.spec.intercept
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
+        """Step on every token until `watch(part done)` is true."""
+        chunks = self.streams.chunks.drawn(key.generator("text"), self.slots.n)
+        n_tokens = sum(chunk.n_tokens for chunk in chunks)
+        total, seen = 0.0, 0
+        for value, chunk in zip(self._run(chunks, n_tokens), chunks, strict=False):
+            total += value
+            seen += chunk.n_tokens
+            if not np.isfinite(value):
+                raise DivergenceError(
+                    f"training diverged (NaN or infinity): the objective became {value} in pass "
+                    f"{self.done + 1}; lower the optimizer's step (for example "
+                    "optimizer=Adagrad(step=0.1, epsilon=1e-4))"
+                )
+            if watch(seen / n_tokens):
+                self.stopped = True
+                break
+        self.done += 1
+        self._read()
+        objective = total * n_tokens / max(seen, 1) + self.space.log_prior(self.parameters)
+        steps = key.first_step + len(chunks)
+        return Update(self.parameters, self.parameters, self.state(), steps, objective)
+
+    stopped = False
+
+    def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
+        """Values of the chunks; threads share the tables, or one steps and the others draw."""
+        before = np.cumsum([0, *(chunk.n_tokens for chunk in chunks)])
+        steps = [self._step_size(part / n_tokens) for part in before[:-1]]
+        jobs = list(zip(chunks, steps, strict=True))
+        pool, draw, step = self.solver.pool, self._draw, self._step
+        if self.deterministic:
+            drawn = pool.ahead(lambda job: (draw(job[0]), job[1]), jobs)
+            return (step(*one) for one in drawn)
+        return pool.ahead(lambda job: 0.0 if self.stopped else step(draw(job[0]), job[1]), jobs)
+
+    def _draw(self, chunk: Chunk) -> tuple[Any, ...]:
+        return *self.streams.draw(chunk), self.streams.beside(chunk)
+
+    def _step_size(self, part: float) -> float:
+        if self.optimizer.decay == "linear":
+            left = 1.0 - (self.done + part) / self.n_passes
+            return self.optimizer.step * max(left, 1e-4)
+        return float(self.optimizer.step)
+
+    def _step(self, drawn: Any, step: float) -> float:
+        """Steps on a chunk; of several threads each has copies of the busiest rows meanwhile."""
+        tokens, _, _, rows, *_ = drawn  # drawn for this step alone: renamed in place
+        if len(tokens) == 0:
+            return 0.0
+        if len(self.hot[0].hot) == 0:
+            return self._steps(drawn, step)
+        slot = self.slots.free.get()
+        places = [rows_of.borrow(slot) for rows_of in self.hot]
+        rename(tokens, places[-1])
+        rename(rows, places[0])
+        try:
+            return self._steps(drawn, step)
+        finally:
+            with self.slots.lock:
+                for rows_of in self.hot:
+                    rows_of.give_back(slot)
+            self.slots.free.put(slot)
+
+    def _steps(self, drawn: Any, step: float) -> float:
+        tokens, starts, *outputs, reach, beside = drawn
+        spec, real = self.solver.spec, self.target.dtype.type
+        gain = real(1.0 if self.optimizer.sums_squares else 0.0)
+        bias = real(step if self.moves_intercepts else 0.0)
+        size = self.solver.bound.reach
+        data: tuple[Any, ...] = (
+            tokens,
+            starts,
+            *outputs,
+            self.all_target,
+            self.all_bag,
+            self.width,
+            size,
+        )
+        rates = (real(1.0 / self.k), real(step), gain, bias)
+        if spec.combine.reverse:
+            arguments: Any = (*data, reach, *rates)
+            steps = skipgram if spec.zeros.shared else skipgram_apart
+            return float(steps(*arguments))
+        mean = (self.solver.bound.scale != "none",)
+        return float(cbow(*(data + mean + rates + (spec.zeros.among_draws, beside))))
+
+
+class GroupedPasses(WindowPasses):
+    """Passes in which the words of a group of documents have an offset beside their vector.
+
+    Below the rows of the words, the table has as many for each group. The kernel steps on a word's
+    row and on that of its group at once. A proximal step of the prior of the offsets, which may
+    couple groups, follows several times a pass; it is exact and stable, however strong the prior.
+    """
+
+    one_by_one = True
+
+    def _fill(self) -> None:
+        super()._fill()
+        spec = self.solver.spec
+        self.structure, self.pending = spec.structure, 0
+        self.precision = spec.structure.step_precision(spec.prior_rho)
+        n, groups = len(self.target), np.arange(len(spec.structure.labels))
+        table = _aligned((1 + len(groups)) * n, self.target.shape[1], self.target.dtype)
+        blocks = table.reshape(1 + len(groups), n, -1)
+        blocks[0] = self.target
+        self.all_target, self.target, self.offsets = table, blocks[0], blocks[1:]
+        rho = np.zeros((n, self.k), dtype=table.dtype)
+        own = self.space.of_structure(self.parameters.terms)
+        vectors, intercepts = self.structure.spread_groups(own, rho, rho[:, 0], groups)
+        self.offsets[..., : self.k] = vectors
+        self.offsets[..., self.width + BIAS] = intercepts
+        # Steps begin at the size of what the prior expects, and those of what is fixed are 0.
+        self.offsets[..., self.width + SQUARES] = self.precision
+        moves = self.structure.intercepts
+        self.offsets[..., self.width + BIAS_SQUARES] = 1.0 if moves else np.inf
+        if not spec.intercept:
+            self.target[:, self.width + BIAS_SQUARES] = np.inf
+
+    @property
+    def moves_intercepts(self) -> bool:
+        """Those of the words or those of the groups."""
+        return self.solver.spec.intercept or self.structure.intercepts
+
+    def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
+        self.n_tokens = n_tokens
+        for value, chunk in zip(super()._run(chunks, n_tokens), chunks, strict=False):
+            self.pending += chunk.n_tokens
+            if self.pending * SETTLED >= n_tokens:
+                self._settle()
+            yield value
+
+    def _settle(self) -> None:
+        """The proximal step of the prior, of which the text since the last one carries a share."""
+        share, step = self.pending / self.n_tokens, self._step_size(0.0)
+        self.pending = 0
+        vectors = self.offsets[..., : self.k]
+        weight = np.sqrt(self.offsets[..., self.width + SQUARES]) / step
+        vectors[...] = self.structure.settle(vectors, weight, share * self.precision)
+        if not self.structure.intercepts:
+            return
+        intercepts = self.offsets[..., self.width + BIAS]
+        weight = np.sqrt(self.offsets[..., self.width + BIAS_SQUARES]) / step
+        intercepts[...] = self.structure.settle(intercepts[..., None], weight, share)[..., 0]
+        if not self.solver.spec.intercept:  # nobody else could have what they share
+            intercepts -= self.structure.from_offsets(vectors[..., :0], intercepts)[2]
+
+    def _read(self) -> None:
+        """The arrays of the structure; what all offsets share goes to the vectors of the words."""
+        if self.pending:
+            self._settle()
+        vectors, intercepts = self.offsets[..., : self.k], self.offsets[..., self.width + BIAS]
+        own, common, shift = self.structure.from_offsets(vectors, intercepts)
+        self.target[:, : self.k] += common
+        self.target[:, self.width + BIAS] += shift
+        super()._read()
+        for name, array in own.items():
+            self.parameters.terms[self.space.prefix + name][...] = array
+
+    def state(self) -> OptimizerState:
+        """Where the optimizer stands, with the sums of the offsets."""
+        state = super().state()
+        for name, column in (("offsets", SQUARES), ("shifts", BIAS_SQUARES)):
+            state.arrays[name] = self.offsets[..., self.width + column].copy()
+        return state
+
+    def _restore(self, state: OptimizerState) -> None:
+        super()._restore(state)
+        for name, column in (("offsets", SQUARES), ("shifts", BIAS_SQUARES)):
+            self.offsets[..., self.width + column] = state.arrays[name]
+
+
+def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:
+    """Zeros whose rows start at cache lines: no vector instruction reaches across two."""
+    spare = np.zeros(n_rows * width + LINE, dtype)
+    first = -(spare.ctypes.data // spare.itemsize) % LINE
+    return spare[first : first + n_rows * width].reshape(n_rows, width)
+
+
+WORTH = 16  # visits of a row while a copy is kept; making one costs as much as a few
+
+
+class HotRows:
+    """A table with spare rows at its end, where each thread keeps the busiest rows for a while.
+
+    Parameters
+    ----------
+    table : array (rows + slots * len(hot), width)
+    hot : rows to copy;  n_slots : how many threads may borrow them at a time
+    """
+
+    def __init__(self, table: Floats, hot: Ints, n_slots: int) -> None:
+        self.table, self.hot = table, hot
+        self.first = len(table) - n_slots * len(hot)
+        self.base = np.zeros((n_slots, len(hot), table.shape[1]), table.dtype)
+        self.places = np.tile(np.arange(self.first, dtype=np.int32), (n_slots, 1))
+        for slot, places in enumerate(self.places):
+            places[hot] = self.first + slot * len(hot) + np.arange(len(hot))
+
+    def borrow(self, slot: int) -> Ints:
+        """Copy the busy rows; returns the place of every row for this slot."""
+        # Another thread may be giving back: a copy of rows half old and half new does no harm.
+        borrow(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
+        return np.asarray(self.places[slot])
+
+    def give_back(self, slot: int) -> None:
+        """Add what happened to the copies to the rows themselves; one thread at a time."""
+        give_back(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
+
+
+class Slots:
+    """As many slots as threads, and a lock for what they do together."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.lock = n, threading.Lock()
+        self.free: SimpleQueue[int] = SimpleQueue()
+        for slot in range(n):
+            self.free.put(slot)
+
+
+def busiest(visits: Floats, n_slots: int) -> Ints:
+    """Rows worth a copy, given what a thread visits meanwhile: none for a single thread.
+
+    Most rows stay shared: threads with nothing in common would learn each by itself.
+    """
+    size = min(int((visits >= WORTH).sum()), len(visits) // 4) if n_slots > 1 else 0
+    return np.argsort(-visits, kind="stable")[:size]

@@ -1,0 +1,206 @@
+"""Groups of documents: planted changes are found, the prior is exact, bad input is named."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import efemb
+from efemb.checks.common import check_gradient
+from efemb.data.corpus import Corpus
+from efemb.data.vocabulary import Vocabulary
+from efemb.evaluation import held_out_words
+from efemb.model.spec import Spec
+from efemb.model.structures.dynamic import Dynamic
+from efemb.model.structures.grouped import Grouped
+
+TOPICS, WORDS, RUN = 8, 5, 8  # words of a topic follow one another in runs
+
+
+def swapped(n_documents: int = 1500, seed: int = 0) -> Corpus:
+    """Words of topics; from year 5 on, w0 and w5 have each other's meaning."""
+    rng = np.random.default_rng(seed)
+    year = np.sort(rng.integers(0, 10, n_documents))
+    topic = rng.integers(0, TOPICS, (n_documents, 5)).repeat(RUN, axis=1)
+    words = topic * WORDS + rng.integers(0, WORDS, topic.shape)
+    late = (year >= 5)[:, None]
+    was_first, was_other = late & (words == 0), late & (words == WORDS)
+    words[was_first], words[was_other] = WORDS, 0
+    starts = np.arange(n_documents + 1) * topic.shape[1]
+    rows = {"year": year, "era": np.where(year >= 5, "late", "early")}
+    return Corpus(words.ravel(), starts, [f"w{i}" for i in range(TOPICS * WORDS)], rows=rows)
+
+
+def fit(corpus: Corpus, structure: Any = "per-entity", **options: Any) -> Any:
+    options = {"n_components": 8, "max_iter": 10, "early_stopping": False, **options}
+    return efemb.BernoulliTextEmbedding(structure=structure, random_state=0, **options).fit(corpus)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return swapped()
+
+
+@pytest.fixture(scope="module")
+def dynamic(corpus: Corpus) -> Any:
+    return fit(corpus, Dynamic("year"))
+
+
+@pytest.fixture(scope="module")
+def grouped(corpus: Corpus) -> Any:
+    return fit(corpus, Grouped("era"))
+
+
+FIRST, OTHER = {f"w{i}" for i in range(1, 5)}, {f"w{i}" for i in range(6, 10)}
+
+
+def test_a_planted_swap_is_found_in_its_group(grouped: Any, corpus: Corpus) -> None:
+    for group, topic in (("early", FIRST), ("late", OTHER)):
+        assert set(grouped.similar("w0", n=4, group=group)["label"]) == topic
+    early, late = (grouped.of_group(group).parameters.rho for group in ("early", "late"))
+    moved = late - early
+    assert set(np.argsort(-np.linalg.norm(moved, axis=1))[:2]) == {0, WORDS}
+    other = swapped(seed=1)
+    assert grouped.score(other) > fit(corpus).score(other) + 0.01
+
+
+def test_a_planted_swap_is_found_at_its_time(dynamic: Any, corpus: Corpus) -> None:
+    for at, topic in ((1, FIRST), (8, OTHER)):
+        assert set(dynamic.similar("w0", n=4, at=at)["label"]) == topic
+    assert set(dynamic.drift(corpus, n=2)["label"]) == {"w0", "w5"}
+    path = dynamic.trajectory("w0", data=corpus)
+    assert path["at"][1 + np.argmax(np.diff(path["distance"]))] == 5
+    tokens, year = np.asarray(corpus.tokens), np.repeat(corpus.rows["year"], 40)
+    assert path["count"].tolist() == [np.sum((tokens == 0) & (year == y)) for y in range(10)]
+
+
+@pytest.mark.parametrize("structure", [Grouped("era", 1e9), Dynamic("year", precision=1e9)])
+def test_a_strong_prior_gives_the_plain_model(structure: Any, corpus: Corpus) -> None:
+    plain = fit(corpus)
+    tight = fit(corpus, type(structure)(**{**structure.get_params(), "intercepts": False}))
+    assert_allclose(tight.rho_, plain.rho_, atol=0.02)
+    assert_allclose(tight.score(corpus), plain.score(corpus), atol=1e-3)
+
+
+def test_scores_are_those_of_the_models_of_the_groups(grouped: Any, corpus: Corpus) -> None:
+    """The mean over all tokens is that of the groups, each asked by itself."""
+    whole = held_out_words(grouped, corpus)
+    assert_allclose(grouped.score(corpus), whole.log_likelihood, rtol=1e-6)
+    total = 0.0
+    for group in ("early", "late"):
+        part = corpus.take(corpus.rows["era"] == group)
+        total += part.n_tokens * held_out_words(grouped.of_group(group), part).log_likelihood
+    assert_allclose(whole.log_likelihood, total / corpus.n_tokens, rtol=1e-5)
+    late = grouped.predict(["w1", "w2"], n=3, era="late")
+    assert_array_equal(late["label"], grouped.of_group("late").predict(["w1", "w2"], n=3)["label"])
+
+
+@pytest.mark.parametrize("structure", [Grouped("era"), Dynamic("year")])
+def test_the_proximal_step_is_the_minimum(structure: Any, corpus: Corpus) -> None:
+    """Against a dense solve with the precision matrix of the prior."""
+    frozen, rng = structure.freeze(corpus), np.random.default_rng(0)
+    n_groups, precision = len(frozen.labels), 3.0
+    offsets, weight = rng.normal(size=(n_groups, 4, 3)), rng.uniform(0.1, 9.0, (n_groups, 4))
+    steps = np.eye(n_groups)
+    if frozen.in_order:
+        steps = np.diff(np.eye(n_groups), axis=0)
+    settled = frozen.settle(offsets.copy(), weight, precision)
+    for n in range(4):
+        matrix = np.diag(weight[:, n]) + precision * steps.T @ steps
+        expected = np.linalg.solve(matrix, weight[:, n, None] * offsets[:, n])
+        assert_allclose(settled[:, n], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("structure", [Grouped("era"), Dynamic("year")])
+def test_arrays_hold_the_offsets(structure: Any, corpus: Corpus) -> None:
+    frozen, rng = structure.freeze(corpus), np.random.default_rng(0)
+    n_groups = len(frozen.labels)
+    vectors, shift = rng.normal(size=(n_groups, 4, 3)), rng.normal(size=(n_groups, 4))
+    own, common, common_shift = frozen.from_offsets(vectors, shift)
+    back = frozen.spread_groups(own, common, common_shift, np.arange(n_groups))
+    assert_allclose(back[0], vectors, atol=1e-12)
+    assert_allclose(back[1], shift, atol=1e-12)
+
+
+def test_bits_do_not_depend_on_threads_and_files(
+    dynamic: Any, corpus: Corpus, tmp_path: Path
+) -> None:
+    again = fit(corpus, Dynamic("year"), n_jobs=2)
+    assert_array_equal(again.rho_, dynamic.rho_)
+    dynamic.save(tmp_path / "model")
+    loaded = efemb.load(tmp_path / "model")
+    assert loaded.score(corpus) == dynamic.score(corpus)
+    assert_array_equal(loaded.of_group(7).parameters.rho, dynamic.of_group(7).parameters.rho)
+
+
+@pytest.mark.parametrize("structure", [Grouped("era", min_rows=1), Dynamic("year")])
+def test_the_full_gradient_is_that_of_the_objective(structure: Any, corpus: Corpus) -> None:
+    """By finite differences, with all words as zeros: the rows solver, group by group."""
+    words = Vocabulary([f"w{i}" for i in range(6)])
+    small = Corpus(np.arange(36) * 5 % 6, [0, 9, 20, 36], words)
+    small = small.with_rows({"era": ["late", "early", None], "year": [1, 2, 4]})
+    frozen = structure.freeze(small)
+    spec = Spec.resolve(context=efemb.Window(2), family="bernoulli", zeros="all", structure=frozen)
+    check_gradient(spec, small, repr(structure))
+
+
+def test_operations_carry_the_columns_of_documents(corpus: Corpus) -> None:
+    some = corpus.take([3, 1400])
+    assert some.rows["era"].tolist() == ["early", "late"]
+    assert pickle.loads(pickle.dumps(some)).rows["year"].tolist() == some.rows["year"].tolist()
+    assert_array_equal(corpus.subsampled(1e-2).rows["year"], corpus.rows["year"])
+    long = Corpus(np.arange(4000) % 7, [0, 2000, 4000], range(7), rows={"name": ["a", "b"]})
+    for part in long.split(test=0.3):
+        for i, name in enumerate(part.rows["name"]):
+            assert name in ("a", "b")
+            assert part.starts[i + 1] > part.starts[i]
+    names = np.concatenate([part.rows["name"] for part in long.split(test=0.3)])
+    assert set(names) == {"a", "b"}
+
+
+def test_unknown_groups_have_the_shared_vectors(grouped: Any, corpus: Corpus) -> None:
+    known = corpus.take(np.arange(10))
+    other = known.with_rows({"era": ["unheard", None] * 5})
+    assert grouped.score(other) != grouped.score(known)
+    assert np.isfinite(grouped.score(other))
+
+
+@pytest.mark.parametrize(
+    ("structure", "options", "match"),
+    [
+        (Grouped("author"), {}, r"'author', which the data lack .*corpus.with_rows"),
+        (Grouped("era", min_rows=9999), {}, "lower min_rows"),
+        (Grouped("era", amortized=True), {}, "a vector per word"),
+        (Grouped("era"), {"combine": "reverse"}, "no groups"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(
+    structure: Any, options: Any, match: str, corpus: Corpus
+) -> None:
+    with pytest.raises(efemb.EfembError, match=match):
+        fit(corpus, structure, **options)
+
+
+def test_bad_questions_are_refused(grouped: Any, dynamic: Any, corpus: Corpus) -> None:
+    bare = Corpus(corpus.tokens, corpus.starts, corpus.vocabulary)
+    with pytest.raises(efemb.DataError, match=r"'era', which the data lack \(columns: none\)"):
+        grouped.score(bare)
+    with pytest.raises(efemb.ParameterError, match="'medieval' is not a group"):
+        grouped.similar("w0", group="medieval")
+    with pytest.raises(efemb.ParameterError, match="not a time of 'year'"):
+        dynamic.similar("w0", at="noon")
+    with pytest.raises(efemb.ParameterError, match="no slices of time"):
+        grouped.drift(corpus)
+    with pytest.raises(efemb.ParameterError, match="drift"):
+        dynamic.change_points("w0", corpus)
+    with pytest.raises(efemb.ParameterError, match="similar_groups"):
+        grouped.differs(corpus)
+    with pytest.raises(efemb.ParameterError, match="leave it out"):
+        held_out_words(grouped, corpus, n_candidates=5)
+    with pytest.raises(efemb.DataError, match=r"rows\['year'\] has shape"):
+        corpus.with_rows({"year": [1]})
