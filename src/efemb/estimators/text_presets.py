@@ -8,6 +8,7 @@ from typing import Any, Self
 from efemb.estimators.general import Embedding, complete_docstring
 from efemb.fitted.docstrings import documented_by
 from efemb.fitted.queries import Queries
+from efemb.model.combine import Combine
 from efemb.model.contexts import Window
 from efemb.model.zeros import NegativeSampling, Zeros
 
@@ -98,7 +99,8 @@ class SkipGram(BernoulliTextEmbedding):
         ones count for more, and frequent words thinned out in texts of a million words and more;
         or `Window(5)` where no windows are drawn (`zeros="all"`, other solvers).
     zeros : Zeros, str or None, default=None
-        None is `NegativeSampling(5, "smoothed")`; the words around a word share its negatives.
+        None is `NegativeSampling(5, "smoothed", shared=False)`: each word around a word has negatives
+        of its own, as in word2vec. Solvers other than `windows` share them.
 
     Examples
     --------
@@ -113,6 +115,12 @@ class SkipGram(BernoulliTextEmbedding):
     combine: Any = field(default="reverse", kw_only=True)
     zeros: Any = field(default=None, kw_only=True)
     context: Any = field(default=None, kw_only=True)
+
+    def _zeros(self) -> Any:
+        if self.zeros is not None:
+            return self.zeros
+        apart = self.solver in DRAWING and Combine.resolve(self.combine).reverse
+        return NegativeSampling(5, "smoothed", shared=not apart)
 
     def _context(self) -> Any:
         if self.context is not None:

@@ -6,7 +6,6 @@ lives on a worker but what can be made again.
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -220,9 +219,7 @@ def train(task: TrainTask) -> Trained:
             state = merge(state, [run_round(state, shard, plan, in_place=True)], plan)
             value += state.objective - plan.space.log_prior(state.parameters)
             rows += split.solver.n_rows
-            # Solvers refer to themselves: without this, several shards would stay in memory.
-            del split, shard
-            gc.collect()
+            del split, shard  # before the next one is read, so that one is in memory at a time
     objective = value + plan.space.log_prior(state.parameters)
     write_state(task.target, replace(state, objective=objective), {**mark, "rows": rows})
     return Trained(task.target, checksum_of(task.target), rows)
