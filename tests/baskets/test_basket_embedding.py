@@ -16,6 +16,7 @@ import efemb
 from efemb import BasketEmbedding, Dataset
 from efemb.baselines import EASE, PersonalPopularity, Popularity
 from efemb.baskets import fitting, parts
+from efemb.baskets.experts import SMOOTHED
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.score import log_sums
 
@@ -344,11 +345,45 @@ def test_an_interrupted_fit_is_finished_quickly_and_reported(
 def test_the_penalty_of_few_items_is_the_best_on_held_out_entries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scores = iter([-3.0, -2.5, -2.1, -2.4, -2.9])
+    scores = iter([-3.0, -2.5, -2.1, -2.4, -2.9, -2.0])
     monkeypatch.setattr(fitting, "log_linear_score", lambda *_: next(scores))
-    X = simulate(60)
+    X = (simulate(60) != 0).astype(float)
     quick = {"max_iter": 2, "random_state": 0}
     assert BasketEmbedding(2, **quick).fit(X).report_["penalty"] == fitting.PENALTIES[2]
     assert BasketEmbedding(2, penalty=7.0, **quick).fit(X).report_["penalty"] == 7.0
     monkeypatch.setattr(fitting, "FEW_ITEMS", 39)
     assert BasketEmbedding(2, **quick).fit(X).report_["penalty"] == fitting.USUAL_PENALTY
+
+
+@pytest.mark.parametrize(("gain", "damped"), [(0.02, True), (0.005, False), (-0.1, False)])
+def test_pairs_are_of_logarithms_of_counts_where_these_predict_clearly_better(
+    gain: float, damped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([-2.0, -2.0 + gain])
+    monkeypatch.setattr(fitting, "log_linear_score", lambda *_: next(scores))
+    X = simulate(60).toarray()
+    made = BasketEmbedding(2, penalty=9.0, family="poisson", max_iter=2, random_state=0).fit(X)
+    assert made.report_["counts_in_pairs"] == ("log2(1 + count)" if damped else "0/1")
+    values = np.log2(1.0 + X) if damped else (X > 0).astype(float)
+    square = (values[X > 0] ** 2).mean()
+    inverse = np.linalg.inv(values.T @ values + 9.0 * square * np.eye(40))
+    weights = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0.0)
+    assert_allclose(made.pairs_, weights, atol=1e-4)
+    rows, entities = np.nonzero(X[:10])
+    rest = values[rows]
+    rest[np.arange(len(rows)), entities] = 0.0
+    shares = np.log(np.maximum(rest @ weights, 0.0) + parts.SMOOTHED_SCORE * values.mean())
+    logs = made.parts_.logs(Dataset(X[:10]), rows, entities, personal=False)
+    assert_allclose(logs[:, SMOOTHED], shares, atol=1e-3)
+
+
+def test_large_ratings_tell_more_of_likings(tmp_path: Path) -> None:
+    """Everybody has items of both groups, and more of those of one group."""
+    rng = np.random.default_rng(0)
+    likes = rng.integers(2, size=(300, 1)) == np.arange(40) % 2
+    X = rng.binomial(1, np.where(likes, 0.35, 0.25)) * np.where(likes, 5.0, 1.0)
+    made = BasketEmbedding(2, family="bernoulli", max_iter=5, random_state=0).fit(X)
+    assert made.report_["counts_in_pairs"] == "log2(1 + count)"
+    made.save(tmp_path / "model")
+    assert_array_equal(efemb.load(tmp_path / "model").conditional(X[:5]), made.conditional(X[:5]))

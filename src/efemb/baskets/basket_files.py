@@ -61,6 +61,7 @@ def pack(model: BasketEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[s
                 "log_popularity": parts.log_popularity,
                 "log_amounts": parts.log_amounts,
                 "density": parts.density,
+                "damped": parts.damped,
                 "passes": list(parts.passes),
             },
             arrays,

@@ -118,8 +118,11 @@ class BasketEmbedding(Queries, Baseline):
 
     Notes
     -----
-    Pairs, and contexts of the vectors, count an item once however many of it there are, so that a
-    single large count cannot dominate; in the fit of the weights a count above 10 weighs 10.
+    Contexts of the vectors count an item once however many of it there are, so that a single large
+    count cannot dominate; in the fit of the weights a count above 10 weighs 10. Pairs do the same,
+    unless there are at most 2,000 items and regressions of log2(1 + count) predict held-out entries
+    better by more than 0.01 nats per unit, as those of ratings do: see
+    ``report_["counts_in_pairs"]``.
 
     Examples
     --------

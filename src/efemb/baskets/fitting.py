@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._terminal import progress_bar
-from efemb._typing import Ints
+from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout, log_shares
 from efemb.baskets.experts import (
     AMOUNTS,
@@ -34,6 +34,9 @@ from efemb.baskets.parts import (
     draw_questions,
     fit_pairs,
     fit_vectors,
+    mean_log_amounts,
+    mean_value,
+    pair_values,
 )
 from efemb.data.matrices import sparse
 from efemb.errors import DataError
@@ -52,6 +55,7 @@ QUESTION_CELLS = 1 << 24  # questions x items
 HELD_OUT_ROWS, FEW_ROWS, FOLDS = 1500, 5000, 4
 # The best penalty of few items differs, and is cheap to find; of many it hardly does.
 USUAL_PENALTY, PENALTIES, FEW_ITEMS = 100.0, (30.0, 100.0, 200.0, 500.0, 1000.0), 2000
+LEAST_GAIN = 0.01  # nats per unit; below, pairs of zeros and ones rank better than those of counts
 LEAST_KNOWN_ROWS = 20  # held-out rows of known customers, to fit their weights
 RACE_ROWS, RACE_HELD_OUT, RACE_COMPONENTS, RACE_PASSES = 10_000, 300, 20, 6
 RELIABILITY_QUESTIONS = 500
@@ -81,7 +85,7 @@ def fit_baskets(
     for_race, for_questions = rng.spawn(2)
     known = _rows_of_known_customers(options.user, folds)
     chosen = options if known >= LEAST_KNOWN_ROWS else replace(options, user=None)
-    chosen = choose_penalty(chosen, *folds[0], for_race)
+    chosen = choose_pairs(chosen, *folds[0], for_race)
     chosen, scores = choose_family(chosen, *folds[0], for_race)
     interrupted = False
     n_fits, questions, passes = len(folds) + (len(folds) > 1), list[Questions](), list[Passes]()
@@ -110,7 +114,7 @@ def fit_baskets(
         "family": chosen.family,
         "family_chosen_by": _reason(options.family, scores),
         "pairs": "dense" if chosen.n_neighbors is None else f"{chosen.n_neighbors} per item",
-        "counts_in_pairs": "0/1",
+        "counts_in_pairs": "log2(1 + count)" if chosen.damped else "0/1",
         "penalty": chosen.penalty,
         "entries_above_10": int((sparse(data).data > LARGEST_WEIGHT).sum()),
         "history": chosen.user,
@@ -170,33 +174,51 @@ def make_folds(
     return folds
 
 
-def choose_penalty(
+def choose_pairs(
     options: PartOptions, train: Dataset, held: Dataset, rng: np.random.Generator
 ) -> PartOptions:
-    """The ridge penalty of the pairs: of few items by the likelihood of held-out entries."""
-    if options.penalty is not None:
-        return options
+    """The ridge penalty of the pairs, and what they are of, by held-out entries of few items."""
+    usual = USUAL_PENALTY if options.penalty is None else options.penalty
     if train.n_entities > FEW_ITEMS or options.n_neighbors is not None:
-        return replace(options, penalty=USUAL_PENALTY)
-    contexts, entities, units = draw_questions(held, (None,), (WHOLE_QUESTIONS,), rng)
-    if not len(entities):
-        return replace(options, penalty=USUAL_PENALTY)
-    rows = np.arange(len(entities))
-    members = context_members(sparse(contexts), rows, entities)
+        return replace(options, penalty=usual)
+    asked = draw_questions(held, (None,), (WHOLE_QUESTIONS,), rng)
+    if not len(asked[1]):
+        return replace(options, penalty=usual)
+    choices = [
+        replace(options, penalty=penalty)
+        for penalty in (PENALTIES if options.penalty is None else (options.penalty,))
+    ]
+    values = [_pairs_score(choice, train, *asked) for choice in choices]
+    best = int(np.argmax(values))
+    if (sparse(train).data == 1).all():
+        return choices[best]
+    damped = replace(choices[best], damped=True)
+    gain = _pairs_score(damped, train, *asked) - values[best]
+    return damped if gain > LEAST_GAIN else choices[best]
+
+
+def _pairs_score(
+    options: PartOptions, train: Dataset, contexts: Dataset, entities: Ints, units: Floats
+) -> float:
+    """Mean log share of entries in the best product of pairs, popularity and amounts."""
+    rows, matrix = np.arange(len(entities)), sparse(train)
     questions = Questions(
         np.zeros((len(entities), len(BASES), train.n_entities), dtype=np.float32),
-        entities, units, rows, *members, np.zeros(len(rows), dtype=bool),
-    )  # fmt: skip
-    present, inside = ((sparse(data) != 0).astype(np.float32) for data in (train, contexts))
-    density = present.nnz / (present.shape[0] * present.shape[1])
-    lines = np.asarray(present.sum(axis=0), dtype=np.float64).ravel()
+        entities,
+        units,
+        rows,
+        *context_members(sparse(contexts), rows, entities),
+        np.zeros(len(rows), dtype=bool),
+    )
+    damped = options.damped
+    values, inside = (pair_values(sparse(data), damped=damped) for data in (train, contexts))
+    lines = np.bincount(matrix.indices, minlength=train.n_entities)
     questions.logs[:, POPULARITY] = np.log(np.maximum(lines, 0.5))
-    values = {}
-    for penalty in PENALTIES:
-        scores = np.maximum(inside @ fit_pairs(present, replace(options, penalty=penalty)), 0.0)
-        questions.logs[:, SMOOTHED] = np.log(scores + SMOOTHED_SCORE * density)
-        values[penalty] = log_linear_score(questions, (SMOOTHED, POPULARITY))
-    return replace(options, penalty=max(values, key=lambda penalty: values[penalty]))
+    questions.logs[:, AMOUNTS] = mean_log_amounts(matrix)
+    scores = np.maximum(inside @ fit_pairs(values, options), 0.0)
+    questions.logs[:, SMOOTHED] = np.log(scores + SMOOTHED_SCORE * mean_value(values))
+    bases = (SMOOTHED, POPULARITY) if (matrix.data == 1).all() else (SMOOTHED, POPULARITY, AMOUNTS)
+    return log_linear_score(questions, bases)
 
 
 def choose_family(

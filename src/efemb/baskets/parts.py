@@ -72,6 +72,7 @@ class Passes(NamedTuple):
 class PartOptions:
     """How parts are fitted; the names are those of `BasketEmbedding`.
 
+    damped : whether pairs are regressions of logarithms of counts, not of zeros and ones
     passes : of embeddings that are fitted without held-out rows
     """
 
@@ -83,6 +84,7 @@ class PartOptions:
     n_neighbors: int | None
     user: str | None
     seed: int
+    damped: bool = False
     n_jobs: int | None = 1
     max_iter: int | None = None
     verbose: int = 0
@@ -97,8 +99,9 @@ class Parts:
     pairs : (N, N) array or csr_array of the weights of an item for another
     log_popularity : (N,) log shares of lines;  log_amounts : (N,) log mean counts in a line
     history : of customers, where they are known
-    density : share of the cells that hold a line
+    density : mean of what the pairs are regressions of, over all cells
     passes : of the embeddings;  interrupted : whether one of them was
+    damped : whether pairs are those of logarithms of counts
     """
 
     vectors: FittedEmbedding
@@ -110,6 +113,7 @@ class Parts:
     history: PersonalPopularity | None
     passes: Passes
     interrupted: bool = False
+    damped: bool = False
 
     @classmethod
     def fit(cls, train: Dataset, held: Dataset | None, options: PartOptions) -> Parts:
@@ -118,13 +122,15 @@ class Parts:
         if options.passes is not None:
             first, second = (replace(options, max_iter=most) for most in options.passes)
         estimator = fit_vectors(train, held, first)
-        present = (sparse(train) != 0).astype(np.float32)
-        lines = np.maximum(np.asarray(present.sum(axis=0), dtype=np.float64).ravel(), HALF_A_LINE)
+        matrix = sparse(train)
+        values = pair_values(matrix, damped=options.damped)
+        lines = np.bincount(matrix.indices[matrix.data != 0], minlength=train.n_entities)
+        lines = np.maximum(lines, HALF_A_LINE)
         interrupted = estimator.report_["interrupted"]
         personal, history, personal_passes = None, None, 0
         if options.user is not None:
             customers = len(new_labels(train.rows[options.user].tolist()))
-            units = float(sparse(train).sum()) / max(customers, 1)
+            units = float(matrix.sum()) / max(customers, 1)
             kappa = max(1.0, HISTORY_SHARE * units)
             history = PersonalPopularity(options.user, kappa=kappa).fit(train)
             terms = (
@@ -137,13 +143,14 @@ class Parts:
         return cls(
             vectors=estimator.fitted(),
             personal=personal,
-            pairs=fit_pairs(present, options),
+            pairs=fit_pairs(values, options),
             log_popularity=np.log(lines / lines.sum()),
-            log_amounts=mean_log_amounts(sparse(train)),
-            density=present.nnz / (present.shape[0] * present.shape[1]),
+            log_amounts=mean_log_amounts(matrix),
+            density=mean_value(values),
             history=history,
             passes=Passes(estimator.best_iter_, personal_passes),
             interrupted=interrupted,
+            damped=options.damped,
         )
 
     def knows(self, data: Dataset) -> Bools:
@@ -177,13 +184,37 @@ class Parts:
 
     def _pair_scores(self, matrix: Any, rows: Ints, entities: Ints) -> Floats:
         """Sum of the pair weights of the items of each row without an entity, (n, N) float32."""
-        present = (matrix != 0).astype(np.float32)
-        scores = np.asarray(_product(present, self.pairs))[rows]
-        held = _contains(present, rows, entities)
-        if held.any():
+        values = pair_values(matrix, damped=self.damped)
+        scores = np.asarray(_product(values, self.pairs))[rows]
+        held = np.flatnonzero(_contains(values, rows, entities))
+        if len(held):
+            own = values[rows[held]].multiply(_one_hot(entities[held], values.shape[1])).sum(axis=1)
             rows_of_b = self.pairs[entities[held]]
-            scores[held] -= rows_of_b.toarray() if hasattr(rows_of_b, "toarray") else rows_of_b
+            rows_of_b = rows_of_b.toarray() if hasattr(rows_of_b, "toarray") else rows_of_b
+            scores[held] -= np.asarray(own, dtype=np.float32)[:, None] * rows_of_b
         return scores
+
+
+def pair_values(matrix: Any, *, damped: bool) -> Any:
+    """What pairs are regressions of, csr_array of float32: 0 and 1, or log2(1 + count)."""
+    if not damped:
+        return (matrix != 0).astype(np.float32)
+    values = matrix.astype(np.float32)
+    values.data = np.log2(1.0 + values.data)
+    values.eliminate_zeros()
+    return values
+
+
+def mean_value(values: Any) -> float:
+    """Mean of all cells of a sparse array."""
+    return float(values.data.sum(dtype=np.float64) / (values.shape[0] * values.shape[1]))
+
+
+def _one_hot(entities: Ints, n_entities: int) -> Any:
+    """Rows with a single one, csr_array (n, N)."""
+    ones = np.ones(len(entities), dtype=np.float32)
+    shape = (len(entities), n_entities)
+    return csr_array((ones, entities, np.arange(len(entities) + 1)), shape=shape)
 
 
 def mean_log_amounts(matrix: Any) -> Floats:
@@ -195,8 +226,8 @@ def mean_log_amounts(matrix: Any) -> Floats:
     return np.asarray(np.log(units / lines / mean))
 
 
-def _product(present: Any, pairs: Any) -> Floats:
-    scores = present @ pairs
+def _product(values: Any, pairs: Any) -> Floats:
+    scores = values @ pairs
     return np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
 
 
@@ -267,13 +298,15 @@ def fit_vectors(
     return estimator
 
 
-def fit_pairs(present: Any, options: PartOptions) -> Any:
+def fit_pairs(values: Any, options: PartOptions) -> Any:
     """Item-item ridge regression: dense where N^2 numbers fit, else sparse."""
     assert options.penalty is not None
+    # In units of a mean squared entry the best penalty of counts is that of zeros and ones.
+    square = float(np.square(values.data, dtype=np.float64).mean()) if values.nnz else 1.0
     if options.n_neighbors is None:
-        check_memory(present.shape[1], "EASE", WAY_OUT)
-        return ridge_weights(present, options.penalty, fast=True)
-    return sparse_ridge_weights(present, options.penalty, options.n_neighbors)
+        check_memory(values.shape[1], "EASE", WAY_OUT)
+        return ridge_weights(values, options.penalty * square, fast=True)
+    return sparse_ridge_weights(values, options.penalty * square, options.n_neighbors)
 
 
 def choose_neighbors(n_entities: int, asked: Any) -> int | None:
