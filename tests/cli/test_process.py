@@ -111,7 +111,7 @@ def test_failures_are_one_line(run, monkeypatch, raised: str, code: int, line: s
     def fail(model: object) -> None:
         raise eval(raised)
 
-    monkeypatch.setattr("efemb.cli.info.open_model", fail)
+    monkeypatch.setattr(efemb, "load", fail)
     assert run("info", "somewhere") == (code, "", line)
 
 

@@ -103,12 +103,10 @@ def recording(patch: pytest.MonkeyPatch) -> Iterator[dict[Any, Any]]:
     kernels = compiled()
     with patch.context() as change:
         for kernel in kernels.values():
-            name = kernel.py_func.__name__
-            home = sys.modules[kernel.py_func.__module__]
-            change.setattr(home, name, Recorded(kernel, calls))
-        for name, kernel in kernels.items():
-            if hasattr(efemb.baselines.hpf, name):
-                change.setattr(efemb.baselines.hpf, name, Recorded(kernel, calls))
+            recorded = Recorded(kernel, calls)
+            for module in [m for name, m in sys.modules.items() if name.startswith("efemb.")]:
+                for name in [name for name, value in vars(module).items() if value is kernel]:
+                    change.setattr(module, name, recorded)
         yield calls
 
 

@@ -141,6 +141,18 @@ def mixes_kinds(context: Any) -> bool:
     return len(parts) > 1 and not all(isinstance(part, FIXED) for part in parts)
 
 
+def has_bags(model: Any, data: Any) -> bool:
+    """Whether rows have bags: a Basket, alone or, if only whole rows are missing, with lists."""
+    parts = parts_of(model.context)
+    baskets = [part for part in parts if isinstance(part, efemb.Basket)]
+    if len(parts) == 1 or len(baskets) != 1:
+        return len(baskets) == len(parts) == 1
+    if model.combine == "reverse" or not all(isinstance(p, (efemb.Basket, *FIXED)) for p in parts):
+        return False
+    missing = np.zeros((1, 1)) if data.is_sparse else np.isnan(data.values)
+    return bool((missing.any(axis=1) == missing.all(axis=1)).all())
+
+
 REASONS: dict[str, Callable[[Any, Any], bool]] = {
     "does not take link": lambda m, d: m.link not in LINKS.get(family_of(m), {"identity"}),
     "needs positive vectors": lambda m, d: (
@@ -164,7 +176,7 @@ REASONS: dict[str, Callable[[Any, Any], bool]] = {
         m.family == "categorical" and isinstance(m.zeros, efemb.All) and m.zeros.weight != 1
     ),
     r"zeros=.* needs a row context": lambda m, d: (
-        is_drawn(m) and not (isinstance(m.context, efemb.Basket) and d.n_dims == 1)
+        is_drawn(m) and not (has_bags(m, d) and d.n_dims == 1)
     ),
     "needs exact gradients": lambda m, d: is_drawn(m) and m.optimizer == "lbfgs",
     "works on all rows": lambda m, d: (

@@ -53,6 +53,13 @@ def _row_step(table: Array, row: int, K: int, square: Any, step: Any, gain: Any)
 
 
 @inlined
+def _bias_step(table: Array, row: int, K: int, g: Any, gain: Any, step: Any) -> None:
+    """Move the intercept of a row."""
+    table[row, K + BIAS_SQUARES] += gain * g * g
+    table[row, K + BIAS] += step * g / np.sqrt(table[row, K + BIAS_SQUARES])
+
+
+@inlined
 def _renew(work: Array, total: int, ring: Array) -> None:
     """Sum a ring again."""
     for k in range(ring.shape[1]):
@@ -76,13 +83,13 @@ def cbow(
     gain: Any,
     bias_step: Any,
     compete: bool,
-    beside: Array,
+    beside: Array | None,
 ) -> float:
     """Each token's outputs given the sum (or mean) of the words around it.
 
     Outputs are seen or not, each by itself (slope: label - logistic(u)), or `compete` in a softmax.
     Those of document d have two vectors, whose sum predicts, if `beside[d]` is not 0: how many rows
-    further down in `target` the second one is.
+    further down in `target` the second one is. Without `beside` none of this is compiled.
     A word's context vector moves once, by all its slopes, when the word has left every window.
     """
     real, value, likely = target.dtype.type, 0.0, 1.0
@@ -91,7 +98,7 @@ def cbow(
     work = np.zeros((5, K), target.dtype)
     slope = np.zeros(np.diff(ptr).max(), target.dtype)
     for d in range(len(starts) - 1):
-        begin, size, further = starts[d], starts[d + 1] - starts[d], beside[d]
+        begin, size = starts[d], starts[d + 1] - starts[d]
         held[:], errors[:], work[:] = real(0.0), real(0.0), real(0.0)
         for j in range(min(window, size)):
             enter(work, SUM, held, j, bag, tokens[begin + j], K)
@@ -117,10 +124,11 @@ def cbow(
                     prefetch(target, rows[first + i + AHEAD])
                     u = dot(target, row, work, CONTEXT, K)
                     slope[i] = u + target[row, K + BIAS] + target[row, K + OFFSET]
-                    if further > 0:
-                        row += further
-                        prefetch(target, rows[first + i + AHEAD] + further)
-                        slope[i] += dot(target, row, work, CONTEXT, K) + target[row, K + BIAS]
+                    if beside is not None:
+                        if beside[d] > 0:
+                            row += beside[d]
+                            prefetch(target, rows[first + i + AHEAD] + beside[d])
+                            slope[i] += dot(target, row, work, CONTEXT, K) + target[row, K + BIAS]
                 chance = 1.0
                 if compete:
                     top, total = slope[0], real(0.0)
@@ -144,15 +152,19 @@ def cbow(
                     likely = 1.0
                 for i in range(n_outputs):
                     row, g = rows[first + i], slope[i]
-                    for _ in range(2 if further > 0 else 1):
-                        length = _row_step(target, row, K, g * g * square, step, gain)
-                        keep = max(one - length * target[row, K + SHRINK], real(0.0))
-                        update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
-                        if bias_step > 0:
-                            target[row, K + BIAS_SQUARES] += gain * g * g
-                            root = np.sqrt(target[row, K + BIAS_SQUARES])
-                            target[row, K + BIAS] += bias_step * g / root
-                        row += further
+                    length = _row_step(target, row, K, g * g * square, step, gain)
+                    keep = max(one - length * target[row, K + SHRINK], real(0.0))
+                    update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
+                    if bias_step > 0:
+                        _bias_step(target, row, K, g, gain, bias_step)
+                    if beside is not None:
+                        if beside[d] > 0:
+                            row += beside[d]
+                            length = _row_step(target, row, K, g * g * square, step, gain)
+                            keep = max(one - length * target[row, K + SHRINK], real(0.0))
+                            update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
+                            if bias_step > 0:
+                                _bias_step(target, row, K, g, gain, bias_step)
             replace_scaled(work, SLOPES, errors, own, work, SLOPE, factor, K)
             if t >= window:
                 word, j = tokens[begin + t - window], (t - window) % n

@@ -56,10 +56,10 @@ class Grouped(GroupStructure):
     >>> import numpy as np
     >>> import efemb
     >>> rng = np.random.default_rng(0)
-    >>> trips = efemb.Dataset(rng.poisson(0.7, (300, 4)), rows={"kids": ["no", "yes", "yes"] * 100})
+    >>> trips = efemb.Dataset(rng.poisson(0.7, (600, 4)), rows={"kids": ["no", "yes", "yes"] * 200})
     >>> model = efemb.PoissonEmbedding(2, structure=Grouped("kids"), random_state=0).fit(trips)
-    >>> model.report_["groups"]
-    {'no': 100, 'yes': 200}
+    >>> sorted(model.report_["groups"])
+    ['no', 'yes']
     """
 
     def __init__(

@@ -195,10 +195,10 @@ class Streams:
         structure = self.structure
         return structure.codes(self.bound.whole_data) if structure.grouped else None
 
-    def beside(self, chunk: Chunk) -> Ints:
+    def beside(self, chunk: Chunk) -> Ints | None:
         """How many rows below those of the words are the offsets of each document's group."""
         if self.groups is None:
-            return np.zeros(len(chunk.first), np.int64)
+            return None
         document = np.searchsorted(self.corpus.starts, chunk.first, side="right") - 1
         return np.asarray((self.groups[document] + 1) * self.corpus.n_entities)
 
