@@ -99,8 +99,8 @@ class SkipGram(BernoulliTextEmbedding):
         ones count for more, and frequent words thinned out in texts of a million words and more;
         or `Window(5)` where no windows are drawn (`zeros="all"`, other solvers).
     zeros : Zeros, str or None, default=None
-        None is `NegativeSampling(5, "smoothed", shared=False)`: each word around a word has negatives
-        of its own, as in word2vec. Solvers other than `windows` share them.
+        None is `NegativeSampling(5, "smoothed", shared=False)`: each word around a word has its own
+        negatives, as in word2vec. Solvers other than `windows` share them.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def cbow(
                     prefetch(target, rows[first + i + AHEAD])
                     u = dot(target, row, work, CONTEXT, K)
                     slope[i] = u + target[row, K + BIAS] + target[row, K + OFFSET]
-                    if beside is not None:
+                    if beside is not None:  # noqa: SIM102  (numba drops the branch only by this test alone)
                         if beside[d] > 0:
                             row += beside[d]
                             prefetch(target, rows[first + i + AHEAD] + beside[d])
@@ -157,7 +157,7 @@ def cbow(
                     update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
                     if bias_step > 0:
                         _bias_step(target, row, K, g, gain, bias_step)
-                    if beside is not None:
+                    if beside is not None:  # noqa: SIM102  (numba drops the branch only by this test alone)
                         if beside[d] > 0:
                             row += beside[d]
                             length = _row_step(target, row, K, g * g * square, step, gain)
