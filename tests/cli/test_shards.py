@@ -58,7 +58,7 @@ def test_a_store_is_prepared_and_fitted(
 def test_lines_beyond_memory_become_shards_by_themselves(
     lines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("efemb._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("efemb.data.memory.available_memory", lambda: 1000)
     options = ("--basket", "trip", "--item", "what", "--count", "n", "--model", "p-emb", "-k", 2)
     said = run(
         capsys, "fit", f"{lines}/*.csv", *options, "--max-iter", 1, "--out", tmp_path / "model"

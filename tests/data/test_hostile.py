@@ -19,7 +19,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import efemb
-from efemb import _memory
+from efemb.data import memory
 from efemb.data.readers import dialect, input_file
 from efemb.engine import limits
 from efemb.errors import DataError, EfembError, MemoryEstimateError, ParameterError
@@ -169,7 +169,7 @@ def test_columns_that_cannot_fit_are_refused_before_any_is_allocated(name: str) 
 def test_limits_of_the_process_count() -> None:
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30));"
-        "from efemb._memory import available_memory; print(available_memory())"
+        "from efemb.data.memory import available_memory; print(available_memory())"
     )
     told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
@@ -181,9 +181,9 @@ def test_limits_of_the_process_count() -> None:
 def test_limits_of_a_container_count(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")
-    assert min(_memory._group_memory(tmp_path), default=None) in (600_000, None)
+    assert min(memory._group_memory(tmp_path), default=None) in (600_000, None)
     (tmp_path / "memory.max").write_text("max\n")
-    assert list(_memory._group_memory(tmp_path)) == []
+    assert list(memory._group_memory(tmp_path)) == []
 
 
 def test_the_estimate_counts_the_data(monkeypatch: pytest.MonkeyPatch) -> None:

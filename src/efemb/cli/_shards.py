@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from efemb import _memory
 from efemb.cli._inputs import Reading
 from efemb.cli._models import choose_components, choose_model, make_model, warnings_as_remarks
 from efemb.cli._output import Say
+from efemb.data import memory
 from efemb.errors import EfembError, ParameterError
 
 # Bytes of memory for a byte of the file, as measured: 100 bytes per line.
@@ -126,7 +126,7 @@ def choose_store(
     if free is None or need <= free:
         return None
     place = out.with_name(f"{out.name}-store")
-    needed, left = _memory.in_words(need), _memory.in_words(free)
+    needed, left = memory.in_words(need), memory.in_words(free)
     say(
         f"about {needed} would be needed to read these lines, {left} are free: "
         f"they are kept as shards in {place}"
@@ -150,7 +150,7 @@ def _estimate(files: Sequence[Path]) -> tuple[int, int | None]:
                     size * BYTES_BY_SUFFIX.get(Path(name).suffix.lower(), 20)
                     for name, size in listed.items()
                 )
-    return need, _memory.available_memory()
+    return need, memory.available_memory()
 
 
 def fit_from_shards(

@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from efemb._memory import in_words
+from efemb.data.memory import in_words
 from efemb.errors import ClusterLostError, MemoryEstimateError, MissingExtraError, ParameterError
 
 PACKAGES = ("efemb", "numpy", "numba", "llvmlite", "scipy")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._memory import in_words
 from efemb._typing import Floats
+from efemb.data.memory import in_words
 from efemb.engine.backends.local import LocalBackend
 from efemb.engine.callbacks import Callbacks
 from efemb.engine.checkpoint import Savepoint, identity

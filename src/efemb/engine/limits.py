@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb._memory import available_memory, in_words
+from efemb.data.memory import available_memory, in_words
 from efemb.errors import MemoryEstimateError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.space import ParameterSpace

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 from scipy.sparse import csr_array, diags_array, vstack
 
-from efemb._memory import available_memory, in_words
 from efemb._typing import Floats, Ints
+from efemb.data.memory import available_memory, in_words
 from efemb.errors import InputTypeError, MemoryEstimateError, ParameterError
 
 BYTES_PER_PAIR = 24  # Gram matrix (sparse at first), its inverse and the weights

@@ -21,12 +21,12 @@ def checked_lists(
         _integers(array, name) for array, name in zip((ptr, members), names, strict=True)
     )
     if starts.shape != (n_lists + 1,) or starts[0] != 0 or starts[-1] != len(index):
-        found = f"{len(starts)} entries" + (
+        span = f"{len(starts)} entries" + (
             f" from {starts[0]} to {starts[-1]}" if len(starts) else ""
         )
         raise DataError(
             f"{names[0]} must have {n_lists + 1} entries ({size} + 1) from 0 to {len(index)}, the "
-            f"length of {names[1]}; got {found}"
+            f"length of {names[1]}; got {span}"
         )
     falls = np.flatnonzero(np.diff(starts) < 0)
     if len(falls):
