@@ -161,7 +161,8 @@ def test_partial_fit_on_new_text(name: str) -> None:
     model.partial_fit([["cat", "dog", "zebra", "pig"], *topics(100, seed=3)])
     assert list(model.vocabulary_) == words, "text brings no new words into a fitted model"
     assert is_finite(model)
-    assert model.score(TEXT) > before - 0.2
+    # Own negatives of each word are noisier on so short a text than shared ones.
+    assert model.score(TEXT) > before - 0.4
     assert "cat" in set(model.similar("dog")["label"])
 
 

@@ -73,7 +73,7 @@ class Context(Ingredient, ABC):
         )
 
     def bind_gap(
-        self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any]
+        self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any] | None = None
     ) -> tuple[BoundContext, int]:
         """A text of which one word is missing, and the row of the gap."""
         raise ParameterError(f"{type(self).__name__} contexts are not made of text")

@@ -104,7 +104,7 @@ class Window(Context):
         return WindowBags(data, self)
 
     def bind_gap(
-        self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any]
+        self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any] | None = None
     ) -> tuple[WindowBags, int]:
         """A text of which one word is missing, and the row of the gap.
 
