@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import efemb
-from efemb import BasketEmbedding, Dataset
+from efemb import BasketEmbedding, Dataset, plots
 from efemb.baselines import EASE, PersonalPopularity, Popularity
 from efemb.baskets import fitting, parts
 from efemb.baskets.experts import SMOOTHED
@@ -169,6 +169,21 @@ def test_reliability_is_that_of_the_sample(model: BasketEmbedding) -> None:
     error = np.sqrt(predicted * (1 - predicted) / n)
     large = n * predicted > 20
     assert (np.abs(predicted - observed)[large] < 5 * error[large]).all()
+
+
+def test_the_report_has_the_reliability_curve(
+    model: BasketEmbedding, split: tuple[Dataset, Dataset]
+) -> None:
+    report = model.report(split[1])
+    assert report["convergence"].level == "ok"
+    assert report["calibration"].level == "ok"
+    assert report["calibration"].numbers["observed"] == list(model.reliability_["observed"])
+    present = split[1]._replace(split[1].values.sign())
+    assert report["popularity"].numbers["score"] == pytest.approx(model.score(present))
+    lines = plots.reliability(model).lines
+    known = np.asarray(model.reliability_["observed"]) > 0
+    assert_array_equal(lines[1].get_xdata(), np.asarray(model.reliability_["predicted"])[known])
+    assert_array_equal(lines[1].get_ydata(), np.asarray(model.reliability_["observed"])[known])
 
 
 @pytest.mark.parametrize("which", ["model", "personal"])

@@ -21,7 +21,7 @@ FONT = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [one for one in PICTURES if one != "weights"])
+@pytest.mark.parametrize("kind", [one for one in PICTURES if one not in ("weights", "reliability")])
 def test_pictures(run, model: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / f"{kind}.png"
     item = ("--item", "chips") if kind == "relations" else ()
@@ -62,6 +62,18 @@ def test_picture_of_neurons(run, tmp_path: Path) -> None:
     done = run("plot", tmp_path / "m", "weights", "-o", tmp_path / "w.svg")
     assert done.code == 0
     assert "<svg" in (tmp_path / "w.svg").read_text("utf-8")
+
+
+def test_reliability_of_a_basket_model(run, model: Path, tmp_path: Path) -> None:
+    trips = efemb.simulation.simulate_baskets(
+        n_rows=200, n_entities=20, n_lines=1000, n_topics=2, seed=0
+    )
+    efemb.BasketEmbedding(2, random_state=0, max_iter=3).fit(trips).save(tmp_path / "m")
+    assert run("plot", tmp_path / "m", "reliability", "-o", tmp_path / "r.svg").code == 0
+    assert "<svg" in (tmp_path / "r.svg").read_text("utf-8")
+    refused = run("plot", model, "reliability", "-o", tmp_path / "r.svg")
+    assert refused.code == 2
+    assert "BasketEmbedding" in refused.err
 
 
 def test_neurons_that_are_asked_for(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

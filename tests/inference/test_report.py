@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 from efemb.inference import report
+from efemb.inference.findings import check_reliability
+from efemb.table import Table
 from inference.samples import basket_model, counts, fit, labelled, signals
 
 RNG = np.random.default_rng
@@ -372,3 +374,17 @@ def test_reports_are_shown_in_notebooks() -> None:
     html = report(truth(), draws("poisson").astype(float))._repr_html_()
     assert html.count("<tr>") == len(report(truth(), draws("poisson").astype(float)).findings)
     assert "dispersion" in html
+
+
+def test_calibration_is_judged_by_groups_that_are_far_off_for_certain() -> None:
+    """By a factor of 1.5 and three standard errors of a Poisson number of hits."""
+    n = np.array([10_000, 1000, 100])
+    predicted = np.array([0.001, 0.02, 0.2])
+    good = Table({"predicted": predicted, "observed": [0.0012, 0.021, 0.35], "n": n})
+    assert check_reliability(good).level == "ok"  # 35 hits instead of 20 are 2.5 errors
+    bad = Table({"predicted": predicted, "observed": [0.0012, 0.045, 0.2], "n": n})
+    finding = check_reliability(bad)
+    assert finding.level == "warning"
+    assert finding.numbers["far"] == 1
+    few = Table({"predicted": [0.001], "observed": [0.04], "n": [100]})
+    assert check_reliability(few).numbers["groups"] == 0

@@ -75,11 +75,23 @@ def paths() -> Table:
     )
 
 
+def frequencies() -> Table:
+    return Table(
+        {
+            "from": [0.0, 0.001, 0.01, 0.1],
+            "predicted": [0.0004, 0.004, 0.03, 0.2],
+            "observed": [0.0, 0.005, 0.025, 0.22],
+            "n": [3000, 2000, 400, 50],
+        }
+    )
+
+
 PICTURES: dict[str, Callable[..., Any]] = {
     "answer": lambda **more: plots.answer(baskets().similar("_item_0"), 5, **more),
     "embedding_map": lambda **more: plots.embedding_map(baskets(), **more),
     "history": lambda **more: plots.history(baskets(), **more),
     "relations": lambda **more: plots.relations(baskets(), "_item_0", 4, **more),
+    "reliability": lambda **more: plots.reliability(frequencies(), **more),
     "score_curve": lambda **more: plots.score_curve(scores(), **more),
     "similarity": lambda **more: plots.similarity(baskets(), 12, **more),
     "spatial_weights": lambda **more: plots.spatial_weights(neurons(), **more),

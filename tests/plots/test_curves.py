@@ -1,4 +1,4 @@
-"""history and score_curve: the numbers that are drawn, marks, bars and names."""
+"""history, score_curve and reliability: the numbers that are drawn, marks, bars and names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.plots import history, score_curve
+from efemb.plots import history, reliability, score_curve
 from efemb.table import Table
-from plots.models import HISTORY, baskets, scores
+from plots.models import HISTORY, baskets, frequencies, scores
 
 
 def line_of(ax: Any, place: int = 0) -> list[list[float]]:
@@ -171,3 +171,27 @@ def test_bad_tables_are_refused() -> None:
         score_curve(scores(), y="model")
     with pytest.raises(DataError, match="no finite score"):
         score_curve(Table({"k": [1], "score": [np.nan], "model": ["a"]}))
+
+
+# -- reliability --------------------------------------------------------------------------------
+
+
+def test_groups_with_hits_are_drawn_beside_the_diagonal() -> None:
+    ax = reliability({"a": frequencies(), "b": frequencies()})
+    assert line_of(ax) == [[0.004, 1.0], [0.004, 1.0]]
+    assert line_of(ax, 1) == [[0.004, 0.03, 0.2], [0.005, 0.025, 0.22]]
+    assert legend_of(ax) == ["calibrated", "a", "b"]
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    bars = ax.collections[0].get_segments()
+    assert bars[0][1][1] == pytest.approx(0.005 + np.sqrt(0.005 / 2000))
+
+
+def test_what_has_no_reliability_is_refused() -> None:
+    with pytest.raises(InputTypeError, match="BasketEmbedding or its table"):
+        reliability(baskets())
+    with pytest.raises(InputTypeError, match="BasketEmbedding or its table"):
+        reliability(scores())
+    with pytest.raises(DataError, match="at least one"):
+        reliability({})
+    with pytest.raises(DataError, match="nothing to draw"):
+        reliability(Table({"predicted": [0.1], "observed": [0.0], "n": [10]}))

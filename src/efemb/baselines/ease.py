@@ -7,12 +7,9 @@ from typing import Any
 
 from efemb.baselines.item_item import ItemItem
 from efemb.model.ingredient import positive_number
-from efemb.model.item_regressions import check_dropout, check_memory, ridge_weights
+from efemb.model.item_regressions import check_dropout, check_memory, dense_size, ridge_weights
 
-WAY_OUT = (
-    "drop rare items, or use ItemKNN or RP3beta, whose weights are sparse (BasketEmbedding: "
-    "n_neighbors=100)"
-)
+WAY_OUT = "drop rare items, or use ItemKNN or RP3beta, whose weights are sparse"
 
 
 @dataclass(eq=False, repr=False)
@@ -86,5 +83,6 @@ class EASE(ItemItem):
         check_dropout(self.dropout)
 
     def _learn(self, present: Any) -> None:
-        check_memory(present.shape[1], "EASE", WAY_OUT)
+        n_items = present.shape[1]
+        check_memory(dense_size(n_items), "EASE", n_items, WAY_OUT)
         self.weights_ = ridge_weights(present, float(self.penalty), float(self.dropout))

@@ -427,6 +427,10 @@ class BasketEmbedding(Queries, Baseline):
         check_is_fitted(self, "mixture_")
         return self.parts_.vectors
 
+    def _bind(self, X: Any, as_context: bool = False) -> Any:
+        """The contexts of the vectors, as the model reads its data."""
+        return self.fitted()._bind(self._known(_read_path(X)), as_context)
+
     @property
     def rho_(self) -> Floats:
         """The embeddings, (N, K)."""
@@ -452,6 +456,12 @@ class BasketEmbedding(Queries, Baseline):
     def n_iter_(self) -> int:
         """Number of passes of the vectors."""
         return self.parts_.passes.vectors
+
+    @property
+    def converged_(self) -> bool:
+        """Whether held-out rows, not an interrupt or `max_iter`, decided when to stop."""
+        limited = self.max_iter is not None and self.n_iter_ >= self.max_iter
+        return not (limited or self.report_["interrupted"])
 
     def transform(self, X: Any) -> Floats:
         """Embed rows: the context sum of each whole row.

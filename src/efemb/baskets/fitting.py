@@ -23,8 +23,8 @@ from efemb.baskets.experts import (
     log_linear_score,
 )
 from efemb.baskets.parts import (
+    DRAWN_ZEROS,
     FAMILIES,
-    LARGEST_WEIGHT,
     SMOOTHED_SCORE,
     PartOptions,
     Parts,
@@ -32,14 +32,17 @@ from efemb.baskets.parts import (
     answer_questions,
     context_members,
     draw_questions,
+    draws_zeros,
     fit_pairs,
     fit_vectors,
     mean_log_amounts,
     mean_value,
     pair_values,
 )
+from efemb.blend.members import LARGEST_WEIGHT
 from efemb.data.matrices import sparse
 from efemb.errors import DataError
+from efemb.model.item_regressions import check_memory, dense_size, sparse_size
 from efemb.model.terms.base import new_labels
 from efemb.table import Table
 
@@ -48,6 +51,11 @@ if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
 AUTO = "auto"
+WAY_OUT = "drop rare items, or pass n_neighbors=100, for pairs without an array of N^2 numbers"
+SPARSE_WAY_OUT = (
+    "drop rare items, pass a smaller n_neighbors, or fit a PoissonEmbedding with "
+    "terms=[ItemPairs(sparse=True)] and zeros=Sampled(8192)"
+)
 SHORT_SIZES = (0, 1, 3, 10, 30, 100)  # of contexts that are drawn beside whole ones
 WHOLE_QUESTIONS, SHORT_QUESTIONS, LEAST_QUESTIONS = 1000, 200, 40
 MOST_TIMES = 5  # as many questions, if there are few items
@@ -82,6 +90,7 @@ def fit_baskets(
     options: PartOptions, data: Dataset, folds: list[Fold], rng: np.random.Generator, verbose: int
 ) -> BasketFit:
     """Fit the parts on each fold, and to all rows if there are several; then the weights."""
+    _check_memory(options, data, len(folds))
     for_race, for_questions = rng.spawn(2)
     known = _rows_of_known_customers(options.user, folds)
     chosen = options if known >= LEAST_KNOWN_ROWS else replace(options, user=None)
@@ -114,6 +123,7 @@ def fit_baskets(
         "family": chosen.family,
         "family_chosen_by": _reason(options.family, scores),
         "pairs": "dense" if chosen.n_neighbors is None else f"{chosen.n_neighbors} per item",
+        "zeros": f"{DRAWN_ZEROS:,} per minibatch" if draws_zeros(folds[0][0]) else "all",
         "counts_in_pairs": "log2(1 + count)" if chosen.damped else "0/1",
         "penalty": chosen.penalty,
         "entries_above_10": int((sparse(data).data > LARGEST_WEIGHT).sum()),
@@ -127,6 +137,15 @@ def fit_baskets(
         "held_out_score": _held_out_scores(used, questions),
     }
     return BasketFit(parts, mixture, personal, measure_reliability(used, questions), report)
+
+
+def _check_memory(options: PartOptions, data: Dataset, n_folds: int) -> None:
+    """Refuse before the first fit what does not fit into memory: pairs, or questions."""
+    n_items, neighbors = data.n_entities, options.n_neighbors
+    pairs = dense_size(n_items) if neighbors is None else sparse_size(sparse(data), neighbors)
+    questions = n_folds * sum(_count_questions(n_items, n_folds)) * len(BASES) * n_items
+    need = max(pairs, np.dtype(np.float32).itemsize * questions)
+    check_memory(need, "BasketEmbedding", n_items, SPARSE_WAY_OUT if neighbors else WAY_OUT)
 
 
 def _rows_of_known_customers(user: str | None, folds: list[Fold]) -> int:
@@ -253,10 +272,7 @@ def _ask(
     parts: Parts, held: Dataset, n_folds: int, rng: np.random.Generator, user: str | None
 ) -> list[Questions]:
     """Entries of held-out rows given whole and short contexts, with what the parts say."""
-    room = QUESTION_CELLS // held.n_entities
-    share = min(MOST_TIMES, room / (WHOLE_QUESTIONS + len(SHORT_SIZES) * SHORT_QUESTIONS))
-    wanted = (WHOLE_QUESTIONS, *(SHORT_QUESTIONS for _ in SHORT_SIZES))
-    numbers = tuple(max(LEAST_QUESTIONS, int(share * n)) // n_folds + 1 for n in wanted)
+    numbers = _count_questions(held.n_entities, n_folds)
     asked = draw_questions(held, (None, *SHORT_SIZES), numbers, rng, user)
     if not len(asked[1]):
         raise DataError(
@@ -264,6 +280,14 @@ def _ask(
             "longer rows as validation"
         )
     return answer_questions(parts, *asked)
+
+
+def _count_questions(n_entities: int, n_folds: int) -> tuple[int, ...]:
+    """How many questions of each size of the context a fold is asked."""
+    room = QUESTION_CELLS // n_entities
+    share = min(MOST_TIMES, room / (WHOLE_QUESTIONS + len(SHORT_SIZES) * SHORT_QUESTIONS))
+    wanted = (WHOLE_QUESTIONS, *(SHORT_QUESTIONS for _ in SHORT_SIZES))
+    return tuple(max(LEAST_QUESTIONS, int(share * n)) // n_folds + 1 for n in wanted)
 
 
 def _entry_score(model: FittedEmbedding, contexts: Dataset, entities: Ints) -> float:

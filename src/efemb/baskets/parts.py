@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from efemb._typing import Bools, Floats, Ints
-from efemb.baselines.ease import WAY_OUT
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.experts import (
     AMOUNTS,
@@ -25,6 +24,7 @@ from efemb.baskets.experts import (
     Questions,
     log_shares,
 )
+from efemb.blend.members import LARGEST_WEIGHT
 from efemb.data.dataset import Dataset
 from efemb.data.matrices import sparse, stored_cells
 from efemb.engine.callbacks import IterateAverage
@@ -33,14 +33,10 @@ from efemb.engine.optimizers.first_order import Adagrad
 from efemb.estimators.presets import BernoulliEmbedding, PoissonEmbedding
 from efemb.model.contexts import Basket
 from efemb.model.contexts.base import gather_rows
-from efemb.model.item_regressions import (
-    check_memory,
-    dense_fits,
-    ridge_weights,
-    sparse_ridge_weights,
-)
+from efemb.model.item_regressions import dense_fits, ridge_weights, sparse_ridge_weights
 from efemb.model.terms import History, RowVectors, Term
 from efemb.model.terms.base import new_labels
+from efemb.model.zeros import Sampled
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -51,8 +47,10 @@ FAMILIES = {"bernoulli": BernoulliEmbedding, "poisson": PoissonEmbedding}
 PACE, BOLDEST, EPSILON = 3.0, 0.5, 0.01
 AVERAGED, PATIENCE, TOLERANCE = 3, 2, 0.002
 WATCHED_ROWS = 500  # held-out rows that tell when to stop
+# With more cells (rows x items) a pass over all zeros takes minutes: then these many are drawn for
+# a minibatch, and fewer rows are watched.
+MOST_CELLS, DRAWN_ZEROS, MOST_WATCHED_CELLS, FEWEST_WATCHED = 1 << 35, 8192, 1 << 27, 50
 AMOUNT_LINES = 5.0  # an item's mean count is shrunk to that of all items by so many lines
-LARGEST_WEIGHT = 10.0  # of an entry in the fit of the weights, whatever its count
 MOST_NUMBERS = 1 << 26  # logarithms of bases that are held at once
 CUSTOMER_COMPONENTS = 20  # length of the vectors of customers
 HISTORY_SHARE = 0.5  # popularity weighs as much as this part of a mean customer's units
@@ -276,6 +274,8 @@ def fit_vectors(
         "verbose": options.verbose,
         "early_stopping": held is not None,
     }
+    if draws_zeros(train):
+        settings["zeros"] = Sampled(DRAWN_ZEROS)
     settings |= {"binarize": True} if options.family == "bernoulli" else {"allow_real": True}
     average = None
     if batch_size("auto", "rows", train.n_rows) is not None:
@@ -291,11 +291,19 @@ def fit_vectors(
     with warnings.catch_warnings():
         # A limit of passes is what is asked for here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        watched = held if held is None else held.take_rows(np.arange(held.n_rows) < WATCHED_ROWS)
+        watched = held
+        if held is not None:
+            most = max(FEWEST_WATCHED, min(WATCHED_ROWS, MOST_WATCHED_CELLS // held.n_entities))
+            watched = held.take_rows(np.arange(held.n_rows) < most)
         estimator.fit(train, validation=watched)
     if average is not None:
         estimator.parameters_ = average.average()
     return estimator
+
+
+def draws_zeros(train: Dataset) -> bool:
+    """Whether the vectors are fitted to a part of the zeros, since there are too many."""
+    return train.n_rows * train.n_entities > MOST_CELLS
 
 
 def fit_pairs(values: Any, options: PartOptions) -> Any:
@@ -304,7 +312,6 @@ def fit_pairs(values: Any, options: PartOptions) -> Any:
     # In units of a mean squared entry the best penalty of counts is that of zeros and ones.
     square = float(np.square(values.data, dtype=np.float64).mean()) if values.nnz else 1.0
     if options.n_neighbors is None:
-        check_memory(values.shape[1], "EASE", WAY_OUT)
         return ridge_weights(values, options.penalty * square, fast=True)
     return sparse_ridge_weights(values, options.penalty * square, options.n_neighbors)
 

@@ -50,6 +50,7 @@ class Blend(Baseline):
 
     Weights and powers maximize the normalized log-likelihood per unit of held-out entries. It is
     concave in the weights of both kinds; powers start at 1 and change only if that improves it.
+    A count above 10 weighs 10, so that no single one decides.
     Models must have the same entities, in any order if they are labeled.
 
     Parameters

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 CACHED_NUMBERS = 1 << 26  # float32: log shares of held-out entries are kept up to 256 MB
+LARGEST_WEIGHT = 10.0  # of an entry in the fit of weights, whatever its count
 
 
 def is_fitted(model: Any) -> bool:
@@ -145,7 +146,7 @@ def sample_of(
     if len(chosen) > max_entries:
         chosen = np.sort(rng.permutation(chosen)[:max_entries])
     rows, entities = rows[chosen], entities[chosen].astype(np.int64)
-    units = matrix.data[chosen].astype(np.float64)
+    units = np.minimum(matrix.data[chosen].astype(np.float64), LARGEST_WEIGHT)
 
     def blocks() -> Iterator[tuple[slice, Floats]]:
         for cells, logs in share_blocks(models, held, rows, entities):

@@ -12,7 +12,7 @@ import typer
 
 import efemb
 from efemb.cli import _arguments as of
-from efemb.cli._labels import Labels, open_model, read_evidence
+from efemb.cli._labels import Labels, embedding_of, read_evidence
 from efemb.cli._output import check_picture, echo, remark, show_json, write_picture
 from efemb.errors import EfembError, ParameterError, suggest
 
@@ -33,7 +33,8 @@ OPTIONS = {  # option -> the plots that it applies to
 def command(
     model: of.Model,
     kind: Annotated[
-        str, typer.Argument(help="map, history, topics, relations, similarity or weights.")
+        str,
+        typer.Argument(help="map, history, topics, relations, similarity, weights or reliability."),
     ] = "map",
     out: Annotated[
         Path, typer.Option("--out", "-o", help="PNG, SVG or PDF file to write.", metavar="FILE")
@@ -90,6 +91,7 @@ def command(
     topics       the leading items of each dimension
     weights      neurons and their neighbors, seen from above
     history      score and objective during training
+    reliability  observed against predicted probabilities (basket models)
     """
     columns = {"basket": basket, "item": item_column, "count": count, "encoding": encoding}
     is_set = {
@@ -106,12 +108,15 @@ def command(
     }
     _check_options(kind, method, is_set)
     check_picture(out)
-    fitted = open_model(model)
+    loaded = efemb.load(model)
+    fitted = embedding_of(loaded, model)
     labels = Labels(fitted)
     shown = [labels.find(typed) for typed in items or []]
     options: dict[str, Any] = {}
     if kind == "map":
         options = {"method": method, "groups": _read_groups(groups, group_column, fitted)}
+    if kind == "reliability":
+        options = {"loaded": loaded}
     if data is not None:
         options = {"data": _read_baskets(data, fitted, columns)}
     with _report_missing_glyphs():
@@ -202,6 +207,10 @@ def _draw_weights(model: FittedEmbedding, items: list[Any], n: int | None) -> An
     return efemb.plots.spatial_weights(model, items or n or 3)
 
 
+def _draw_reliability(model: FittedEmbedding, items: list[Any], n: int | None, loaded: Any) -> Any:
+    return efemb.plots.reliability(loaded)
+
+
 PICTURES: dict[str, Callable[..., Any]] = {
     "map": _draw_map,
     "history": _draw_history,
@@ -209,4 +218,5 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "relations": _draw_relations,
     "similarity": _draw_similarity,
     "weights": _draw_weights,
+    "reliability": _draw_reliability,
 }

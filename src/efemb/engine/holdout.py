@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 DEFAULT_FRACTION, MOST_ENTRIES = 0.05, 20_000
+MOST_CELLS, FEWEST_ENTRIES = 1 << 31, 1000  # each entry is compared with every entity
 MOST_STRETCHES = 10  # of rows that are held out where contexts reach other rows
 
 
@@ -187,7 +188,7 @@ def _some_entries(
     candidates = np.flatnonzero(np.repeat(asked, sizes))
     n = round(share * len(candidates))
     if capped:
-        n = min(n, MOST_ENTRIES)
+        n = min(n, MOST_ENTRIES, max(FEWEST_ENTRIES, MOST_CELLS // stored.shape[1]))
     if n < 1 or len(candidates) < 20:
         return None
     chosen = np.sort(rng.permutation(candidates)[:n])

@@ -21,6 +21,7 @@ from efemb.inference.findings import (
     check_contexts,
     check_popularity,
     check_rare,
+    check_reliability,
     count_entities,
 )
 from efemb.model.contexts.base import BoundContext
@@ -64,6 +65,8 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
     """
     fitted: FittedEmbedding = model.fitted()
     findings = [_check_convergence(model, fitted), _check_gradient(model, fitted)]
+    if hasattr(model, "reliability_"):
+        findings.append(check_reliability(model.reliability_))
     bound: BoundContext | None = None
     if data is not None and not fitted.spec.context.reads_text:
         bound = model._bind(data)[1]  # as the model reads its data
@@ -74,7 +77,7 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
     if bound is not None:
         findings += check_columns(fitted, data)
         findings += check_contexts(fitted, bound)
-        findings += check_popularity(fitted, bound)
+        findings += check_popularity(model, fitted, bound)
         rng = np.random.default_rng(seed)
         findings += _check_residuals(fitted, data, rng, progress=progress)
     size = f"{fitted.n_entities:,} entities, K = {fitted.n_components}"

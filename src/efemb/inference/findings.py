@@ -17,6 +17,7 @@ from efemb.data.vocabulary import shorten
 from efemb.errors import DataError
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.contexts.base import BoundContext
+from efemb.table import Table
 
 Level = Literal["ok", "note", "warning"]
 SIGNS = {"ok": "ok", "note": "note", "warning": "LOOK"}
@@ -25,6 +26,8 @@ FEW = 10  # observations that an entity should have at least
 LONG_TAIL = 20.0  # times the median
 FAR_FROM_ZERO = 0.5  # mean of a column, in standard deviations
 MOSTLY = 0.5  # share of missing values
+# A group of predictions is off if it is by this factor, and by so many standard errors.
+FAR_FROM_OBSERVED, CERTAIN, FEWEST_HITS = 1.5, 3.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -229,7 +232,7 @@ def _names(fitted: FittedEmbedding, chosen: Bools) -> str:
     return f"{len(codes):,} ({shown}{', ...' if len(codes) > 3 else ''})"
 
 
-def check_popularity(fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
+def check_popularity(model: Any, fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
     """Whether contexts predict better than popularity, or the means of columns, do without them.
 
     The rival is fitted to the very data, in its favor.
@@ -242,7 +245,7 @@ def check_popularity(fitted: FittedEmbedding, bound: BoundContext) -> list[Findi
     if not bound.shares_rows:
         return []
     try:
-        score = fitted.score(data)
+        score = model.score(data)
     except DataError:  # no row has two entries
         return []
     matrix = sparse(data)
@@ -279,3 +282,30 @@ def _judge_rival(text: str, score: float, rival: float, better: bool, name: str)
         "larger contexts, fewer components, or another family."
     )
     return Finding("popularity", "warning", text, advice, numbers)
+
+
+def check_reliability(table: Table) -> Finding:
+    """Whether items were next as often as predicted; the columns of a `reliability_` table."""
+    predicted, observed, n = (
+        np.asarray(table[name], dtype=np.float64) for name in ("predicted", "observed", "n")
+    )
+    expected, hits = predicted * n, observed * n
+    known = np.maximum(expected, hits) >= FEWEST_HITS
+    ratio = (hits + 0.5) / (expected + 0.5)
+    far = np.abs(np.log(ratio)) > np.log(FAR_FROM_OBSERVED)
+    far &= known & (np.abs(hits - expected) > CERTAIN * np.sqrt(np.maximum(hits, expected)))
+    numbers = {
+        "predicted": predicted.tolist(),
+        "observed": observed.tolist(),
+        "n": n.astype(int).tolist(),
+        "groups": int(known.sum()),
+        "far": int(far.sum()),
+    }
+    curve = ", ".join(
+        f"{p:.2g} -> {o:.2g}" for p, o in zip(predicted[known], observed[known], strict=True)
+    )
+    text = f"Predicted and observed probabilities of items outside held-out baskets: {curve}."
+    if not far.any():
+        return Finding("calibration", "ok", text, numbers=numbers)
+    advice = "Some are far off: fit again with more rows, or pass rows like yours as validation."
+    return Finding("calibration", "warning", text, advice, numbers)

@@ -1,4 +1,4 @@
-"""Regressions of items on a few others: non-negative weights by coordinate descent."""
+"""Regressions of items on a few others: which ones, and non-negative weights by descent."""
 
 from __future__ import annotations
 
@@ -14,38 +14,67 @@ SMALL_CHANGE = 1e-4
 
 
 @kernel
-def descend(
-    ptr: Array, ids: Array, target: Array, gram_ptr: Array, gram_ids: Array, gram: Array,
-    diagonal: Array, weights: Array,
-) -> None:  # fmt: skip
+def drop_smaller(ptr: Array, values: Array, n_largest: int) -> None:
+    """Set all but the n largest values of each row to 0; of equal ones the first stay."""
+    for row in range(len(ptr) - 1):
+        own = values[ptr[row] : ptr[row + 1]]
+        size = len(own)
+        if size <= n_largest:
+            continue
+        least = np.partition(own, size - n_largest)[size - n_largest]
+        ties = n_largest
+        for i in range(size):
+            if own[i] > least:
+                ties -= 1
+        for i in range(size):
+            if own[i] < least:
+                own[i] = 0
+            elif own[i] == least:
+                if ties > 0:
+                    ties -= 1
+                else:
+                    own[i] = 0
+
+
+@kernel
+def descend(ptr: Array, ids: Array, together: Array, diagonal: Array, weights: Array) -> None:
     """Fill weights: for each item n, argmin over b >= 0 of b' G b / 2 - b' g.
 
-    Its candidates are ids[ptr[n]:ptr[n + 1]], with `target` the numbers g; G are their rows of the
-    sparse symmetric `gram` (zero where nothing is stored) and of `diagonal`.
+    Its candidates are ids[ptr[n]:ptr[n + 1]], with `together` the numbers g. G_ij is the number
+    that i has for j, or j for i, and 0 where neither is a candidate of the other, so that each
+    item needs only the lists of its candidates, however many lists these are in themselves; G_ii
+    are those of `diagonal`.
     """
-    place = np.full(len(ptr) - 1, -1, np.int64)
+    nothing = weights[:0].sum()  # 0 of their precision
+    place = np.full(len(ptr) - 1, -1, np.int32)
+    most = 0
+    for n in range(len(ptr) - 1):
+        most = max(most, ptr[n + 1] - ptr[n])
+    gram = np.zeros((most, most), together.dtype)
+    rest = np.zeros(most, together.dtype)  # g - G b without the diagonal
     for n in range(len(ptr) - 1):
         first, size = ptr[n], ptr[n + 1] - ptr[n]
-        block = np.zeros((size, size), gram.dtype)
         for i in range(size):
             place[ids[first + i]] = i
+            gram[i, :size] = 0
         for i in range(size):
             m = ids[first + i]
-            for p in range(gram_ptr[m], gram_ptr[m + 1]):
-                j = place[gram_ids[p]]
+            for p in range(ptr[m], ptr[m + 1]):
+                j = place[ids[p]]
                 if j >= 0:
-                    block[i, j] = gram[p]
-            block[i, i] = 0.0
+                    gram[i, j] = gram[j, i] = together[p]
         b = weights[first : first + size]
+        rest[:size] = together[first : first + size]
         for _ in range(SWEEPS):
-            change = b[:0].sum()
+            change = nothing
             for i in range(size):
-                rest = target[first + i]
-                for j in range(size):
-                    rest -= block[i, j] * b[j]
-                moved = max(rest / diagonal[ids[first + i]], target[first] * 0)
-                change = max(change, abs(moved - b[i]))
-                b[i] = moved
+                moved = max(rest[i] / diagonal[ids[first + i]], nothing)
+                step = moved - b[i]
+                if step != 0:
+                    change = max(change, abs(step))
+                    b[i] = moved
+                    for j in range(size):
+                        rest[j] -= gram[i, j] * step
             if change < SMALL_CHANGE:
                 break
         for i in range(size):

@@ -14,10 +14,11 @@ from efemb.data.memory import available_memory, in_words
 from efemb.errors import InputTypeError, MemoryEstimateError, ParameterError
 
 BYTES_PER_PAIR = 24  # Gram matrix (sparse at first), its inverse and the weights
+BYTES_PER_SPARSE_PAIR = 60  # lists of neighbors, their weights, both in two orders
 TILE = 1024
 MOST_DENSE = 20_000  # items
 LARGEST_CONDITION = 1e5  # of a Gram matrix that is inverted in single precision
-PAIRS_AT_ONCE = 1 << 22
+PAIRS_AT_ONCE, BYTES_AT_ONCE = 1 << 22, 64
 Weigh = Callable[[Floats, Ints, Ints], Floats]
 
 
@@ -73,20 +74,14 @@ def sparse_ridge_weights(
     scale = 1.0 / np.sqrt(np.maximum(lines, 1.0))
 
     def cosine(together: Floats, left: Ints, right: Ints) -> Floats:
-        return np.asarray(together * scale[left] * scale[right])
+        return np.asarray(together * scale[left] * scale[right], dtype=np.float32)
 
-    near = find_strongest_weights(present, cosine, n_neighbors)
-    near = csr_array(near.T)  # row n: the items that n is regressed on
-    near.sort_indices()
-    row = np.repeat(np.arange(near.shape[0]), np.diff(near.indptr))
-    near.data /= scale[row] * scale[near.indices]  # the number of rows with both
-    gram = csr_array(near.maximum(near.T)).astype(np.float32)
+    near = _find_strongest(present, cosine, n_neighbors)  # row n: what n is regressed on
+    row = np.repeat(np.arange(near.shape[0], dtype=near.indices.dtype), np.diff(near.indptr))
+    near.data /= (scale[row] * scale[near.indices]).astype(np.float32)  # rows with both
+    diagonal = (lines / (1.0 - dropout) + penalty).astype(np.float32)
     weights = np.zeros(near.nnz, dtype=np.float32)
-    descend(
-        near.indptr, near.indices, near.data.astype(np.float32),
-        gram.indptr, gram.indices, gram.data,
-        (lines / (1.0 - dropout) + penalty).astype(np.float32), weights,
-    )  # fmt: skip
+    descend(near.indptr, near.indices, near.data, diagonal, weights)
     weighted = csr_array((weights, near.indices, near.indptr), shape=near.shape)
     weighted.eliminate_zeros()
     return csr_array(weighted.T)
@@ -117,16 +112,28 @@ def keep_strongest(weights: Floats, n_neighbors: int) -> Any:
     return strongest
 
 
+def dense_size(n_items: int) -> int:
+    """Bytes that it takes to find a dense B."""
+    return BYTES_PER_PAIR * n_items**2
+
+
+def sparse_size(present: Any, n_neighbors: int) -> int:
+    """Bytes that it takes to find a sparse B; more pairs than occur in rows are never kept."""
+    sizes = np.diff(present.indptr).astype(np.int64)
+    together = int(sizes @ sizes)
+    n_pairs = min(int(present.shape[1]) * n_neighbors, together)
+    return BYTES_PER_SPARSE_PAIR * n_pairs + BYTES_AT_ONCE * min(together, PAIRS_AT_ONCE)
+
+
 def dense_fits(n_items: int) -> bool:
     """Whether the pairs of all items may be an array of N^2 numbers."""
     free = available_memory()
-    need = BYTES_PER_PAIR * n_items**2
-    return n_items <= MOST_DENSE and (free is None or need <= 0.5 * free)
+    return n_items <= MOST_DENSE and (free is None or dense_size(n_items) <= 0.5 * free)
 
 
-def check_memory(n_items: int, model: str, way_out: str) -> None:
-    """Refuse N^2 numbers that do not fit, with an estimate and what to do instead."""
-    need, free = BYTES_PER_PAIR * n_items**2, available_memory()
+def check_memory(need: int, model: str, n_items: int, way_out: str) -> None:
+    """Refuse a model that does not fit, with an estimate and what to do instead."""
+    free = available_memory()
     if free is not None and need > free:
         raise MemoryEstimateError(
             f"{model} of {n_items:,} items needs about {in_words(need)}, but only {in_words(free)} "
@@ -144,18 +151,25 @@ def find_strongest_weights(
     n_neighbors : number of weights per item n; None keeps all pairs that occur together
     row_weight : (T,), of each row in C; 1 by default
     """
+    return csr_array(_find_strongest(present, weigh, n_neighbors, row_weight).T)
+
+
+def _find_strongest(
+    present: Any, weigh: Weigh, n_neighbors: int | None, row_weight: Floats | None = None
+) -> Any:
+    """The transpose of B: row n has the largest weights B_mn of item n."""
     by_item = present.T if row_weight is None else present.T @ diags_array(row_weight)
     by_item = csr_array(by_item)
     lines = np.diff(present.indptr).astype(np.float64)
-    columns = []
+    rows = []
     for items in _blocks(np.asarray(present.T @ lines)):
         pairs = csr_array(by_item[items] @ present)
         pairs.sort_indices()
         target = np.repeat(items, np.diff(pairs.indptr))
         pairs.data = weigh(pairs.data, pairs.indices, target)
         pairs.data[pairs.indices == target] = 0.0
-        columns.append(_largest(pairs, n_neighbors))
-    return csr_array(vstack(columns).T)
+        rows.append(_largest(pairs, n_neighbors))
+    return csr_array(vstack(rows))
 
 
 def _blocks(n_pairs: Floats) -> list[Ints]:
@@ -168,9 +182,8 @@ def _blocks(n_pairs: Floats) -> list[Ints]:
 def _largest(weights: Any, n_largest: int | None) -> Any:
     """The n largest numbers of every row of a csr_array; of equal ones the first."""
     if n_largest is not None:
-        row = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-        order = np.lexsort((-weights.data, row))
-        order_in_row = np.arange(len(order)) - weights.indptr[row]  # in its row, the largest first
-        weights.data[order[order_in_row >= n_largest]] = 0.0
+        from efemb.kernels.coordinate_descent import drop_smaller
+
+        drop_smaller(weights.indptr, weights.data, n_largest)
     weights.eliminate_zeros()
     return weights

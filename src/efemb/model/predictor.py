@@ -30,7 +30,8 @@ CHUNK_NUMBERS = 1 << 22
 
 def row_side(spec: Spec, bound: BoundContext) -> RowSide | None:
     """The row sides of a model's terms on bound data, None where it has no terms."""
-    return RowSide.of(spec.terms, bound.whole_data) if spec.terms else None
+    # Terms look rows up by all of their entries, of which those held out then predict nothing.
+    return RowSide.of(spec.terms, bound.whole_data, bound.masked) if spec.terms else None
 
 
 def row_groups(spec: Spec, bound: BoundContext) -> Ints | None:

@@ -11,6 +11,7 @@ from efemb.plots.embedding_map import embedding_map
 from efemb.plots.heat_map import similarity
 from efemb.plots.page import Page
 from efemb.plots.relations import relations
+from efemb.plots.reliability_curve import reliability
 from efemb.plots.score_curve import score_curve
 from efemb.plots.spatial_weights import spatial_weights
 from efemb.plots.time_path import trajectory
@@ -23,6 +24,7 @@ __all__ = [
     "embedding_map",
     "history",
     "relations",
+    "reliability",
     "score_curve",
     "similarity",
     "spatial_weights",

@@ -11,7 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import efemb
+from efemb.engine.validation import entries_given_rows
 from efemb.model import item_regressions
+from efemb.model.contexts import Basket
+from efemb.model.predictor import row_side
+from efemb.model.spec import Spec
 from efemb.model.terms import ItemPairs
 
 N = 9
@@ -90,6 +94,34 @@ def test_a_row_of_the_training_data_does_not_teach_its_own_weights() -> None:
     assert dense_cells(term.bind(question), 1, 4)[0, 1] > 0.2
 
 
+def test_entries_held_out_of_a_row_predict_nothing_in_it() -> None:
+    """Neither in training nor in validation, by the B that has not seen the whole row."""
+    data = trips()
+    X = np.sign(data.values.toarray())
+    several = np.flatnonzero(X.sum(axis=1) >= 2)
+    held = np.zeros_like(X)
+    held[several, X[several].argmax(axis=1)] = 1.0
+    term = ItemPairs(3.0, n_neighbors=20).freeze(data)
+    spec = Spec.resolve(context="basket", family="poisson", terms=[term])
+    rest = Basket().bind(data).without(csr_array(held))
+    expected = np.zeros_like(X)
+    for which in (1, 2):
+        mine = own_half(term, data, which)
+        B = regress(X[np.setdiff1d(np.arange(len(X)), mine)], 3.0, 0.0, 20)
+        expected[mine] = (X - held)[mine] @ B
+    side = row_side(spec, rest)
+    assert side is not None
+    in_training = side.add_up({"item pairs.coefficient": np.ones(1)}, several, np.ones((N, 0)))
+    assert_allclose(in_training, expected[several], atol=1e-5)
+    entries = entries_given_rows(spec, rest, csr_array(held))
+    assert entries.side is not None
+    assert entries.data_row is not None
+    in_validation = entries.side.offsets({"item pairs.coefficient": np.ones(1)}, entries.data_row)
+    assert in_validation is not None
+    assert_allclose(in_validation.at(entries.row, entries.ids), expected[held > 0], atol=1e-5)
+    assert np.abs(expected - X @ regress(X, 3.0, 0.0, 20))[several].max() > 0.1
+
+
 def test_sparse_weights_are_the_dense_ones_of_pairs_that_stand_alone() -> None:
     values = np.kron(np.eye(4), np.ones((10, 2)))
     values[::5, ::2] = 0.0
@@ -107,7 +139,9 @@ def test_many_items_need_no_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(item_regressions, "available_memory", lambda: 1000)
     with pytest.raises(efemb.MemoryEstimateError, match=r"ItemPairs of 9 items.*sparse=True"):
         ItemPairs().freeze(trips())
-    assert ItemPairs(sparse=True).freeze(trips()).pairs is not None
+    with pytest.raises(efemb.MemoryEstimateError, match=r"ItemPairs of 9 items.*n_neighbors"):
+        ItemPairs(sparse=True).freeze(trips())
+    monkeypatch.setattr(item_regressions, "available_memory", lambda: None)
     monkeypatch.setattr(item_regressions, "MOST_DENSE", 8)
     assert ItemPairs().freeze(trips()).pairs is not None
 

@@ -170,6 +170,7 @@ class BoundContext(ABC):
     cell_lists: Lists | None = None  # of members, where each cell t N + n has its own
     private: bool = False  # whether each of these lists has context vectors of its own
     exposure: Floats | None = None  # factor of the mean of each row, if there is one
+    masked: Any = None  # csr_array (T, N) of cells held out: neither zero, target nor context
 
     @property
     def whole_data(self) -> Dataset:

@@ -149,6 +149,13 @@ class BoundTerm(ABC):
         """o of one cell as a sum over items of its row, by their codes; empty if it is none."""
         return {}
 
+    def without(self, masked: Any) -> BoundTerm:
+        """The same rows where the stored entries of a csr_array (T, N) are unknown.
+
+        Only a term that predicts from the items of the row itself has to leave them out.
+        """
+        return self
+
 
 class CellTerm(Term):
     """A term without columns: all it adds are offsets of single cells."""
@@ -224,9 +231,12 @@ class RowSide:
     n_entities: int
 
     @classmethod
-    def of(cls, terms: Iterable[Term], data: Dataset) -> RowSide:
-        """Bind every term."""
-        return cls(tuple((term, term.bind(data)) for term in terms), data.n_entities)
+    def of(cls, terms: Iterable[Term], data: Dataset, masked: Any = None) -> RowSide:
+        """Bind every term; masked : csr_array (T, N) of entries that predict nothing."""
+        bound = [(term, term.bind(data)) for term in terms]
+        if masked is not None:
+            bound = [(term, rows.without(masked)) for term, rows in bound]
+        return cls(tuple(bound), data.n_entities)
 
     @property
     def width(self) -> int:

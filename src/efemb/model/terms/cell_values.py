@@ -32,6 +32,13 @@ class CellValues(ABC):
         """The transpose of `add_to`: numbers of all cells, (rows, N), summed for each value."""
 
     @abstractmethod
+    def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
+        """`gather` of numbers that are 0 but for those of some entities, (entities, rows).
+
+        place : (N,) of each entity among these, -1 for none
+        """
+
+    @abstractmethod
     def slice_rows(self, rows: slice) -> CellValues:
         """Some consecutive rows."""
 
@@ -62,7 +69,7 @@ class SparseRows(CellValues):
         ptr, where = gather_rows(self.ptr, rows)
         return SparseRows(ptr, self.ids.take(where), self.values.take(where))
 
-    def sum_rows(self, weights: SparseRows, n_entities: int) -> SparseRows:
+    def sum_rows(self, weights: SparseRows) -> SparseRows:
         """Weighted sums of these rows: each row of `weights` names rows by its ids."""
         if len(weights.ptr) == 2:  # a question, which does without SciPy
             entries = self.take(weights.ids)
@@ -70,12 +77,20 @@ class SparseRows(CellValues):
             each = weights.values[entries.row] * entries.values
             total: Any = np.bincount(place, each, len(ids))
             return SparseRows(np.array([0, len(ids)]), ids, total)
-        shape = (len(weights.ptr) - 1, len(self.ptr) - 1)
-        chosen: Any = make_csr((weights.values, weights.ids, weights.ptr), shape=shape)
-        every: Any = make_csr((self.values, self.ids, self.ptr), shape=(shape[1], n_entities))
-        sums = chosen @ every
+        every = self._matrix
+        ids, ptr = (array.astype(every.indices.dtype) for array in (weights.ids, weights.ptr))
+        shape = (len(ptr) - 1, every.shape[0])
+        sums: Any = make_csr((weights.values, ids, ptr), shape=shape) @ every
         sums.sort_indices()
         return SparseRows(sums.indptr, sums.indices, sums.data)
+
+    @cached_property
+    def _matrix(self) -> Any:
+        """All rows as csr_array; made once, since SciPy copies what has two kinds of integers."""
+        largest = max(int(self.ptr[-1]), len(self.ptr))
+        kind = np.int32 if largest < np.iinfo(np.int32).max else np.int64
+        cells = (self.values, self.ids.astype(kind, copy=False), self.ptr.astype(kind))
+        return make_csr(cells, shape=(len(self.ptr) - 1, 1 + int(self.ids.max(initial=0))))
 
     def add_to(self, u: Floats) -> None:
         """Add to u of every cell."""
@@ -96,6 +111,14 @@ class SparseRows(CellValues):
     def gather(self, cells: Floats) -> Floats:
         """The numbers of its cells."""
         return np.asarray(cells[self.row, self.ids])
+
+    def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
+        """The numbers of its cells among those of some entities, 0 of the others."""
+        column = place[self.ids]
+        known = np.flatnonzero(column >= 0)
+        values = np.zeros(len(self.ids), dtype=columns.dtype)
+        values[known] = columns[column[known], self.row[known]]
+        return values
 
     def slice_rows(self, rows: slice) -> SparseRows:
         """Some consecutive rows."""
@@ -140,6 +163,12 @@ class GroupTable(CellValues):
         """Sums over the rows of each group."""
         members = self.code == np.arange(len(self.values))[:, None]
         return np.asarray(members.astype(cells.dtype) @ cells)
+
+    def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
+        """Sums over the rows of each group, of some entities."""
+        sums = np.zeros(self.values.shape, dtype=columns.dtype)
+        sums[:, entities] = self.gather(columns.T)
+        return sums
 
     def slice_rows(self, rows: slice) -> GroupTable:
         """Some consecutive rows, with all groups."""

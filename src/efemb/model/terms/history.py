@@ -357,7 +357,7 @@ class _EarlierRows(ScaledCells):
             age = self.now[rows][pair] - self.time[source]
             weight = np.exp(-np.maximum(age, 0.0) / self.term.decay)
         weights = SparseRows(ptr, self.order[source], weight)
-        total = self.units.sum_rows(weights, len(self.term._shares))
+        total = self.units.sum_rows(weights)
         return SparseRows(total.ptr, total.ids, self.term.weigh(total.values, total.ids))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 WAY_OUT = "pass sparse=True, which makes no array of N^2 numbers, or drop rare items"
+SPARSE_WAY_OUT = "pass a smaller n_neighbors, or drop rare items"
 
 
 class ItemPairs(CellTerm):
@@ -153,9 +154,11 @@ class ItemPairs(CellTerm):
         n, size = present.shape[1], int(self.n_neighbors)
         penalty, dropout = float(self.penalty), float(self.dropout)
         if self.sparse or (self.sparse is None and n > regressions.MOST_DENSE):
+            need = regressions.sparse_size(present, size)
+            regressions.check_memory(need, "ItemPairs", n, SPARSE_WAY_OUT)
             weights = regressions.sparse_ridge_weights(present, penalty, size, dropout)
         else:
-            regressions.check_memory(n, "ItemPairs", WAY_OUT)
+            regressions.check_memory(regressions.dense_size(n), "ItemPairs", n, WAY_OUT)
             dense = regressions.ridge_weights(present, penalty, dropout, fast=True)
             weights = regressions.keep_strongest(dense, size)
         weights.sort_indices()
@@ -191,11 +194,19 @@ class _PairsOfRows(ScaledCells):
     def __init__(self, term: ItemPairs, lines: SparseRows) -> None:
         super().__init__()
         assert term.pairs is not None
-        self.weights, self.lines, self.n_entities = term._lines, lines, term.pairs["n_entities"]
+        self.term, self.lines, self.n_entities = term, lines, term.pairs["n_entities"]
+        self.weights = term._lines
+
+    def without(self, masked: Any) -> _PairsOfRows:
+        """The lines of the other items; which B has not seen a row is known by all of them."""
+        lines, unknown = self.lines, SparseRows(masked.indptr, masked.indices, masked.data)
+        rest = unknown.at(lines.row, lines.ids % self.n_entities) == 0
+        ptr = np.concatenate([[0], np.cumsum(rest)])[lines.ptr]
+        return _PairsOfRows(self.term, SparseRows(ptr, lines.ids[rest], lines.values[rest]))
 
     def weighed(self, rows: Ints) -> SparseRows:
         """Sum of B_mn over the items m of each row."""
-        return self.weights.sum_rows(self.lines.take(rows), self.n_entities)
+        return self.weights.sum_rows(self.lines.take(rows))
 
     def split_by_item(self, arrays: Arrays, row: int, entity: int) -> dict[int, float]:
         """c B_mn of each item m of the row that has a weight for the entity."""

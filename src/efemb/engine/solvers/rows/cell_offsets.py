@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,12 +116,13 @@ class CellOffsets:
     def read_drawn(self, rows: slice, E: Floats) -> None:
         """Keep the slopes of the drawn columns with some rows."""
         assert self.drawn is not None
-        n_rows = rows.stop - rows.start
-        cells = np.zeros((n_rows, self.offsets.n_entities), dtype=E.dtype)
-        cells[:, self.drawn] = E[: len(self.drawn), :n_rows].T
-        self.of_rows[rows.start] = self.offsets.slice_rows(rows).gather(cells)
+        columns = E[: len(self.drawn), : rows.stop - rows.start]
+        self.of_rows[rows.start] = [
+            part.gather_columns(self.drawn, self._place_of_drawn, columns)
+            for part in self.offsets.slice_rows(rows).parts
+        ]
 
-    @property
+    @cached_property
     def _place_of_drawn(self) -> Ints:
         """Place of each entity among the drawn ones, -1 for none."""
         place = np.full(self.offsets.n_entities, -1, dtype=np.int64)
