@@ -1,14 +1,13 @@
 """Contestants: the models that `ranking` compares, and the settings that each may choose from.
 
 Settings stand in the order in which they are tried; every contestant is allowed the same number.
-Popularity has nothing to choose.
+Popularity has nothing to choose, and BasketEmbedding chooses by itself in its fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -28,6 +27,7 @@ class Contestant:
     compiled : a small fit comes first, which loads or compiles the kernels
     parts : contestants whose fits, under their chosen settings, `make` combines
     only : data sets that it takes part in, by default all
+    recommended : is compared with each of the strongest others; gives calibrated probabilities
     """
 
     name: str
@@ -39,6 +39,7 @@ class Contestant:
     compiled: bool = False
     parts: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    recommended: bool = False
 
 
 def _baseline(name: str) -> Callable[..., Any]:
@@ -66,10 +67,16 @@ def _blend(parts: dict[str, Any], how: str) -> Any:
     return efemb.Blend(parts, how=how)
 
 
-def _baskets(penalty: float, user: str | None = None) -> Any:
-    import efemb
+def _baskets(name: str, seed: int = 0, user: str | None = None, **more: Any) -> Contestant:
+    """BasketEmbedding with its defaults."""
 
-    return efemb.BasketEmbedding(100, penalty=penalty, user=user, random_state=0)
+    def make() -> Any:
+        import efemb
+
+        return efemb.BasketEmbedding(100, user=user, random_state=seed)
+
+    known = user is not None
+    return Contestant(name, make, for_users=known, compiled=True, recommended=True, **more)
 
 
 def _grid(**values: tuple[Any, ...]) -> tuple[Setting, ...]:
@@ -77,6 +84,7 @@ def _grid(**values: tuple[Any, ...]) -> tuple[Setting, ...]:
     return tuple(dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
 
 
+BASKETS = "efemb BasketEmbedding"
 EMBEDDINGS = _grid(n_components=(100, 50), precision=(1.0, 0.3, 3.0))
 PENALTIES = (100.0, 200.0, 50.0, 500.0, 1000.0, 2000.0)
 
@@ -132,20 +140,12 @@ CONTESTANTS = (
         compiled=True,
         only=("MovieLens-100K",),
     ),
-    Contestant(
-        "efemb BasketEmbedding",
-        _baskets,
-        _grid(penalty=(100.0, 200.0, 50.0)),
-        short=True,
-        compiled=True,
+    _baskets(BASKETS, short=True),
+    *(
+        _baskets(f"{BASKETS}, seed {seed}", seed, short=True, only=("Complete Journey",))
+        for seed in (1, 2)
     ),
-    Contestant(
-        "efemb BasketEmbedding, personal",
-        partial(_baskets, user="user"),
-        _grid(penalty=(100.0, 200.0, 50.0)),
-        for_users=True,
-        compiled=True,
-    ),
+    _baskets(f"{BASKETS}, personal", user="user"),
     Contestant(
         "efemb Blend",
         _blend,

@@ -149,10 +149,41 @@ def instacart(settings: Settings) -> Counts:
     return _row_split(found.values.astype(np.float32))
 
 
-def _row_split(X: csr_array, users: Array | None = None) -> Counts:
+def groceries(settings: Settings) -> Counts:
+    """Trips x categories of goods with counts; 15% of the trips test, 5% for validation."""
+    if settings.quick:
+        return _row_split(_simulated_counts(2000, 60, 10_000), shares=(0.15, 0.05))
+    return _untuned("groceries", settings, (9_835, 169))
+
+
+def invoices(settings: Settings) -> Counts:
+    """Invoices of Online Retail with quantities, split like the groceries."""
+    if settings.quick:
+        return _row_split(_simulated_counts(2000, 200, 40_000), shares=(0.15, 0.05))
+    return _untuned("online_retail", settings, (18_252, 3_133))
+
+
+def _untuned(name: str, settings: Settings, shape: tuple[int, int]) -> Counts:
+    """Data that no default was chosen on."""
+    import efemb.datasets
+    from efemb.errors import EfembError
+
+    fetch = getattr(efemb.datasets, f"fetch_{name}")
+    try:
+        data = fetch(settings.data, download=False, progress=False)
+    except EfembError as error:
+        raise MissingDataError(str(error)) from error
+    assert data.shape == shape
+    return _row_split(data.values.astype(np.float32), shares=(0.15, 0.05))
+
+
+def _row_split(
+    X: csr_array, users: Array | None = None, shares: tuple[float, float] = (0.05, 0.01)
+) -> Counts:
+    """Random rows; shares : of test and validation."""
     n_rows = X.shape[0]
     order = np.random.default_rng(0).permutation(n_rows)
-    first, second = int(0.05 * n_rows), int(0.06 * n_rows)
+    first, second = int(shares[0] * n_rows), int((shares[0] + shares[1]) * n_rows)
     train, validation, test = order[second:], order[first:second], order[:first]
     owners = None if users is None else (users[train], users[validation], users[test])
     return Counts(X[train], X[validation], X[test], owners)

@@ -1,8 +1,9 @@
 """Ranking: every model asked for the same held-out entries, under settings chosen on validation.
 
 Contestants run in processes of their own, one after the other: each tries its settings, keeps the
-one with the best MRR@100 on validation entries and is judged on test entries. Entities in the rest
-of the row are excluded from the ranking. Errors are paired and clustered by row.
+one with the best MRR@100 on validation entries and is judged on test entries; where rows are few,
+it is first fitted again with the validation rows. Entities in the rest of the row are excluded from
+the ranking. Errors are paired and clustered by row.
 """
 
 from __future__ import annotations
@@ -10,16 +11,25 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from benchmarks.contestants import CONTESTANTS, Contestant, Setting
-from benchmarks.data import Counts, baskets, instacart, movie_rows, movies
+from benchmarks.data import (
+    Counts,
+    baskets,
+    groceries,
+    instacart,
+    invoices,
+    movie_rows,
+    movies,
+)
 from benchmarks.harness import Report, Settings, in_new_process, peak_memory, stopwatch
 from benchmarks.questions import Questions, further_sets, question_sets
 
@@ -28,6 +38,8 @@ WARM_ROWS = 200
 CALIBRATION_ENTRIES = 2000
 CONTEXT_SIZES = (1, 3, 10)
 CHOSEN_BY = "mrr@100"
+KNOWN = {contestant.name: contestant for contestant in CONTESTANTS}
+RIVALS = ("popularity", "item-kNN (cosine)", "EASE")  # what recommended models must not be below
 RECALL, MRR, SHARES, CALIBRATED = "recall@10", "MRR@100", "log-likelihood", "calibrated"
 # How each figure is averaged: the array of a file of answers, the metric, and over what.
 FIGURES = {
@@ -45,6 +57,7 @@ class Contest:
     cap, validation_cap : most entries per row of test and validation
     allowed : how many settings each contestant may try
     follows : an earlier contest whose chosen settings are used instead
+    refit : whether the chosen setting is fitted again, to training and validation rows
     """
 
     name: str
@@ -53,15 +66,18 @@ class Contest:
     validation_cap: int | None
     allowed: int
     follows: str = ""
+    refit: bool = False
 
 
 def contests(settings: Settings) -> tuple[Contest, ...]:
-    """Movies, trips and orders."""
+    """Movies, trips and orders; then data that no default was chosen on."""
     allowed, splits = (1, settings.seeds[:1]) if settings.quick else (6, settings.seeds)
     return (
-        Contest("MovieLens-100K", splits, 20, None, allowed),
+        Contest("MovieLens-100K", splits, 20, None, allowed, refit=True),
         Contest("Complete Journey", (0,), 4, 4, min(allowed, 3)),
         Contest("Instacart", (0,), 4, 4, 0, follows="Complete Journey"),
+        Contest("Groceries", (0,), 4, 4, allowed),
+        Contest("Online Retail", (0,), 4, 4, min(allowed, 3)),
     )
 
 
@@ -102,7 +118,12 @@ def _hold(
     _add_costs(report, contest, outcomes)
     predictions = {name: _read_answers(folder, name, contest.splits) for name in outcomes}
     for questions in ("test", "all", *(f"context {size}" for size in CONTEXT_SIZES)):
-        _add_scores(report, f"{contest.name}, {questions}", predictions, questions)
+        label = f"{contest.name}, {questions}"
+        for figure in FIGURES:
+            answered = _answered(predictions, questions, figure)
+            if answered:
+                _add_scores(report, label, answered, figure)
+                _add_duels(report, label, answered, figure)
 
 
 def _entrants(settings: Settings, contest: Contest, counts: Counts) -> Iterator[Contestant]:
@@ -127,6 +148,7 @@ def _outcome(
             data=contest.name,
             caps=[contest.cap, contest.validation_cap],
             source=[settings.quick, None if settings.data is None else str(settings.data)],
+            refit=contest.refit,
             answers=str(stem.with_suffix(".npz")),
             **options,
         )
@@ -172,28 +194,57 @@ def _words(setting: Setting) -> str:
     return " ".join(f"{name}={value}" for name, value in setting.items()) or "none"
 
 
-def _add_scores(
-    report: Report, label: str, predictions: dict[str, dict[str, Any]], questions: str
-) -> None:
-    """A row per model and figure, with the paired difference to the best model."""
+def _answered(
+    predictions: dict[str, dict[str, Any]], questions: str, figure: str
+) -> dict[str, Any]:
+    """Predictions of the models that were asked these questions and have such a figure."""
+    key = f"{FIGURES[figure][0]} {questions}"
+    return {
+        name: tables[key]
+        for name, tables in predictions.items()
+        if key in tables and not (figure == SHARES and _only_ranks(name))
+    }
+
+
+def _add_scores(report: Report, label: str, answered: dict[str, Any], figure: str) -> None:
+    """A row per model, with the paired difference to the best model."""
+    for row in _compare(answered, figure):
+        gap = f"{row['difference']:.4f} (error {row['difference_error']:.4f})"
+        beside = f"error {row['row_error']:.4f}, to the best {gap}, n {row['n']:.0f}"
+        report.add(f"{label}: {row['model']}: {figure}", float(row["score"]), beside=beside)
+
+
+def _add_duels(report: Report, label: str, answered: dict[str, Any], figure: str) -> None:
+    """Paired differences of the recommended models to some rivals and to the best of all.
+
+    A model that is not told whose row it is meets only its like.
+    """
+    for ours in CONTESTANTS:
+        if not ours.recommended or ours.name not in answered:
+            continue
+        rivals = {
+            one.name: answered[one.name]
+            for one in CONTESTANTS
+            if one.name in answered and not one.recommended and one.for_users <= ours.for_users
+        }
+        rows = _compare({ours.name: answered[ours.name], **rivals}, figure, reference=ours.name)
+        best = next((row["model"] for row in rows if row["model"] != ours.name), "")
+        for row in rows:
+            rival, gap = row["model"], -float(row["difference"])
+            if rival in (*RIVALS, best) and rival != ours.name:
+                beside = f"error {row['difference_error']:.4f}{', the best' * (rival == best)}"
+                report.add(f"{label}: {ours.name} - {rival}: {figure}", gap, beside=beside)
+
+
+def _compare(answered: dict[str, Any], figure: str, reference: str | None = None) -> Any:
     from efemb.evaluation import compare
 
-    for figure, (kind, metric, by) in FIGURES.items():
-        answered = {
-            name: tables[f"{kind} {questions}"]
-            for name, tables in predictions.items()
-            if f"{kind} {questions}" in tables and not (figure == SHARES and _only_ranks(name))
-        }
-        if not answered:
-            continue
-        for row in compare(answered, metric=metric, by=by, bootstrap=1):
-            gap = f"{row['difference']:.4f} (error {row['difference_error']:.4f})"
-            beside = f"error {row['row_error']:.4f}, to the best {gap}, n {row['n']:.0f}"
-            report.add(f"{label}: {row['model']}: {figure}", float(row["score"]), beside=beside)
+    _, metric, by = FIGURES[figure]
+    return list(compare(answered, metric=metric, by=by, reference=reference, bootstrap=1))
 
 
 def _only_ranks(name: str) -> bool:
-    rival = next(one.rival for one in CONTESTANTS if one.name == name)
+    rival = KNOWN[name].rival
     return rival is not None and not rival.gives_shares
 
 
@@ -205,7 +256,13 @@ def counts_of(data: str, split: int, settings: Settings) -> Counts:
     """The counts of a contest."""
     if data == "MovieLens-100K":
         return movie_rows(movies(settings), split)
-    return baskets(settings) if data == "Complete Journey" else instacart(settings)
+    readers = {
+        "Complete Journey": baskets,
+        "Instacart": instacart,
+        "Groceries": groceries,
+        "Online Retail": invoices,
+    }
+    return readers[data](settings)
 
 
 def tune(
@@ -217,13 +274,13 @@ def tune(
     chosen: dict[str, Setting],
     source: tuple[bool, str | None],
     answers: str,
+    refit: bool = False,
 ) -> dict[str, Any]:
     """Try settings, keep the best on validation, write its answers to a file."""
     quick, folder = source
     counts = counts_of(data, split, Settings(quick, None if folder is None else Path(folder)))
-    known = {contestant.name: contestant for contestant in CONTESTANTS}
-    parts = {part: _fit(known[part], setting, counts) for part, setting in chosen.items()}
-    contestant = known[name]
+    parts = {part: _fit(KNOWN[part], setting, counts) for part, setting in chosen.items()}
+    contestant = KNOWN[name]
     asked = dict(question_sets(counts, TEST_ROWS, *caps))
     if contestant.short:
         asked |= further_sets(counts, TEST_ROWS, caps[0], CONTEXT_SIZES)
@@ -235,7 +292,11 @@ def tune(
         if scores[-1] == max(scores):
             best = {"model": model, "setting": setting, "cpu": cpu}
     peak = peak_memory()
-    np.savez(answers, **_answers(best.pop("model"), counts, asked))
+    model = best.pop("model")
+    make_calibrated = _calibrate(contestant, model, counts, asked.pop("validation"))
+    if refit:
+        model, best["cpu"] = _refit(contestant, best["setting"], chosen, counts)
+    np.savez(answers, **_answers(model, make_calibrated(model), asked))
     return {**best, "scores": scores, "tried": len(scores), "peak_bytes_of_fits": peak}
 
 
@@ -262,14 +323,45 @@ def _fit(
     return model, timing.cpu + sum(cpu for _, cpu in (parts or {}).values())
 
 
-def _answers(model: Any, counts: Counts, asked: dict[str, Questions]) -> dict[str, Any]:
-    """(5, n) row, entity, units, log share and rank of all entries asked for."""
-    from efemb.baselines import Popularity
-    from efemb.evaluation.calibration import calibrate
+def _refit(
+    contestant: Contestant, setting: Setting, chosen: dict[str, Setting], counts: Counts
+) -> tuple[Any, float]:
+    """The same for all rows but those of the test; each model holds out what it needs."""
+    from efemb import Dataset
 
-    validation = asked.pop("validation").sample(CALIBRATION_ENTRIES)
+    unfitted = {part: KNOWN[part].make(**options) for part, options in chosen.items()}
+    model = contestant.make(**({"parts": unfitted} if unfitted else {}), **setting)
+    with stopwatch() as timing:
+        model.fit(Dataset(csr_array(vstack([counts.train, counts.validation]))))
+    return model, timing.cpu
+
+
+class NextItems:
+    """A model that gives calibrated probabilities of the items outside a row by itself."""
+
+    def __init__(self, model: Any) -> None:
+        self.log_means = partial(model.log_means, exclude_seen=True)
+        self.family_, self.vocabulary_ = model.family_, model.vocabulary_
+
+
+def _calibrate(
+    contestant: Contestant, model: Any, counts: Counts, validation: Questions
+) -> Callable[[Any], Any]:
+    """What makes a calibrated model of a fit of the contestant, by validation entries."""
+    from efemb.baselines import Popularity
+    from efemb.evaluation.calibration import Calibrated, calibrate
+
+    if contestant.recommended:
+        return NextItems
+    drawn = validation.sample(CALIBRATION_ENTRIES)
     popularity = Popularity("poisson").fit(counts.train).mean_
-    calibrated = calibrate(model, validation.data, validation.entries, popularity)
+    fit = calibrate(model, drawn.data, drawn.entries, popularity)
+    options = {"of_shares": fit.of_shares, "largest": fit.largest}
+    return lambda final: Calibrated(final, popularity, fit.weights, **options)
+
+
+def _answers(model: Any, calibrated: Any, asked: dict[str, Questions]) -> dict[str, Any]:
+    """(5, n) row, entity, units, log share and rank of all entries asked for."""
     tables = {}
     for questions, entries in asked.items():
         # The weights hold for contexts like those of validation, not for shorter ones.

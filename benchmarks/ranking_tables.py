@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 MOVIES, TRIPS, ORDERS = "MovieLens-100K", "Complete Journey", "Instacart"
 CONTESTS = (TRIPS, MOVIES, ORDERS)
+EVERY_CONTEST = (*CONTESTS, "Groceries", "Online Retail")
+SIZES = (*(f"context {size}" for size in CONTEXT_SIZES), "test")
 SCENARIO = "ranking"
 NOTHING = "–"
 
@@ -26,6 +28,8 @@ def in_short(figures: Figures) -> str:
     ]
     lines = []
     for name in _names(figures):
+        if ", seed " in name:
+            continue
         triples = [
             " / ".join(
                 _figure(figures, contest, "test", name, figure)
@@ -44,7 +48,7 @@ def in_full(figures: Figures) -> str:
     whole = [f"{figure}, all entries" for figure in (RECALL, MRR, SHARES)]
     heads = ["data, model", *FIGURES, *whole, "CPU-s", "chosen"]
     lines = []
-    for contest in CONTESTS:
+    for contest in EVERY_CONTEST:
         for name in _names(figures):
             label = _cost_label(contest, name)
             if not figures.has(SCENARIO, label):
@@ -58,10 +62,9 @@ def in_full(figures: Figures) -> str:
 
 def short_contexts(figures: Figures) -> str:
     """Recall and likelihood at each size of the context, one row per model and set of data."""
-    sizes = [*(f"context {size}" for size in CONTEXT_SIZES), "test"]
-    heads = ["data, model", *(size.replace("context ", "") for size in sizes[:-1]), "all"]
+    heads = ["data, model", *map(str, CONTEXT_SIZES), "all"]
     lines = []
-    for contest in CONTESTS:
+    for contest in EVERY_CONTEST:
         for contestant in CONTESTANTS:
             label = f"{contest}, context 1: {contestant.name}: {RECALL}"
             if not contestant.short or not figures.has(SCENARIO, label):
@@ -71,10 +74,70 @@ def short_contexts(figures: Figures) -> str:
                     _figure(figures, contest, size, contestant.name, figure)
                     for figure in (RECALL, SHARES)
                 )
-                for size in sizes
+                for size in SIZES
             ]
             lines.append([f"{contest}, {contestant.name}", *pairs])
     return _table(heads, lines)
+
+
+def duels(figures: Figures) -> str:
+    """Differences of the recommended models to EASE and to the best other model."""
+    heads = ["data, model", *(f"to EASE: {figure}" for figure in FIGURES)]
+    heads += [f"to the best other: {figure}" for figure in FIGURES]
+    lines = []
+    for contest, name in _recommended(figures):
+        for asked, entries in (("test", ""), ("all", ", all entries")):
+            label = f"{contest}, {asked}: {name} - "
+            to_ease = [_difference(figures, f"{label}EASE: {figure}") for figure in FIGURES]
+            to_best = [_best_other(figures, label, figure) for figure in FIGURES]
+            if set(to_ease + to_best) != {NOTHING}:
+                lines.append([f"{contest}, {name}{entries}", *to_ease, *to_best])
+    return _table(heads, lines)
+
+
+def every_size(figures: Figures) -> str:
+    """Likelihood above popularity and recall above item cosine, at each size of the context."""
+    heads = ["data, model", *map(str, CONTEXT_SIZES), "all"]
+    lines = []
+    for contest, name in _recommended(figures):
+        pairs = [
+            [
+                _difference(figures, f"{contest}, {size}: {name} - {rival}: {figure}")
+                for rival, figure in (("popularity", SHARES), ("item-kNN (cosine)", RECALL))
+            ]
+            for size in SIZES
+        ]
+        if NOTHING not in pairs[0]:
+            lines.append([f"{contest}, {name}", *(" / ".join(pair) for pair in pairs)])
+    return _table(heads, lines)
+
+
+def _recommended(figures: Figures) -> list[tuple[str, str]]:
+    names = [one.name for one in CONTESTANTS if one.recommended]
+    return [
+        (contest, name)
+        for contest in EVERY_CONTEST
+        for name in names
+        if figures.has(SCENARIO, _cost_label(contest, name))
+    ]
+
+
+def _best_other(figures: Figures, label: str, figure: str) -> str:
+    """The difference to the best other model, and its name."""
+    for one in CONTESTANTS:
+        what = f"{label}{one.name}: {figure}"
+        if figures.has(SCENARIO, what) and figures.text(SCENARIO, what).endswith(", the best"):
+            return f"{_difference(figures, what)} ({one.name.removeprefix('efemb ')})"
+    return NOTHING
+
+
+def _difference(figures: Figures, what: str) -> str:
+    """A difference with its sign and error; bold where it is below zero by more than two errors."""
+    if not figures.has(SCENARIO, what):
+        return NOTHING
+    value, error = figures.value(SCENARIO, what), figures.beside(SCENARIO, what, "error #")
+    shown = f"{value:+.3f} ± {error:.3f}".replace("0.", ".")
+    return f"**{shown}**" if value < -2 * error else shown
 
 
 def _names(figures: Figures) -> list[str]:
@@ -82,7 +145,7 @@ def _names(figures: Figures) -> list[str]:
     return [
         one.name
         for one in CONTESTANTS
-        if any(figures.has(SCENARIO, _cost_label(contest, one.name)) for contest in CONTESTS)
+        if any(figures.has(SCENARIO, _cost_label(contest, one.name)) for contest in EVERY_CONTEST)
     ]
 
 

@@ -209,7 +209,9 @@ BLOCKS = (
     Block(BEGIN, END, "all", summary),
     Block.of_ranking("ranking in short", ranking_tables.in_short),
     Block.of_ranking("ranking in full", ranking_tables.in_full),
+    Block.of_ranking("duels", ranking_tables.duels),
     Block.of_ranking("short contexts", ranking_tables.short_contexts),
+    Block.of_ranking("every size", ranking_tables.every_size),
 )
 
 

@@ -132,6 +132,23 @@ def test_complete_and_recommend_exclude_the_basket(model: BasketEmbedding) -> No
     assert_allclose(ranked["score"][:5], whole["probability"][:5], rtol=1e-5)
 
 
+def test_log_means_of_what_is_not_in_the_basket_are_those_of_complete(
+    model: BasketEmbedding,
+) -> None:
+    whole = model.complete(["item 1", "item 2"], n=100)
+    X = np.zeros((1, 40))
+    X[0, 1:3] = 1.0
+    ((_, logs),) = model.log_means(X, np.array([0]), np.array([5]), exclude_seen=True)
+    assert np.isneginf(logs[0, 1:3]).all()
+    places = [LABELS.index(label) for label in whole["label"]]
+    assert_allclose(np.exp(logs[0, places]), whole["probability"], rtol=1e-5)
+    X[0, 5] = 1.0  # the queried item leaves its row
+    ((_, left),) = model.log_means(X, np.array([0]), np.array([5]), exclude_seen=True)
+    assert_allclose(left, logs, rtol=1e-4)
+    with pytest.raises(ParameterError, match="entities"):
+        model.log_means(X, np.array([0]), np.array([40]), exclude_seen=True)
+
+
 def test_a_context_larger_than_any_seen(model: BasketEmbedding) -> None:
     X = np.ones((1, 40))
     assert np.isfinite(model.conditional(X)).all()

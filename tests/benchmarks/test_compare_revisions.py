@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmarks.compare_revisions import PEAK, ROOT, report, run_jobs
-from benchmarks.revision_jobs import JOBS
+from benchmarks.compare_revisions import PEAK, ROOT, fit_in_turn, report, run_jobs
+from benchmarks.data import Counts
+from benchmarks.revision_jobs import JOBS, WHOLE_FIT
 
+import efemb
 from benchmarks import revision_jobs
 
 
@@ -47,3 +49,17 @@ def test_a_base_of_another_layout_runs(tmp_path: Path) -> None:
 def test_slower_in_every_turn_is_worse(now: list[float], worse: int) -> None:
     figures = {"a": ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]), "b": ([1.0, 1.0, 1.0], now)}
     assert report(figures, "base") == worse
+
+
+@pytest.mark.slow
+def test_the_recommended_model_is_fitted_to_the_same_trips() -> None:
+    trips = efemb.simulation.simulate_baskets(
+        n_rows=260, n_entities=20, n_lines=1300, n_topics=2, seed=0
+    ).values
+    counts = Counts(trips[:200], trips[200:230], trips[230:])
+    sources = (ROOT / "src", ROOT / "src")
+    figures, scores = fit_in_turn(sources, counts, 2)
+    assert [len(turns) for turns in figures[WHOLE_FIT]] == [2, 2]
+    model = efemb.BasketEmbedding(100, random_state=0)
+    expected = model.fit(counts.train, validation=counts.validation).score(counts.test)
+    assert scores == pytest.approx((expected, expected))

@@ -11,12 +11,13 @@ from benchmarks.contestants import CONTESTANTS
 from benchmarks.data import movie_rows, movie_split
 from benchmarks.harness import Settings
 from benchmarks.questions import Questions, question_sets
-from benchmarks.ranking import counts_of, tune
+from benchmarks.ranking import RECALL, SHARES, NextItems, _add_duels, counts_of, tune
+from benchmarks.reporting import Report
 from scipy.sparse import csr_array
 
 import efemb
 from efemb.baselines import Popularity
-from efemb.evaluation import leave_one_out
+from efemb.evaluation import Predictions, leave_one_out
 
 ROWS = csr_array(np.array([[1.0, 2, 0, 3, 1], [0, 0, 4, 0, 0], [0, 1, 1, 0, 5]]))
 
@@ -97,3 +98,65 @@ def test_the_setting_with_the_best_validation_score_is_kept(tmp_path: Path) -> N
         expected = test.judge(model)
         np.testing.assert_allclose(file["share test"][3], expected.log_share)
         np.testing.assert_allclose(file["share test"][4], expected.rank)
+
+
+def test_few_rows_are_fitted_again_with_those_of_validation(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"data": "Groceries", "split": 0, "caps": (2, 3), "chosen": {}}
+    options |= {"source": (True, None), "answers": f"{tmp_path}/a.npz", "refit": True}
+    outcome = tune("item-kNN (cosine)", candidates=[{"n_neighbors": 20}], **options)
+    assert outcome["setting"] == {"n_neighbors": 20}
+    counts = counts_of("Groceries", 0, Settings(quick=True))
+    every = np.concatenate([counts.train.toarray(), counts.validation.toarray()])
+    model = efemb.baselines.ItemKNN(20).fit(every)
+    test = dict(question_sets(counts, 1500, 2, 3))["test"]
+    with np.load(tmp_path / "a.npz") as file:
+        np.testing.assert_allclose(file["share test"][3], test.judge(model).log_share)
+        whole = {"share all", "share context 1", "share context 3", "share context 10"}
+        assert set(file.files) == {"share test", "calibrated test", *whole}
+
+
+def answers(log_share: list[float], rank: list[float]) -> Predictions:
+    row = np.array([0, 0, 1, 2])
+    entity, x = np.arange(4), np.array([1.0, 2.0, 1.0, 1.0])
+    return Predictions(row, entity, x, log_share=np.array(log_share), rank=np.array(rank))
+
+
+def test_recommended_models_meet_those_that_know_as_much() -> None:
+    ours, home = "efemb BasketEmbedding", "efemb BasketEmbedding, personal"
+    answered = {
+        ours: answers([-1, -2, -1, -3], [1, 20, 1, 1]),
+        home: answers([-1, -1, -1, -1], [1, 1, 1, 1]),
+        "popularity": answers([-4, -4, -4, -4], [50, 50, 1, 50]),
+        "EASE": answers([-2, -2, -2, -2], [1, 1, 30, 1]),
+        "personal popularity": answers([-1, -2, -2, -2], [1, 2, 3, 30]),
+    }
+    report = Report("ranking", Settings(quick=True))
+    _add_duels(report, "trips", answered, RECALL)
+    _add_duels(report, "trips", answered, SHARES)
+    values = {row["what"]: row["value"] for row in report.rows}
+    assert values[f"trips: {ours} - EASE: recall@10"] == pytest.approx(0.75 - 0.75)
+    assert values[f"trips: {ours} - popularity: recall@10"] == pytest.approx(0.75 - 0.25)
+    # per unit: (-1 - 4 - 1 - 3) / 5 against -2 and -4
+    assert values[f"trips: {ours} - EASE: log-likelihood"] == pytest.approx(-9 / 5 + 2)
+    assert values[f"trips: {home} - EASE: log-likelihood"] == pytest.approx(-1 + 2)
+    beside = {row["what"]: row["beside"] for row in report.rows}
+    assert beside[f"trips: {ours} - EASE: log-likelihood"].endswith(", the best")
+    assert beside[f"trips: {home} - personal popularity: log-likelihood"].endswith(", the best")
+    assert f"trips: {ours} - personal popularity: log-likelihood" not in values
+
+
+def test_next_items_are_judged_by_their_calibrated_probabilities() -> None:
+    trips = efemb.simulation.simulate_baskets(
+        n_rows=300, n_entities=20, n_lines=1500, n_topics=2, seed=0
+    )
+    model = efemb.BasketEmbedding(2, random_state=0).fit(trips)
+    asked = Questions.leave_one_out(trips.values[:5], 1, None)
+    judged = asked.judge(NextItems(model))
+    assert judged.log_share is not None
+    entity = int(asked.entries.indices[0])
+    basket = [int(item) for item in asked.contexts[[0]].indices]
+    table = model.complete(basket, n=20)
+    (place,) = np.flatnonzero(table["label"] == entity)
+    assert np.exp(judged.log_share[0]) == pytest.approx(table["probability"][place], rel=1e-5)
+    assert judged.rank is not None
+    assert judged.rank[0] == place + 1

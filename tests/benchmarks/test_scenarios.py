@@ -6,7 +6,15 @@ import importlib
 
 import numpy as np
 import pytest
-from benchmarks.data import MissingDataError, baskets, instacart, movie_split, movies
+from benchmarks.data import (
+    MissingDataError,
+    baskets,
+    groceries,
+    instacart,
+    invoices,
+    movie_split,
+    movies,
+)
 from benchmarks.harness import Settings, one_thread
 
 QUICK = Settings(quick=True, repeats=1)
@@ -31,13 +39,16 @@ def test_held_out_entries_are_not_trained_on() -> None:
     assert split.train.nnz + split.validation.nnz + split.test.nnz == np.count_nonzero(X)
 
 
-@pytest.mark.parametrize("read", [baskets, instacart])
-def test_rows_are_split_once(read: object) -> None:
+@pytest.mark.parametrize(
+    ("read", "test", "both"),
+    [(baskets, 0.05, 0.06), (instacart, 0.05, 0.06), (groceries, 0.15, 0.2), (invoices, 0.15, 0.2)],
+)
+def test_rows_are_split_once(read: object, test: float, both: float) -> None:
     assert callable(read)
     split = read(QUICK)
     sizes = [part.shape[0] for part in (split.test, split.validation, split.train)]
-    assert sizes[0] == int(0.05 * sum(sizes))
-    assert sum(sizes[:2]) == int(0.06 * sum(sizes))
+    assert sizes[0] == int(test * sum(sizes))
+    assert sum(sizes[:2]) == int(both * sum(sizes))
 
 
 def test_missing_data_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from benchmarks.__main__ import SCENARIOS, main
-from benchmarks.summary import BEGIN, BLOCKS, END, HEAD, LINES, summary, write_into
+from benchmarks.summary import BEGIN, BLOCKS, END, HEAD, LINES, Figures, summary, write_into
 from benchmarks.tables import markdown, read_results
 
+from benchmarks import ranking_tables
 from benchmarks import summary as made
 
 MACHINE = {
@@ -168,7 +169,32 @@ def test_tables_of_ranking(tmp_path: Path) -> None:
     assert f"| Complete Journey, EASE | {four} |" in lines
 
 
+def test_tables_of_differences() -> None:
+    ours = "efemb BasketEmbedding"
+    rows = rank_rows("Groceries", ours, 0.5, 0.0)
+    asked = "Groceries, test: efemb BasketEmbedding - "
+    rows += [
+        row(f"{asked}EASE: recall@10", -0.0123, beside="error 0.0040"),
+        row(f"{asked}efemb Blend: recall@10", 0.0019, beside="error 0.0010, the best"),
+    ]
+    for size in ("context 1", "context 3", "context 10", "test"):
+        asked = f"Groceries, {size}: {ours} - "
+        rows.append(row(f"{asked}popularity: log-likelihood", 0.25, beside="error 0.0100"))
+        rows.append(row(f"{asked}item-kNN (cosine): recall@10", -0.015, beside="error 0.0080"))
+    results = Figures([figures("ranking", *rows)])
+    line = ranking_tables.duels(results).splitlines()[-1]
+    assert line == (
+        "| Groceries, efemb BasketEmbedding | **-.012 ± .004** | – | – | – | "
+        "+.002 ± .001 (Blend) | – | – | – |"
+    )
+    four = " | ".join(["+.250 ± .010 / -.015 ± .008"] * 4)
+    assert ranking_tables.every_size(results).splitlines()[-1] == (
+        f"| Groceries, efemb BasketEmbedding | {four} |"
+    )
+
+
 def test_pages_have_places_for_the_tables_of_ranking() -> None:
     root = Path(__file__).resolve().parents[2]
     pages = "".join((root / name).read_text("utf-8") for name in ("README.md", "docs/figures.md"))
-    assert [pages.count(block.begin) for block in BLOCKS if block.scenario == "ranking"] == [1] * 3
+    places = [pages.count(block.begin) for block in BLOCKS if block.scenario == "ranking"]
+    assert places == [1] * 5

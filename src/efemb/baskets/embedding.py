@@ -34,6 +34,7 @@ from efemb.fitted.recommendation import RowScores
 from efemb.fitted.selection import Choice, Options
 from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number
+from efemb.model.predict import check_entries
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -255,6 +256,30 @@ class BasketEmbedding(Queries, Baseline):
         )
 
     # -- predictions -------------------------------------------------------------------------------
+
+    def log_means(
+        self, X: Any, rows: Any, entities: Any, *, exclude_seen: bool = False
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Log shares of all items given a row without the queried one, block by block.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+        rows, entities : integer arrays of shape (n,)
+            The queried cells; an item that occurs in its row is removed from it first.
+        exclude_seen : bool, default=False
+            Whether the items that remain in the row are excluded (-infinity), so that the others
+            have the calibrated probabilities of `complete`.
+
+        Yields
+        ------
+        slice
+            Positions of a block of queried cells.
+        array of shape (cells of the block, N)
+        """
+        data = self._known(X)
+        cells = check_entries((rows, entities), data.n_rows, data.n_entities)
+        return self._log_mean_blocks(data, *cells, absent=bool(exclude_seen))
 
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints, *, absent: bool = False
