@@ -6,13 +6,22 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
-from benchmarks.compare_revisions import PEAK, ROOT, fit_in_turn, report, run_jobs
+from benchmarks.compare_revisions import (
+    PEAK,
+    ROOT,
+    fit_in_turn,
+    report,
+    run_jobs,
+    run_script,
+    write_trips,
+)
 from benchmarks.data import Counts
-from benchmarks.revision_jobs import JOBS, WHOLE_FIT
+from benchmarks.revision_jobs import JOBS, SCORE, WHOLE_FIT
 
 import efemb
-from benchmarks import revision_jobs
+from benchmarks import compare_revisions, revision_jobs
 
 
 @pytest.mark.slow
@@ -52,14 +61,36 @@ def test_slower_in_every_turn_is_worse(now: list[float], worse: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_recommended_model_is_fitted_to_the_same_trips() -> None:
+def test_the_recommended_model_is_fitted_to_the_trips_of_the_file(tmp_path: Path) -> None:
+    counts = some_trips()
+    write_trips(str(tmp_path / "trips.npz"), counts)
+    answer = run_script(ROOT / "src", "--trips", str(tmp_path / "trips.npz"), "--score")
+    model = efemb.BasketEmbedding(100, random_state=0)
+    model.fit(counts.train, validation=counts.validation)
+    assert answer[SCORE] == pytest.approx(model.score(counts.test))
+    assert answer[WHOLE_FIT] > 0
+
+
+def test_whole_fits_take_turns_after_both_have_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def run(source: Path, *options: str) -> dict[str, float]:
+        calls.append((source.name, len(np.load(options[1])["row"]), "--score" in options))
+        return {WHOLE_FIT: float(len(calls)), SCORE: -float(len(calls))}
+
+    monkeypatch.setattr(compare_revisions, "run_script", run)
+    counts = some_trips()
+    figures, scores = fit_in_turn((Path("old"), Path("new")), counts, 2)
+    assert [name for name, _, _ in calls] == ["old", "new"] * 3
+    assert [scored for _, _, scored in calls] == [False, False, True, True, False, False]
+    n_lines = counts.train.nnz + counts.validation.nnz + counts.test.nnz
+    assert [lines for _, lines, _ in calls[2:]] == [n_lines] * 4
+    assert figures == {WHOLE_FIT: ([3.0, 5.0], [4.0, 6.0])}
+    assert scores == (-3.0, -4.0)
+
+
+def some_trips() -> Counts:
     trips = efemb.simulation.simulate_baskets(
         n_rows=260, n_entities=20, n_lines=1300, n_topics=2, seed=0
     ).values
-    counts = Counts(trips[:200], trips[200:230], trips[230:])
-    sources = (ROOT / "src", ROOT / "src")
-    figures, scores = fit_in_turn(sources, counts, 2)
-    assert [len(turns) for turns in figures[WHOLE_FIT]] == [2, 2]
-    model = efemb.BasketEmbedding(100, random_state=0)
-    expected = model.fit(counts.train, validation=counts.validation).score(counts.test)
-    assert scores == pytest.approx((expected, expected))
+    return Counts(trips[:200], trips[200:230], trips[230:])
