@@ -32,6 +32,7 @@ SCENARIOS = (
     "text_threads",
     "skip_gram",
     "downstream",
+    "groups",
     "language",
     "queries",
     "storage",
@@ -57,7 +58,12 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--large", action="store_true", help="movies with K=100 as well")
     parser.add_argument("--reference", type=Path, help="another basket script to compare with")
-    parser.add_argument("--only", nargs="+", default=[], help="ranking: words in some of the names")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        help="words in names, or names of tasks",
+    )
     parser.add_argument(
         "--work", type=Path, metavar="FOLDER", help="ranking: keep finished fits here, and resume"
     )

@@ -1,7 +1,7 @@
-"""Are the vectors useful for other tasks? Text classification and genres of movies.
+"""Are the vectors useful for other tasks? Documents, movies, places in a brain, purchases.
 
 Every task is a scikit-learn pipeline on top of fixed vectors, the same for all of them. Differences
-are paired: the same test documents, or the same genres.
+are paired: the same test documents, genres, regions or products.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ from benchmarks.text_data import newsgroups, table_lines
 
 Array = NDArray[Any]
 K_MOVIES, FEWEST, FOLDS = 20, 20, 10
+K_NEURONS, K_HOUSEHOLDS = 10, 20
+LAST_WEEK, N_TYPES = 48, 20  # of the training trips; product types asked about
+LEAST_TRIPS = 100  # with a product type, of those that are modeled
 PENALTIES = [0.01, 0.1, 1.0, 10.0]
+RIDGES = [0.1, 1.0, 10.0, 100.0, 1000.0]
 
 
 def run(settings: Settings) -> Report:
-    """Accuracy of documents, area under the curve of genres."""
+    """Every task, or those that `--only` names: documents, genres, places, purchases."""
     report = Report("downstream", settings)
     if settings.quick:
         report.add("tasks need real data", 0.0)
         return report
-    _classify_documents(report)
-    _predict_genres(report)
+    for name, task in TASKS.items():
+        if not settings.only or name in settings.only:
+            task(report)
     return report
 
 
@@ -152,6 +157,106 @@ def _areas(features: Array, flags: NDArray[np.bool_]) -> Array:
     return np.array(areas)
 
 
+def _locate_neurons(report: Report) -> None:
+    """Zebrafish: where a region or a neuron lies, from its vectors; one is left out at a time."""
+    from sklearn.decomposition import PCA, FactorAnalysis
+
+    import efemb
+
+    for which in ("regions", "tectum"):
+        data = efemb.datasets.fetch_zebrafish(which, report.settings.data, progress=False)
+        signals = np.asarray(data.values, dtype=np.float64)
+        signals = (signals - signals.mean(axis=0)) / signals.std(axis=0)
+        # Neighbors by correlation: contexts made of the nearest would give the places away.
+        model = efemb.GaussianEmbedding(K_NEURONS, context=efemb.Neighbors(10), random_state=0).fit(
+            signals
+        )
+        vectors = {
+            "g-emb, rho": model.rho_,
+            "g-emb, rho and alpha": np.hstack([model.rho_, model.alpha_]),
+            "PCA": PCA(K_NEURONS, random_state=0).fit(signals).components_.T,
+            "factor analysis": FactorAnalysis(K_NEURONS).fit(signals).components_.T,
+            "correlations with all": np.corrcoef(signals.T),
+        }
+        places = np.asarray(data.positions, dtype=np.float64)
+        explained = {name: explain_places(each, places) for name, each in vectors.items()}
+        task = f"{len(places)} {'regions' if which == 'regions' else 'neurons'}, place, R^2"
+        _add_paired(report, task, explained, "g-emb, rho")
+
+
+def explain_places(features: Array, places: Array) -> Array:
+    """1 - squared error over variance of each neuron's place, predicted from all other neurons."""
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import LeaveOneOut, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    regression = make_pipeline(StandardScaler(), RidgeCV(alphas=RIDGES))
+    predicted = cross_val_predict(regression, features, places, cv=LeaveOneOut())
+    return np.asarray(1.0 - ((predicted - places) ** 2 / places.var(axis=0)).mean(axis=1))
+
+
+def _predict_purchases(report: Report) -> None:
+    """Complete Journey: what a household buys in the week after the last training week."""
+    from sklearn.decomposition import TruncatedSVD
+
+    import efemb
+
+    data = efemb.datasets.fetch_complete_journey(report.settings.data, progress=False)
+    trips = by_type(data)
+    week = np.asarray(trips.rows["week"], dtype=np.int64)
+    train = trips.take_rows(np.flatnonzero(week <= LAST_WEEK))
+    term = efemb.RowVectors("household", K_HOUSEHOLDS)
+    model = efemb.PoissonEmbedding(K_HOUSEHOLDS, terms=[term], random_state=0).fit(train)
+    plain = efemb.PoissonEmbedding(K_HOUSEHOLDS, random_state=0).fit(train)
+    homes = model.rows("household")
+    place = {home: i for i, home in enumerate(homes.labels)}
+    counts = _by_household(train, place)
+    later = _by_household(trips.take_rows(np.flatnonzero(week == LAST_WEEK + 1)), place) > 0
+    frequent = np.argsort(-later.sum(axis=0), kind="stable")[:N_TYPES]
+    logs = np.log1p(counts)
+    factors = TruncatedSVD(K_HOUSEHOLDS, random_state=0).fit_transform(logs)
+    vectors = {
+        "household vectors": homes.theta,
+        "mean vectors of purchases": plain.transform(counts),
+        "both": np.hstack([homes.theta, plain.transform(counts)]),
+        "SVD of log counts": factors,
+    }
+    areas = {name: _areas(each, later[:, frequent]) for name, each in vectors.items()}
+    own = [_areas(logs[:, [n]], later[:, [n]])[0] for n in frequent]
+    areas["how often it was bought"] = np.array(own)
+    for name in ("household vectors", "SVD of log counts"):
+        beside = [
+            _areas(np.column_stack([vectors[name], logs[:, n]]), later[:, [n]])[0] for n in frequent
+        ]
+        areas[f"{name}, and how often"] = np.array(beside)
+    _add_paired(report, f"{N_TYPES} purchases of next week, area", areas, "household vectors")
+
+
+def by_type(data: Any) -> Any:
+    """Trips with counts of product types instead of products, those of enough trips."""
+    from scipy.sparse import csr_array
+
+    import efemb
+
+    types, code = np.unique(np.asarray(data.features["type"], dtype=str), return_inverse=True)
+    shape = (len(code), len(types))
+    merge = csr_array((np.ones(len(code)), (np.arange(len(code)), code)), shape=shape)
+    counts = csr_array(data.values) @ merge
+    often = np.flatnonzero((counts > 0).sum(axis=0) >= LEAST_TRIPS)
+    return efemb.Dataset(csr_array(counts[:, often]), entities=types[often], rows=dict(data.rows))
+
+
+def _by_household(trips: Any, place: dict[Any, int]) -> Array:
+    """Units of each household and type; trips of unknown households are left out."""
+    code = np.array([place.get(home, -1) for home in trips.rows["household"].tolist()])
+    known = np.flatnonzero(code >= 0)
+    total = np.zeros((len(place), trips.n_entities))
+    entries = trips.values.tocsr()[known].tocoo()
+    np.add.at(total, (code[known][entries.coords[0]], entries.coords[1]), entries.data)
+    return total
+
+
 def _add_paired(report: Report, task: str, results: dict[str, Array], reference: str) -> None:
     """The mean of each, and its paired difference from a reference."""
     for name, values in results.items():
@@ -159,3 +264,11 @@ def _add_paired(report: Report, task: str, results: dict[str, Array], reference:
         error = gap.std(ddof=1) / np.sqrt(len(gap))
         beside = "" if name == reference else f"{gap.mean():+.4f} ± {error:.4f} from {reference}"
         report.add(f"{task}: {name}", float(values.mean()), beside=beside)
+
+
+TASKS = {
+    "documents": _classify_documents,
+    "genres": _predict_genres,
+    "places": _locate_neurons,
+    "purchases": _predict_purchases,
+}

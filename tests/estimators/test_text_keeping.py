@@ -158,11 +158,12 @@ def test_partial_fit_is_one_pass_at_a_time(name: str) -> None:
 def test_partial_fit_on_new_text(name: str) -> None:
     model = MODELS[name]().fit(TEXT)
     words, before = list(model.vocabulary_), model.score(TEXT)
-    model.partial_fit([["cat", "dog", "zebra", "pig"], *topics(100, seed=3)])
+    model.partial_fit([["cat", "dog", "zebra", "pig"], *topics(400, seed=3)])
     assert list(model.vocabulary_) == words, "text brings no new words into a fitted model"
     assert is_finite(model)
-    # Own negatives of each word are noisier on so short a text than shared ones.
-    assert model.score(TEXT) > before - 0.4
+    # A pass begins with the full step again: over a text much shorter than this, skip-gram would
+    # end where the noise of its last steps left it, with shared negatives as with own ones.
+    assert model.score(TEXT) > before - 0.2
     assert "cat" in set(model.similar("dog")["label"])
 
 

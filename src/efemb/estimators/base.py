@@ -168,7 +168,9 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         """Make one pass over X from the current parameters, without a hold-out.
 
         Zeros, noise and the order of rows are drawn anew in every call. A `Checkpoint` only
-        records complete fits.
+        records complete fits. A schedule of steps (that of `SkipGram`) begins anew with every
+        call: pass a smaller step, `optimizer=SGD(0.005, decay="linear")`, before a text of a few
+        hundred documents, or its noise undoes a part of what was learned.
 
         Parameters
         ----------

@@ -132,7 +132,7 @@ class SkipGram(BernoulliTextEmbedding):
     def _family(self) -> Any:
         if not isinstance(self.family, str) or self.family != "auto":
             return self.family
-        softmax = Zeros.resolve(self._zeros()).words_only
+        softmax = Zeros.resolve(self._zeros()).of_softmax
         return "categorical" if softmax else "bernoulli"
 
 

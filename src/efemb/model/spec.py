@@ -232,13 +232,21 @@ class Spec:
     def _check_zeros(self) -> None:
         """Which approximations go with which family and context."""
         text, categorical, name = self.context.reads_text, self.family.softmax, self.zeros.name()
-        names = [one for one, zeros in Zeros.choices().items() if zeros.words_only]
-        if self.zeros.words_only and not (categorical and text):
+        names = [
+            one
+            for one, zeros in Zeros.choices().items()
+            if zeros.of_softmax and (text or not zeros.tree)
+        ]
+        if self.zeros.of_softmax and not categorical:
+            raise ParameterError(f"zeros={name!r} needs the categorical family")
+        if self.zeros.tree and not text:
+            raise ParameterError(f"zeros={name!r} needs a Window context")
+        if self.zeros.of_softmax and self.combine.reverse and not text:
             raise ParameterError(
-                f"zeros={name!r} needs the categorical family and a Window context"
+                f"zeros={name!r} with combine='reverse' needs a Window context: use zeros='all'"
             )
-        if categorical and not (self.zeros.words_only or name == "all"):
-            way_out = ", ".join(repr(one) for one in ("all", *names)) if text else "'all'"
+        if categorical and not (self.zeros.of_softmax or name == "all"):
+            way_out = ", ".join(repr(one) for one in ("all", *names))
             raise ParameterError(
                 f"the categorical family has no zeros to sample: use zeros={way_out}"
             )

@@ -25,7 +25,7 @@ class Zeros(Ingredient, ABC):
     among_draws: ClassVar[bool] = False  # a softmax among the word and its draws
     draws_by_row: bool = False  # each row has draws of its own
     shared: bool = True  # the words around a word are asked about the same draws
-    words_only: ClassVar[bool] = False  # only for the words of a Window
+    of_softmax: ClassVar[bool] = False  # in place of the sum over all entities of a softmax
     tree: ClassVar[bool] = False  # target vectors belong to the nodes of a tree, not to entities
     by_noise: ClassVar[bool] = False  # positives are distinguished from draws of noise
     odds: ClassVar[bool] = False  # what is fitted are odds against the noise, not means
@@ -155,19 +155,20 @@ class NegativeSampling(Zeros):
 class NoiseContrastive(NegativeSampling):
     """Distinguish each word from `n` draws of known noise (Mnih and Kavukcuoglu 2013).
 
-    Categorical words in a `Window`: u - log(n q) is compared with 0, so that u itself tends to the
-    logarithm of a probability. With more draws the gradient tends to the exact softmax's.
+    Categorical family: u - log(n q) is compared with 0, so that u itself tends to the logarithm of
+    a probability. With more draws the gradient tends to the exact softmax's. On rows, the units of
+    a minibatch share what is drawn, at most 1,024 entities.
 
     Parameters
     ----------
     n : int, default=10
-        Draws for each word.
+        Draws for each word, or for each unit of a row.
     distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
         Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
         power of 1/2 or 3/4. Numbers need not add up to 1.
     """
 
-    words_only = True
+    of_softmax = True
     odds = False
 
     def __init__(self, n: int = 10, distribution: object = "popularity") -> None:
@@ -177,18 +178,20 @@ class NoiseContrastive(NegativeSampling):
 class SampledSoftmax(NegativeSampling):
     """A softmax among each word and `n` draws of noise, corrected by log(n q) (Bengio 2008).
 
-    Categorical words in a `Window`. With more draws the gradient tends to the exact softmax's.
+    Categorical family. With more draws the gradient tends to the exact softmax's. On rows, `n`
+    different entities are drawn for a minibatch, which all its units share; each stands for the
+    inverse of its chance to be drawn, so that with n = N the softmax is exact. Take hundreds.
 
     Parameters
     ----------
     n : int, default=10
-        Draws for each word.
+        Draws for each word, or for each minibatch of rows.
     distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
         Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
         power of 1/2 or 3/4. Numbers need not add up to 1.
     """
 
-    words_only = True
+    of_softmax = True
     among_draws = True
     odds = False
 
@@ -205,7 +208,7 @@ class Hierarchical(Zeros):
 
     gradient = "exact"
     weight = 1.0
-    words_only = True
+    of_softmax = True
     tree = True
 
 
@@ -222,6 +225,11 @@ def word_noise(distribution: object, counts: Floats) -> Floats:
     What never occurred counts as a half: were it never drawn, nothing would tell that it is rare.
     """
     return probabilities(distribution, np.maximum(counts, 0.5))
+
+
+def log_noise(zeros: Zeros, counts: Floats) -> Floats:
+    """log(n q) of every entity: what it is expected to be drawn for each positive."""
+    return np.asarray(np.log(zeros.n * word_noise(zeros.distribution, counts)))
 
 
 def probabilities(distribution: object, popularity: Floats) -> Floats:

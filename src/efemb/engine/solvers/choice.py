@@ -42,7 +42,7 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
         raise ParameterError("solver 'rows' needs a row context (Basket) and scalar data")
     if name == "windows" and not windows.applies(bound, spec):
         raise ParameterError(f"solver 'windows' cannot run this model: {windows.explain(spec)}")
-    if name != "windows" and spec.zeros.words_only:
+    if name != "windows" and bound.is_text and spec.zeros.of_softmax:
         raise ParameterError(windows.explain(spec))
     if name != "windows" and spec.context.shrink:
         raise ParameterError(f"solver {name!r} does not draw windows: use Window(shrink=False)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.rows.cell_offsets import StepOffsets
 from efemb.engine.solvers.rows.entries import Entries, cell_terms, entry_terms, sorted_by_entity
+from efemb.engine.solvers.rows.softmax import softmax_terms
 from efemb.engine.solvers.rows.zero_stages import (
-    HIDDEN,
     NO_COLUMNS,
     Columns,
     Draws,
@@ -27,15 +26,13 @@ from efemb.engine.solvers.rows.zero_stages import (
 )
 from efemb.engine.statistics import count_entities
 from efemb.engine.threads import cut
-from efemb.kernels.offsets import add_slopes_of_rows, add_to_rows
-from efemb.kernels.row_entries import left_out_vectors, spread_left_out
-from efemb.kernels.sparse import bag_sums, scatter_bags
-from efemb.kernels.zero_terms import softmax
+from efemb.errors import ParameterError
+from efemb.kernels.sparse import bag_sums
 from efemb.model.contexts.bound.rows import RowBags, RowBlock
 from efemb.model.factors import Factors
 from efemb.model.families import Family
-from efemb.model.predictor import Predictor, add_intercepts, row_side
-from efemb.model.terms.cell_values import GroupTable, Offsets
+from efemb.model.predictor import row_side
+from efemb.model.zeros import log_noise
 
 BLOCK_ENTITIES = 1 << 14
 
@@ -56,9 +53,12 @@ class RowsSolver(Solver[RowBags]):
         popularity = count_entities(self.bound) if self.popularity is None else self.popularity
         self.side = row_side(self.spec, self.bound)
         self.draws = Draws(self.spec.zeros, popularity, self.seed, self.dtype)
+        zeros = self.spec.zeros
         offset = self.spec.noise_offset(popularity)
+        if self.spec.family.softmax and zeros.by_noise and not zeros.among_draws:
+            offset = log_noise(zeros, popularity)
         self.offset = None if offset is None else offset.astype(self.dtype)
-        self.samples = self.spec.zeros.gradient != "exact"
+        self.samples = zeros.gradient != "exact"
         self.members: Bools | None = None  # of this round's contexts, where they are thinned
         self._lookup: Ints | None = None
         self._coming: _Expected | None = None
@@ -120,12 +120,18 @@ class RowsSolver(Solver[RowBags]):
         if self.side is not None and self.side.width:
             side = self.side.columns(vectors.terms, places)
         kept: Ints | None = None
+        sampling, arrays = self.samples and not exact, vectors.terms
         if self.family.softmax:
-            total, gradient = self._categorical(block, vectors, weight, side, places)
+            drawn: Columns | None = None
+            if sampling:
+                drawn, vectors = self.draws(int(np.sum(block.x > 0))), vectors.less(self.offset)
+                if self.bound.n_slots == 1:
+                    block, drawn, vectors, kept = self._compact(block, drawn, vectors)
+            given = (block, vectors, weight, side, places, arrays, drawn)
+            total, gradient = self._categorical(*given)
         else:
-            sampling = self.samples and not exact
             block, columns = self._visited_zeros(block) if sampling else (block, self.draws.every())
-            arrays, vectors = vectors.terms, vectors.less(self.offset)
+            vectors = vectors.less(self.offset)
             offsets: StepOffsets | None = None
             if self.side is not None and self.side.has_cells:
                 offsets = StepOffsets(self.side, arrays, places, block, columns.index)
@@ -133,8 +139,9 @@ class RowsSolver(Solver[RowBags]):
             if sampling and self.bound.n_slots == 1 and not self.family.varies:
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
             g_side = None if side is None else np.empty_like(side)
-            given = (block, vectors, weight, columns, side, g_side, offsets)
-            total, gradient = self._elementwise(*given)
+            total, gradient = self._elementwise(
+                block, vectors, weight, columns, side, g_side, offsets
+            )
             if self.side is not None and g_side is not None:
                 gradient.add_terms(self.side.pull_back(arrays, places, g_side))
         total += float(self.base_of_row[places].sum())
@@ -306,20 +313,28 @@ class RowsSolver(Solver[RowBags]):
         return self.closed(vectors)
 
     def _categorical(
-        self, block: RowBlock, vectors: Factors, weight: Floats, side: Floats | None, rows: Ints
+        self,
+        block: RowBlock,
+        vectors: Factors,
+        weight: Floats,
+        side: Floats | None,
+        rows: Ints,
+        arrays: dict[str, Floats],
+        drawn: Columns | None,
     ) -> tuple[float, Factors]:
-        """A softmax over all entities for each stored entry, or for each row of the reverse."""
+        """A softmax over all or drawn entities for each stored entry, or each row of the reverse.
+
+        arrays : those of the terms
+        """
+
+        def work(piece: slice) -> tuple[float, Factors]:
+            of_piece = None if side is None else side[piece]
+            given = (_part(block, piece), vectors, weight[piece], of_piece)
+            return self._softmax_piece(*given, rows[piece], arrays, drawn)
+
         self.gather_ahead()
-        results = self.pool.ahead(  # a gradient a piece: only a few of them at a time
-            lambda piece: self._softmax_piece(
-                _part(block, piece),
-                vectors,
-                weight[piece],
-                None if side is None else side[piece],
-                rows[piece],
-            ),
-            cut(len(block.total), self.pool.tuning.block_rows),
-        )
+        # A gradient a piece: only a few of them at a time.
+        results = self.pool.ahead(work, cut(len(block.total), self.pool.tuning.block_rows))
         total, gradient = next(results)
         for value, part in results:
             total += value
@@ -327,17 +342,28 @@ class RowsSolver(Solver[RowBags]):
         return total, gradient
 
     def _softmax_piece(
-        self, block: RowBlock, vectors: Factors, weight: Floats, side: Floats | None, rows: Ints
+        self,
+        block: RowBlock,
+        vectors: Factors,
+        weight: Floats,
+        side: Floats | None,
+        rows: Ints,
+        arrays: dict[str, Floats],
+        drawn: Columns | None,
     ) -> tuple[float, Factors]:
-
-        offsets = None if self.side is None else self.side.offsets(vectors.terms, rows)
+        offsets = None if self.side is None else self.side.offsets(arrays, rows)
+        if drawn is not None and offsets is not None:
+            raise ParameterError(
+                f"zeros={self.spec.zeros!r} does not take terms that add to single cells "
+                "(History, prices, ItemPairs, Offset): use zeros='all'"
+            )
         value, gradient, g_side, of_cells = softmax_terms(
-            self, block, vectors, weight, side, offsets
+            self, block, vectors, weight, side, offsets, drawn
         )
         if self.side is not None and g_side is not None:
-            gradient.add_terms(self.side.pull_back(vectors.terms, rows, g_side))
+            gradient.add_terms(self.side.pull_back(arrays, rows, g_side))
         if self.side is not None and offsets is not None:
-            gradient.add_terms(self.side.pull_back_cells(vectors.terms, rows, of_cells))
+            gradient.add_terms(self.side.pull_back_cells(arrays, rows, of_cells))
         return value, gradient
 
 
@@ -375,126 +401,3 @@ def _part(block: RowBlock, piece: slice) -> RowBlock:
         excluded=None if block.excluded is None else block.excluded[piece],
         entry_weight=None if block.entry_weight is None else block.entry_weight[entries],
     )
-
-
-def softmax_terms(
-    solver: RowsSolver,
-    block: RowBlock,
-    vectors: Factors,
-    weight: Floats,
-    side: Floats | None,
-    offsets: Offsets | None = None,
-) -> tuple[float, Factors, Floats | None, list[Floats]]:
-    """Value and gradient of one block of rows, and those of the row side and offsets of terms."""
-    g_side: Floats | None = None
-    cells: _RowOffsets | None = None
-    sums = solver._sums(block, vectors)
-    gradient = Factors.zeros_like(vectors)
-    g_sums = np.zeros_like(sums)
-    row = block.row_of_entry
-    units = block.filled * weight[row]
-    if block.excluded is None:  # every entry leaves itself out, so each has its own softmax
-        Z = np.empty((len(row), sums.shape[1]), dtype=sums.dtype)
-        shape = (block.ptr, block.ids, block.own, block.rest)
-        left_out_vectors(*shape, sums, vectors.bag, Z)
-        place: Ints = np.arange(len(row))
-        if side is not None:  # an entry takes itself out of its bag only
-            Z[:, -side.shape[1] :] = side[row]
-        if offsets is not None:
-            cells = _RowOffsets(offsets, row, Z.dtype)
-        value, g_context = _softmax_rows(
-            solver, Z, place, block.ids, units, None, vectors, gradient, cells
-        )
-        if side is not None:
-            g_side = np.zeros_like(side)
-            np.add.at(g_side, row, g_context[:, -side.shape[1] :])
-            g_context[:, -side.shape[1] :] = 0.0
-        spread_left_out(*shape, g_context, g_sums, gradient.bag)
-    else:
-        Z = sums / block.total[:, None]
-        results = _softmax_rows(solver, Z, row, block.ids, units, block.excluded, vectors, gradient)
-        value, g_context = results
-        g_sums += g_context / block.total[:, None]
-    scatter_bags(block.bag_ptr, block.bag_ids, block.bag_values, g_sums, gradient.bag)
-    of_cells = [] if offsets is None or cells is None else cells.slopes
-    return value, gradient, g_side, of_cells
-
-
-class _RowOffsets:
-    """Offsets of the rows of softmaxes, `row` being that of each; `slopes` are added up."""
-
-    def __init__(self, offsets: Offsets, row: Ints, dtype: Any) -> None:
-        self.offsets, self.row = offsets, row
-        self.values = [part.values.astype(dtype, copy=False) for part in offsets.parts]
-        self.slopes = [np.zeros_like(values) for values in self.values]
-
-    def add(self, E: Floats, some: slice) -> None:
-        """Add the offsets to the inner products of some softmaxes."""
-        for number, part in self.offsets.sparse.items():
-            add_to_rows(E, self.row[some], part.ptr, part.ids, self.values[number])
-        for number, table in self.offsets.tables.items():
-            GroupTable(table.code[self.row[some]], self.values[number]).add_to(E)
-
-    def collect(self, E: Floats, some: slice) -> None:
-        """Add up the slopes of some softmaxes at the cells of the offsets."""
-        for number, part in self.offsets.sparse.items():
-            add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, self.slopes[number])
-        for number, table in self.offsets.tables.items():
-            slope = self.slopes[number]
-            slope += GroupTable(table.code[self.row[some]], slope).gather(E)
-
-
-def _softmax_rows(
-    solver: RowsSolver,
-    Z: Floats,
-    place: Ints,
-    ids: Ints,
-    units: Floats,
-    excluded: Ints | None,
-    vectors: Factors,
-    gradient: Factors,
-    cells: _RowOffsets | None = None,
-) -> tuple[float, Floats]:
-    """Add the gradient of sum over entries of units [u_id - logsumexp u] with u = Z[place] rho'."""
-    g_context, predictor = np.empty_like(Z), Predictor(vectors)
-    weight = np.bincount(place, units, len(Z)).astype(Z.dtype)
-    value = 0.0
-    column = np.zeros_like(vectors.intercept)
-    size = solver.pool.tuning.softmax_rows
-    edges = np.searchsorted(place, np.arange(0, len(Z) + size, size))
-    for chunk, start in enumerate(range(0, len(Z), size)):
-        stop = min(start + size, len(Z))
-        E = solver.pool.buffer("tile", (stop - start, len(vectors.target)), Z.dtype)
-        np.matmul(Z[start:stop], vectors.target.T, out=E)
-        if cells is not None:
-            cells.add(E, slice(start, stop))
-        mine = slice(edges[chunk], edges[chunk + 1])
-        at = place[mine] - start
-        picked = predictor.shift(E[at, ids[mine]], ids[mine])
-        if excluded is not None:
-            E[np.arange(stop - start), excluded[start:stop]] = HIDDEN
-        normalizer = _softmax_slopes(E, vectors.intercept, weight[start:stop], column)
-        value += float(units[mine] @ (picked - normalizer[at]))
-        np.add.at(E, (at, ids[mine]), units[mine])
-        np.add.at(column, ids[mine], units[mine])
-        if cells is not None:
-            cells.collect(E, slice(start, stop))
-        gradient.target += E.T @ Z[start:stop]
-        np.matmul(E, vectors.target, out=g_context[start:stop])
-    gradient.add_intercepts(column)
-    return value, g_context
-
-
-def _softmax_slopes(E: Floats, intercept: Floats, weight: Floats, column: Floats) -> Floats:
-    """Turn inner products into -weight softmax(u) in place; returns logsumexp of each row."""
-    if E.dtype == np.float32:
-        normalizer = np.empty(len(E), dtype=np.float32)
-        softmax(E, intercept, weight, column, normalizer)
-        return normalizer
-    add_intercepts(E, intercept)
-    top = E.max(axis=1, keepdims=True)
-    np.exp(E - top, out=E)
-    total = E.sum(axis=1, keepdims=True)
-    E *= -weight[:, None] / total
-    column += E.sum(axis=0)
-    return np.asarray((top + np.log(total))[:, 0])

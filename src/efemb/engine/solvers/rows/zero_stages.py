@@ -387,7 +387,8 @@ class Draws:
     def __init__(self, zeros: Zeros, popularity: Floats, seed: int, dtype: Any) -> None:
         self.zeros, self.dtype, self.n_entities = zeros, dtype, len(popularity)
         self.start_round(RoundKey(seed))
-        if zeros.gradient == "unbiased":
+        self.systematic = zeros.gradient == "unbiased" or zeros.among_draws
+        if self.systematic:
             share = probabilities(zeros.distribution, popularity)
             # Half uniform: a rarely drawn entity's mean could grow unchecked between draws.
             self.chance = inclusion_probabilities(0.5 * share + 0.5 / len(share), zeros.n)
@@ -405,7 +406,7 @@ class Draws:
 
     def __call__(self, n_positives: int) -> Columns:
         """Columns for the next minibatch."""
-        if self.zeros.gradient == "unbiased":
+        if self.systematic:
             return self._systematic()
         if self.zeros.by_noise:
             return self._independent(max(1, min(n_positives * self.zeros.n, MAX_NEGATIVES)))

@@ -1,0 +1,275 @@
+"""Do groups of documents or trips, or slices of time, need embeddings of their own?
+
+Each contest has four sides: one model; one model with intercepts by group; embeddings by group
+(`Grouped`) or slice (`Dynamic`), whose precision is chosen on validation words or trips; and a fit
+per group, whose passes are. All see the same test words or trips; errors are clustered by document
+or trip, and fits of several seeds are averaged word by word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.downstream import by_type
+from benchmarks.harness import Report, Settings
+from benchmarks.text_data import brown_genres, newsgroups_by_group, papers
+from benchmarks.word_scores import WordScores, score_words, show_gap
+
+Array = NDArray[Any]
+K, PASSES, NEGATIVES = 50, 5, 10
+PRECISIONS = (10.0, 100.0, 1000.0, 10_000.0)
+FIXED = 1e8  # a precision at which embeddings stay together, so that intercepts alone differ
+PASSES_APART = (2, 5, 15)
+N_WORDS = 24_000
+MOST_TRIPS, TRIP_PASSES = 30_000, 40
+ONE, SHIFTED = "one model", "intercepts by group"
+OWN, APART = "embeddings by group", "a fit per group"
+
+
+def run(settings: Settings) -> Report:
+    """Every contest, or those that `--only` names."""
+    report = Report("groups", settings)
+    for name, contest in CONTESTS.items():
+        if not settings.only or name in settings.only:
+            contest(report)
+        if settings.quick:
+            break
+    return report
+
+
+class TextContest:
+    """A text in groups: train, validation and test words, and how a model of groups is made.
+
+    structure : function of a precision;  options : of the estimator
+    parts : the three texts, cut by group, with the vocabulary of the whole training text
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        name: str,
+        texts: Sequence[Any],
+        column: str,
+        structure: Callable[[float], Any],
+        **options: Any,
+    ) -> None:
+        self.report, self.name, self.train = report, name, texts[0]
+        self.structure, self.options = structure, options
+        self.labels, vocabulary = np.unique(self.train.rows[column]), self.train.vocabulary
+
+        def of_group(text: Any, label: Any) -> Any:
+            documents = np.flatnonzero(text.rows[column] == label)
+            return text.take(documents).with_vocabulary(vocabulary)
+
+        self.parts = [[of_group(text, label) for label in self.labels] for text in texts]
+
+    def play(self) -> None:
+        """Choose on validation words, score test words, and print differences."""
+        seeds = self.report.settings.seeds
+        precision = self._best(
+            "precision", PRECISIONS, lambda value: self.fit(seeds[0], self.structure(value))
+        )
+        passes = self._best(
+            "passes apart", PASSES_APART, lambda value: self.fit_apart(seeds[0], value)
+        )
+        sides: dict[str, Callable[[int], list[Any]]] = {
+            ONE: self.fit,
+            SHIFTED: lambda seed: self.fit(seed, self.structure(FIXED)),
+            OWN: lambda seed: self.fit(seed, self.structure(precision)),
+            APART: lambda seed: self.fit_apart(seed, passes),
+        }
+        self._show({name: self._mean(fit, seeds) for name, fit in sides.items()})
+
+    def make(self, seed: int, passes: int = PASSES, **more: Any) -> Any:
+        """An estimator."""
+        import efemb
+
+        settings = {"zeros": efemb.NegativeSampling(NEGATIVES, "smoothed"), "intercept": True}
+        settings |= {"max_iter": passes, "early_stopping": False, "n_jobs": 1, **self.options}
+        return efemb.BernoulliTextEmbedding(K, random_state=seed, **{**settings, **more})
+
+    def fit(self, seed: int, structure: Any = "per-entity") -> list[Any]:
+        """One model, as that of every group."""
+        model = self.make(seed, structure=structure).fit(self.train)
+        return [model] * len(self.labels)
+
+    def fit_apart(self, seed: int, passes: int) -> list[Any]:
+        """A model of every group by itself."""
+        return [self.make(seed, passes).fit(text) for text in self.parts[0]]
+
+    def _score(self, models: Sequence[Any], which: int) -> WordScores:
+        parts = self.parts[which]
+        total = sum(part.n_tokens for part in parts)
+        sizes = [max(200, round(N_WORDS * part.n_tokens / total)) for part in parts]
+        given = zip(models, parts, sizes, strict=True)
+        return WordScores.join([score_words(model, part, size) for model, part, size in given])
+
+    def _best(self, what: str, values: Sequence[Any], fit: Callable[[Any], list[Any]]) -> Any:
+        """The value with the best shares of validation words."""
+        shares = [float(self._score(fit(value), 1).share.mean()) for value in values]
+        best = values[int(np.argmax(shares))]
+        tried = ", ".join(f"{v:g}: {s:.4f}" for v, s in zip(values, shares, strict=True))
+        self.report.add(f"{self.name}: {what} of the best validation share", best, beside=tried)
+        return best
+
+    def _mean(self, fit: Callable[[int], list[Any]], seeds: Sequence[int]) -> WordScores:
+        """Scores of the test words, averaged over fits of several seeds."""
+        every = [self._score(fit(seed), 2) for seed in seeds]
+        columns = (
+            np.mean([getattr(scores, name) for scores in every], axis=0)
+            for name in ("share", "positive", "negative")
+        )
+        return WordScores(*columns, every[0].document, every[0].text)
+
+    def _show(self, scores: dict[str, WordScores]) -> None:
+        """Means and paired differences; gains in the smaller and in the larger groups."""
+        one, shifted = scores[ONE], scores[SHIFTED]
+        for name, each in scores.items():
+            for what in ("share", "positive", "both"):
+                gap = each.of(what) - one.of(what)
+                beside = "" if name == ONE else f"{show_gap(gap, one.document)} from {ONE}"
+                label = f"{self.name}, {what}: {name}"
+                self.report.add(label, float(each.of(what).mean()), beside=beside)
+        grouped = scores[OWN]
+        sizes = np.array([part.n_tokens for part in self.parts[0]])
+        small = (sizes <= np.median(sizes))[one.text]
+        for rival, gap in (
+            (SHIFTED, grouped.share - shifted.share),
+            (APART, grouped.share - scores[APART].share),
+        ):
+            name = f"{self.name}, share: embeddings by group less {rival}"
+            self.report.add(name, show_gap(gap, one.document))
+            for kind, some in (("smaller", small), ("larger", ~small)):
+                value = show_gap(gap[some], one.document[some])
+                self.report.add(f"{name}, {kind} half of the groups", value)
+
+
+def _papers(report: Report) -> None:
+    """arXiv-ML by year, the split of Rudolph and Blei: contexts of 2 and of 8 words."""
+    import efemb
+
+    texts = papers(report.settings)
+    for size in (1, 4):
+        TextContest(
+            report,
+            f"arXiv-ML, {2 * size} words around",
+            texts,
+            "year",
+            lambda precision: efemb.Dynamic("year", precision=precision),
+            context=efemb.Window(size),
+        ).play()
+
+
+def _brown(report: Report) -> None:
+    import efemb
+
+    TextContest(
+        report,
+        "Brown by genre",
+        brown_genres(report.settings),
+        "genre",
+        lambda precision: efemb.Grouped("genre", precision=precision, min_rows=1),
+    ).play()
+
+
+def _newsgroups(report: Report) -> None:
+    import efemb
+
+    TextContest(
+        report,
+        "20 Newsgroups by group",
+        newsgroups_by_group(report.settings),
+        "group",
+        lambda precision: efemb.Grouped("group", precision=precision, min_rows=1),
+    ).play()
+
+
+def _households(report: Report) -> None:
+    """Trips of Complete Journey by the size of the household."""
+    import efemb
+
+    data = efemb.datasets.fetch_complete_journey(
+        report.settings.data, demographics=True, progress=False
+    )
+    trips = by_type(data)
+    known = np.array([size is not None for size in trips.rows["household_size"].tolist()])
+    order = np.random.default_rng(0).permutation(np.flatnonzero(known))
+    cuts = np.split(order, [6000, 10_000, 10_000 + MOST_TRIPS])
+    test, validation, train = (trips.take_rows(np.sort(rows)) for rows in cuts[:3])
+
+    def structure(precision: float) -> Any:
+        return efemb.Grouped("household_size", precision=precision)
+
+    _contest_of_trips(report, "households by size", (train, validation, test), structure)
+
+
+def _contest_of_trips(
+    report: Report, name: str, parts: Sequence[Any], structure: Callable[[float], Any]
+) -> None:
+    import efemb
+
+    train, validation, test = parts
+    column = structure(1.0).column
+    labels = np.unique(np.asarray(train.rows[column], dtype=str))
+
+    def fit(structure: Any, rows: Any = train) -> Any:
+        options = {"max_iter": TRIP_PASSES, "random_state": 0, "n_jobs": 1}
+        return efemb.CategoricalEmbedding(30, structure=structure, **options).fit(rows)
+
+    def of(rows: Any, label: Any) -> Any:
+        return rows.take_rows(np.asarray(rows.rows[column], dtype=str) == label)
+
+    models = {value: fit(structure(value)) for value in PRECISIONS}
+    scores = {value: model.score(validation) for value, model in models.items()}
+    best = max(scores, key=lambda value: scores[value])
+    tried = ", ".join(f"{value:g}: {score:.4f}" for value, score in scores.items())
+    report.add(f"{name}: precision of the best validation score", best, beside=tried)
+    sides = {ONE: fit("per-entity"), SHIFTED: fit(structure(FIXED)), OWN: models[best]}
+    apart = {label: fit("per-entity", of(train, label)) for label in labels}
+    each = {
+        side: [_score_trips(model, of(test, label)) for label in labels]
+        for side, model in sides.items()
+    }
+    each[APART] = [_score_trips(apart[label], of(test, label)) for label in labels]
+    for side, found in each.items():
+        units, sums = (np.concatenate(one) for one in zip(*found, strict=True))
+        against = np.concatenate([sums_of for _, sums_of in each[ONE]])
+        report.add(
+            f"{name}: {side}",
+            float(sums.sum() / units.sum()),
+            beside="" if side == ONE else f"{_ratio(sums - against, units)} from {ONE}",
+        )
+    for i, label in enumerate(labels):
+        units, sums = each[OWN][i]
+        for rival in (SHIFTED, APART):
+            gap = _ratio(sums - each[rival][i][1], units)
+            size = f"{int((np.asarray(train.rows[column], dtype=str) == label).sum()):,} trips"
+            report.add(f"{name}, {label} ({size}): by group less {rival}", gap)
+
+
+def _score_trips(model: Any, trips: Any) -> tuple[Array, Array]:
+    """Units and sum of the log-shares of the units of each trip, each given the rest."""
+    from efemb.evaluation import leave_one_out
+
+    predictions = leave_one_out(model, trips)
+    units = np.bincount(predictions.row, predictions.x, trips.n_rows)
+    return units, np.bincount(predictions.row, predictions.x * predictions.log_share, trips.n_rows)
+
+
+def _ratio(sums: Array, units: Array) -> str:
+    """Mean per unit with its error over trips."""
+    mean = sums.sum() / units.sum()
+    error = np.sqrt(((sums - mean * units) ** 2).sum()) / units.sum()
+    return f"{mean:+.4f} ± {error:.4f}"
+
+
+CONTESTS = {
+    "arxiv": _papers,
+    "brown": _brown,
+    "newsgroups": _newsgroups,
+    "households": _households,
+}
