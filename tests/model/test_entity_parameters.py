@@ -248,3 +248,34 @@ def test_distributions_of_counts_are_refused_where_there_are_none() -> None:
             counts.quantile(COUNTS, bad)
     with pytest.raises(InputTypeError):
         counts.probability_at_least(COUNTS, 1.5)
+
+
+# -- exposures as a question ----------------------------------------------------------------------
+
+
+def test_exposures_are_told_by_label_and_the_lowest_first() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.array([0.9, 0.2, 0.6])
+    counts = rng.poisson(3.0, (400, 3)) * (rng.random((400, 3)) < truth)
+    trips = efemb.Dataset(counts, entities=["milk", "turkey", "tea"])
+    family = efemb.ZeroInflated("poisson")
+    model = efemb.Embedding(1, family=family, context="basket", random_state=0).fit(trips)
+    table = model.exposure()
+    assert table["label"].tolist() == ["turkey", "tea", "milk"]
+    assert_allclose(table["exposure"], np.sort(truth), atol=0.1)
+    assert model.exposure(["tea", "milk"])["label"].tolist() == ["tea", "milk"]
+    assert_allclose(model.fitted().exposure("tea")["exposure"], table["exposure"][1])
+
+
+def test_known_exposures_are_told_as_they_are() -> None:
+    counts = np.random.default_rng(0).poisson(1.0, (60, 3))
+    family = efemb.ZeroInflated("poisson", exposure=0.7)
+    model = efemb.Embedding(1, family=family, context="basket", random_state=0).fit(counts)
+    assert model.exposure()["exposure"].tolist() == [0.7] * 3
+
+
+def test_other_families_have_no_exposures() -> None:
+    counts = np.random.default_rng(0).poisson(1.0, (60, 3))
+    model = efemb.PoissonEmbedding(1, random_state=0).fit(counts)
+    with pytest.raises(efemb.ParameterError, match="ZeroInflated"):
+        model.exposure(0)

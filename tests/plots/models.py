@@ -86,8 +86,19 @@ def frequencies() -> Table:
     )
 
 
+def changes() -> Table:
+    return Table(
+        {
+            "at": np.array([7, 6, 2], dtype=object),
+            "statistic": [30.0, 9.0, 2.0],
+            "p_value": [0.01, 0.04, 0.6],
+        }
+    )
+
+
 PICTURES: dict[str, Callable[..., Any]] = {
     "answer": lambda **more: plots.answer(baskets().similar("_item_0"), 5, **more),
+    "change_points": lambda **more: plots.change_points(changes(), **more),
     "embedding_map": lambda **more: plots.embedding_map(baskets(), **more),
     "history": lambda **more: plots.history(baskets(), **more),
     "relations": lambda **more: plots.relations(baskets(), "_item_0", 4, **more),

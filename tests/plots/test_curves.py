@@ -1,4 +1,4 @@
-"""history, score_curve and reliability: the numbers that are drawn, marks, bars and names."""
+"""history, score_curve, reliability, change_points: numbers that are drawn, marks and names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.plots import history, reliability, score_curve
+from efemb.plots import change_points, history, reliability, score_curve
 from efemb.table import Table
-from plots.models import HISTORY, baskets, frequencies, scores
+from plots.models import HISTORY, baskets, changes, frequencies, scores
 
 
 def line_of(ax: Any, place: int = 0) -> list[list[float]]:
@@ -195,3 +195,41 @@ def test_what_has_no_reliability_is_refused() -> None:
         reliability({})
     with pytest.raises(DataError, match="nothing to draw"):
         reliability(Table({"predicted": [0.1], "observed": [0.0], "n": [10]}))
+
+
+# -- change points --------------------------------------------------------------------------------
+
+
+def test_slices_are_in_the_order_of_time_and_sure_ones_are_filled() -> None:
+    ax = change_points(changes())
+    stems = ax.collections[0].get_segments()
+    assert [(stem[1][0], stem[1][1]) for stem in stems] == [(2.0, 2.0), (6.0, 9.0), (7.0, 30.0)]
+    sure, unsure = ax.collections[1:]
+    assert sure.get_offsets().tolist() == [[6.0, 9.0], [7.0, 30.0]]
+    assert unsure.get_offsets().tolist() == [[2.0, 2.0]]
+    assert sure.get_facecolor().tolist() != unsure.get_facecolor().tolist()
+    assert [text.get_text() for text in ax.texts] == ["7"]
+
+
+def test_dates_are_in_order_and_without_a_change_nothing_is_named() -> None:
+    at = np.array(["2020-03", "2019-11"], dtype=object)
+    table = Table({"at": at, "statistic": [3.0, 1.0], "p_value": [0.3, 0.9]})
+    ax = change_points(table)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["2019-11", "2020-03"]
+    assert len(ax.collections) == 2
+    assert not ax.texts
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"table": "no table"}, InputTypeError),
+        ({"table": Table({"at": [1]})}, InputTypeError),
+        ({"table": Table({"at": [], "statistic": [], "p_value": []})}, DataError),
+        ({"level": 1.0}, ParameterError),
+        ({"level": True}, ParameterError),
+    ],
+)
+def test_bad_change_points_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        change_points(**{"table": changes(), **options})

@@ -14,13 +14,14 @@ from efemb.plots.relations import relations
 from efemb.plots.reliability_curve import reliability
 from efemb.plots.score_curve import score_curve
 from efemb.plots.spatial_weights import spatial_weights
-from efemb.plots.time_path import trajectory
+from efemb.plots.time_path import change_points, trajectory
 from efemb.plots.topic_bars import topics
 from efemb.plots.training_history import history
 
 __all__ = [
     "Page",
     "answer",
+    "change_points",
     "embedding_map",
     "history",
     "relations",

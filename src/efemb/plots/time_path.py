@@ -1,4 +1,4 @@
-"""trajectory: how far the embeddings of items moved, against time."""
+"""trajectory and change_points: how far embeddings moved, against time, and when."""
 
 from __future__ import annotations
 
@@ -81,6 +81,83 @@ def trajectory(
     hide_upper_spines(ax)
     ax.legend(frameon=False, fontsize=9)
     return ax
+
+
+def change_points(
+    table: Table,
+    *,
+    level: float = 0.05,
+    backend: str = "matplotlib",
+    ax: Axes | None = None,
+) -> Any:
+    """Draw how much the rows before and after each slice differ in the embedding of an item.
+
+    Parameters
+    ----------
+    table : Table
+        What `model.change_points(item, data, n=...)` returns; with a large `n` all slices are
+        drawn, with a small one only the most different ones.
+    level : float, default=0.05
+        Slices with a p-value of at most this are filled, with the time beside the largest.
+    backend : {"matplotlib", "plotly"}
+        plotly figures are interactive; they need the extra `explore`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes, or plotly Figure
+    """
+    if not isinstance(table, Table) or not {"at", "statistic", "p_value"} <= set(table.columns):
+        raise InputTypeError(
+            "change_points draws the Table of model.change_points(item, data), not "
+            f"{type(table).__name__}"
+        )
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
+    if len(table) == 0:
+        raise DataError("there is no slice to draw: ask for n >= 1 change points")
+    order = np.argsort(_order_of(table["at"]), kind="stable")
+    at, place = _places(table["at"][order])
+    statistic, p_value = (
+        np.asarray(table[name], dtype=np.float64)[order] for name in ("statistic", "p_value")
+    )
+    title = "rows before and after differ by"
+    if is_interactive(backend, ax):
+        curve = [("statistic", np.stack([place, statistic]))]
+        return draw_curves(curve, x_title="first slice after the change", y_title=title)
+    ax = new_axes(ax, (6.0, 3.8))
+    ax.vlines(place, 0.0, statistic, color=HUES[0], linewidth=1.2)
+    points, sure = np.stack([place, statistic], axis=1), p_value <= level
+    for some, face, name in (
+        (sure, HUES[0], f"p <= {level:g}"),
+        (~sure, "white", f"p > {level:g}"),
+    ):
+        if some.any():
+            draw_dots(ax, points[some], s=36, facecolors=face, edgecolors=HUES[0], zorder=3)
+            ax.collections[-1].set_label(name)
+    best = int(np.argmax(statistic))
+    if sure[best]:
+        ax.annotate(
+            label_text(at[best]),
+            (place[best], statistic[best]),
+            xytext=(0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
+        )
+    ax.set(xlabel="first slice after the change", ylabel=title)
+    ax.set_ylim(0.0, 1.15 * max(float(statistic.max()), 1e-12))
+    _label_times(ax, at, place)
+    hide_upper_spines(ax)
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+def _order_of(at: Any) -> Any:
+    """What to sort times by: numbers, or dates as text."""
+    if all(isinstance(label, int | float | np.number) for label in at):
+        return np.asarray(at, dtype=np.float64)
+    return np.array([str(label) for label in at])
 
 
 def _places(at: Any) -> tuple[list[str], Floats]:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb import fitted as questions
+from efemb.errors import ParameterError
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.labeled import LabeledVectors
 from efemb.fitted.queries.base import Asked
+from efemb.fitted.selection import Choice
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -291,3 +293,47 @@ class ShopQueries(Asked):
         from efemb.inference.elasticities import cross_elasticity
 
         return cross_elasticity(self, item, data, n, table=table)
+
+    # -- shelves ----------------------------------------------------------------------------------
+
+    def exposure(self, item: Any = None) -> Table:
+        """How often an item is on offer at all, in models with `ZeroInflated` counts.
+
+        A rare item of high exposure is not wanted; one of low exposure is wanted where it is on
+        offer, but seldom is. Only counts above 1 distinguish the two: where an item is bought
+        once at a time, its exposure is that of the prior.
+
+        Parameters
+        ----------
+        item : label or list of labels, optional
+            By default all items, the lowest exposure first.
+
+        Returns
+        -------
+        Table
+            label and exposure, the probability p_n.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import efemb
+        >>> rng = np.random.default_rng(0)
+        >>> counts = rng.poisson(3, (300, 3)) * (rng.random((300, 3)) < [0.9, 0.9, 0.2])
+        >>> trips = efemb.Dataset(counts, entities=["milk", "tea", "turkey"])
+        >>> family = efemb.ZeroInflated("poisson")
+        >>> model = efemb.Embedding(1, family=family, context="basket", random_state=0).fit(trips)
+        >>> print(model.exposure("turkey"))
+        label   exposure
+        turkey  0.193
+        """
+        model = self.fitted()
+        exposures = model.spec.family.exposures(model.n_entities)
+        if exposures is None:
+            raise ParameterError(
+                f"family={model.spec.family!r} takes every item to be on offer in every row: fit "
+                "with family=ZeroInflated('poisson')"
+            )
+        codes = np.argsort(exposures, kind="stable")
+        if item is not None:
+            codes = np.atleast_1d(Choice(model.entities).codes(item))
+        return Table({"label": model.entities.labels[codes], "exposure": exposures[codes]})

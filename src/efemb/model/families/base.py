@@ -144,6 +144,10 @@ class Family(Ingredient, ABC):
             below += np.where(x < k, np.exp(log_p), 0.0)
         return np.asarray(np.clip(1.0 - below, 0.0, 1.0))
 
+    def exposures(self, n_entities: int) -> Floats | None:
+        """Return the probability that each entity is on offer, None where all always are."""
+        return None
+
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
         """Draw observations."""
         raise ParameterError(f"{type(self).__name__} has no `sample`: define it to simulate data")

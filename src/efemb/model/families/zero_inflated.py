@@ -48,6 +48,8 @@ class ZeroInflated(Density):
     >>> model = efemb.Embedding(1, family=family, context="basket", random_state=0).fit(counts)
     >>> model.family_.exposure.round(1).tolist()
     [0.9, 0.3, 0.6, 0.6]
+    >>> model.exposure(1)["exposure"].round(1).tolist()
+    [0.3]
     """
 
     support: ClassVar[Interval] = Interval(low=0, integer=True)
@@ -140,6 +142,10 @@ class ZeroInflated(Density):
     def n_entities(self) -> int | None:
         """How many exposures there are."""
         return len(self.exposure) if isinstance(self.exposure, np.ndarray) else None
+
+    def exposures(self, n_entities: int) -> Floats:
+        """Return p_n of every entity."""
+        return np.broadcast_to(self._share(np.float64), (n_entities,))
 
     def at(self, entities: Ints) -> Family:
         """Return the family with the exposures of these entities."""
