@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from browser.conftest import serving_page
 from browser.test_answers import shop
 from explore.scenes import (
     HOSTILE,
+    by_kids,
     fit,
     plain,
     priced,
     recording,
     stop_early,
     trips,
+    weekly,
     with_terms,
     words,
 )
@@ -85,7 +88,7 @@ def test_hostile_labels_are_text_everywhere(visit: Callable, written: Callable) 
         assert one.page.get_attribute("#panel h2 bdi", "title") == label[:300]
         one.page.evaluate(f"explorer.addToBasket({code})")
         one.settle()
-    one.page.evaluate("explorer.setSelection(explorer.visible())")
+    one.page.evaluate("explorer.setSelection(explorer.map.visible())")
     one.settle()
     assert one.page.locator("#panel script, #panel img, #panel a, #panel i i").count() == 0
     width = one.page.evaluate("document.documentElement.scrollWidth")
@@ -135,7 +138,7 @@ def test_a_basket_by_clicks(visit: Callable, written: Callable) -> None:
     assert one.items("What to add") == [label[:300] for label in expected["label"]]
     one.page.click("[aria-label='One more']")
     one.settle()
-    assert one.page.evaluate("[...explorer.state.basket.values()]") == [2]
+    assert one.page.evaluate("explorer.state.basket.map(pair => pair[1])") == [2]
     explained = plain().explain({"item 7": 2}, expected["label"][0])
     total = float(np.sum(explained["contribution"]))
     stated = one.page.inner_text("#panel .note >> text=the linear predictor u")
@@ -143,7 +146,7 @@ def test_a_basket_by_clicks(visit: Callable, written: Callable) -> None:
     assert shown == pytest.approx(total, rel=0.01)
     one.page.click("[aria-label='Remove']")
     one.settle()
-    assert one.page.evaluate("explorer.state.basket.size") == 0
+    assert one.page.evaluate("explorer.state.basket.length") == 0
 
 
 def test_toggles_of_map_and_color(visit: Callable, written: Callable) -> None:
@@ -210,15 +213,15 @@ def test_the_address_keeps_the_view(visit: Callable, written: Callable) -> None:
     address = one.page.url
     two = visit(home).open(address.partition("#")[2])
     states = [
-        visited.page.evaluate(
-            "({...explorer.state, basket: [...explorer.state.basket], view: explorer.map.view.x})"
-        )
+        visited.page.evaluate("({...explorer.state, view: explorer.map.view.x})")
         for visited in (one, two)
     ]
     assert states[0]["view"] == pytest.approx(states[1].pop("view"), rel=1e-3)
     del states[0]["view"]
     assert states[0] == states[1]
-    visit(home).open("item=%00&basket=[[&view=a,b,c,d&map=none&color=x&row=3&tab=constructor")
+    visit(home).open(
+        "item=%00&basket=[[&view=[1,2,3]&map=none&color=x&row=3&tab=constructor&slice=7&constructor=1"
+    )
 
 
 def test_keys_do_everything(visit: Callable, written: Callable) -> None:
@@ -235,7 +238,7 @@ def test_keys_do_everything(visit: Callable, written: Callable) -> None:
     one.settle()
     one.page.keyboard.press("b")
     one.settle()
-    assert one.page.evaluate("[...explorer.state.basket.keys()]") == [20]
+    assert one.page.evaluate("explorer.state.basket.map(pair => pair[0])") == [20]
     before = one.page.evaluate("explorer.map.view.x")
     one.page.keyboard.press("+")
     one.page.wait_for_timeout(300)
@@ -318,6 +321,42 @@ def test_a_slider_changes_a_price(visit: Callable) -> None:
         expected = priced().what_if([], n=10, week=3, price={"item 7": 0.6})
         assert one.items("What changes at 60%") == [label[:300] for label in expected["label"]]
         assert "factor=0.6" in one.page.url
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_time_is_chosen_and_followed(visit: Callable, written: Callable, served: bool) -> None:
+    model, data = weekly()
+    page = serving_page(model, data=data) if served else nullcontext(written(model, data=data))
+    with page as home:
+        one = visit(home).open()
+        labels = list(trips().entities)
+        ends = [model.of_group(week).parameters.rho for week in (0, 3)]
+        moved = np.linalg.norm(ends[1] - ends[0], axis=1)
+        assert one.items("Moved most from 0 to 3")[0] == labels[np.argmax(moved)][:300]
+        one.search("item 7")
+        path = model.trajectory("item 7", data=data)
+        assert one.items("By week") == ["0", "1", "2", "3"]
+        text = one.page.locator("section", has_text="By week").inner_text()
+        assert all(f"in {count:.0f} rows" in text for count in path["count"])
+        one.page.select_option("#slice", label="2")
+        one.settle()
+        similar = model.of_group(2).similar("item 7", 10)["label"]
+        assert one.items("Similar") == [label[:300] for label in similar]
+        assert "slice=2" in one.page.url
+        one.page.click(".title .add")
+        one.settle()
+        expected = model.complete({"item 7": 1}, 10, week=2)["label"]
+        assert one.items("What to add") == [label[:300] for label in expected]
+
+
+def test_a_group_of_rows_is_chosen(visit: Callable, written: Callable) -> None:
+    model, _ = by_kids()
+    one = visit(written(model)).open()
+    assert one.page.inner_text("#slices").startswith("Kids")
+    one.page.select_option("#slice", label="yes")
+    one.search("item 7")
+    similar = model.of_group("yes").similar("item 7", 10)["label"]
+    assert one.items("Similar") == [label[:300] for label in similar]
 
 
 def test_words_have_analogies(visit: Callable, written: Callable) -> None:

@@ -107,6 +107,45 @@ def priced() -> Any:
 
 
 @cache
+def weekly() -> tuple[Any, Any]:
+    """A model whose embeddings move from week to week, and the rows it was fitted to."""
+    data = efemb.Dataset(
+        np.asarray(trips().values),
+        entities=list(trips().entities),
+        rows={"week": np.arange(trips().n_rows) // 150},
+    )
+    structure = efemb.Dynamic("week", precision=10)
+    model = efemb.PoissonEmbedding(3, structure=structure, max_iter=8, random_state=0)
+    return stop_early(model, data), data
+
+
+@cache
+def by_kids() -> tuple[Any, Any]:
+    """A model with embeddings for each of two groups of rows, and its rows."""
+    data = efemb.Dataset(
+        np.asarray(trips().values),
+        entities=list(trips().entities),
+        rows={"kids": np.where(np.arange(trips().n_rows) % 2, "yes", "no")},
+    )
+    model = efemb.PoissonEmbedding(3, structure=efemb.Grouped("kids"), max_iter=8, random_state=0)
+    return stop_early(model, data), data
+
+
+@cache
+def dated_words() -> tuple[Any, Any]:
+    """A model of words that move from year to year, and its documents."""
+    rng = np.random.default_rng(0)
+    vocabulary = [f"word{number}" for number in range(25)]
+    starts = np.arange(0, 12 * 80 + 1, 12)
+    years = {"year": np.arange(80) // 40}
+    corpus = efemb.Corpus(rng.integers(0, 25, 12 * 80), starts, vocabulary, rows=years)
+    model = efemb.BernoulliTextEmbedding(
+        3, structure=efemb.Dynamic("year"), max_iter=2, random_state=0, min_count=1
+    )
+    return stop_early(model, corpus), corpus
+
+
+@cache
 def mixture() -> Any:
     """A model whose vectors are only a part of it: pairs and histories of customers are others."""
     customers = np.arange(trips().n_rows) % 9

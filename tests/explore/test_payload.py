@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 import efemb
 from efemb.explore import prepare
-from efemb.explore.contents import kept_neighbors, name_topic
+from efemb.explore.colors import color_by_number, kept_neighbors
+from efemb.explore.contents import name_topic
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
 from efemb.model.terms import RowVectors, Term
@@ -22,6 +23,7 @@ from explore.scenes import (
     recording,
     stop_early,
     trips,
+    weekly,
     with_terms,
     words,
 )
@@ -175,3 +177,63 @@ def test_errors_color_by_uncertainty() -> None:
 def test_topics_are_named_by_the_beginnings_of_different_labels() -> None:
     milk = [f"MILK WHITE ONLY {size} GAL (private)" for size in (1, 2, 3)]
     assert name_topic([*milk, "EGGS", "x" * 50]) == f"MILK WHITE ONLY, EGGS, {'x' * 20}"
+
+
+def test_slices_in_a_page() -> None:
+    """Vectors and intercepts of every slice, rows of each that hold an item, and what moved."""
+    model, data = weekly()
+    header, content = decode(prepare(model, data=data, methods="pca").encoded[0])
+    assert header["slices"]["labels"] == [0, 1, 2, 3]
+    weeks = [model.of_group(week) for week in range(4)]
+    rho = np.concatenate([week.parameters.rho for week in weeks])
+    np.testing.assert_allclose(content["slices.rho"], rho, atol=1e-5)
+    intercepts = np.concatenate([week.parameters.intercept for week in weeks])
+    np.testing.assert_allclose(content["slices.intercept"], intercepts, rtol=1e-6)
+    moved = np.linalg.norm(weeks[-1].parameters.rho - weeks[0].parameters.rho, axis=1)
+    np.testing.assert_allclose(content["drift"], moved, rtol=1e-4)
+    ranked = [row["code"] for row in header["slices"]["drift"]]
+    assert ranked == np.argsort(-content["drift"], kind="stable").tolist()
+    week, values = np.asarray(data.rows["week"]), np.asarray(data.values)
+    for number in range(4):
+        expected = (values[week == number] > 0).sum(axis=0)
+        np.testing.assert_array_equal(content["slices.counts"][number], expected)
+
+
+def test_drift_is_tested_where_errors_are_wanted() -> None:
+    model, data = weekly()
+    errors = model.of_group(0).laplace(data)
+    header, _ = decode(prepare(model, data=data, errors=errors, methods="pca").encoded[0])
+    table = model.drift(data, n=30)
+    labels = list(trips().entities)
+    assert [labels[row["code"]] for row in header["slices"]["drift"]] == table["label"].tolist()
+    assert header["slices"]["drift"][0]["q_value"] == pytest.approx(table["q_value"][0])
+
+
+def test_too_many_slices_are_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("efemb.explore.slices.MOST_NUMBERS", 100)
+    explorer = prepare(weekly()[0], methods="pca")
+    header, content = decode(explorer.encoded[0])
+    assert "slices" not in header
+    assert "average of all groups of 'week'" in header["notes"][-2]
+    header, content = decode(explorer.without_vectors().encoded[0])
+    assert header["slices"]["labels"] == [0, 1, 2, 3]
+    assert "slices.rho" not in content
+
+
+def test_colors_are_steps_and_groups() -> None:
+    groups = {label: "abcdefghi"[i % 9] for i, label in enumerate(trips().entities) if i < 20}
+    header, content = decode(prepare(plain(), groups=groups, methods="pca").encoded[0])
+    ways = {entry["key"]: entry for entry in header["colorings"]}
+    assert next(iter(ways)) == "groups"
+    names = [name for name, _ in ways["groups"]["buckets"]]
+    assert names == ["other", *"abcdefg"]  # the largest; then in order
+    for code, label in enumerate(trips().entities):
+        shown = names[content["color.groups"][code]]
+        assert shown == (groups[label] if groups.get(label, "z") <= "g" else "other")
+    payload = Payload({"n": 71})
+    values = np.array([np.nan, *range(70)])
+    color_by_number(payload, "x", "x", "x", values)
+    places = payload.arrays["color.x"]
+    assert places[0] == 0  # unknown
+    assert places[1:].tolist() == sorted(places[1:])
+    assert set(places[1:]) == set(range(1, 8))

@@ -14,10 +14,22 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from efemb.explore import prepare
-from efemb.explore.server import MOST_ANSWERS, Desk, make_app
+from efemb.explore.desk import MOST_ANSWERS, Desk
+from efemb.explore.server import make_app
 from efemb.explore.serving import MOST_BYTES, REQUESTS, RateLimit
 from efemb.fitted.embedding import FittedEmbedding
-from explore.scenes import decode, fit, mixture, plain, priced, recording, trips, with_terms, words
+from explore.scenes import (
+    decode,
+    fit,
+    mixture,
+    plain,
+    priced,
+    recording,
+    trips,
+    weekly,
+    with_terms,
+    words,
+)
 
 HOME = "http://127.0.0.1:8765"
 
@@ -145,11 +157,31 @@ def test_prices_and_groups_of_rows() -> None:
         assert client.post("/api/what_if", json=body).status_code in (400, 422)
     header, _ = decode(prepare(model, methods="pca").without_vectors().encoded[0])
     choices = {term["columns"][0]: term["choices"] for term in header["prediction"]["terms"]}
-    assert choices == {"week": list(range(10)), "kids": ["no", "yes"]}
+    assert choices == {"week": list(range(10))}
+    assert header["slices"] == {"column": "kids", "labels": ["no", "yes"], "in_order": False}
     assert header["prediction"]["tables"] == ["price"]
     header, _ = decode(prepare(model, methods="pca").encoded[0])  # a page has neither
     assert "only the served explorer" in header["prediction"]["refused"]
-    assert "average of all groups of 'kids'" in header["prediction"]["remark"]
+
+
+def test_slices_of_time() -> None:
+    model, data = weekly()
+    client, names = client_of(model, data=data), list(trips().entities)
+    for group, week in enumerate(model.fitted().spec.structure.labels):
+        of_week = model.of_group(week)
+        same_rows(ask(client, "similar", item=3, group=group), of_week.similar(names[3]), of_week)
+        expected = of_week.complements(names[3], data=data)
+        same_rows(ask(client, "complements", item=3, group=group), expected, of_week)
+    path = ask(client, "trajectory", item=3)
+    table = model.trajectory(names[3], data=data)
+    np.testing.assert_allclose([step["distance"] for step in path], table["distance"])
+    assert [names[step["near"][0]["code"]] for step in path] == table["nearest"].tolist()
+    for wrong in (-1, 4, "0", None, 1.5):
+        body = {"item": 3, "group": wrong}
+        assert client.post("/api/similar", json=body).status_code == 400
+    assert client_of(plain()).post("/api/trajectory", json={"item": 3}).status_code == 422
+    body = {"item": 3, "group": 0}
+    assert client_of(plain()).post("/api/similar", json=body).status_code == 400
 
 
 def test_a_map_is_made_when_it_is_asked_for(shop: TestClient) -> None:
@@ -363,7 +395,19 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 NAMES = st.sampled_from(
-    ["item", "n", "model", "space", "basket", "row", "items", "positive", "negative", "method"]
+    [
+        "item",
+        "n",
+        "model",
+        "space",
+        "basket",
+        "row",
+        "items",
+        "positive",
+        "negative",
+        "method",
+        "group",
+    ]
 )
 LIKELY = (
     st.integers(-2, 35) | st.lists(st.lists(st.integers(-1, 31), max_size=3), max_size=4) | VALUES

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb._typing import Floats
+from efemb.errors import InputTypeError, ParameterError
+from efemb.explore.colors import (
+    color_by_category,
+    color_by_nothing,
+    color_by_number,
+    explained_variance,
+    item_uncertainty,
+)
 from efemb.explore.groups import Groups
-from efemb.explore.maps import MapMaker
+from efemb.explore.maps import MapMaker, available_vectors
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
+from efemb.explore.slices import add_slices
 from efemb.fitted.cooccurrence import Support
 from efemb.fitted.neighbor_weights import edge_weights
 from efemb.fitted.relation import LOW_Z, MIN_SIMILARITY, Affinity
 from efemb.fitted.rotation import varimax
-from efemb.fitted.vectors import entity_vectors
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -30,7 +36,6 @@ ROTATED = 5_000  # items that determine the rotation of topics
 WORDS, CANDIDATES = 3, 12  # labels that name a topic, and those that may
 BEGINNING = 20  # letters of such a label
 LONGEST_LABEL = 10_000
-R2_ROWS = 2_000
 MOST_RECORDS = 400
 CURVES = ("validation", "objective")
 
@@ -89,14 +94,51 @@ def make_payload(contents: Contents) -> Payload:
     contents.maps.add_to(payload, contents.progress, more=not contents.vectors)
     _add_topics(payload, model)
     _add_relations(payload, contents)
-    add_prediction(payload, model, contents.whole, vectors=contents.vectors)
     _add_lists(payload, contents)
-    payload.header["spaces"] = list(available_vectors(model))
-    payload.header["card"] = describe_card(contents)
+    bits = contents.bits if contents.vectors else None
+    add_slices(payload, model, contents.data, contents.errors, bits, contents.progress)
+    add_prediction(payload, model, contents.whole, vectors=contents.vectors)
     if contents.vectors:
         _add_vectors(payload, contents)
         _add_support(payload, contents)
+    payload.header["spaces"] = list(available_vectors(model))
+    payload.header["card"] = describe_card(contents)
+    payload.header["tabs"] = _tabs(payload)
+    _add_colorings(payload)
     return payload
+
+
+def _tabs(payload: Payload) -> dict[str, str]:
+    """Titles of the panels that make sense for a model, by their names."""
+    noun, prediction = payload.header["noun"], payload.header["prediction"]
+    tabs = {"item": noun.capitalize()}
+    if noun == "word":
+        tabs["analogy"] = "Analogy"
+    if "refused" not in prediction or "lists.pointers" not in payload.arrays:
+        tabs["basket"] = "Gap" if prediction["text"] else "Basket"
+    return tabs | {"selection": "Selection", "model": "Model"}
+
+
+def _add_colorings(payload: Payload) -> None:
+    """Ways to color the map, that which says most first."""
+    header, arrays = payload.header, payload.arrays
+    if "groups" in header:
+        groups = header["groups"]
+        color_by_category(payload, "groups", groups["title"], arrays["groups"], groups["names"])
+    if "counts" in arrays:
+        color_by_number(payload, "counts", "frequency", "frequency", arrays["counts"], log=True)
+    if "r2" in arrays:
+        color_by_number(payload, "r2", "R² of each neuron", "R²", arrays["r2"])
+    color_by_category(payload, "topics", "topic", arrays["topics"], header["topics"])
+    if "drift" in arrays:
+        title = "distance from first to last"
+        color_by_number(payload, "drift", "drift", title, arrays["drift"], log=True)
+    if "uncertainty" in arrays:
+        title = "relative standard error"
+        color_by_number(
+            payload, "uncertainty", "uncertainty", title, arrays["uncertainty"], log=True
+        )
+    color_by_nothing(payload)
 
 
 def _noun(model: FittedEmbedding) -> str:
@@ -123,40 +165,6 @@ def _add_items(payload: Payload, contents: Contents) -> None:
         payload.arrays["uncertainty"] = item_uncertainty(contents.model, contents.errors)
 
 
-def item_uncertainty(model: FittedEmbedding, errors: Any) -> Floats:
-    """Standard error of each embedding, relative to its length: an array, or that of `laplace`."""
-    if hasattr(errors, "standard_error"):
-        labels = list(model.entities)
-        spread = np.sqrt(np.square(errors.standard_error(labels)).sum(axis=1))
-        length = np.linalg.norm(entity_vectors(model, "rho").astype(np.float64), axis=1)
-        return np.asarray(spread / np.where(length > 0, length, np.inf), dtype=np.float32)
-    try:
-        values = np.asarray(errors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(
-            "errors takes what model.laplace(data) returns, or one number per item"
-        ) from error
-    if values.shape != (model.n_entities,) or not np.isfinite(values).all():
-        raise DataError(f"errors needs one finite number for each of {model.n_entities:,} items")
-    return np.asarray(values, dtype=np.float32)
-
-
-def available_vectors(model: FittedEmbedding) -> dict[str, Floats]:
-    """rho and alpha with one row per item; those that a model lacks are left out."""
-    vectors = {}
-    for space in ("rho", "alpha"):
-        try:
-            vectors[space] = entity_vectors(model, space)
-        except ParameterError:
-            continue
-    if not vectors:
-        raise ParameterError(
-            "this model has several vectors per item, so it has no map: explore a model of scalar "
-            "observations"
-        )
-    return vectors
-
-
 def _add_vectors(payload: Payload, contents: Contents) -> None:
     vectors = available_vectors(contents.model)
     tied = contents.model.spec.structure.tied and len(vectors) == 2
@@ -169,6 +177,10 @@ def _add_vectors(payload: Payload, contents: Contents) -> None:
         payload.vectors[space] = quantized = Quantized.of(array, contents.bits)
         errors[space] = float(np.abs(quantized.restore() - array).max(initial=0.0))
     payload.header["quantization"]["largest_error"] = errors
+    payload.header["notes"].append(
+        f"Vectors are rounded to {contents.bits} bits: the largest error of a number is "
+        f"{max(errors.values()):.1e}."
+    )
 
 
 # -- topics ---------------------------------------------------------------------------------------
@@ -239,9 +251,8 @@ def _add_relations(payload: Payload, contents: Contents) -> None:
     payload.arrays["relation.place"] = np.asarray(
         np.ones(bag.shape[1]) if place is None else place.mean(axis=0), dtype=np.float64
     )
-    payload.arrays["relation.mean"], payload.arrays["relation.spread"] = (
-        np.asarray(column, dtype=np.float64) for column in affinity.usual
-    )
+    # Mean and spread of the products of an item with all contexts follow from these.
+    payload.arrays["relation.mean"] = bag.mean(axis=0)
     payload.arrays["relation.covariance"] = covariance
     payload.arrays["relation.response"] = np.sqrt(np.maximum(response, 0.0))
 
@@ -278,58 +289,6 @@ def _add_lists(payload: Payload, contents: Contents) -> None:
         payload.arrays["r2"] = explained_variance(model, contents.data)
 
 
-def explained_variance(model: FittedEmbedding, data: Any) -> Floats:
-    """R^2 of every item given its neighbors, over the first rows of the data; NaN becomes 0."""
-    from efemb.model import predict
-
-    read = model._read(data)
-    rows = read.take_rows(np.arange(min(read.n_rows, R2_ROWS)))
-    spec, bound, vectors = model._bound(rows)
-    mean = predict.conditional_means(spec, bound, vectors)
-    values = np.asarray(rows.values.todense()) if rows.is_sparse else np.asarray(rows.values)
-    seen = ~np.isnan(values)
-    usual = np.nansum(values, axis=0) / np.maximum(seen.sum(axis=0), 1)
-    left = np.where(seen, np.square(values - mean), 0.0).sum(axis=0)
-    whole = np.where(seen, np.square(values - usual), 0.0).sum(axis=0)
-    share = 1.0 - left / np.where(whole > 0, whole, np.inf)
-    return np.asarray(np.where(whole > 0, share, 0.0), dtype=np.float32)
-
-
-# -- two models -----------------------------------------------------------------------------------
-
-
-def kept_neighbors(first: FittedEmbedding, second: FittedEmbedding, n: int = 10) -> Floats:
-    """Share of each item's nearest neighbors in `first` that it has in `second` too.
-
-    Neighbors are sought among the items of both models; NaN for items that `second` lacks.
-    """
-    known = second.entities
-    common = np.array([code for code, label in enumerate(first.entities) if label in known])
-    if len(common) < 2:
-        raise DataError("the two models have fewer than two items in common: nothing to compare")
-    other = np.array([known.index_of(first.entities[code]) for code in common.tolist()])
-    share = np.full(first.n_entities, np.nan)
-    near = zip(_neighbor_blocks(first, common, n), _neighbor_blocks(second, other, n), strict=True)
-    for (rows, mine), (_, theirs) in near:
-        kept = (mine[:, :, None] == theirs[:, None, :]).any(axis=2)
-        share[common[rows]] = kept.mean(axis=1)
-    return share
-
-
-def _neighbor_blocks(model: FittedEmbedding, codes: Ints, n: int) -> Iterator[tuple[Ints, Ints]]:
-    """Rows of `codes` and the places of their nearest others, block by block."""
-    from efemb.fitted.nearest import largest_products
-
-    unit = model.vectors().unit_vectors[codes]
-    n = min(n, len(codes) - 1)
-    for start in range(0, len(codes), 1024):
-        rows = np.arange(start, min(start + 1024, len(codes)))
-        near, _ = largest_products(unit, unit[rows], n + 1)
-        others = near != rows[:, None]
-        others &= np.cumsum(others, axis=1) <= n
-        yield rows, near[others].reshape(len(rows), n)
-
-
 def check_model(model: Any) -> FittedEmbedding:
     """The fitted model of an estimator or of a file."""
     from efemb.fitted.embedding import FittedEmbedding
@@ -360,7 +319,21 @@ def describe_card(contents: Contents) -> dict[str, Any]:
     card: dict[str, Any] = {"facts": _facts(model), "history": _history(model)}
     if contents.test is not None:
         card["scores"] = compare_with_popularity(contents)
+        card["verdict"] = describe_scores(card["scores"])
     return card
+
+
+def describe_scores(scores: dict[str, float]) -> str:
+    """The score of the test data, and the difference from popularity, in a sentence."""
+    own = f"Score {scores['score']:.4f} on {scores['n']:,.0f} held-out entries"
+    if "popularity" not in scores:
+        return f"{own}."
+    verdict = "better" if scores["difference"] >= 0 else "worse"
+    return (
+        f"{own}: {verdict} than popularity ({scores['popularity']:.4f}) by "
+        f"{abs(scores['difference']):.4f} (95% interval of the difference {scores['low']:.3f} to "
+        f"{scores['high']:.3f})."
+    )
 
 
 def _facts(model: FittedEmbedding) -> list[list[str]]:

@@ -11,11 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from efemb._files import complete_or_absent, file_target
 from efemb.errors import DataError, ParameterError
-from efemb.explore.contents import Contents, check_model, kept_neighbors, make_payload
+from efemb.explore.colors import color_by_number, kept_neighbors
+from efemb.explore.contents import Contents, check_model, make_payload
 from efemb.explore.groups import read_groups
 from efemb.explore.maps import MapMaker, checked_methods
 from efemb.explore.page import self_contained_page
@@ -76,10 +75,12 @@ class Explorer:
         """The payload of each model."""
         payloads = [make_payload(one) for one in self.contents]
         if len(payloads) == 2:
-            first, second = (one.model for one in self.contents)
-            share = kept_neighbors(first, second)
-            payloads[0].arrays["kept"] = share.astype(np.float32)
-            payloads[1].arrays["kept"] = kept_neighbors(second, first).astype(np.float32)
+            for payload, mine, other in zip(
+                payloads, self.contents, self.contents[::-1], strict=True
+            ):
+                share = kept_neighbors(mine.model, other.model)
+                title = "share of the 10 nearest kept"
+                color_by_number(payload, "kept", "neighbors kept", title, share, first=True)
         return [payload.encode() for payload in payloads]
 
     def without_vectors(self) -> Explorer:

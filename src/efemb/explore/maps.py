@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.nearest import unit_rows
+from efemb.fitted.vectors import entity_vectors
 from efemb.plots.embedding_map import project_vectors
 
 if TYPE_CHECKING:
@@ -24,6 +25,22 @@ POSITIONS = "positions"  # the method of items that have a place of their own
 LEAST = 4  # items for t-SNE and UMAP
 ON_DEMAND = 20_000  # items; t-SNE of more takes minutes
 TITLES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", POSITIONS: "positions"}
+
+
+def available_vectors(model: FittedEmbedding) -> dict[str, Floats]:
+    """rho and alpha with one row per item; those that a model lacks are left out."""
+    vectors = {}
+    for space in ("rho", "alpha"):
+        try:
+            vectors[space] = entity_vectors(model, space)
+        except ParameterError:
+            continue
+    if not vectors:
+        raise ParameterError(
+            "this model has several vectors per item, so it has no map: explore a model of scalar "
+            "observations"
+        )
+    return vectors
 
 
 @dataclass
@@ -40,8 +57,6 @@ class MapMaker:
 
     def spaces(self) -> dict[str, Floats]:
         """The vectors that can be projected."""
-        from efemb.explore.contents import available_vectors
-
         vectors = available_vectors(self.model)
         return {"rho": vectors["rho"]} if self._is_tied(vectors) else vectors
 

@@ -16,8 +16,8 @@ from efemb.errors import MissingExtraError
 
 # In the order of their imports: each needs only those before it.
 MODULES = (
-    *("payload.js", "maths.js", "answers.js", "colors.js", "labels.js", "map.js", "dom.js"),
-    *("card.js", "panels.js", "search.js", "state.js", "surface.js", "main.js"),
+    *("payload.js", "maths.js", "answers.js", "colors.js", "dom.js", "labels.js", "map.js"),
+    *("lists.js", "basket.js", "panels.js", "search.js", "state.js", "surface.js", "main.js"),
 )
 STYLES = ("surface.css", "style.css")
 _IMPORT = re.compile(r"^import\s[^;]*?from\s+\"\./[\w.]+\";\n", re.M)

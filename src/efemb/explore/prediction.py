@@ -10,6 +10,7 @@ from efemb._typing import Floats
 from efemb.data.dataset import Dataset
 from efemb.errors import EfembError
 from efemb.explore.payload import Payload
+from efemb.explore.slices import plain_labels
 from efemb.fitted.query_context import QueryContext
 from efemb.fitted.vectors import nodes_of
 from efemb.model.predict import normalizer_of_words
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 FAMILIES = ("poisson", "bernoulli", "negative-binomial", "categorical", "gaussian")
 LINKS = ("identity", "log", "softplus", "log-softplus")
-MOST_GROUPS = 5_000  # of a term, that a page holds
 CLOSE = 1e-3  # of u: single precision
 VECTORS_ONLY = (
     "These probabilities are those of the vectors alone. The whole model (pairs, popularity and "
@@ -45,17 +45,10 @@ def add_prediction(
         # Of logarithms a change is a factor, which a slider can choose.
         logged = [term for term in model.spec.terms if getattr(term, "log", False)]
         header["tables"] = [name for term in logged for name in term.tables]
-        if structure.grouped:
-            choices = _plain_labels(structure.labels)
+        if structure.grouped and "slices" not in payload.header:
             described = {"label": structure.columns[0], "columns": list(structure.columns)}
-            header["terms"].append({**described, **_offer(choices)})
+            header["terms"].append({**described, "kind": "text"})
         return
-    if structure.grouped:
-        column = structure.columns[0]
-        header["remark"] = (
-            f"The page has the average of all groups of {column!r}. The served explorer answers "
-            "for each group, and of_group(label) is the model of one, which a page can show."
-        )
     if "refused" in header:
         return
     reason = _page_reason(model)
@@ -155,23 +148,13 @@ def _describe_term(term: Term) -> dict[str, Any]:
     groups, center = getattr(term, "groups", None), getattr(term, "center", None)
     if groups is None and term.tables:
         groups = (getattr(term, "frozen", None) or {}).get("groups")
-    if groups is not None:
-        described |= _offer(_plain_labels(groups))
+    choices = None if groups is None else plain_labels(groups)
+    if choices is not None:
+        described |= {"kind": "choice", "choices": choices}
     elif isinstance(center, float):
         scale = float(getattr(term, "scale", 1.0))
         described |= {"kind": "number", "center": center, "scale": scale}
     return described
-
-
-def _plain_labels(labels: Any) -> list[Any]:
-    return [label.item() if isinstance(label, np.generic) else label for label in labels]
-
-
-def _offer(choices: list[Any]) -> dict[str, Any]:
-    """A choice among labels that JSON can hold, if they are not too many; else any text."""
-    if len(choices) <= MOST_GROUPS and all(isinstance(one, str | int | float) for one in choices):
-        return {"kind": "choice", "choices": choices}
-    return {"kind": "text"}
 
 
 def _add_term(

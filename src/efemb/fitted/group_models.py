@@ -108,7 +108,7 @@ def trajectory(model: Any, items: Any, data: Any = None) -> Table:
             near = one.vectors().similar(fitted.entities.labels[code], 1)
             columns["nearest"].append(near["label"][0])
     if data is not None:
-        columns["count"] = _count_by_slice(model, data, codes)
+        columns["count"] = counts_by_group(model, data)[:, codes].T.ravel().tolist()
     return Table({name: np.array(values, dtype=_kind(name)) for name, values in columns.items()})
 
 
@@ -119,21 +119,20 @@ def _kind(column: str) -> Any:
     return object if column in ("label", "at", "nearest") else np.float64
 
 
-def _count_by_slice(model: Any, data: Any, codes: Ints) -> list[Any]:
-    """Rows (tokens of a text) of every slice with each of some entities, one after the other."""
+def counts_by_group(model: Any, data: Any) -> Ints:
+    """Rows (tokens of a text) of every group that hold each entity, (G, N)."""
     spec, bound, _ = model._bind(data)
-    rows, group, counts = bound.whole_data, row_groups(spec, bound), []
+    rows, group = bound.whole_data, row_groups(spec, bound)
     assert group is not None
-    for code in codes.tolist():
-        present = (_occurs(rows, code) if not bound.is_text else rows.tokens == code) & (group >= 0)
-        counts += np.bincount(group[present], minlength=len(spec.structure.labels)).tolist()
-    return counts
-
-
-def _occurs(rows: Any, code: int) -> Any:
-    column = rows.values[:, [code]]
-    column = column.toarray() if rows.is_sparse else np.asarray(column)
-    return np.nan_to_num(column.ravel()) != 0
+    if bound.is_text:
+        row, code = np.arange(len(rows.tokens)), np.asarray(rows.tokens)
+    else:
+        values = rows.values if rows.is_sparse else np.nan_to_num(np.asarray(rows.values))
+        row, code = values.nonzero()
+    known = (group[row] >= 0) & (code >= 0)
+    shape = (len(spec.structure.labels), model.fitted().n_entities)
+    cells = group[row[known]] * shape[1] + code[known]
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def check_slices(structure: Structure) -> None:

@@ -1,7 +1,32 @@
 /** Building the document: elements from plain text only, so that no label becomes markup. */
 
-import { shortNumber } from "./colors.js";
-import { shortLabel } from "./labels.js";
+/** @import { Line } from "./types" */
+
+/** Three digits, without exponents where people write none. @param {number} value */
+export function shortNumber(value) {
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size >= 1e6 || (size > 0 && size < 1e-4)) return value.toExponential(1);
+  if (size >= 1000) return Math.round(value).toLocaleString("en");
+  return String(Number(value.toPrecision(3)));
+}
+
+/** @param {number} value */
+export const percent = (value) => `${shortNumber(100 * value)}%`;
+
+/**
+ * One line of a label that is not too long. Names often differ by a size or number at their end, which
+ * is kept. @param {string} label @param {number} [width]
+ */
+export function shortLabel(label, width = 34) {
+  const text = label.replace(/[\u0000-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069\s]+/g, " ").trim();
+  if (text.length <= width) return text || "(blank)";
+  const letters = Array.from(text);
+  if (letters.length <= width) return text;
+  const last = Array.from(text.slice(text.lastIndexOf(" ") + 1));
+  const end = /\d/.test(last.join("")) && last.length <= width / 3 ? last : [];
+  return `${letters.slice(0, width - end.length - 1).join("").trimEnd()}…${end.join("")}`;
+}
 
 /**
  * @param {string} tag @param {Record<string, any>} [properties] @param {...(Node | string | null)} children
@@ -13,7 +38,7 @@ export function element(tag, properties = {}, ...children) {
     if (name === "class") node.className = value;
     else if (name === "style") Object.assign(node.style, value);
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
+    else node.setAttribute(name, value);
   }
   node.append(...children.filter((child) => child !== null));
   return node;
@@ -21,28 +46,7 @@ export function element(tag, properties = {}, ...children) {
 
 /** A label that keeps its own direction of writing. @param {string} label @param {number} [width] */
 export function labelNode(label, width = 60) {
-  return element("bdi", { title: label.slice(0, 300) }, shortLabel(label, width) || "(blank)");
-}
-
-/** Limits of the bars of a list; values of one sign start at the left edge. @param {number[]} values */
-export function barScale(values) {
-  const low = Math.min(0, ...values), high = Math.max(0, ...values);
-  return high <= 0 ? { low: 0, high: -low } : { low, high };
-}
-
-/** A bar from zero; negative ones go the other way, in another color, if the list has both. */
-/** @param {number} value @param {{ low: number, high: number }} scale */
-export function bar(value, { low, high }) {
-  const range = high - low || 1, size = Math.abs(value) / range;
-  const start = (low < 0 && value < 0 ? value - low : -low) / range;
-  const style = { width: `${Math.min(100, 100 * size)}%`, marginLeft: `${100 * start}%` };
-  return element("span", { class: "bar", "aria-hidden": "true" },
-    element("span", { class: value < 0 ? "fill negative" : "fill", style }));
-}
-
-/** @param {number} value */
-export function percent(value) {
-  return `${shortNumber(100 * value)}%`;
+  return element("bdi", { title: label.slice(0, 300) }, shortLabel(label, width));
 }
 
 /** @param {string} title @param {...(Node | string | null)} children */
@@ -53,6 +57,50 @@ export function section(title, ...children) {
 /** @param {string} text */
 export function note(text) {
   return element("p", { class: "note" }, text);
+}
+
+/** @param {string | Node} content @param {() => void} onclick @param {Record<string, any>} [properties] */
+export function button(content, onclick, properties = {}) {
+  return element("button", { ...properties, onclick }, content);
+}
+
+/**
+ * A list with a bar in each line. Bars start at zero; negative ones go the other way, in another color, if
+ * the list has both. Lines that can be chosen are buttons. @param {Line[]} lines
+ */
+export function barList(lines) {
+  if (!lines.length) return note("Nothing to list.");
+  const values = lines.map((line) => line.value);
+  const low = Math.max(...values) > 0 ? Math.min(0, ...values) : 0;
+  const range = Math.max(...values.map((value) => value - low), ...values.map(Math.abs)) || 1;
+  return element("ol", { class: "items" }, ...lines.map((line) => {
+    const { value } = line;
+    const start = value < 0 && low < 0 ? value - low : -low;
+    const style = { width: `${(100 * Math.abs(value)) / range}%`, marginLeft: `${(100 * start) / range}%` };
+    const content = [
+      labelNode(line.label, 80), element("span", { class: "value" }, line.text ?? shortNumber(value)),
+      element("span", { class: "bar", "aria-hidden": "true" }, element("span", { class: value < 0 ? "fill negative" : "fill", style })),
+      line.detail ? element("small", {}, line.detail) : null,
+    ];
+    const inside = line.choose
+      ? element("button", { class: "item", "aria-pressed": String(Boolean(line.chosen)), onclick: line.choose }, ...content)
+      : element("div", { class: "item" }, ...content);
+    return element("li", { class: line.lit ? "lit" : "" }, inside, line.add ?? null);
+  }));
+}
+
+/** A line through values. @param {number[]} values */
+export function curve(values) {
+  const low = Math.min(...values), high = Math.max(...values), last = values[values.length - 1];
+  const points = values.map((value, i) => (
+    `${(300 * i) / Math.max(values.length - 1, 1)},${60 - (58 * (value - low)) / (high - low || 1)}`));
+  const [svg, line] = ["svg", "polyline"].map((name) => document.createElementNS("http://www.w3.org/2000/svg", name));
+  svg.setAttribute("viewBox", "0 -2 300 66");
+  svg.setAttribute("aria-hidden", "true");
+  line.setAttribute("points", points.join(" "));
+  svg.append(line);
+  return element("div", { class: "curve" }, svg,
+    element("p", { class: "facts" }, `${shortNumber(values[0])} at first, ${shortNumber(last)} at the end`));
 }
 
 /** Rows as a file of comma-separated values. @param {string} name @param {(string | number)[][]} rows */

@@ -1,276 +1,235 @@
 /** The explorer: one or two models, their maps, the panels and the state in the address. */
 
-import { PageAnswers, ServerAnswers } from "./answers.js";
-import { colorings, colorItems } from "./colors.js";
+import { askPage, askServer } from "./answers.js";
+import { colorItems } from "./colors.js";
 import { element, labelNode, note } from "./dom.js";
-import { shortLabel } from "./labels.js";
+import { reason } from "./lists.js";
 import { MapView } from "./map.js";
-import { modelPanel } from "./card.js";
-import { analogyPanel, basketPanel, comparisonPanel, itemPanel, selectionPanel } from "./panels.js";
-import { decodeBase64, gunzip, readPayload } from "./payload.js";
+import { PANELS } from "./panels.js";
+import { readPayload, unpack } from "./payload.js";
 import { connectSearch } from "./search.js";
 import { labelFinder, readState, writeState } from "./state.js";
 import { openSurface } from "./surface.js";
 
-/** @typedef {import("./payload.js").Payload} Payload */
+/** @import { Ask, MapEvents, Payload, State, Surface } from "./types" */
 
 /** @param {string} id @returns {any} */
 const byId = (id) => document.getElementById(id);
+/** @param {string} text */
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 /** Codes, the most frequent first; in their own order without counts. @param {Payload} payload */
-function labelOrder({ header, arrays }) {
-  const order = Int32Array.from({ length: header.n }, (_, code) => code);
-  const { counts } = arrays;
+function labelOrder({ header, arrays: { counts } }) {
+  const order = Int32Array.from(header.labels.keys());
   return counts ? order.sort((a, b) => counts[b] - counts[a] || a - b) : order;
 }
 
 /** One model with its map. */
 export class ModelView {
-  /** @param {Payload} payload @param {any} answers @param {any} surface @param {import("./map.js").MapEvents} events */
-  constructor(payload, answers, surface, events) {
+  /** @param {Payload} payload @param {Ask} ask @param {Surface} surface @param {MapEvents} events */
+  constructor(payload, ask, surface, events) {
     this.payload = payload;
     this.header = payload.header;
     this.arrays = payload.arrays;
     this.labels = payload.header.labels;
     this.order = labelOrder(payload);
     this.find = labelFinder(this.labels);
-    /** @type {PageAnswers} */
-    this.answers = answers;
-    const cell = surface.document.createElement("div");
-    cell.className = "map";
-    surface.root.append(cell);
-    this.map = new MapView(surface, cell, this.labels, this.order, events);
+    this.ask = ask;
+    this.map = new MapView(surface, this.labels, this.order, events);
   }
 
-  /** @param {string} name @param {string} way @param {any} theme @param {any} view */
-  async showMap(name, way, theme, view) {
-    const entry = this.header.maps.find((one) => one.array === name) || this.header.maps[0];
-    const points = await this.answers.map(entry.array);
-    await this.map.show(points, Math.round(points.length / this.header.n), colorItems(this.payload, way), theme, view);
+  /** @param {State} state @param {any} theme @param {any} view */
+  async showMap({ map, color, solid }, theme, view) {
+    const { array, space, method } = this.header.maps.find((entry) => entry.array === map) || this.header.maps[0];
+    this.arrays[array] ||= Float32Array.from(await this.ask("map", { space, method }));
+    const points = /** @type {Float32Array} */ (this.arrays[array]);
+    this.map.solid = solid;
+    await this.map.show(points, Math.round(points.length / this.header.n), colorItems(this.payload, color), theme, view);
   }
 }
 
 /** The first model, the panels and everything a person can do. */
 export class Explorer extends ModelView {
-  /** @param {Payload} payload @param {any} answers @param {any} surface */
-  constructor(payload, answers, surface) {
-    super(payload, answers, surface, {
+  /** @param {Payload} payload @param {Ask} ask @param {Surface} surface */
+  constructor(payload, ask, surface) {
+    super(payload, ask, surface, {
       onClick: (code) => this.selectItem(code),
-      onHover: (code, x, y) => this.hover(this, code, x, y),
       onSelect: (codes) => this.setSelection(codes),
       onView: (view) => { this.state.view = view; this.keepState(); },
     });
     this.surface = surface;
-    this.mode = "pan";
     /** @type {number[]} */
     this.selection = [];
     this.explained = -1;
     /** @type {ModelView | null} */
     this.other = null;
-    this.ways = colorings(payload);
-    /** @type {import("./state.js").State} */
-    this.state = {
-      map: this.header.maps[0].array, color: Object.keys(this.ways)[0], item: null, tab: "item",
-      basket: new Map(), row: {}, theme: "", view: null, factor: 1, solid: false, positive: [], negative: [],
-      ...readState(location.hash.slice(1), this.labels),
+    const { maps, slices, colorings } = this.header;
+    /** @type {State} */
+    this.first = {
+      map: maps[0].array, color: colorings[0].key, item: null, tab: "item", basket: [], slice: null, row: {},
+      theme: "", view: null, factor: 1, solid: false, positive: [], negative: [],
     };
-    if (!this.header.maps.some((entry) => entry.array === this.state.map)) this.state.map = this.header.maps[0].array;
-    if (!this.ways[this.state.color]) this.state.color = Object.keys(this.ways)[0];
+    this.state = { ...this.first, ...readState(location.hash.slice(1), this.find) };
+    if (!maps.some((entry) => entry.array === this.state.map)) this.state.map = this.first.map;
+    if (!colorings.some((entry) => entry.key === this.state.color)) this.state.color = this.first.color;
+    if (this.state.slice !== null && !(this.state.slice < (slices?.labels.length ?? 0))) this.state.slice = null;
     this.asked = 0;
     this.subject = "";
-    this.tip = surface.document.createElement("div");
-    this.tip.className = "tip";
-    this.tip.hidden = true;
-    surface.root.append(this.tip);
   }
 
   get article() {
     return `${/^[aeiou]/.test(this.header.noun) ? "an" : "a"} ${this.header.noun}`;
   }
 
+  /** Whether each item has a fixed list of neighbors with weights. */
+  get isNeural() {
+    return Boolean(this.arrays["lists.pointers"]);
+  }
+
   /** The vectors that are looked at. */
-  space() {
-    const entry = this.header.maps.find((one) => one.array === this.state.map);
-    const spaces = this.header.spaces;
+  get space() {
+    const { maps, spaces } = this.header;
+    const entry = maps.find(({ array }) => array === this.state.map);
     return entry && spaces.includes(entry.space) ? entry.space : spaces[0];
   }
 
-  keepState() {
-    const address = `#${writeState(this.state, this.labels)}`;
-    try {
-      history.replaceState(null, "", address);
-    } catch {
-      // In the frame of a notebook there is no address to keep it in.
-    }
+  /** The slice of rows that questions are about. */
+  get slice() {
+    return this.state.slice ?? undefined;
+  }
+
+  /** Values of row columns, that of the slice among them. @returns {State["row"]} */
+  get row() {
+    const { slices } = this.header, { row, slice } = this.state;
+    return slices && slice !== null ? { ...row, [slices.column]: slices.labels[slice] } : row;
+  }
+
+  /** @returns {ModelView[]} */
+  get views() {
+    return this.other ? [this, this.other] : [this];
   }
 
   // -- what a person does -----------------------------------------------------------------------
 
+  /** Change the state and show what follows. @param {Partial<State>} changes */
+  set(changes) {
+    Object.assign(this.state, changes);
+    return this.showPanel();
+  }
+
   /** @param {number} code */
-  async selectItem(code) {
-    this.state.item = code;
-    if (!["item", "analogy", "compare"].includes(this.state.tab)) this.state.tab = this.other ? "compare" : "item";
+  selectItem(code) {
+    const { tab } = this.state;
     this.map.reveal(code);
-    await this.showPanel();
+    return this.set({ item: code, tab: ["item", "analogy", "compare"].includes(tab) ? tab : this.other ? "compare" : "item" });
+  }
+
+  /** Select an item by a label of either model, if this one has it. @param {string} label */
+  selectLabel(label) {
+    const code = this.find(label);
+    if (code >= 0) this.selectItem(code);
   }
 
   /** @param {number} code */
   addToBasket(code) {
     this.state.tab = "basket";
-    return this.setAmount(code, (this.state.basket.get(code) || 0) + 1);
+    return this.setAmount(code, (new Map(this.state.basket).get(code) || 0) + 1);
   }
 
   /** @param {number} code @param {number} amount */
   setAmount(code, amount) {
-    if (amount > 0) this.state.basket.set(code, amount);
-    else this.state.basket.delete(code);
-    return this.showPanel();
-  }
-
-  clearBasket() {
-    this.state.basket.clear();
-    return this.showPanel();
+    const basket = new Map(this.state.basket).set(code, amount);
+    return this.set({ basket: [...basket].filter((pair) => pair[1] > 0) });
   }
 
   /** @param {string} name @param {string | number | undefined} value */
   setRow(name, value) {
-    if (value === undefined) delete this.state.row[name];
-    else this.state.row[name] = value;
-    return this.showPanel();
+    const { [name]: _, ...row } = this.state.row;
+    return this.set({ row: value === undefined ? row : { ...row, [name]: value } });
   }
 
-  /** @param {number} factor of the price of the selected item */
-  setFactor(factor) {
-    this.state.factor = factor;
-    return this.showPanel();
+  /** @param {number | null} slice */
+  setSlice(slice) {
+    byId("slice").value = slice ?? "";
+    return this.set({ slice });
   }
 
-  /** @param {"positive" | "negative"} side @param {number[]} codes */
-  setAnalogy(side, codes) {
-    this.state[side] = codes;
-    return this.showPanel();
-  }
-
-  /** @param {string} mode */
-  setMode(mode) {
-    this.mode = mode;
-    this.map.mode = mode;
+  toggleLasso(mode = this.map.mode === "lasso" ? "pan" : "lasso") {
+    this.map.setMode(mode);
     byId("lasso").setAttribute("aria-pressed", String(mode === "lasso"));
-    if (this.map.isFlat) this.surface.Plotly.relayout(this.map.plot, { dragmode: mode });
     return this.state.tab === "selection" ? this.showPanel() : Promise.resolve();
   }
 
   /** @param {number[]} codes */
-  async setSelection(codes) {
+  setSelection(codes) {
     this.selection = codes;
     this.map.chosen = codes.length ? new Set(codes) : null;
     this.state.tab = "selection";
-    this.setMode("pan");
-    await Promise.all([this.map.redraw(), this.showPanel()]);
-  }
-
-  visible() {
-    return this.map.visible();
-  }
-
-  /** @param {ModelView} view @param {number | null} code @param {number} x @param {number} y */
-  hover(view, code, x, y) {
-    this.tip.hidden = code === null;
-    if (code === null) return;
-    this.tip.replaceChildren(shortLabel(view.labels[code], 90) || "(blank)");
-    const room = this.surface.root.clientWidth;
-    const left = x - (this.surface.root === document.body ? 0 : this.surface.root.getBoundingClientRect().left);
-    const top = y - this.surface.root.getBoundingClientRect().top;
-    this.tip.style.left = `${Math.max(4, Math.min(left + 12, room - this.tip.offsetWidth - 4))}px`;
-    this.tip.style.top = `${top + 14}px`;
-  }
-
-  /** @param {string} tab */
-  openTab(tab) {
-    this.state.tab = tab;
-    return this.showPanel();
+    return Promise.all([this.map.redraw(), this.toggleLasso("pan")]);
   }
 
   // -- what is shown ----------------------------------------------------------------------------
 
-  tabs() {
-    /** @type {Record<string, string>} */
-    const tabs = this.other ? { compare: "Compare", item: "Item" } : { item: capital(this.header.noun) };
-    if (this.header.noun === "word") tabs.analogy = "Analogy";
-    if (!this.header.prediction.refused || !this.arrays["lists.pointers"]) {
-      tabs.basket = this.header.prediction.text ? "Gap" : "Basket";
-    }
-    return { ...tabs, selection: "Selection", model: "Model" };
-  }
-
   /** Fill the panel; of two questions in a row, the answer to the later one stays. */
   async showPanel() {
-    const turn = ++this.asked;
-    const tabs = this.tabs();
-    if (!(this.state.tab in tabs)) this.state.tab = Object.keys(tabs)[0];
-    this.showTabs(tabs);
+    const turn = ++this.asked, tabs = Object.entries({ ...(this.other && { compare: "Compare" }), ...this.header.tabs });
+    if (!tabs.some(([key]) => key === this.state.tab)) this.state.tab = tabs[0][0];
+    const { tab, item, basket } = this.state;
+    byId("tabs").replaceChildren(...tabs.map(([key, title]) => element("button", {
+      role: "tab", id: `tab-${key}`, "aria-selected": String(key === tab), "aria-controls": "panel",
+      onclick: () => this.set({ tab: key }),
+    }, key === "basket" && basket.length ? `${title} (${basket.length})` : title)));
     this.keepState();
-    const { tab } = this.state;
-    const { other } = this;
-    /** @type {{ nodes: Node[], marks: import("./map.js").Mark[], others?: import("./map.js").Mark[] }} */
-    let shown;
-    if (tab === "compare" && other) shown = await comparisonPanel(this, other);
-    else if (tab === "basket") shown = await basketPanel(this);
-    else if (tab === "selection") shown = await selectionPanel(this);
-    else if (tab === "analogy") shown = await analogyPanel(this);
-    else if (tab === "model") shown = await modelPanel(this);
-    else shown = await itemPanel(this);
+    const shown = await PANELS[tab](this);
     if (turn !== this.asked) return;
     byId("panel").replaceChildren(...shown.nodes);
-    const subject = `${tab} ${this.state.item} ${this.selection.length}`;
+    const subject = `${tab} ${item} ${this.selection.length}`;
     if (subject !== this.subject) byId("panel").scrollTop = 0;  // but not if only an amount changed
     this.subject = subject;
-    const lit = ["item", "compare", "analogy"].includes(tab) ? this.state.item : null;
+    const lit = ["item", "compare", "analogy"].includes(tab) ? item : null;
     this.map.light(shown.marks, lit);
-    if (other) {
-      const twin = lit === null ? -1 : other.find(this.labels[lit]);
-      other.map.light(shown.others || [], twin < 0 ? null : twin);
-      if (twin >= 0) other.map.reveal(twin);
+    if (this.other) {
+      const twin = lit === null ? -1 : this.other.find(this.labels[lit]);
+      this.other.map.light(shown.others || [], twin < 0 ? null : twin);
+      if (twin >= 0) this.other.map.reveal(twin);
     }
     document.documentElement.dataset.turn = String(turn);
   }
 
-  /** @param {Record<string, string>} tabs */
-  showTabs(tabs) {
-    const size = this.state.basket.size;
-    const text = (/** @type {string} */ key) => (key === "basket" && size ? `${tabs[key]} (${size})` : tabs[key]);
-    byId("tabs").replaceChildren(...Object.keys(tabs).map((key) => element("button", {
-      role: "tab", id: `tab-${key}`, "aria-selected": String(key === this.state.tab), "aria-controls": "panel",
-      onclick: () => this.openTab(key),
-    }, text(key))));
+  keepState() {
+    try {
+      history.replaceState(null, "", `#${writeState(this.state, this.first, this.labels)}`);
+    } catch {
+      // In the frame of a notebook there is no address to keep it in.
+    }
   }
 
   theme() {
     const style = getComputedStyle(document.documentElement);
-    const color = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
-    return { ink: color("ink"), paper: color("paper"), soft: color("soft"), accent: color("accent") };
+    const [ink, paper, soft, accent] = ["ink", "paper", "soft", "accent"].map((name) => style.getPropertyValue(`--${name}`).trim());
+    return { ink, paper, soft, accent };
   }
 
   applyTheme() {
     const dark = this.state.theme ? this.state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    for (const root of [document.documentElement, this.surface.document.documentElement]) {
-      root.dataset.theme = dark ? "dark" : "light";
-    }
+    for (const { documentElement } of [document, this.surface.document]) documentElement.dataset.theme = dark ? "dark" : "light";
     byId("theme").textContent = dark ? "Light" : "Dark";
   }
 
+  /** Draw the maps, then what is lit on them. */
+  async draw() {
+    await this.drawMaps();
+    return this.showPanel();
+  }
+
   async drawMaps() {
-    const { map, color, view, solid } = this.state;
+    const { map, solid, view } = this.state;
     this.status(this.arrays[map] ? "Drawing the map…" : "Making the map; this may take a minute…");
-    for (const one of [this, this.other]) {
-      if (!one) continue;
-      one.map.solid = solid;
-      try {
-        await one.showMap(map, color, this.theme(), one === this ? view : null);
-      } catch (error) {
-        this.status(String(error instanceof Error ? error.message : error));
-        return;
-      }
+    try {
+      for (const one of this.views) await one.showMap(this.state, this.theme(), one === this ? view : null);
+    } catch (error) {
+      this.status(reason(error));
+      return;
     }
     this.status("");
     this.showLegend();
@@ -280,7 +239,7 @@ export class Explorer extends ModelView {
 
   showLegend() {
     const { title, buckets } = this.map.coloring;
-    const shown = buckets.slice().sort((a, b) => Number(a.name === "other") - Number(b.name === "other"));
+    const shown = buckets.slice().sort((a, b) => Number(a.isRest) - Number(b.isRest));
     const lines = shown.filter(({ name }) => name).map(({ name, color }) => (
       element("li", {}, element("i", { style: { background: color } }), labelNode(name, 38))));
     byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
@@ -296,82 +255,74 @@ export class Explorer extends ModelView {
   // -- connections ------------------------------------------------------------------------------
 
   connect() {
+    const { name, n, noun, maps, slices, colorings } = this.header;
     byId("legend").open = innerWidth > 800;  // it would cover the map of a phone
-    byId("title").textContent = this.other ? `${this.header.name} and ${this.other.header.name}` : this.header.name;
-    document.title = `${this.header.name} – efemb explorer`;
-    byId("search").placeholder = `Search ${this.header.n.toLocaleString("en")} ${this.header.noun}s  ( / )`;
+    byId("title").textContent = this.views.map((view) => view.header.name).join(" and ");
+    document.title = `${name} – efemb explorer`;
+    byId("search").placeholder = `Search ${n.toLocaleString("en")} ${noun}s  ( / )`;
     connectSearch(byId("search"), byId("found"), this.labels, this.order, (code) => { byId("panel").focus(); this.selectItem(code); });
-    this.fillSelect("map", this.header.maps.map((entry) => [entry.array, [entry.space, entry.title].filter(Boolean).join(" · ")]));
-    this.fillSelect("color", Object.entries(this.ways));
-    byId("theme").addEventListener("click", () => {
-      this.state.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-      this.applyTheme();
-      this.keepState();
-      this.drawMaps().then(() => this.showPanel());
+    this.fillSelect("map", maps.map((entry) => [entry.array, [entry.space, entry.title].filter(Boolean).join(" · ")]), (map) => {
+      Object.assign(this.state, { map, view: null });
+      this.draw();
     });
-    byId("lasso").addEventListener("click", () => this.setMode(this.mode === "lasso" ? "pan" : "lasso"));
-    byId("whole").addEventListener("click", () => this.showWhole());
-    byId("in").addEventListener("click", () => this.zoom(0.6));
-    byId("out").addEventListener("click", () => this.zoom(1 / 0.6));
-    byId("solid").addEventListener("click", () => { this.state.solid = !this.state.solid; this.drawMaps().then(() => this.showPanel()); });
-    byId("help").addEventListener("click", () => byId("keys").showModal());
+    this.fillSelect("color", colorings.map((entry) => [entry.key, entry.name]), (color) => { this.state.color = color; this.draw(); });
+    byId("slices").hidden = !slices;
+    byId("slice-name").textContent = capital(slices?.column || "slice");
+    this.fillSelect("slice", [["", "all"], ...(slices?.labels || []).map((label, i) => [String(i), String(label)])],
+      (value) => this.setSlice(value === "" ? null : Number(value)));
+    for (const [id, action] of Object.entries(this.actions)) byId(id)?.addEventListener("click", action);
     for (const target of new Set([document, this.surface.document])) {
-      target.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.press(event));
+      target.addEventListener("keydown", (event) => this.press(event));
     }
-    new ResizeObserver(() => { for (const one of [this, this.other]) one?.map.resize(); }).observe(byId("maps"));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.applyTheme(); this.drawMaps(); });
+    new ResizeObserver(() => { for (const view of this.views) view.map.resize(); }).observe(byId("maps"));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.applyTheme(); this.draw(); });
     addEventListener("hashchange", () => location.reload());
   }
 
-  /** @param {"map" | "color"} name @param {string[][]} options */
-  fillSelect(name, options) {
+  /** @param {"map" | "color" | "slice"} name @param {string[][]} options @param {(value: string) => void} choose */
+  fillSelect(name, options, choose) {
     const select = byId(name);
     select.replaceChildren(...options.map(([value, text]) => element("option", { value }, text)));
-    select.value = this.state[name];
-    select.addEventListener("change", () => {
-      this.state[name] = select.value;
-      if (name === "map") this.state.view = null;
-      this.drawMaps().then(() => this.showPanel());
-    });
+    select.value = this.state[name] ?? "";
+    select.addEventListener("change", () => choose(select.value));
   }
 
-  /** @param {number} factor */
-  zoom(factor) {
-    for (const one of [this, this.other]) if (one?.map.isFlat) one.map.zoomBy(factor);
-  }
-
-  showWhole() {
-    this.state.view = null;
-    for (const one of [this, this.other]) if (one?.map.isFlat) one.map.zoomTo(one.map.wholeView());
-  }
+  /** What buttons of that name do, and keys. @type {Record<string, () => void>} */
+  actions = {
+    in: () => { for (const { map } of this.views) map.zoomBy(0.6); },
+    out: () => { for (const { map } of this.views) map.zoomBy(1 / 0.6); },
+    whole: () => { for (const { map } of this.views) map.zoomTo(map.wholeView()); this.state.view = null; this.keepState(); },
+    lasso: () => { this.toggleLasso(); },
+    solid: () => { this.state.solid = !this.state.solid; this.draw(); },
+    theme: () => {
+      this.state.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+      this.applyTheme();
+      this.draw();
+    },
+    help: () => byId("keys").showModal(),
+    find: () => byId("search").focus(),
+    see: () => { this.setSelection(this.map.visible()); },
+    add: () => { if (this.state.item !== null && !this.header.prediction.refused) this.addToBasket(this.state.item); },
+    clear: () => { Object.assign(this, { selection: [] }); this.map.chosen = null; this.map.redraw(); this.set({ item: null }); },
+  };
 
   /** @param {KeyboardEvent} event */
   press(event) {
-    const target = /** @type {HTMLElement} */ (event.target);
-    if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
-    /** @type {Record<string, () => void>} */
-    const keys = {
-      "/": () => byId("search").focus(), "+": () => this.zoom(0.6), "-": () => this.zoom(1 / 0.6),
-      0: () => this.showWhole(), l: () => { this.setMode(this.mode === "lasso" ? "pan" : "lasso"); },
-      v: () => { this.setSelection(this.visible()); }, d: () => byId("theme").click(), "?": () => byId("keys").showModal(),
-      b: () => { if (this.state.item !== null && !this.header.prediction.refused) this.addToBasket(this.state.item); },
-      Escape: () => { this.state.item = null; this.selection = []; this.map.chosen = null; this.map.redraw(); this.showPanel(); },
-    };
-    const action = keys[event.key];
+    const { tagName } = /** @type {HTMLElement} */ (event.target);
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(tagName) || event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
+    const keys = new Map(Object.entries({
+      "/": "find", "+": "in", "-": "out", 0: "whole", l: "lasso", v: "see", d: "theme", "?": "help", b: "add", Escape: "clear",
+    }));
+    const action = keys.get(event.key);
     if (!action) return;
     event.preventDefault();
-    action();
+    this.actions[action]();
   }
-}
-
-/** @param {string} text */
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1);
 }
 
 /** @param {number} number @param {boolean} served @returns {Promise<Payload>} */
 async function loadPayload(number, served) {
-  if (!served) return readPayload(await gunzip(decodeBase64((byId(`payload-${number}`)?.textContent || "").trim())));
+  if (!served) return readPayload(await unpack(`payload-${number}`));
   const response = await fetch(`api/payload/${number}`);
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
   return readPayload(await response.arrayBuffer());
@@ -379,24 +330,21 @@ async function loadPayload(number, served) {
 
 async function start() {
   const { served, models } = /** @type {Record<string, string>} */ (document.documentElement.dataset);
-  const numbers = Array.from({ length: Number(models) }, (_, i) => i);
   const isServed = served === "true";
-  const [surface, ...payloads] = await Promise.all(
-    [openSurface(byId("maps"), isServed), ...numbers.map((number) => loadPayload(number, isServed))]);
-  const answers = payloads.map((payload, i) => (isServed ? new ServerAnswers(payload, i) : new PageAnswers(payload)));
-  const app = new Explorer(payloads[0], answers[0], surface);
+  const loading = Array.from({ length: Number(models) }, (_, number) => loadPayload(number, isServed));
+  const [surface, ...payloads] = await Promise.all([openSurface(byId("maps"), isServed), ...loading]);
+  const asks = payloads.map((payload, number) => (isServed ? askServer(number) : askPage(payload)));
+  const app = new Explorer(payloads[0], asks[0], surface);
   if (payloads[1]) {
-    app.other = new ModelView(payloads[1], answers[1], surface, {
-      onClick: (code) => { const twin = app.find(String(app.other?.labels[code])); if (twin >= 0) app.selectItem(twin); },
-      onHover: (code, x, y) => { if (app.other) app.hover(app.other, code, x, y); },
-      onSelect: () => {}, onView: () => {},
+    const other = app.other = new ModelView(payloads[1], asks[1], surface, {
+      onClick: (code) => app.selectLabel(other.labels[code]), onSelect: () => {}, onView: () => {},
     });
+    app.first.tab = "compare";
+    if (!location.hash) app.state.tab = "compare";
   }
-  if (app.other && !location.hash) app.state.tab = "compare";
   app.applyTheme();
   app.connect();
-  await app.drawMaps();
-  await app.showPanel();
+  await app.draw();
   Object.assign(globalThis, { explorer: app });
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }

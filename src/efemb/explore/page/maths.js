@@ -1,16 +1,12 @@
 /** The mathematics of the questions, the same as in efemb.fitted; every matrix is row after row. */
 
-/** @typedef {Float32Array | Float64Array} Floats */
+/** @import { Floats } from "./types" */
 
-/**
- * Inner products of all rows of a matrix with a vector.
- * @param {Floats} matrix @param {Floats} vector @returns {Float64Array}
- */
+/** Inner products of all rows of a matrix with a vector. @param {Floats} matrix @param {Floats} vector */
 export function multiply(matrix, vector) {
   const k = vector.length;
-  const n = k ? matrix.length / k : 0;
-  const products = new Float64Array(n);
-  for (let row = 0, start = 0; row < n; row++, start += k) {
+  const products = new Float64Array(k ? matrix.length / k : 0);
+  for (let row = 0, start = 0; row < products.length; row++, start += k) {
     let sum = 0;
     for (let j = 0; j < k; j++) sum += matrix[start + j] * vector[j];
     products[row] = sum;
@@ -18,9 +14,29 @@ export function multiply(matrix, vector) {
   return products;
 }
 
-/** @param {Floats} matrix @param {number} row @param {number} k @returns {Float64Array} */
+/** @param {Floats} matrix @param {number} row @param {number} k */
 export function takeRow(matrix, row, k) {
   return Float64Array.from(matrix.subarray(row * k, (row + 1) * k));
+}
+
+/**
+ * Sum of some rows, each times a weight.
+ * @param {Floats} matrix @param {number} k @param {[number, number][]} weights of rows
+ */
+export function addRows(matrix, k, weights) {
+  const sum = new Float64Array(k);
+  for (const [row, weight] of weights) for (let j = 0; j < k; j++) sum[j] += weight * matrix[row * k + j];
+  return sum;
+}
+
+/** Square roots of x . S x for all rows x, S being symmetric. @param {Floats} matrix @param {Floats} S @param {number} k */
+export function quadraticLengths(matrix, S, k) {
+  const lengths = new Float64Array(matrix.length / k);
+  for (let row = 0; row < lengths.length; row++) {
+    const vector = matrix.subarray(row * k, (row + 1) * k), image = multiply(S, vector);
+    lengths[row] = Math.sqrt(Math.max(0, image.reduce((sum, value, j) => sum + value * vector[j], 0)));
+  }
+  return lengths;
 }
 
 /** Lengths of all rows. @param {Floats} matrix @param {number} k */
@@ -53,61 +69,44 @@ export function largest(scores, n, without = new Set()) {
   return best;
 }
 
-/** Cosines of all rows with a vector; 0 where either is zero. */
-/** @param {Floats} matrix @param {Float64Array} lengths @param {Floats} vector */
+/** Cosines of all rows with a vector; 0 where either is zero. @param {Floats} matrix @param {Floats} lengths @param {Floats} vector */
 export function cosines(matrix, lengths, vector) {
-  const products = multiply(matrix, vector);
-  let size = 0;
-  for (const number of vector) size += number * number;
-  size = Math.sqrt(size);
-  for (let row = 0; row < products.length; row++) {
-    const length = lengths[row] * size;
-    products[row] = length > 0 ? Math.max(-1, Math.min(1, products[row] / length)) : 0;
-  }
-  return products;
+  const size = Math.hypot(...vector);
+  return multiply(matrix, vector).map((product, row) => correlation(product, lengths[row] * size));
 }
+
+/** @param {number} product @param {number} size */
+export const correlation = (product, size) => (size > 0 ? Math.max(-1, Math.min(1, product / size)) : 0);
 
 const NORMAL_95 = 1.959963984540054;
 
-/**
- * Lift with the score interval of a Poisson count.
- * @param {number} together @param {number} expected
- */
+/** Lift with the score interval of a Poisson count. @param {number} together @param {number} expected */
 export function liftInterval(together, expected) {
-  const z = NORMAL_95;
   if (!(expected > 0)) return { lift: NaN, low: NaN, high: NaN };
-  const middle = together + (z * z) / 2;
-  const half = z * Math.sqrt(together + (z * z) / 4);
-  const low = Math.max(middle - half, 0) / expected;
-  return { lift: together / expected, low, high: (middle + half) / expected };
+  const middle = together + NORMAL_95 ** 2 / 2;
+  const half = NORMAL_95 * Math.sqrt(together + NORMAL_95 ** 2 / 4);
+  return { lift: together / expected, low: Math.max(middle - half, 0) / expected, high: (middle + half) / expected };
 }
 
 /** log(1 + exp(u)) without overflow. @param {number} u */
 const softplus = (u) => Math.max(u, 0) + Math.log1p(Math.exp(-Math.abs(u)));
 /** @param {number} u */
 const logistic = (u) => (u >= 0 ? 1 / (1 + Math.exp(-u)) : Math.exp(u) / (1 + Math.exp(u)));
+/** @param {number} v */
+const exponential = (v) => Math.exp(Math.min(v, 300));
 
 /** @type {Record<string, (u: number) => number>} */
 const LINKS = {
-  identity: (u) => u,
-  log: (u) => Math.log(Math.max(u, 1e-6)),
-  softplus,
+  identity: (u) => u, log: (u) => Math.log(Math.max(u, 1e-6)), softplus,
   "log-softplus": (u) => (u < -15 ? u : Math.log(softplus(u))),
 };
-
 /** @type {Record<string, (v: number) => number>} */
 const MEANS = {
-  poisson: (v) => Math.exp(Math.min(v, 300)),
-  "negative-binomial": (v) => Math.exp(Math.min(v, 300)),
-  categorical: (v) => Math.exp(Math.min(v, 300)),
-  bernoulli: logistic,
+  poisson: exponential, "negative-binomial": exponential, categorical: exponential, bernoulli: logistic,
   gaussian: (v) => v,
 };
-const LOGARITHMIC = new Set(["poisson", "negative-binomial", "categorical"]);
 
-/**
- * E[x] of linear predictors. @param {Float64Array} u @param {string} family @param {string} link
- */
+/** E[x] of linear predictors. @param {Float64Array} u @param {string} family @param {string} link */
 export function expectedValues(u, family, link) {
   return u.map((value) => MEANS[family](LINKS[link](value)));
 }
@@ -122,16 +121,11 @@ export function shares(u, family, link, noise, members) {
   const logarithms = u.map((value, i) => {
     if (noise) return value + noise[i];
     const linked = LINKS[link](value);
-    return LOGARITHMIC.has(family) ? linked : Math.log(Math.max(MEANS[family](linked), 1e-300));
+    return MEANS[family] === exponential ? linked : Math.log(Math.max(MEANS[family](linked), 1e-300));
   });
   for (const member of members) logarithms[member] = -Infinity;
-  let top = -Infinity;
-  for (const value of logarithms) if (value > top) top = value;
-  let total = 0;
-  const share = logarithms.map((value) => {
-    const weight = Math.exp(value - top);
-    total += weight;
-    return weight;
-  });
-  return share.map((weight) => weight / total);
+  const top = logarithms.reduce((most, value) => Math.max(most, value), -Infinity);
+  const weights = logarithms.map((value) => Math.exp(value - top));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => weight / total);
 }

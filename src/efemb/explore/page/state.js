@@ -1,82 +1,78 @@
 /** The state of a view, kept in the address, so that it can be shared. */
 
-/**
- * @typedef {{ map: string, color: string, item: number | null, tab: string, basket: Map<number, number>,
- *   row: Record<string, string | number>, theme: string, view: import("./map.js").View | null,
- *   factor: number, solid: boolean, positive: number[], negative: number[] }} State
- */
+/** @import { State } from "./types" */
 
-/** @param {string[]} labels @returns {(label: string) => number} */
+/** @param {string[]} labels @returns {(label: any) => number} */
 export function labelFinder(labels) {
   /** @type {Map<string, number>} */
   const codes = new Map();
-  labels.forEach((label, code) => { if (!codes.has(label)) codes.set(label, code); });
+  for (let code = labels.length - 1; code >= 0; code--) codes.set(labels[code], code);
   return (label) => codes.get(label) ?? -1;
 }
 
-/** Address of a state. @param {State} state @param {string[]} labels */
-export function writeState(state, labels) {
+/** @param {any} value @param {(value: any) => boolean} check */
+const listOf = (value, check) => (Array.isArray(value) && value.every(check) ? value : undefined);
+
+/**
+ * How each part of a state becomes JSON, and what JSON becomes: undefined if it is not that part. Items are
+ * kept by their labels. @type {Record<string, { write?: (value: any, labels: string[]) => any, read: (value: any, find: (label: any) => number) => any }>}
+ */
+const FIELDS = {
+  ...Object.fromEntries(["map", "color", "tab", "theme"].map((name) => (
+    [name, { read: (value) => (typeof value === "string" ? value : undefined) }]))),
+  item: { write: (code, labels) => labels[code], read: (value, find) => (find(value) >= 0 ? find(value) : undefined) },
+  basket: {
+    write: (pairs, labels) => pairs.map(([code, amount] = [0, 0]) => [labels[code], amount]),
+    read: (value, find) => listOf(value, Array.isArray)?.map(([label, amount]) => [find(label), Number(amount)])
+      .filter(([code, amount]) => code >= 0 && amount > 0 && amount < 1e9),
+  },
+  ...Object.fromEntries(["positive", "negative"].map((name) => [name, {
+    write: (codes, labels) => codes.map((/** @type {number} */ code) => labels[code]),
+    read: (value, find) => listOf(value, () => true)?.map(find).filter((code) => code >= 0),
+  }])),
+  row: { read: (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : undefined) },
+  slice: { read: (value) => (Number.isInteger(value) && value >= 0 ? value : undefined) },
+  factor: { read: (value) => (value > 0 && value < 10 ? Number(value) : undefined) },
+  solid: { read: (value) => (value === true ? value : undefined) },
+  view: {
+    write: ({ x, y }) => [...x, ...y].map((value) => Number(value.toPrecision(6))),
+    read: (value) => {
+      const [a, b, c, d] = listOf(value, Number.isFinite) ?? [];
+      return a < b && c < d ? { x: [a, b], y: [c, d] } : undefined;
+    },
+  },
+};
+
+/** What differs from how a page begins, as an address. @param {State} state @param {State} first @param {string[]} labels */
+export function writeState(state, first, labels) {
   const fields = new URLSearchParams();
-  const names = (/** @type {number[]} */ codes) => JSON.stringify(codes.map((code) => labels[code]));
-  fields.set("map", state.map);
-  fields.set("color", state.color);
-  fields.set("tab", state.tab);
-  if (state.item !== null) fields.set("item", labels[state.item]);
-  if (state.basket.size) {
-    fields.set("basket", JSON.stringify([...state.basket].map(([code, amount]) => [labels[code], amount])));
-  }
-  if (Object.keys(state.row).length) fields.set("row", JSON.stringify(state.row));
-  if (state.positive.length) fields.set("plus", names(state.positive));
-  if (state.negative.length) fields.set("minus", names(state.negative));
-  if (state.factor !== 1) fields.set("factor", String(state.factor));
-  if (state.theme) fields.set("theme", state.theme);
-  if (state.solid) fields.set("solid", "1");
-  if (state.view) {
-    fields.set("view", [...state.view.x, ...state.view.y].map((value) => Number(value.toPrecision(6))).join(","));
+  for (const [name, { write }] of Object.entries(FIELDS)) {
+    const [value, before] = [state, first].map((one) => /** @type {any} */ (one)[name]);
+    if (value === null || JSON.stringify(value) === JSON.stringify(before)) continue;
+    const plain = write ? write(value, labels) : value;
+    fields.set(name, typeof plain === "string" ? plain : JSON.stringify(plain));
   }
   return fields.toString();
 }
 
 /** What an address says; anything unknown or broken in it is ignored. */
-/** @param {string} address @param {string[]} labels @returns {Partial<State>} */
-export function readState(address, labels) {
-  const fields = new URLSearchParams(address);
-  const find = labelFinder(labels);
-  /** @type {Partial<State>} */
+/** @param {string} address @param {(label: string) => number} find @returns {Partial<State>} */
+export function readState(address, find) {
+  /** @type {Record<string, any>} */
   const state = {};
-  for (const name of /** @type {("map" | "color" | "tab" | "theme")[]} */ (["map", "color", "tab", "theme"])) {
-    const value = fields.get(name);
-    if (value) state[name] = value;
-  }
-  const item = find(fields.get("item") ?? "");
-  if (fields.has("item") && item >= 0) state.item = item;
-  const pairs = parse(fields.get("basket"));
-  if (Array.isArray(pairs)) {
-    state.basket = new Map(pairs.filter(Array.isArray).map(([label, amount]) => (
-      /** @type {[number, number]} */ ([find(String(label)), Number(amount)])))
-      .filter(([code, amount]) => code >= 0 && Number.isFinite(amount) && amount > 0));
-  }
-  for (const [name, key] of /** @type {["positive" | "negative", string][]} */ ([["positive", "plus"], ["negative", "minus"]])) {
-    const listed = parse(fields.get(key));
-    if (Array.isArray(listed)) state[name] = listed.map((label) => find(String(label))).filter((code) => code >= 0);
-  }
-  const row = parse(fields.get("row"));
-  if (row && typeof row === "object" && !Array.isArray(row)) state.row = row;
-  if (fields.get("solid")) state.solid = true;
-  const factor = Number(fields.get("factor"));
-  if (factor > 0 && factor < 10) state.factor = factor;
-  const view = (fields.get("view") ?? "").split(",").map(Number);
-  if (view.length === 4 && view.every(Number.isFinite) && view[0] < view[1] && view[2] < view[3]) {
-    state.view = { x: [view[0], view[1]], y: [view[2], view[3]] };
+  for (const [name, text] of new URLSearchParams(address)) {
+    const value = Object.hasOwn(FIELDS, name) ? FIELDS[name].read(parse(name, text), find) : undefined;
+    if (value !== undefined) state[name] = value;
   }
   return state;
 }
 
-/** @param {string | null} text @returns {any} */
-function parse(text) {
+/** @param {string} name @param {string} text @returns {any} */
+function parse(name, text) {
+  if (["map", "color", "tab", "theme", "item"].includes(name)) return text;
   try {
-    return text ? JSON.parse(text) : null;
+    return JSON.parse(text);
   } catch {
-    return null;
+    return undefined;
   }
 }

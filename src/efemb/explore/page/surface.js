@@ -5,33 +5,30 @@
  * draws into it. A self-contained page has no server to protect.
  */
 
-import { decodeBase64, gunzip } from "./payload.js";
+import { unpack } from "./payload.js";
 
-/** @param {HTMLElement} container @param {boolean} served @returns {Promise<{ Plotly: any, document: Document, root: HTMLElement }>} */
+/** @import { Surface } from "./types" */
+
+/** @param {HTMLElement} container @param {boolean} served @returns {Promise<Surface>} */
 export async function openSurface(container, served) {
-  if (served) {
-    const frame = document.createElement("iframe");
-    frame.title = "Map";
-    frame.src = "surface";
-    const loaded = new Promise((resolve, reject) => {
-      frame.addEventListener("load", resolve);
-      frame.addEventListener("error", () => reject(new Error("the map cannot be loaded")));
-    });
-    container.append(frame);
-    await loaded;
-    const inside = /** @type {any} */ (frame.contentWindow);
-    if (!inside?.Plotly) throw new Error("the map cannot be loaded");
-    return { Plotly: inside.Plotly, document: inside.document, root: inside.document.body };
+  if (!served) {
+    const url = URL.createObjectURL(new Blob([await unpack("plotly")], { type: "text/javascript" }));
+    await load(document.head, Object.assign(document.createElement("script"), { src: url }));
+    URL.revokeObjectURL(url);
+    return { Plotly: /** @type {any} */ (globalThis).Plotly, document, root: container };
   }
-  const source = document.getElementById("plotly")?.textContent || "";
-  const url = URL.createObjectURL(new Blob([await gunzip(decodeBase64(source.trim()))], { type: "text/javascript" }));
-  const script = document.createElement("script");
-  script.src = url;
-  await new Promise((resolve, reject) => {
-    script.addEventListener("load", resolve);
-    script.addEventListener("error", () => reject(new Error("this browser cannot load the map")));
-    document.head.append(script);
+  const frame = Object.assign(document.createElement("iframe"), { title: "Map", src: "surface" });
+  await load(container, frame);
+  const inside = /** @type {any} */ (frame.contentWindow);
+  if (!inside?.Plotly) throw new Error("the map cannot be loaded");
+  return { Plotly: inside.Plotly, document: inside.document, root: inside.document.body };
+}
+
+/** @param {HTMLElement} parent @param {HTMLElement} child */
+function load(parent, child) {
+  return new Promise((resolve, reject) => {
+    child.addEventListener("load", resolve);
+    child.addEventListener("error", () => reject(new Error("this browser cannot load the map")));
+    parent.append(child);
   });
-  URL.revokeObjectURL(url);
-  return { Plotly: /** @type {any} */ (globalThis).Plotly, document, root: container };
 }
