@@ -115,15 +115,19 @@ class Runner:
         }
         record["checksum"] = _checksum(record)
         with complete_or_absent(self._file(job, "json")) as stream:
-            stream.write(json.dumps(record, indent=1, sort_keys=True).encode())
+            stream.write(_written(record))
         return Outcome(job, figures, arrays, seconds)
 
     def _read(self, job: Job) -> Outcome | None:
         """The result of an earlier run; None if there is none, or if it changed since."""
         try:
             with open_regular(self._file(job, "json")) as stream:
-                record = json.load(stream)
-            if not isinstance(record, dict) or record.pop("checksum", "") != _checksum(record):
+                text = stream.read()
+            record = json.loads(text)
+            # As written, too: a changed digit may be beyond the precision of its number.
+            if not isinstance(record, dict) or _written(record) != text:
+                return None
+            if record.pop("checksum", "") != _checksum(record):
                 return None
             with open_regular(self._file(job, "npz")) as stream:
                 content = stream.read()
@@ -138,6 +142,10 @@ class Runner:
 
     def _file(self, job: Job, kind: str) -> Path:
         return self.folder / job.study / f"{job.key}.{kind}"
+
+
+def _written(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, indent=1, sort_keys=True).encode()
 
 
 def _checksum(record: dict[str, Any]) -> str:
