@@ -121,9 +121,12 @@ def run_script(source: Path, *options: str) -> dict[str, float]:
     """What `revision_jobs` prints with the package in `source`, in a process of its own."""
     # Safe path (-P): this folder has modules of common names.
     script = Path(__file__).with_name("revision_jobs.py")
+    environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": str(source)}
+    # As an installed package has its bytecode; else a start would measure the compiler of Python.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-P", str(script), str(source), *options],
-        env={**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": str(source)},
+        env=environment,
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import efemb
 from efemb.cli._arguments import decode_letters
-from efemb.cli._inputs import Reading
 from efemb.cli._output import remark
 from efemb.errors import DataError
 
@@ -116,6 +115,8 @@ def read_evidence(path: Path | None, model: FittedEmbedding, **reading: Any) -> 
     """The data behind a question, or None."""
     if path is None:
         return None
+    from efemb.cli._inputs import Reading
+
     # Items bought alone count: they are the evidence for substitutes.
     options: dict[str, Any] = {"min_count": 1, "min_items": 1, "progress": True, "say": remark}
     return Reading(**reading, **options).read_for(path, model)

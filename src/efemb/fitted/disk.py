@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.contexts.base import SCALES
-from efemb.model.contexts.bound.entities import Lists
 from efemb.model.parameters import CORE, Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.storage.encoding import decode, encode, register
 from efemb.storage.folder import Contents, SealedKind
+
+if TYPE_CHECKING:
+    from efemb.model.contexts.bound.entities import Lists
 
 __all__ = ["read", "register", "save"]
 
@@ -150,6 +152,8 @@ def _spec(parts: dict[str, Any]) -> Spec:
 
 
 def _decode_lists(options: dict[str, Any], arrays: dict[str, Any], number: int) -> Lists:
+    from efemb.model.contexts.bound.entities import Lists
+
     ptr, members, offset, slot = (arrays[f"lists.{number}.{name}"] for name in _LISTS)
     of_edges: dict[str, Any] = {name: arrays.get(f"lists.{number}.{name}") for name in _OF_EDGES}
     return Lists(ptr, members, offset, slot, **options, **of_edges)

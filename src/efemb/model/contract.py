@@ -11,7 +11,6 @@ from efemb.errors import EfembError, InputTypeError
 from efemb.model.combine import Combine
 from efemb.model.contexts.base import BoundContext, Context
 from efemb.model.families.base import Family
-from efemb.model.ingredient import Ingredient
 from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.structures import Structure
@@ -26,7 +25,7 @@ WAY_OUT = "efemb.checks has a function for each kind of ingredient that says mor
 
 def check_family_contract(family: Family) -> None:
     """Refuse a family whose methods do not return one number per value."""
-    if _is_shipped(family) or family.softmax:
+    if family.is_shipped() or family.softmax:
         return
     low = family.support.low
     x = np.full((2, 3), 1.0 if low == -np.inf else min(low + 1.0, family.support.high))
@@ -49,7 +48,7 @@ def check_family_contract(family: Family) -> None:
 
 def check_link_contract(link: Link) -> None:
     """Refuse a link that does not return one number per value."""
-    if _is_shipped(link):
+    if link.is_shipped():
         return
     u = np.full(3, 0.5)
     for method in ("__call__", "derivative"):
@@ -58,7 +57,7 @@ def check_link_contract(link: Link) -> None:
 
 def check_combine_contract(combine: Combine, n_beside: int) -> None:
     """Refuse a combination that does not return one number per observation, or its gradients."""
-    if _is_shipped(combine):
+    if combine.is_shipped():
         return
     target = np.full((3, 4 + n_beside), 0.5)
     slope = np.ones(3)
@@ -74,7 +73,7 @@ def check_combine_contract(combine: Combine, n_beside: int) -> None:
 
 def check_prior_contract(prior: Prior | None) -> None:
     """Refuse a prior whose log-density is not a number, or whose gradient has another shape."""
-    if prior is None or _is_shipped(prior):
+    if prior is None or prior.is_shipped():
         return
     theta = np.full((2, 3), 0.5)
     value = _call(prior, "log_density", theta)
@@ -97,7 +96,7 @@ def check_context_contract(context: Context, bound: object) -> None:
 
 def check_structure_contract(structure: Structure, n_entities: int) -> None:
     """Refuse a structure whose two maps do not fit the vectors of the entities."""
-    if _is_shipped(structure):
+    if structure.is_shipped():
         return
     sizes = _call(structure, "sizes", n_entities)
     if np.shape(sizes) != (2,):
@@ -119,7 +118,7 @@ def check_structure_contract(structure: Structure, n_entities: int) -> None:
 
 def check_term_contract(term: Term, data: Dataset) -> None:
     """Refuse a frozen term whose arrays, columns or gradients do not fit one another."""
-    if _is_shipped(term):
+    if term.is_shipped():
         return
     n_entities, rows = data.n_entities, np.arange(min(2, data.n_rows))
     layout = _call(term, "arrays", n_entities)
@@ -166,10 +165,6 @@ def _check_gradients(
             f"{_name(owner)}.{method} must return gradients of its arrays {shapes}, got "
             f"{returned}; {WAY_OUT}"
         )
-
-
-def _is_shipped(ingredient: Ingredient) -> bool:
-    return type(ingredient).__module__.startswith("efemb.")
 
 
 def _name(ingredient: object) -> str:

@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -82,9 +83,14 @@ class Ingredient:
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
 
     @classmethod
+    def is_shipped(cls) -> bool:
+        """Whether efemb defines it; what others define is checked before it is used."""
+        return cls.__module__.startswith("efemb.")
+
+    @classmethod
     def choices(cls: type[T]) -> dict[str, type[T]]:
         """Final classes of this kind that ship with efemb, by name."""
-        for file in cls._files():
+        for file in sorted(_files_of(cls.package)):
             import_module(f"{cls.package}.{file}")
         return dict(sorted((sub.name(), sub) for sub in cls._imported()))
 
@@ -92,22 +98,15 @@ class Ingredient:
     def find(cls: type[T], class_name: str) -> type[T] | None:
         """The class of this kind that ships with efemb under this name; imports only its file."""
         file = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
-        if file in cls._files():
+        if file in _files_of(cls.package):
             import_module(f"{cls.package}.{file}")
         return next((sub for sub in cls._imported() if sub.__name__ == class_name), None)
-
-    @classmethod
-    def _files(cls) -> list[str]:
-        """Files of the package of this kind."""
-        if cls.package is None:
-            return []
-        return [module.name for module in pkgutil.iter_modules(import_module(cls.package).__path__)]
 
     @classmethod
     def _imported(cls: type[T]) -> Iterator[type[T]]:
         """Final classes of this kind in files that have been imported."""
         for sub in cls.__subclasses__():
-            if sub.listed and not inspect.isabstract(sub) and sub.__module__.startswith("efemb."):
+            if sub.listed and not inspect.isabstract(sub) and sub.is_shipped():
                 yield sub
             yield from sub._imported()
 
@@ -204,3 +203,11 @@ def row_column(data: Dataset, column: str, asked_by: Ingredient) -> np.ndarray[A
             f"corpus.with_rows({{{column!r}: ...}})"
         )
     return np.asarray(columns[column])
+
+
+@cache
+def _files_of(package: str | None) -> frozenset[str]:
+    """Names of the files of a package."""
+    if package is None:
+        return frozenset()
+    return frozenset(file.name for file in pkgutil.iter_modules(import_module(package).__path__))

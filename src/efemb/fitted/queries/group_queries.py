@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from efemb.errors import ParameterError
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.group_models import of_group, similar_groups, trajectory
 from efemb.fitted.queries.base import Asked
 from efemb.table import Table
 
@@ -40,6 +39,8 @@ class GroupQueries(Asked):
         >>> model.of_group("yes").similar("bread", n=1).columns
         ['label', 'similarity']
         """
+        from efemb.fitted.group_models import of_group
+
         return of_group(self.fitted(), label)
 
     def _of_group_or_time(self, group: Any, at: Any) -> Any:
@@ -69,6 +70,8 @@ class GroupQueries(Asked):
         >>> model.similar_groups().columns
         ['group', 'other', 'similarity', 'distance']
         """
+        from efemb.fitted.group_models import similar_groups
+
         return similar_groups(self.fitted(), n)
 
     def differs(self, data: Any, n: int = 20, **options: Any) -> Table:
@@ -128,6 +131,8 @@ class GroupQueries(Asked):
         >>> model.trajectory("bread", data=trips)["count"].tolist()
         [30.0, 30.0]
         """
+        from efemb.fitted.group_models import trajectory
+
         return trajectory(self, items, data)
 
     def drift(self, data: Any, n: int = 20, **options: Any) -> Table:

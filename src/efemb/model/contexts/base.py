@@ -10,7 +10,6 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.model.contexts.bound.terms import Terms
 from efemb.model.ingredient import Ingredient
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from efemb.data.vocabulary import Vocabulary
     from efemb.model.contexts.bound.entities import Lists
     from efemb.model.contexts.bound.rows import RowBlock
+    from efemb.model.contexts.bound.terms import Terms
 
 SCALES = ("items", "none", "total")
 

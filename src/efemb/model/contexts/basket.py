@@ -8,11 +8,11 @@ import numpy as np
 
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.contexts.base import Context
-from efemb.model.contexts.bound.rows import RowBags
 from efemb.model.ingredient import positive_number
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
+    from efemb.model.contexts.bound.rows import RowBags
 
 
 class Basket(Context):
@@ -68,6 +68,8 @@ class Basket(Context):
 
     def bind(self, data: Dataset) -> RowBags:
         """Each row is one bag; an observation takes itself out of it."""
+        from efemb.model.contexts.bound.rows import RowBags
+
         return RowBags(
             data, scale=self.scale, binary=self.binary, pseudo_count=float(self.pseudo_count)
         )

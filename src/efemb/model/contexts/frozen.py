@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from efemb.errors import DataError
 from efemb.model.contexts.base import Context
-from efemb.model.contexts.bound.entities import EntityLists, Lists
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
+    from efemb.model.contexts.bound.entities import EntityLists
 
 
 class Kept(Context):
@@ -59,6 +59,8 @@ class Kept(Context):
 
     def bind(self, data: Dataset) -> EntityLists:
         """The same lists on other rows."""
+        from efemb.model.contexts.bound.entities import EntityLists, Lists
+
         lists = tuple(Lists(*part) for part in self.lists)
         size = len(lists[0].ptr) - 1
         if data.n_entities != size:

@@ -14,7 +14,7 @@ from efemb.data.array_checks import make_csr
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.contexts.base import Context, or_one
 from efemb.model.contexts.bound.rows import RowBags, RowBlock, Stored
-from efemb.model.contexts.bound.terms import Terms
+from efemb.model.contexts.bound.terms import Bags, Terms
 from efemb.model.ingredient import positive_number
 
 if TYPE_CHECKING:
@@ -276,8 +276,6 @@ class WindowBags(RowBags):
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
         """Every word of the vocabulary as a target of each token (or of each pair)."""
-        from efemb.model.contexts.bound.terms import Bags
-
         block = self.block(rows, reverse=reverse)
         n_rows, n_entities = len(block.total), self.n_entities
         x = np.zeros((n_rows, n_entities))

@@ -263,8 +263,6 @@ class MomentsSolver(Solver[EntityLists]):
         self, piece: slice, variance: Floats, given: tuple[Any, ...], slopes: tuple[Floats, ...]
     ) -> float:
         """Log-likelihood of some entities, each with its own variance; fills their slopes."""
-        from efemb.kernels.moments import gram_gradient
-
         value = 0.0
         for n in range(piece.start, piece.stop):
             fit = float(gram_gradient(n, n + 1, *given, *slopes))
@@ -277,8 +275,6 @@ class MomentsSolver(Solver[EntityLists]):
 
     def evidence(self, vectors: Factors) -> tuple[Floats, Floats]:
         """Squared residuals of every entity, from the Gram matrices, and its weight."""
-        from efemb.kernels.moments import gram_gradient
-
         slopes = Factors.zeros_like(vectors)
         g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
         given = (self.ptr, self.members, self.place, self.gram, self.cross)
