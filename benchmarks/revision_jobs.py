@@ -89,7 +89,7 @@ JOBS: dict[str, Callable[[Inputs], Any]] = {
     ),
     "ap-emb, 3 passes": lambda i: _fit(efemb.AdditivePoissonEmbedding, i.trips, 50, 3),
     "softmax of rows, 1 pass": lambda i: _fit(efemb.CategoricalEmbedding, i.trips, 20, 1),
-    # Defaults changed: by now they choose the prior and learn the variance. The paper's are the same.
+    # The paper's settings: defaults have changed, they choose the prior and learn the variance.
     "g-emb, 20 steps": lambda i: _fit(
         efemb.GaussianEmbedding.paper, i.frames, 20, 20, tol=0.0, context=efemb.Neighbors(10)
     ),

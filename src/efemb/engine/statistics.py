@@ -168,9 +168,7 @@ def count_entities(bound: Any) -> Floats:
     """In how many rows each entity occurs, where rows are contexts; of words their own counts."""
     if bound.is_text:
         return np.asarray(bound.word_counts)
-    stored = bound.stored
-    seen = ~np.isnan(stored.x)
-    return np.bincount(stored.ids[seen], minlength=bound.n_entities).astype(np.float64)
+    return np.asarray(bound.stored.count_entities(bound.n_entities), dtype=np.float64)
 
 
 def _column_totals(bound: Any, row_weight: Floats) -> tuple[Floats, Floats]:

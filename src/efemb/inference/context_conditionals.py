@@ -91,7 +91,7 @@ class ContextConditionals(Conditionals):
         )
         self.n, self.dtype, self.noise = len(entities), vectors.bag.dtype, np.zeros(len(entities))
         stored, side = bound.stored, row_side(spec, bound)
-        ids = stored.ids[~np.isnan(stored.x)]
+        ids = stored.ids[stored.seen]
         counts = np.bincount(ids, minlength=bound.n_entities).astype(np.float64)
         self.vectors, self.entities = vectors.less(spec.noise_offset(counts)), entities
         self.predictor = Predictor(self.vectors)

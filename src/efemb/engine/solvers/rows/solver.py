@@ -87,14 +87,12 @@ class RowsSolver(Solver[RowBags]):
         if self.family.softmax:
             return np.zeros(self.n_rows)
         stored = self.bound.stored
-        seen = ~np.isnan(stored.x)
-        row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[seen]
-        family = self.family.at(stored.ids[seen])
-        base = family.log_base_measure(stored.x[seen].astype(np.float64))
+        family = self.family.at(stored.ids[stored.seen])
+        base = family.log_base_measure(stored.x[stored.seen].astype(np.float64))
         exposure = self.bound.exposure
         if exposure is not None:  # log h(1) + log L of a Poisson word, over the weight L
             base = np.log(exposure) / exposure
-        total = np.bincount(row, base, self.n_rows)
+        total = np.bincount(stored.row, base, self.n_rows)
         if self.spec.combine.reverse:
             total *= self.bound.predictions_of_entry()
         return np.asarray(total * self.row_weight)

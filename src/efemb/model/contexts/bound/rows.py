@@ -187,9 +187,7 @@ class RowBags(BoundContext):
 
     def predictions_of_entry(self) -> Ints:
         """Under the reverse conditional: how many entries of a row predict each of its entries."""
-        stored = self.stored
-        row = np.repeat(np.arange(self.n_rows), np.diff(stored.ptr))[~np.isnan(stored.x)]
-        return np.maximum(np.bincount(row, minlength=self.n_rows) - 1, 0)
+        return np.maximum(np.bincount(self.stored.row, minlength=self.n_rows) - 1, 0)
 
     def cost_of_row(self) -> int:
         """Every cell, and every cell again under `own`."""
@@ -229,6 +227,21 @@ class Stored:
             total = np.bincount(owner, _entry_share(bag.data, bags.scale), bag.shape[0])
         rest = bags.divisor(total[row] - share)
         return cls(ptr, ids, x, own, rest.astype(x.dtype), bags.divisor(total), bag)
+
+    @cached_property
+    def seen(self) -> Any:
+        """Index of the entries that are not missing; a slice, which copies nothing, if none is."""
+        seen = ~np.isnan(self.x)
+        return slice(None) if seen.all() else seen
+
+    @property
+    def row(self) -> Ints:
+        """The row of each entry that is not missing."""
+        return np.asarray(np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))[self.seen])
+
+    def count_entities(self, n_entities: int) -> Ints:
+        """In how many rows each entity occurs."""
+        return np.asarray(np.bincount(self.ids[self.seen], minlength=n_entities))
 
     def block(self, rows: Ints, *, shares_bag: bool) -> RowBlock:
         ptr, where = gather_rows(self.ptr, rows)
@@ -395,7 +408,7 @@ class ByEntity:
     edges: Ints
     order: Ints
 
-    @cached_property
+    @property
     def row(self) -> Ints:
         return self.block.row_of_entry.take(self.order)
 
