@@ -55,6 +55,30 @@ def test_a_store_is_prepared_and_fitted(
     assert summary["score"] == pytest.approx(efemb.shards.score(expected, opened.test))
 
 
+def test_a_cluster_of_processes_fits_from_lines(
+    lines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Store and checkpoint are left behind; the bits are those of one process."""
+    columns = ("--basket", "trip", "--item", "what", "--count", "n", "--min-count", 1)
+    store, run_folder, model = (tmp_path / name for name in ("store", "run", "model"))
+    places = ("--store", store, "--checkpoint", run_folder, "--out", model)
+    fit = ("--model", "p-emb", "-k", 2, "--max-iter", 2, "--jobs", 1, "--json")
+    cluster = ("--cluster", "local:2", "--replicas", 2)
+    said = run(capsys, "fit", f"{lines}/*.csv", *columns, *places, *fit, *cluster)
+    assert json.loads(said.out)["passes"] == 2
+    assert "pass 2" in said.err
+    opened = efemb.shards.open_store(store)
+    expected = efemb.PoissonEmbedding(2, random_state=0, max_iter=2, allow_real=True)
+    with pytest.warns(ConvergenceWarning):
+        efemb.shards.fit(expected, opened, n_replicas=2)
+    assert np.array_equal(efemb.load(model).parameters.rho, expected.parameters_.rho)
+    # The same again, on fewer workers, has nothing left to do.
+    fewer = ("--cluster", "local:1", "--replicas", 2)
+    again = run(capsys, "fit", store, "--checkpoint", run_folder, "--out", model, *fit, *fewer)
+    assert json.loads(again.out)["passes"] == 2
+    assert "objective" not in again.err
+
+
 def test_lines_beyond_memory_become_shards_by_themselves(
     lines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster
 
 import efemb
 import efemb.dask
+from efemb.dask.cluster import open_cluster, start_local
 from efemb.shards import ShardStore
 from shards import hooks
 from shards.lines import checksum, simulated_store
@@ -33,14 +34,13 @@ PHASES = ["measure", "train", "reduce", "score"]
 N_KILLS = int(os.environ.get("EFEMB_KILLS", "10"))
 
 
-def start(**options: Any) -> LocalCluster:
-    usual: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "2GB"}
-    return LocalCluster(**{**usual, "dashboard_address": ":0", **options})
+def start(**options: Any) -> Any:
+    return start_local(**{"n_workers": 2, "memory_limit": "2GB", **options})
 
 
 @pytest.fixture
 def processes() -> Iterator[Client]:
-    with start() as local, Client(local) as client:
+    with start() as client:
         yield client
 
 
@@ -60,7 +60,7 @@ def expected(store: ShardStore) -> str:
 
 @pytest.mark.parametrize("n_workers", [1, 3])
 def test_any_number_of_workers(store: ShardStore, expected: str, n_workers: int) -> None:
-    with start(n_workers=n_workers) as local, Client(local) as client:
+    with start(n_workers=n_workers) as client:
         fitted = efemb.dask.fit(model(), store, client=client, n_replicas=4)
     assert checksum(fitted) == expected
 
@@ -105,8 +105,7 @@ def test_a_shard_that_kills_is_named_and_others_are_not_blamed(
     options: dict[str, Any] = {"n_replicas": 4, "rounds_per_pass": 9, "checkpoint": tmp_path}
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        start() as local,
-        Client(local) as client,
+        start() as client,
         pytest.raises(efemb.ShardError, match=r"shard 3 of .*died.*resumes from"),
     ):
         efemb.dask.fit(model(), store, client=client, **options)
@@ -114,8 +113,8 @@ def test_a_shard_that_kills_is_named_and_others_are_not_blamed(
 
 def test_all_workers_gone(store: ShardStore, tmp_path: Path) -> None:
     options: dict[str, Any] = {"n_replicas": 4, "checkpoint": tmp_path / "run", "wait": 3.0}
-    with start() as local, Client(local) as client:
-        timer = threading.Timer(1.0, lambda: local.scale(0))
+    with start() as client:
+        timer = threading.Timer(1.0, lambda: client.cluster.scale(0))
 
         def begin(progress: Any) -> None:
             if progress.iteration == 1:
@@ -128,7 +127,7 @@ def test_all_workers_gone(store: ShardStore, tmp_path: Path) -> None:
 
 
 def test_the_scheduler_gone(store: ShardStore, tmp_path: Path) -> None:
-    local = start()
+    local = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     client = Client(local)
     closing = threading.Timer(2.0, local.close)
     closing.start()
@@ -181,10 +180,20 @@ def test_a_driver_that_is_killed_resumes(
     assert done.stdout.split()[-1] == expected
 
 
-def worker_pids(client: Client) -> list[int]:
-    """Processes of both workers, once the one that was killed has been replaced."""
+def test_a_worker_is_never_given_up() -> None:
+    """Not even where Dask would do so if a worker is absent a moment after a death."""
+    soon = {"distributed.deploy.lost-worker-timeout": "10 ms"}
+    with dask.config.set(soon), open_cluster("local:1") as client:
+        (before,) = worker_pids(client, 1)
+        os.kill(before, signal.SIGKILL)
+        (after,) = worker_pids(client, 1)
+        assert after != before
+
+
+def worker_pids(client: Client, n_workers: int = 2) -> list[int]:
+    """Processes of all workers, once the one that was killed has been replaced."""
     for _ in range(100):
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(n_workers, timeout=60)
         try:
             return list(client.run(os.getpid).values())
         except OSError:  # the last kill came after the end of the fit
@@ -195,13 +204,13 @@ def worker_pids(client: Client) -> list[int]:
 def test_random_moments(store: ShardStore, expected: str) -> None:
     """A worker is killed at a random moment of every fit: all results are the same."""
     rng = np.random.default_rng(0)
-    with start() as local, Client(local) as client:
+    with start() as client:
         efemb.dask.fit(model(), store, client=client, n_replicas=4)  # compiles
         began = time.monotonic()
         efemb.dask.fit(model(), store, client=client, n_replicas=4)
         seconds = time.monotonic() - began
         sums, deaths = set(), 0
-        for _ in range(N_KILLS):
+        for number in range(N_KILLS):
             pids = worker_pids(client)
             moment = rng.uniform(0, seconds)
             victim = int(rng.choice(pids))
@@ -211,7 +220,7 @@ def test_random_moments(store: ShardStore, expected: str) -> None:
             killing.join()
             sums.add(checksum(fitted))
             deaths += fitted.report_["deaths"]
-        assert sums == {expected}
+            assert sums == {expected}, f"kill {number + 1} of {N_KILLS}"
         print(f"{N_KILLS} kills, {deaths} seen by the driver, fits of {seconds:.1f} s")
 
 
@@ -247,5 +256,5 @@ def test_a_shard_damaged_during_a_fit(store: ShardStore, tmp_path: Path) -> None
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
     estimator = model(callbacks=[damage])
-    with start() as local, Client(local) as client, pytest.raises(efemb.DataError, match="shard 2"):
+    with start() as client, pytest.raises(efemb.DataError, match="shard 2"):
         efemb.dask.fit(estimator, tmp_path / "copy", client=client, n_replicas=4)

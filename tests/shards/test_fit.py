@@ -190,7 +190,7 @@ def test_a_state_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> 
     space = ParameterSpace(models.spec("p-emb"), 4, 1, 1, 2)
     state = TrainState.start(space, fit(model(), store).parameters_, None)
     tasks.write_state(part.path, state, {})
-    task = tasks.ReduceTask(None, (part,), tmp_path / "mean")  # type: ignore[arg-type]
+    task = tasks.ReduceTask(None, part.path, (part,), tmp_path / "mean")  # type: ignore[arg-type]
     with pytest.raises(efemb.errors.DataLossError, match="not the state"):
         tasks.reduce(task)
 
@@ -210,7 +210,7 @@ def test_what_cannot_be_fitted_on_shards_is_refused(store: ShardStore) -> None:
         (efemb.CBOW(2), {}, "store of text"),
         (model(optimizer=optimizers.LBFGS()), {}, "all rows at once"),
         (model(optimizer=optimizers.Adam()), {"n_replicas": 2}, "several shards"),
-        (model(terms=[efemb.RowVectors("user", 2)]), {}, "columns of the rows"),
+        (model(terms=[efemb.RowVectors("user", 2)]), {}, "needs the row column 'user'"),
         (model(), {"n_replicas": 9}, "8 shards"),
         (model(callbacks=[efemb.engine.callbacks.Checkpoint("x")]), {}, "own checkpoint"),
         (efemb.BernoulliEmbedding(2, binarize=False), {}, "bernoulli needs 0 or 1"),

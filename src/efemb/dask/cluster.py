@@ -17,6 +17,9 @@ from efemb.errors import ClusterLostError, MemoryEstimateError, MissingExtraErro
 
 PACKAGES = ("efemb", "numpy", "numba", "llvmlite", "scipy")
 WAIT = 60.0  # seconds without an answer
+# A local cluster gives a worker up if it is absent so long after any of its deaths, also if it came
+# back and has died again since: by default 15 s, which a second death can meet by chance.
+PATIENCE = {"distributed.deploy.lost-worker-timeout": "1 day"}
 SHARE_OF_LIMIT = 0.6  # of a worker's memory: a nanny kills at 95%, and states cannot be spilled
 
 
@@ -46,9 +49,20 @@ def open_cluster(address: str) -> Iterator[Any]:
         return
     if not number.isdigit() or int(number) < 1:
         raise ParameterError(f"{address!r} is not a cluster: use local:4 or tcp://host:8786")
-    options: dict[str, Any] = {"n_workers": int(number), "threads_per_worker": 1}
+    with start_local(n_workers=int(number)) as client:
+        yield client
+
+
+@contextmanager
+def start_local(**options: Any) -> Iterator[Any]:
+    """A client of processes on this machine, one thread each, which are replaced when they die."""
+    import dask
+
+    distributed = require_distributed()
+    usual: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        distributed.LocalCluster(**options, dashboard_address=":0") as local,
+        dask.config.set(PATIENCE),
+        distributed.LocalCluster(**{**usual, **options}) as local,
         distributed.Client(local) as client,
     ):
         yield client

@@ -9,6 +9,7 @@ idle worker.
 from __future__ import annotations
 
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,27 @@ from efemb.errors import ClusterLostError, EfembError, ParameterError, ShardErro
 
 POLL = 0.5  # seconds between looks at the cluster
 SLOW_SECONDS, SLOW_FACTOR = 30.0, 5.0  # a task is copied if it is older than both say
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of a task, as its outcome.
+
+    Not raised on the worker, which would log it also where nobody waits for the task any more: a
+    copy that was overtaken finds the files gone that it was to read.
+
+    error : if it is a typed one;  text, trace : in words
+    """
+
+    error: EfembError | None
+    text: str
+    trace: str = ""
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The error that is being handled."""
+        typed = error.with_traceback(None) if isinstance(error, EfembError) else None
+        return cls(typed, explain(error), traceback.format_exc())
 
 
 @dataclass
@@ -189,12 +211,15 @@ class _Phase:
         for future in list(attempt.futures):
             if future.status == "finished":
                 try:
-                    self.outcomes[attempt.number] = future.result(timeout=self.executor.wait)
+                    outcome = future.result(timeout=self.executor.wait)
                 except (TimeoutError, OSError):  # it went away with its worker
                     attempt.futures.remove(future)
                     if not attempt.futures:
                         self._submit(attempt)
                     continue
+                if isinstance(outcome, Failure):
+                    raise self._shard_error(attempt, outcome)
+                self.outcomes[attempt.number] = outcome
                 self.seconds.append(time.monotonic() - attempt.began)
                 self._drop(attempt)
                 return
@@ -218,24 +243,27 @@ class _Phase:
                 self._submit(attempt)
             return
         error = future.exception()
-        if isinstance(error, EfembError):
-            raise error
+        failure = Failure(None, explain(error))
         if not isinstance(error, distributed.scheduler.KilledWorker):
-            raise self._shard_error(attempt, error) from error
+            raise self._shard_error(attempt, failure) from error
         if attempt.futures:  # another copy is still running
             return
         attempt.kills += 1
         if attempt.kills > 1:  # it was alone this time
-            raise self._shard_error(attempt, error) from error
+            raise self._shard_error(attempt, failure) from error
         attempt.began = 0.0
         del self.open[attempt.number]
         self.alone.append(attempt)
 
-    def _shard_error(self, attempt: _Attempt, error: Exception) -> ShardError:
+    def _shard_error(self, attempt: _Attempt, failure: Failure) -> EfembError:
+        """A typed error of a task as it is, any other with the shards and files of the task."""
         task = self.tasks[attempt.number]
-        return ShardError(
-            f"{describe(self.phase, task)} failed: {explain(error)}{self.executor.way_out}"
+        error = failure.error or ShardError(
+            f"{describe(self.phase, task)} failed: {failure.text}{self.executor.way_out}"
         )
+        if failure.trace:
+            error.add_note(f"On the worker: {failure.trace}")
+        return error
 
     def _copy_slow(self, workers: dict[str, dict[str, Any]]) -> None:
         """A second copy of a task that takes far longer than its peers, where someone is idle."""
@@ -265,14 +293,17 @@ class _Phase:
 def run_checked(
     function: Callable[[Any], Any], expected: dict[str, str], mixed_cpus: bool, task: Any
 ) -> Any:
-    """Run a task, unless this worker came later and would give other bits."""
+    """Run a task, unless this worker came later and would give other bits; errors are outcomes."""
     differing = differences(expected, fingerprint(), mixed_cpus=mixed_cpus)
-    if differing:
-        raise ParameterError(
-            f"a worker that joined later has {', '.join(differing)}: remove it, or install the "
-            "same versions"
-        )
-    return function(task)
+    try:
+        if differing:
+            raise ParameterError(
+                f"a worker that joined later has {', '.join(differing)}: remove it, or install "
+                "the same versions"
+            )
+        return function(task)
+    except Exception as error:
+        return Failure.of(error)
 
 
 def describe(phase: str, task: Any) -> str:

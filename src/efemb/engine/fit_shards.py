@@ -73,9 +73,11 @@ def fit_shards(
 ) -> Fit:
     """Fit one model to a store; `check` may refuse sizes before any shard is read."""
     options.check()
-    data = _first_rows(store, layout, reading, spec)
-    bound = spec.context.bind(data)
+    rows_seen = _columns_to_learn_from(store, layout, spec)
+    first: Any = store.shard(layout.shards[0])
+    bound = spec.context.bind(first)
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
+    spec = spec.freeze_terms(rows_seen)
     name = choose_solver(options.solver, bound, spec)
     _refuse(spec, name, layout)
     if name == "windows" and options.batch_size not in ("auto", None):
@@ -103,7 +105,12 @@ def fit_shards(
     space = ParameterSpace(chosen.spec, *dims)
     begin = initial_parameters(space, measured.statistics, rng).astype(job.dtype)
     plan = make_plan(space, name, measured.n_rows, rows, optimizer, options, seed)
-    plan = replace(plan, n_shards=layout.n_replicas, deterministic=True)
+    own = frozenset(
+        f"{term.label}.{term.group_array}"
+        for term in spec.terms
+        if term.group_array is not None and term.columns == (store.together,)
+    )
+    plan = replace(plan, n_shards=layout.n_replicas, deterministic=True, of_one_shard=own)
     loop = Loop(
         ShardedBackend(executor, job, plan, layout, measured, work / "rounds"),
         plan,
@@ -117,26 +124,33 @@ def fit_shards(
     result.parameters = result.parameters.astype(options.dtype)
     gradient = chosen.spec.zeros.gradient
     how = (chosen.lists, chosen.spec.context, bound.n_slots, measured.held_out, optimizer)
-    return Fit(result, name, gradient, *how, chosen.spec.terms, chosen.spec, chosen.report)
+    report = {**chosen.report, **spec.structure.describe(rows_seen)}
+    return Fit(result, name, gradient, *how, chosen.spec.terms, chosen.spec, report)
 
 
-def _first_rows(store: ShardStore, layout: Layout, reading: Reading, spec: Spec) -> Any:
-    """The first shard, to bind the context to; a typed error where the model cannot be had."""
+def _columns_to_learn_from(store: ShardStore, layout: Layout, spec: Spec) -> Any:
+    """Row columns of all rows, or some rows where the model needs none; typed errors."""
     text = store.kind == "text"
     if spec.context.reads_text != text:
         needed = "a store of text" if spec.context.reads_text else "a store of rows"
         raise ParameterError(f"{spec.context!r} needs {needed}, {store.path} holds {store.kind}")
-    if spec.terms:
-        raise ParameterError(
-            f"terms ({', '.join(term.label for term in spec.terms)}) need columns of the rows, "
-            "which a store does not have: fit them in memory with fit(data), or leave them out"
-        )
-    if spec.structure.grouped:
-        raise ParameterError(
-            f"{spec.structure!r} needs columns of the rows, which a store does not have: fit it in "
-            "memory with fit(data)"
-        )
-    return store.shard(layout.shards[0])
+    for term in spec.terms:
+        if not term.learns_from_columns:
+            raise ParameterError(
+                f"{term!r} learns from the values of all training rows, which are not in memory "
+                "here: fit it in memory with fit(data), or leave it out. RowVectors and groups "
+                "of rows need columns only"
+            )
+    columns: dict[str, Any] = {name: term for term in spec.terms for name in term.columns}
+    columns |= dict.fromkeys(spec.structure.columns, spec.structure)
+    for name, ingredient in columns.items():
+        if name not in store.columns:
+            known = ", ".join(map(repr, store.columns)) or "none"
+            raise ParameterError(
+                f"{ingredient!r} needs the row column {name!r}, which {store.path} lacks (columns: "
+                f"{known}): prepare the store with rows={{{name!r}: ...}}, or fit in memory"
+            )
+    return store.columns_of_rows() if columns else store.shard(layout.shards[0])
 
 
 def _refuse(spec: Spec, name: str, layout: Layout) -> None:

@@ -31,6 +31,7 @@ class Plan:
     n_rounds : as many as there may be, or, where `scheduled`, as there will be
     total_rows : of all shards: what a minibatch stands for
     deterministic : whether steps over a text wait for each other
+    of_one_shard : arrays each row of which is learned from the rows of one shard only
     """
 
     space: ParameterSpace
@@ -42,6 +43,7 @@ class Plan:
     n_shards: int = 1
     scheduled: bool = False
     deterministic: bool = False
+    of_one_shard: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.n_shards > 1 and not (

@@ -12,7 +12,7 @@ import numpy as np
 from efemb._files import check_path
 from efemb._terminal import progress_bar
 from efemb.data.readers.text.read import read_text
-from efemb.data.readers.transactions import check_filters, line_columns
+from efemb.data.readers.transactions import LineColumns, check_filters, line_columns
 from efemb.data.store.build import Filters, build_store, fingerprint_files
 from efemb.data.store.documents import read_lines, store_corpus
 from efemb.data.store.executors import Executor, SerialExecutor
@@ -50,6 +50,8 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
     basket: str | Sequence[str] | None = None,
     item: str | None = None,
     count: str | None = None,
+    rows: Mapping[str, str] | None = None,
+    together: str | None = None,
     n_shards: int | None = None,
     held_out: float = 0.0,
     min_count: int = 1,
@@ -83,6 +85,13 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
         store is returned. On a cluster every worker must see it under this path.
     basket, item, count : str
         Names of the columns, as in `read_baskets`.
+    rows : mapping of str to str, optional
+        Further columns with one value per basket, by the names they get, as in `read_baskets`:
+        ``{"household": "household_id", "week": "week_no"}``. Terms and groups of rows need them.
+    together : str, optional
+        One of `rows`, such as "household": all baskets of a household go to one shard, and the
+        column becomes part of what identifies a basket. Pass the column of `RowVectors` here:
+        vectors of households are then learned by one replica each, not averaged.
     n_shards : int, optional
         Number of shards. By default 32, or a multiple of it such that a shard has about two
         million lines. Results of a fit depend on it.
@@ -115,13 +124,12 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
     >>> folder.cleanup()
     """
     check_filters(min_count, top_n, min_items_per_basket, on_bad)
-    columns = line_columns(basket, item, count, None, {})
-    columns = type(columns)(columns.lines, {}, frozenset())  # a store has no columns of rows
+    columns = _line_columns(basket, item, count, rows or {}, together)
     folder = _store_folder(store)
     sizes = list_files(source)
     if n_shards is None:
         n_shards = _default_shards(sizes)
-    dealing = _dealing(n_shards, held_out, seed)
+    dealing = _dealing(n_shards, held_out, seed, together)
     options: dict[str, Any] = {"separator": separator, "encoding": encoding, "header": header}
     options |= {"net": returns == "net", "on_bad": on_bad}
     jobs = [
@@ -132,7 +140,13 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
         place = folder / BUILDING / "pieces" / "0"
         jobs = [PieceJob((), columns, dealing, place, **options, table=source)]
     filters = Filters(min_count, top_n, min_items_per_basket, returns == "net")
-    settings = {"columns": columns.lines, **vars(dealing), **vars(filters), **options}
+    settings = {
+        "columns": columns.lines,
+        "rows": columns.rows,
+        **vars(dealing),
+        **vars(filters),
+        **options,
+    }
     identity = {"settings": settings, "source": fingerprint_files(sizes)}
     with progress_bar(f"preparing {folder}", 1000, progress) as advance:
         shown = [0]
@@ -250,13 +264,29 @@ def _is_file(name: str) -> bool:
     return "\n" not in name and (has_magic(name) or os.path.exists(name))
 
 
-def _dealing(n_shards: int, held_out: float, seed: int) -> Dealing:
+def _line_columns(
+    basket: Any, item: Any, count: Any, rows: Mapping[str, str], together: str | None
+) -> LineColumns:
+    """The columns to read; what stays together is a part of the key of a basket."""
+    if together is not None and together not in rows:
+        raise ParameterError(
+            f"together={together!r} must be one of the row columns: pass "
+            f"rows={{{together!r}: name of its column}}"
+        )
+    columns = line_columns(basket, item, count, None, rows)
+    if together is not None and rows[together] not in columns.keys.values():
+        keys = [*columns.keys.values(), rows[together]]
+        columns = line_columns(keys, item, count, None, rows)
+    return LineColumns(columns.lines, dict(rows), frozenset())
+
+
+def _dealing(n_shards: int, held_out: float, seed: int, together: str | None = None) -> Dealing:
     whole("n_shards", n_shards)
     whole("seed", seed, 0)
     if not 0.0 <= held_out < 1.0:
         raise ParameterError(f"held_out must be at least 0 and below 1, got {held_out!r}")
     n_test = max(1, round(n_shards * held_out)) if held_out else 0
-    return Dealing(n_shards, n_test, held_out, seed)
+    return Dealing(n_shards, n_test, held_out, seed, together)
 
 
 def _store_folder(store: Any) -> Any:

@@ -24,10 +24,13 @@ from efemb._files import check_writable, complete_or_absent, explain_full_disk
 from efemb.data.readers.accumulators import narrow
 from efemb.data.readers.transactions import check_sums, popular_items
 from efemb.data.store.executors import Executor, Watch
-from efemb.data.store.pieces import LINE, PieceJob, cut_pieces, read_piece
+from efemb.data.store.pieces import PieceJob, cut_pieces, read_piece
 from efemb.data.store.shard_store import (
     BUILDING,
     MANIFEST,
+    ROWS,
+    VOCABULARY,
+    RowLabels,
     ShardFiles,
     ShardStore,
     write_array,
@@ -51,15 +54,38 @@ class Filters:
 
 
 @dataclass(frozen=True)
+class Codes:
+    """The labels of items, or of the values of a row column, in the order of all codes.
+
+    labels : file with the labels;  codes : files with the code of every label of each piece job
+    """
+
+    name: str
+    labels: Path
+    codes: tuple[Path, ...]
+
+    def of(self, job: int, places: NDArray[Any]) -> NDArray[np.int32]:
+        """Codes of places in the table of a job; -1 stays -1."""
+        codes = np.append(np.load(self.codes[job], allow_pickle=False), np.int32(-1))
+        return np.asarray(codes[places])
+
+    def read_labels(self) -> list[Label]:
+        """All labels."""
+        labels: list[Label] = json.loads(self.labels.read_bytes())
+        return labels
+
+
+@dataclass(frozen=True)
 class GatherTask:
     """A shard's lines, and where its rows go.
 
-    pieces : folders of piece jobs;  codes : files with the code of every item of each job
+    pieces : folders of piece jobs;  items, columns : codes of labels
     """
 
     shard: int
     pieces: tuple[Path, ...]
-    codes: tuple[Path, ...]
+    items: Codes
+    columns: tuple[Codes, ...]
     n_items: int
     target: Path
     net: bool
@@ -95,18 +121,24 @@ def build_store(
     with explain_full_disk(path):
         summaries = executor.run("pieces", cut_pieces, jobs, _third(watch, 0))
         account = _account(summaries)
-        labels, codes = _merge_items(summaries, work)
-        folders = tuple(job.folder for job in jobs)
+        items = _merge_labels("items", [summary["items"] for summary in summaries], work)
+        columns = tuple(
+            _merge_labels(name, [summary["columns"][name] for summary in summaries], work)
+            for name in jobs[0].columns.rows
+        )
+        labels, folders = items.read_labels(), tuple(job.folder for job in jobs)
         n_all = dealing.n_shards + dealing.n_test
-        sizes = (len(labels), work / "gathered", filters.net)
+        sources = (folders, items, columns, len(labels))
         gather = [
-            GatherTask(shard, folders, codes, sizes[0], sizes[1] / str(shard), sizes[2])
+            GatherTask(shard, *sources, work / "gathered" / str(shard), filters.net)
             for shard in range(n_all)
         ]
         gathered = executor.run("gather", gather_shard, gather, _third(watch, 1))
         tasks = _store_tasks(path, work, gathered, gather, labels, filters, dealing.n_shards)
         stored = executor.run("store", store_shard, tasks, _third(watch, 2))
-        _finish(path, work, labels, gathered, stored, dealing.n_shards, account)
+        rows = {column.name: column.read_labels() for column in columns}
+        described = RowLabels(rows, dealing.together) if rows else None
+        _finish(path, work, labels, gathered, stored, dealing.n_shards, account, described)
         shutil.rmtree(work, ignore_errors=True)
     return ShardStore.open(path)
 
@@ -137,7 +169,7 @@ def _open_work(path: Path, identity: Mapping[str, Any]) -> Path | None:
             f"{path} {state} of another source or with other settings: choose another folder, or "
             "delete it"
         )
-    strange = set(os.listdir(path)) - {BUILDING, "shards", "vocabulary.json", SOURCE}
+    strange = set(os.listdir(path)) - {BUILDING, "shards", VOCABULARY, ROWS, SOURCE}
     if strange:
         raise DataError(f"{path} holds {min(strange)!r}, which is not part of a store")
     work.mkdir(exist_ok=True)
@@ -158,38 +190,36 @@ def _account(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"lines": lines, "lines_stored": stored, "lines_dropped": dict(sorted(dropped.items()))}
 
 
-def _merge_items(
-    summaries: Sequence[Mapping[str, Any]], work: Path
-) -> tuple[list[Label], tuple[Path, ...]]:
-    """All items in the order of their labels, and files with their codes by job."""
+def _merge_labels(name: str, tables: Sequence[Sequence[Label]], work: Path) -> Codes:
+    """All labels in their order, and files with the codes of those of each job."""
     by_text: dict[str, Label] = {}
-    for summary in summaries:
-        for label in summary["items"]:
+    for table in tables:
+        for label in table:
             # A number and its text are one label; of both the text, whichever file came first.
             text = str(label)
             by_text[text] = text if by_text.get(text, label) != label else label
     unsorted = [by_text[text] for text in sorted(by_text)]
     labels = [unsorted[i] for i in sorted_order(unsorted)]
     code_of = {str(label): code for code, label in enumerate(labels)}
+    folder = work / "codes" / hashlib.sha256(name.encode()).hexdigest()[:16]
     paths = []
-    for number, summary in enumerate(summaries):
-        codes = np.array([code_of[str(label)] for label in summary["items"]], dtype=np.int32)
-        paths.append(work / "items" / f"{number}.npy")
+    for number, table in enumerate(tables):
+        codes = np.array([code_of[str(label)] for label in table], dtype=np.int32)
+        paths.append(folder / f"{number}.npy")
         write_array(codes, paths[-1])
-    return labels, tuple(paths)
+    with complete_or_absent(folder / "labels.json") as stream:
+        stream.write(json.dumps(labels).encode())
+    return Codes(name, folder / "labels.json", tuple(paths))
 
 
 def gather_shard(task: GatherTask) -> dict[str, Any]:
     """Bring the lines of each basket together: rows sorted by hash, their items by label."""
-    parts = []
-    for folder, codes in zip(task.pieces, task.codes, strict=True):
-        lines = read_piece(folder, task.shard).copy()
-        lines["item"] = np.load(codes, allow_pickle=False)[lines["item"]]
-        parts.append(lines)
-    lines = np.concatenate(parts) if parts else np.empty(0, dtype=LINE)
-    del parts
-    n_lines = len(lines)
-    row, item, count = _sum_lines(lines, task.shard)
+    lines = _read_lines(task)
+    n_lines, new = len(lines), np.ones(len(lines), dtype=bool)
+    lines = lines[np.lexsort((lines["basket"][:, 1], lines["basket"][:, 0]))]
+    new[1:] = (lines["basket"][1:] != lines["basket"][:-1]).any(axis=1)
+    columns = _columns_of_rows(lines["columns"], np.flatnonzero(new), task)
+    row, item, count = _sum_lines(np.cumsum(new) - 1, lines["item"], lines["count"], task.shard)
     n_pairs = len(row)
     if task.net:
         row, item, count = row[count > 0], item[count > 0], count[count > 0]
@@ -199,6 +229,7 @@ def gather_shard(task: GatherTask) -> dict[str, Any]:
         "indptr": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
         "indices": item.astype(np.int32),
         "values": count,
+        "columns": columns[:n_rows],
         "popularity": np.bincount(item, minlength=task.n_items),
     }
     for name, array in arrays.items():
@@ -208,17 +239,42 @@ def gather_shard(task: GatherTask) -> dict[str, Any]:
     return {**sizes_of, "narrow": exact}
 
 
+def _read_lines(task: GatherTask) -> NDArray[Any]:
+    """The lines of a shard, with the codes of all jobs instead of those of their own."""
+    parts = []
+    for job, folder in enumerate(task.pieces):
+        lines = read_piece(folder, task.shard).copy()
+        lines["item"] = task.items.of(job, lines["item"])
+        for place, codes in enumerate(task.columns):
+            lines["columns"][:, place] = codes.of(job, lines["columns"][:, place])
+        parts.append(lines)
+    return np.concatenate(parts)
+
+
+def _columns_of_rows(
+    codes: NDArray[np.int32], starts: NDArray[np.int64], task: GatherTask
+) -> NDArray[np.int32]:
+    """The value of every row column, which has to be the same in all lines that have one."""
+    if not task.columns or not len(starts):
+        return np.empty((len(starts), len(task.columns)), dtype=np.int32)
+    known: NDArray[np.int32] = np.maximum.reduceat(codes, starts)
+    least = np.minimum.reduceat(np.where(codes < 0, np.iinfo(np.int32).max, codes), starts)
+    for place, row in np.argwhere((least != known).T & (known >= 0).T)[:1]:
+        column = task.columns[place]
+        labels = column.read_labels()
+        values = [repr(labels[code[row, place]]) for code in (least, known)]
+        raise DataError(
+            f"the lines of a basket have different values of the row column {column.name!r}, such "
+            f"as {' and '.join(values)}: correct them, or leave the column out of rows="
+        )
+    return known
+
+
 def _sum_lines(
-    lines: NDArray[Any], shard: int
+    row: NDArray[np.int64], item: NDArray[np.int32], count: NDArray[np.float64], shard: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Row, item and sum of each distinct pair; sums do not depend on the order of the lines."""
-    first, second = lines["basket"][:, 0], lines["basket"][:, 1]
-    order = np.lexsort((second, first))
-    first, second = first[order], second[order]
-    new = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    row = np.concatenate([[0], np.cumsum(new)])[: len(lines)].astype(np.int64)
-    pair = (row << 32) | lines["item"][order]
-    count = lines["count"][order]
+    pair = (row.astype(np.int64) << 32) | item
     # Whole numbers add up exactly in any order; others are added from the smallest.
     whole = bool((count == np.floor(count)).all())
     order = np.argsort(pair, kind="stable") if whole else np.lexsort((count, pair))
@@ -267,9 +323,9 @@ def _name(number: int, n_shards: int) -> str:
 
 def store_shard(task: StoreTask) -> dict[str, Any]:
     """Write the rows of a shard with the items to keep, without the rows that are too small."""
-    indptr, indices, values = (
+    indptr, indices, values, rows = (
         np.load(task.source / f"{name}.npy", allow_pickle=False)
-        for name in ("indptr", "indices", "values")
+        for name in ("indptr", "indices", "values", "columns")
     )
     codes = np.load(task.codes, allow_pickle=False)[indices]
     row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
@@ -282,6 +338,8 @@ def store_shard(task: StoreTask) -> dict[str, Any]:
         "indices": columns,
         "values": values[kept].astype(task.dtype),
     }
+    if rows.shape[1]:
+        arrays["columns"] = rows[large]
     files = write_shard(task.folder, task.name, int(large.sum()), len(columns), arrays)
     counts = np.bincount(columns, minlength=task.n_items)
     digest = write_array(counts, task.source / "kept-popularity.npy")
@@ -296,6 +354,7 @@ def _finish(
     stored: Sequence[Mapping[str, Any]],
     n_shards: int,
     account: Mapping[str, Any],
+    rows: RowLabels | None,
 ) -> None:
     """Write the manifest, and what the store was made of beside it."""
     files = [ShardFiles(**outcome["files"]) for outcome in stored]
@@ -307,17 +366,19 @@ def _finish(
         )
     codes = np.load(work / "kept.npy", allow_pickle=False)
     counts = sum(np.load(outcome["counts"], allow_pickle=False) for outcome in stored[:n_shards])
-    entries, rows = (sum(shard[name] for shard in gathered) for name in ("entries", "rows"))
+    entries, baskets = (sum(shard[name] for shard in gathered) for name in ("entries", "rows"))
     n_rows, n_entries = (sum(getattr(f, n) for f in files) for n in ("n_rows", "n_entries"))
     if not sum(shard.n_rows for shard in files[:n_shards]):
-        raise DataError(f"no baskets remain of {rows:,}: lower min_items_per_basket or min_count")
+        raise DataError(
+            f"no baskets remain of {baskets:,}: lower min_items_per_basket or min_count"
+        )
     report = {
         **account,
         "duplicates_summed": lines - sum(shard["pairs"] for shard in gathered),
         "items": len(labels),
         "items_dropped": int((codes < 0).sum()),
-        "baskets": rows,
-        "baskets_dropped": rows - n_rows,
+        "baskets": baskets,
+        "baskets_dropped": baskets - n_rows,
         "entries": n_entries,
         "entries_dropped": entries - n_entries,
     }
@@ -325,7 +386,7 @@ def _finish(
     with complete_or_absent(path / SOURCE) as stream:
         stream.write((work / SOURCE).read_bytes())
     shards = (files[:n_shards], files[n_shards:])
-    write_manifest(path, "baskets", (kept, np.asarray(counts).tolist()), *shards, report)
+    write_manifest(path, "baskets", (kept, np.asarray(counts).tolist()), *shards, report, rows)
 
 
 def fingerprint_files(sizes: Mapping[str, int] | None) -> str | None:

@@ -27,14 +27,25 @@ from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.several import SeveralTables, file_sources, table_source
 from efemb.data.readers.shop_tables import NO_LABEL
 from efemb.data.readers.source import Batch, NeedsTextReaderError, Source
-from efemb.data.readers.transactions import Collected, LineColumns, usable_lines
+from efemb.data.readers.transactions import (
+    BasketColumn,
+    Collected,
+    LineColumns,
+    usable_lines,
+)
 from efemb.data.store.remote import fetch, is_remote
 from efemb.errors import DataError, EfembError, InputTypeError
 
-# What is kept of a line: two halves of the hash of its basket, its item in the table of the job,
-# its count.
-LINE = np.dtype([("basket", "<u8", (2,)), ("item", "<i4"), ("count", "<f8")])
 PENDING = 1 << 17  # lines that wait in memory: 4 MB
+
+
+def line_dtype(n_columns: int) -> np.dtype[Any]:
+    """What is kept of a line: two halves of the hash of its basket, its item, its count.
+
+    Items, and the values of the row columns, are places in the tables of the job; -1 is missing.
+    """
+    columns = ("columns", "<i4", (n_columns,))
+    return np.dtype([("basket", "<u8", (2,)), ("item", "<i4"), ("count", "<f8"), columns])
 
 
 @dataclass(frozen=True)
@@ -43,12 +54,14 @@ class Dealing:
 
     n_test : shards of held-out baskets, which come after the `n_shards` of training baskets
     held_out : share of the baskets that is held out
+    together : row column whose rows share a shard, None if every basket is dealt on its own
     """
 
     n_shards: int
     n_test: int
     held_out: float
     seed: int
+    together: str | None = None
 
     def hash(self, labels: Iterable[bytes]) -> NDArray[np.uint64]:
         """128 bits of each label, in two columns."""
@@ -58,9 +71,12 @@ class Dealing:
         )
         return np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
 
-    def shard(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The shard of each basket."""
-        shards = (hashes[:, 0] % np.uint64(self.n_shards)).astype(np.int64)
+    def shard(
+        self, hashes: NDArray[np.uint64], group: NDArray[np.uint64] | None = None
+    ) -> NDArray[np.int64]:
+        """The shard of each basket; `group` are the hashes of what has to stay together."""
+        dealt = hashes if group is None else group
+        shards = (dealt[:, 0] % np.uint64(self.n_shards)).astype(np.int64)
         if self.n_test:
             held = hashes[:, 1] < np.uint64(int(self.held_out * 2.0**63) * 2)
             test = hashes[:, 0] % np.uint64(self.n_test)
@@ -154,8 +170,9 @@ def read_piece(folder: Path, shard: int) -> NDArray[Any]:
     if summary is None:
         raise DataError(f"{folder} holds no complete pieces: prepare the store again")
     expected = summary["sha256"].get(str(shard))
+    dtype = line_dtype(len(summary["columns"]))
     if expected is None:
-        return np.empty(0, dtype=LINE)
+        return np.empty(0, dtype=dtype)
     path = folder / f"{shard}.lines"
     try:
         content = path.read_bytes()
@@ -166,7 +183,15 @@ def read_piece(folder: Path, shard: int) -> NDArray[Any]:
             f"{path} is damaged: its checksum does not match; delete {folder} and prepare the "
             "store again"
         )
-    return np.frombuffer(content, dtype=LINE)
+    return np.frombuffer(content, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Labels of the items and of the values of each row column, in the order of a job."""
+
+    items: LabelTable
+    columns: dict[str, LabelTable]
 
 
 def _cut(job: PieceJob, *, plain: bool) -> dict[str, Any]:
@@ -174,14 +199,17 @@ def _cut(job: PieceJob, *, plain: bool) -> dict[str, Any]:
     partial = temporary_name(job.folder, "partial")
     partial.mkdir()
     try:
-        writer, items = _Writer(partial, job.dealing), LabelTable(NO_LABEL)
-        account = _read_job(job, writer, items, plain=plain)
+        writer = _Writer(partial)
+        columns = {name: LabelTable(NO_LABEL) for name in job.columns.rows}
+        tables = _Tables(LabelTable(NO_LABEL), columns)
+        account = _read_job(job, writer, tables, plain=plain)
         writer.flush()
         summary = {
             "lines": account.lines,
             "stored": account.stored,
             "dropped": dict(sorted(account.dropped.items())),
-            "items": items.labels,
+            "items": tables.items.labels,
+            "columns": {name: table.labels for name, table in columns.items()},
             "sha256": {str(s): digest.hexdigest() for s, digest in writer.digests.items()},
         }
         (partial / "job.json").write_text(json.dumps(summary), encoding="utf-8")
@@ -192,7 +220,7 @@ def _cut(job: PieceJob, *, plain: bool) -> dict[str, Any]:
     return summary
 
 
-def _read_job(job: PieceJob, writer: _Writer, items: LabelTable, *, plain: bool) -> Account:
+def _read_job(job: PieceJob, writer: _Writer, tables: _Tables, *, plain: bool) -> Account:
     name = job.files[0] if job.files else "the table"
     others = f" and {len(job.files) - 1:,} further files" if len(job.files) > 1 else ""
     account = Account(f"{name}{others}", "line" if job.files else "row")
@@ -203,9 +231,9 @@ def _read_job(job: PieceJob, writer: _Writer, items: LabelTable, *, plain: bool)
         with _named(source.name):
             batches = source.batches(job.columns.wanted, job.columns.numeric, account, _ignore)
             for batch in batches:
-                lines = _lines_of(account.open_batch(batch), job, items, numbers, account)
+                lines, shards = _lines_of(account.open_batch(batch), job, tables, numbers, account)
                 account.close_batch(len(lines))
-                writer.add(lines)
+                writer.add(lines, shards)
     if account and job.on_bad == "error":
         if not places_known:
             raise NeedsTextReaderError("bad lines")
@@ -214,16 +242,24 @@ def _read_job(job: PieceJob, writer: _Writer, items: LabelTable, *, plain: bool)
 
 
 def _lines_of(
-    batch: Batch, job: PieceJob, items: LabelTable, numbers: CountTable, account: Account
-) -> NDArray[Any]:
-    """The usable lines of a batch; labels of baskets are forgotten after it."""
-    collected = Collected({}, KeyTable(len(job.columns.keys), NO_LABEL), job.net, items)
+    batch: Batch, job: PieceJob, tables: _Tables, numbers: CountTable, account: Account
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The usable lines of a batch and their shards; labels of baskets are forgotten after it."""
+    columns = {name: BasketColumn(table) for name, table in tables.columns.items()}
+    keys = KeyTable(len(job.columns.keys), NO_LABEL)
+    collected = Collected(columns, keys, job.net, tables.items)
     baskets, codes, counts = usable_lines(collected, batch, job.columns, numbers, account)
-    lines = np.empty(len(baskets), dtype=LINE)
-    labels = (str(label).encode() for label in collected.baskets.labels)
-    lines["basket"] = job.dealing.hash(labels)[baskets]
-    lines["item"], lines["count"] = codes, counts
-    return lines
+    lines = np.empty(len(baskets), dtype=line_dtype(len(columns)))
+    hashes = job.dealing.hash(str(label).encode() for label in keys.labels)
+    lines["basket"], lines["item"], lines["count"] = hashes[baskets], codes, counts
+    for place, column in enumerate(columns.values()):
+        lines["columns"][:, place] = column.codes[baskets]
+    if job.dealing.together is None:
+        return lines, job.dealing.shard(hashes)[baskets]
+    column = columns[job.dealing.together]
+    labels = [*column.table.labels, None]  # None: no line of the basket could be used
+    group = job.dealing.hash(str(labels[code]).encode() for code in column.codes)
+    return lines, job.dealing.shard(hashes, group)[baskets]
 
 
 def _sources(job: PieceJob, *, plain: bool) -> Iterator[Source]:
@@ -277,14 +313,14 @@ def _ignore(step: int) -> None:
 class _Writer:
     """Appends lines to the file of their shard; a few wait, so that files are not opened often."""
 
-    def __init__(self, folder: Path, dealing: Dealing) -> None:
-        self._folder, self._dealing = folder, dealing
-        self._waiting: list[NDArray[Any]] = []
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._waiting: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
         self._n_waiting = 0
         self.digests: dict[int, Any] = {}
 
-    def add(self, lines: NDArray[Any]) -> None:
-        self._waiting.append(lines)
+    def add(self, lines: NDArray[Any], shards: NDArray[np.int64]) -> None:
+        self._waiting.append((lines, shards))
         self._n_waiting += len(lines)
         if self._n_waiting >= PENDING:
             self.flush()
@@ -292,9 +328,8 @@ class _Writer:
     def flush(self) -> None:
         if not self._n_waiting:
             return
-        lines = np.concatenate(self._waiting)
+        lines, shards = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
         self._waiting, self._n_waiting = [], 0
-        shards = self._dealing.shard(lines["basket"])
         order = np.argsort(shards, kind="stable")
         lines, shards = lines[order], shards[order]
         edges = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1], True])

@@ -23,6 +23,7 @@ from efemb.errors import DataError
 
 FORMAT, VERSION = "efemb shards", 1
 MANIFEST, VOCABULARY, BUILDING = "manifest.json", "vocabulary.json", ".building"
+ROWS = "rows.json"  # labels of the values of row columns
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,18 @@ class ShardFiles:
     n_rows: int
     n_entries: int
     arrays: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """Row columns of a store.
+
+    labels : of the values of each column, in the order of their codes
+    together : column whose rows share a shard, None if rows are dealt one by one
+    """
+
+    labels: Mapping[str, Sequence[Any]]
+    together: str | None
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,10 @@ class ShardStore:
         Of the contents: equal for stores with the same bits.
     report : dict
         The account of every line: read, stored, and dropped by reason.
+    columns : tuple of str
+        Names of the row columns.
+    together : str, optional
+        Row column whose rows share a shard.
     """
 
     path: Path
@@ -63,6 +80,8 @@ class ShardStore:
     test_shards: tuple[ShardFiles, ...]
     checksum: str
     report: dict[str, Any]
+    columns: tuple[str, ...] = ()
+    together: str | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ShardStore:
@@ -73,7 +92,10 @@ class ShardStore:
             name: tuple(ShardFiles(**shard) for shard in body[name])
             for name in ("shards", "test_shards")
         }
-        return cls(folder, body["kind"], **files, checksum=body["checksum"], report=body["report"])
+        known = (body["checksum"], body["report"])
+        rows = body.get("rows", {"columns": [], "together": None})
+        columns = (tuple(rows["columns"]), rows["together"])
+        return cls(folder, body["kind"], files["shards"], files["test_shards"], *known, *columns)
 
     def __getstate__(self) -> dict[str, Any]:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -125,7 +147,24 @@ class ShardStore:
             return Dataset(arrays["values"], entities=self.vocabulary, positions=self._positions)
         shape = (len(arrays["indptr"]) - 1, self.n_entities)
         triple = (arrays["values"], arrays["indices"], arrays["indptr"])
-        return Dataset(make_csr(triple, shape=shape), entities=self.vocabulary)
+        rows = self._rows(arrays.get("columns"))
+        return Dataset(make_csr(triple, shape=shape), entities=self.vocabulary, rows=rows)
+
+    def columns_of_rows(self) -> Dataset:
+        """All rows with their columns, but without their entries."""
+        shards = [number for number, shard in enumerate(self.shards) if shard.n_rows]
+        codes = np.concatenate([self._array(number, "columns") for number in shards])
+        ends: NDArray[np.int32] = np.zeros(len(codes) + 1, dtype=np.int32)
+        nothing = (np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int32), ends)
+        values = make_csr(nothing, shape=(len(codes), self.n_entities))
+        return Dataset(values, entities=self.vocabulary, rows=self._rows(codes))
+
+    def _rows(self, codes: NDArray[np.int32] | None) -> dict[str, NDArray[Any]]:
+        """Row columns by name; None where a value is missing."""
+        if codes is None:
+            return {}
+        labels = _read_row_labels(self.path, self.checksum)
+        return {name: labels[name][codes[:, place]] for place, name in enumerate(self.columns)}
 
     @cached_property
     def _positions(self) -> NDArray[Any] | None:
@@ -190,21 +229,24 @@ def write_manifest(
     shards: Sequence[ShardFiles],
     test_shards: Sequence[ShardFiles],
     report: Mapping[str, Any],
+    rows: RowLabels | None = None,
 ) -> None:
     """Complete a store: until its manifest is there, it is being written."""
     labels, counts = vocabulary
-    content = _render({"labels": list(labels), "counts": [float(count) for count in counts]})
-    with complete_or_absent(folder / VOCABULARY) as stream:
-        stream.write(content)
+    known = {"labels": list(labels), "counts": [float(count) for count in counts]}
     body = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "vocabulary": hashlib.sha256(content).hexdigest(),
+        "vocabulary": _write_checked(folder / VOCABULARY, known),
         "shards": [vars(shard) for shard in shards],
         "test_shards": [vars(shard) for shard in test_shards],
         "report": dict(report),
     }
+    if rows is not None:
+        digest = _write_checked(folder / ROWS, {n: list(own) for n, own in rows.labels.items()})
+        names = {"columns": list(rows.labels), "together": rows.together}
+        body["rows"] = {**names, "sha256": digest}
     body["checksum"] = hashlib.sha256(_render(body)).hexdigest()
     with complete_or_absent(folder / MANIFEST) as stream:
         stream.write(_render(body))
@@ -247,6 +289,24 @@ def _read_vocabulary(folder: Path, checksum: str) -> Vocabulary:
     content = _read_checked(folder / VOCABULARY, _read_manifest(folder)["vocabulary"])
     known = json.loads(content)
     return Vocabulary(known["labels"], counts=known["counts"])
+
+
+@lru_cache(maxsize=4)
+def _read_row_labels(folder: Path, checksum: str) -> dict[str, NDArray[Any]]:
+    """The values of each row column by their codes; the last, of code -1, is None."""
+    content = _read_checked(folder / ROWS, _read_manifest(folder)["rows"]["sha256"])
+    arrays = {}
+    for name, labels in json.loads(content).items():
+        arrays[name] = np.empty(len(labels) + 1, dtype=object)
+        arrays[name][:-1] = labels
+    return arrays
+
+
+def _write_checked(path: Path, body: Any) -> str:
+    content = _render(body)
+    with complete_or_absent(path) as stream:
+        stream.write(content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _read_checked(path: Path, expected: str) -> bytes:

@@ -122,7 +122,7 @@ class ShardedBackend(Backend):
                 trained = self.executor.run("train", train, tasks, watched)
             except InterruptedTasksError:
                 break
-            merged = self._merge(trained, folder / f"round-{turn}")
+            merged = self._merge(last, trained, folder / f"round-{turn}")
             ended = read_state(merged.path, self.plan)
             data_term += ended.objective - self.plan.space.log_prior(ended.parameters)
             rows, done, last = rows + merged.rows, done + share, merged.path
@@ -139,16 +139,16 @@ class ShardedBackend(Backend):
 
         def watch_round(done: float) -> bool:
             self.status = f"{turn}, {round(done * here)} of {here} shards"
-            if self.executor.lost:
-                self.status += f", {self.executor.lost} workers lost"
+            if lost := self.executor.lost:
+                self.status += f", {lost} worker{'' if lost == 1 else 's'} lost"
             return watch((before + done * here) / n_shards)
 
         return watch_round
 
-    def _merge(self, trained: Sequence[Trained], target: Path) -> Trained:
+    def _merge(self, start: Path, trained: Sequence[Trained], target: Path) -> Trained:
         if len(trained) == 1:
             return trained[0]
-        task = ReduceTask(self.plan, tuple(trained), target)
+        task = ReduceTask(self.plan, start, tuple(trained), target)
         return self.executor.run("reduce", reduce, [task])[0]
 
     def _check_rows(self, rows: int) -> None:

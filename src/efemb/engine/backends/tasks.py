@@ -236,9 +236,10 @@ def _done_before(target: Path, mark: dict[str, Any]) -> Trained | None:
 
 @dataclass(frozen=True)
 class ReduceTask:
-    """States of replicas that began alike, to be averaged in their order."""
+    """States of replicas that began with the state `start`, to be merged in their order."""
 
     plan: Plan
+    start: Path
     parts: tuple[Trained, ...]
     target: Path
 
@@ -253,8 +254,7 @@ def reduce(task: ReduceTask) -> Trained:
                 "folder, or the file system lost it"
             )
         updates.append(_update(read_state(part.path, task.plan)))
-    first = read_state(task.parts[0].path, task.plan)
-    state = merge(first, updates, task.plan)
+    state = merge(read_state(task.start, task.plan), updates, task.plan)
     rows = sum(part.rows for part in task.parts)
     write_state(task.target, state, {"rows": rows})
     return Trained(task.target, checksum_of(task.target), rows)

@@ -52,11 +52,13 @@ class Term(Ingredient, ABC):
     """
 
     package = "efemb.model.terms"
+    not_inherited = ("learns_from_columns",)
     width: int  # columns
     entity_array: str | None = None  # name of the array that is L itself, where there is one
     group_array: str | None = None  # name of the array with a row per group of `groups`, if any
     groups: Any = None  # labels of the groups of rows that a frozen term knows
     has_cells: ClassVar[bool] = False  # whether it adds offsets to single cells
+    learns_from_columns: ClassVar[bool] = False  # whether `freeze` reads no values of the rows
 
     @property
     @abstractmethod

@@ -35,6 +35,7 @@ class Covariate(Term):
 
     width = 1
     entity_array = "coefficients"
+    learns_from_columns = True
 
     def __init__(
         self,

@@ -48,6 +48,8 @@ class Offset(CellTerm):
     [0.7, 0.0]
     """
 
+    learns_from_columns = True
+
     def __init__(self, column: str, table: Mapping[str, Any] | None = None) -> None:
         self.column = column
         self.table = table

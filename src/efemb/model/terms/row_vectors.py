@@ -44,6 +44,7 @@ class RowVectors(Term):
 
     entity_array = "entities"
     group_array = "rows"
+    learns_from_columns = True
 
     def __init__(
         self, column: str, n_components: int = 20, prior: Any = "normal", groups: Any = None
