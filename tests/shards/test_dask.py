@@ -172,22 +172,25 @@ def test_other_software_is_refused(
         clusters.check_alike(threads, mixed_cpus=False)
 
 
-def test_a_worker_without_the_package_is_named(
-    threads: Client, monkeypatch: pytest.MonkeyPatch
+def test_a_worker_without_the_package_is_named(store: ShardStore) -> None:
+    absent = "import sys\nsys.modules['efemb'] = None\n"
+    with (
+        clusters.start_local(n_workers=1, preload=absent) as client,
+        pytest.raises(efemb.ParameterError, match=r"the worker tcp://.* install efemb"),
+    ):
+        efemb.dask.fit(model(), store, client=client)
+
+
+def test_parameters_larger_than_a_worker_are_refused(
+    threads: Client, store: ShardStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def absent() -> dict[str, str]:
-        raise ModuleNotFoundError("No module named 'efemb'")
-
-    monkeypatch.setattr(clusters, "fingerprint", absent)
-    with pytest.raises((efemb.ParameterError, ModuleNotFoundError), match="efemb"):
-        clusters.check_alike(threads, mixed_cpus=False)
-
-
-def test_parameters_larger_than_a_worker_are_refused(threads: Client, store: ShardStore) -> None:
-    limit = next(iter(clusters.workers_of(threads).values()))["memory_limit"]
-    with pytest.raises(efemb.MemoryEstimateError, match="on a worker"):
-        clusters.check_limits(threads, int(limit), "states")
-    clusters.check_limits(threads, 1000, "states")
+    """Before any task runs."""
+    workers = clusters.workers_of(threads)
+    small = {address: {**worker, "memory_limit": 100_000} for address, worker in workers.items()}
+    monkeypatch.setattr(clusters, "workers_of", lambda client: small)
+    monkeypatch.setattr(DaskExecutor, "run", None)
+    with pytest.raises(efemb.MemoryEstimateError, match=r"states and a shard need .* on a worker"):
+        efemb.dask.fit(model(), store, client=threads)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,6 +195,36 @@ def test_a_state_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> 
     task = tasks.ReduceTask(None, part.path, (part,), tmp_path / "mean")  # type: ignore[arg-type]
     with pytest.raises(efemb.errors.DataLossError, match="not the state"):
         tasks.reduce(task)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        model(batch_size=16),
+        model(zeros=efemb.Sampled(5), batch_size=16),
+        efemb.AdditivePoissonEmbedding(2, random_state=0, max_iter=2, batch_size=16),
+    ],
+    ids=["exact", "sampled", "closed form"],
+)
+def test_a_shard_is_freed_before_the_next_one_is_read(
+    store: ShardStore, monkeypatch: pytest.MonkeyPatch, estimator: Any
+) -> None:
+    """Memory is that of one shard, without the help of the garbage collector."""
+    split, solvers = tasks.ShardJob.split, []
+
+    def split_and_watch(self: Any, shard: int, *arguments: Any) -> Any:
+        assert not [solver for solver in solvers if solver() is not None]
+        made = split(self, shard, *arguments)
+        solvers.append(weakref.ref(made.solver))
+        return made
+
+    monkeypatch.setattr(tasks.ShardJob, "split", split_and_watch)
+    gc.disable()
+    try:
+        fit(estimator, store)
+    finally:
+        gc.enable()
+    assert len(solvers) > store.n_shards
 
 
 def test_a_shard_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import efemb
 from efemb.data.store import build
-from efemb.shards import ShardStore, open_store, prepare
+from efemb.shards import ShardStore, open_store, prepare, stores
 
 NAMES: dict[str, Any] = {"basket": "trip", "item": "what", "count": "n"}
 
@@ -288,6 +288,32 @@ def test_empty_partitions_and_tiny_files(tmp_path: Path) -> None:
     names = sorted(folder.iterdir())
     store = prepare(names, tmp_path / "store", **NAMES, n_shards=2)
     assert (store.n_rows, store.n_entries, store.report["lines"]) == (1, 100, 100)
+
+
+def test_a_file_that_vanishes_after_it_was_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("0.csv", "1.csv"):
+        lines(50).to_csv(tmp_path / name, index=False)
+    real = stores.list_files
+
+    def list_and_lose(source: Any) -> Any:
+        sizes = real(source)
+        (tmp_path / "1.csv").unlink()
+        return sizes
+
+    monkeypatch.setattr(stores, "list_files", list_and_lose)
+    with pytest.raises(efemb.DataError, match=r"1\.csv cannot be read"):
+        prepare(str(tmp_path / "*.csv"), tmp_path / "store", **NAMES, n_shards=2)
+
+
+def test_a_million_tiny_files_are_a_thousand_tasks() -> None:
+    sizes = {f"lines/{number}.csv": 90 for number in range(1_000_000)}
+    groups = stores._groups(sizes)
+    assert len(groups) == 1000
+    assert [name for group in groups for name in group] == list(sizes)
+    large = {f"lines/{number}.parquet": 200 << 20 for number in range(3)}
+    assert [len(group) for group in stores._groups(large)] == [1, 1, 1]
 
 
 @pytest.mark.slow

@@ -6,8 +6,9 @@ import importlib.metadata
 import ipaddress
 import platform
 import time
+import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -152,40 +153,50 @@ def differences(expected: dict[str, str], found: dict[str, str], *, mixed_cpus: 
 
 def check_alike(client: Any, *, mixed_cpus: bool) -> None:
     """Refuse workers whose software or processor would give other bits, or that lack efemb."""
-    distributed = require_distributed()
-    addresses = list(workers_of(client))
-    futures = {
-        address: client.submit(
-            fingerprint, key=f"efemb-versions-{address}", workers=[address], pure=False
-        )
-        for address in addresses
-    }
-    deadline = time.monotonic() + WAIT
-    while time.monotonic() < deadline:
-        # A worker that hangs, or goes away, is dealt with where tasks run.
-        with suppress(TimeoutError, CancelledError):
-            distributed.wait(list(futures.values()), timeout=0.5)
-        present = workers_of(client)
-        if all(future.done() for address, future in futures.items() if address in present):
-            break
-    expected = fingerprint()
-    for address, future in futures.items():
-        if future.status == "error":
-            error = future.exception()
-            raise ParameterError(
-                f"the worker {address} cannot run efemb ({type(error).__name__}: {error}): "
-                f"install efemb {expected['efemb']} on every worker"
-            ) from error
-        if future.status != "finished":
-            continue
-        differing = differences(expected, future.result(), mixed_cpus=mixed_cpus)
+    # A worker that cannot unpickle a function of ours goes down: one of Python's is sent first.
+    _ask_workers(client, eval, "__import__('efemb').__version__")
+    for address, found in _ask_workers(client, fingerprint).items():
+        differing = differences(fingerprint(), found, mixed_cpus=mixed_cpus)
         if differing:
             raise ParameterError(
                 f"the worker {address} has {', '.join(differing)}: results would depend on which "
                 "worker does what. Install the same versions"
                 + ("" if mixed_cpus else ", or pass mixed_cpus=True if only processors differ")
             )
+
+
+def _ask_workers(client: Any, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    """What a function says on every worker; one that hangs, or goes away, says nothing."""
+    distributed = require_distributed()
+    futures = {
+        address: client.submit(
+            function,
+            *arguments,
+            key=f"efemb-versions-{address}-{uuid.uuid4().hex[:8]}",
+            workers=[address],
+            pure=False,
+        )
+        for address in workers_of(client)
+    }
+    deadline = time.monotonic() + WAIT
+    while time.monotonic() < deadline:
+        with suppress(TimeoutError, CancelledError):
+            distributed.wait(list(futures.values()), timeout=0.5)
+        present = workers_of(client)
+        if all(future.done() for address, future in futures.items() if address in present):
+            break
+    answers = {}
+    for address, future in futures.items():
+        if future.status == "error":
+            error = future.exception()
+            raise ParameterError(
+                f"the worker {address} cannot run efemb ({type(error).__name__}: {error}): "
+                f"install efemb {fingerprint()['efemb']} on every worker"
+            ) from error
+        if future.status == "finished":
+            answers[address] = future.result()
     client.cancel(list(futures.values()))
+    return answers
 
 
 def check_limits(client: Any, need: int, what: str) -> None:

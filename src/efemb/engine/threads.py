@@ -198,6 +198,7 @@ class Workers:
 def _serve(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
     while (task := tasks.get()) is not None:
         task()
+        del task  # what it works on may be as large as a shard
 
 
 @cache

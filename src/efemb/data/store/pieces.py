@@ -37,6 +37,8 @@ from efemb.data.store.remote import fetch, is_remote
 from efemb.errors import DataError, EfembError, InputTypeError
 
 PENDING = 1 << 17  # lines that wait in memory: 4 MB
+# Of a job: what it did, which every shard reads of every job, and its labels, which none does.
+SUMMARY, LABELS = "job.json", "labels.json"
 
 
 def line_dtype(n_columns: int) -> np.dtype[Any]:
@@ -145,9 +147,9 @@ class Account(BadLines):
 
 def cut_pieces(job: PieceJob) -> dict[str, Any]:
     """Run a job; its summary is also a file beside the pieces, and says that all are complete."""
-    summary = read_summary(job.folder)
-    if summary is not None:
-        return summary
+    summary, labels = (_read_json(job.folder / name) for name in (SUMMARY, LABELS))
+    if summary is not None and labels is not None:
+        return summary | labels
     with explain_full_disk(job.folder):
         try:
             return _cut(job, plain=False)
@@ -155,22 +157,22 @@ def cut_pieces(job: PieceJob) -> dict[str, Any]:
             return _cut(job, plain=True)
 
 
-def read_summary(folder: Path) -> dict[str, Any] | None:
-    """The summary of a job that is done, None of any other."""
+def _read_json(path: Path) -> dict[str, Any] | None:
+    """The contents of a file, None where it is missing or damaged."""
     try:
-        summary: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
+        body: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return summary
+    return body
 
 
 def read_piece(folder: Path, shard: int) -> NDArray[Any]:
     """The lines of a job that belong to a shard; a file that has changed is an error."""
-    summary = read_summary(folder)
+    summary = _read_json(folder / SUMMARY)
     if summary is None:
         raise DataError(f"{folder} holds no complete pieces: prepare the store again")
     expected = summary["sha256"].get(str(shard))
-    dtype = line_dtype(len(summary["columns"]))
+    dtype = line_dtype(summary["n_columns"])
     if expected is None:
         return np.empty(0, dtype=dtype)
     path = folder / f"{shard}.lines"
@@ -208,16 +210,20 @@ def _cut(job: PieceJob, *, plain: bool) -> dict[str, Any]:
             "lines": account.lines,
             "stored": account.stored,
             "dropped": dict(sorted(account.dropped.items())),
-            "items": tables.items.labels,
-            "columns": {name: table.labels for name, table in columns.items()},
+            "n_columns": len(columns),
             "sha256": {str(s): digest.hexdigest() for s, digest in writer.digests.items()},
         }
-        (partial / "job.json").write_text(json.dumps(summary), encoding="utf-8")
+        labels = {
+            "items": tables.items.labels,
+            "columns": {name: table.labels for name, table in columns.items()},
+        }
+        for name, body in ((LABELS, labels), (SUMMARY, summary)):
+            (partial / name).write_text(json.dumps(body), encoding="utf-8")
         with suppress(OSError):  # another copy of the task was first; its pieces have the same bits
             os.rename(partial, job.folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return summary
+    return summary | labels
 
 
 def _read_job(job: PieceJob, writer: _Writer, tables: _Tables, *, plain: bool) -> Account:
@@ -269,7 +275,9 @@ def _sources(job: PieceJob, *, plain: bool) -> Iterator[Source]:
     for name in job.files:
         place = fetch(name) if is_remote(name) else nullcontext(Path(name))
         with place as path:
-            if path.stat().st_size == 0:  # an empty partition
+            with _named(name):  # it may have gone since it was listed
+                empty = path.stat().st_size == 0
+            if empty:  # a partition without rows
                 continue
             ways = file_sources(path, job.separator, job.encoding, job.header)
             yield ways[-1] if plain else ways[0]

@@ -191,7 +191,9 @@ class RowsSolver(Solver[RowBags]):
 
     def _expected(self, rows: Ints, *, exact: bool) -> RowBlock:
         if self._coming is not None and self._coming[0] is rows:
-            return self._coming[1]()
+            gathered = self._coming[1]
+            self._coming = None  # it holds this solver, which would hold itself after its last rows
+            return gathered()
         return self._block(rows, None if exact else self.members)
 
     def _block(self, rows: Ints, members: Bools | None = None) -> RowBlock:
