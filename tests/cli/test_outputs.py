@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,42 @@ def test_maps_are_colored_by_groups(
     assert asked["groups"].count(None) == len(labels) - 3
     assert asked["method"] == "auto"
     assert run("plot", model, "topics", *options).code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="file sizes cannot be limited")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("export", "{model}", "{out}/v.txt"),
+        ("export", "{model}", "{out}/v.parquet"),
+        ("plot", "{model}", "map", "--out", "{out}/m.png"),
+        ("explore", "{model}", "--data", "{trips}", "--out", "{out}/m.html"),
+        ("recommend", "{model}", "--data", "{trips}", "--out", "{out}/r.csv"),
+        ("update", "{model}", "{trips}", "--out", "{out}/m"),
+        ("datasets", "sample-trips", "--out", "{out}/t.csv"),
+        ("shards", "{trips}", "--out", "{out}/store"),
+    ],
+    ids=" ".join,
+)
+def test_a_disk_that_takes_no_more_is_one_line(
+    run, model: Path, trips: Path, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    """The limit on the size of a file fails in the same way as a full disk, and for root too."""
+    import resource
+
+    arguments = [one.format(model=model, trips=trips, out=tmp_path) for one in asked]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        done = run(*arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert done.code == 2
+    last = done.err.rstrip().rpartition("\n")[2]
+    assert last.startswith(f"efemb: cannot write {tmp_path}")
+    assert "File too large; nothing was replaced: free some space" in last
+    assert [path for path in tmp_path.rglob("*") if "partial" in path.name] == []
 
 
 def test_picture_of_neurons(run, tmp_path: Path) -> None:

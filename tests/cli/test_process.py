@@ -102,9 +102,9 @@ def test_no_colors_in_a_pipe(model: Path) -> None:
     [
         ("KeyboardInterrupt()", 130, "efemb: interrupted\n"),
         ("FileNotFoundError(2, 'No such file', 'x.csv')", 2, "efemb: x.csv: No such file\n"),
-        ("OSError(28, 'No space left on device', 'm')", 1, "efemb: m: No space left on device\n"),
-        ("efemb.StorageError('disk full')", 1, "efemb: disk full\n"),
-        ("MemoryError()", 1, "efemb: not enough memory\n"),
+        ("OSError(28, 'No space left on device', 'm')", 2, "efemb: m: No space left on device\n"),
+        ("efemb.StorageError('disk full')", 2, "efemb: disk full\n"),
+        ("MemoryError()", 2, "efemb: not enough memory\n"),
     ],
 )
 def test_failures_are_one_line(run, monkeypatch, raised: str, code: int, line: str) -> None:

@@ -53,6 +53,12 @@ RETAIL = "InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,Custome
         ("BillNo,Itemname,CustomerID,Price", "1,a,7,2", ("BillNo", "Itemname", None)),
         ("cart_id,sku,price", "1,x,2", ("cart_id", "sku", None)),
         ("BASKET_ID,DAY,PRODUCT_ID,QUANTITY", "1,2,3,4", ("BASKET_ID", "PRODUCT_ID", "QUANTITY")),
+        ("Facture,Produit,Quantité", "1,thé,2", ("Facture", "Produit", "Quantité")),
+        ("Bestellnummer,Artikel,Menge", "1,Tee,2", ("Bestellnummer", "Artikel", "Menge")),
+        ("Bon-Nr,Artikelbezeichnung,Anzahl", "1,Tee,2", (0, 1, 2)),
+        ("Kundennummer,Produkt,Stückzahl", "1,Tee,2", ("Kundennummer", "Produkt", "Stückzahl")),
+        ("pedido,producto,cantidad", "1,café,2", ("pedido", "producto", "cantidad")),
+        ("order,item,Pcs", "1,tea,2", ("order", "item", "Pcs")),
     ],
 )
 def test_columns(tmp_path: Path, header: str, line: str, found: tuple) -> None:
@@ -111,6 +117,25 @@ def test_dirt_in_the_counts(tmp_path: Path) -> None:
     assert guess.why.endswith("counts in 'units'")
     told = guess_contents(table(tmp_path, "trip,item,units", *words), count="none")
     assert told.why.endswith("each line counts 1")
+
+
+SALES = [  # basket, item, how many, week, department, line of the basket, price
+    *("1,tea,1,40,7,1,3", "1,jam,2,40,8,2,4", "1,ham,1,40,9,3,9", "2,tea,3,41,7,1,3"),
+    *("2,jam,1,41,8,2,4", "3,tea,1,41,7,1,3", "3,ham,1,41,9,2,9", "4,tea,2,41,7,1,3"),
+]
+
+
+def test_a_column_that_looks_like_counts_is_asked_about_whatever_its_name(tmp_path: Path) -> None:
+    """Weeks belong to baskets, departments and prices to items; lines of a basket run."""
+    path = table(tmp_path, "trip,item,zahl,week,dept,line,price", *SALES)
+    with pytest.raises(DataError, match=r"is 'zahl' the count\? .*--count.*none"):
+        guess_contents(path)
+    assert guess_contents(path, count="zahl").count == "zahl"
+    assert guess_contents(path, count="none").count is None
+    cells = [line.split(",") for line in SALES]
+    singles = [",".join([*row[:2], "1", *row[3:]]) for row in cells]
+    path = table(tmp_path, "trip,item,zahl,week,dept,line,price", *singles)
+    assert guess_contents(path).count is None  # every line is 1, as it is without the column
 
 
 def test_told_columns(tmp_path: Path) -> None:

@@ -16,21 +16,12 @@ import typer
 import efemb
 from efemb.cli._arguments import StrictCommand, replace_old_options
 from efemb.cli._output import echo, remark
-from efemb.errors import EfembError, StorageError
+from efemb.errors import EfembError
 
-BAD_INPUT: Final = 2
-FAILED: Final = 1
+REFUSED: Final = 2  # 1 is left to errors that nobody expected, which show a traceback
 INTERRUPTED: Final = 130
 # What typer raises for wrong options; its class has moved between packages.
 _USAGE_ERRORS: Final[Any] = typer.BadParameter.__bases__
-# A wrong path is bad input; a full disk is not.
-_WRONG_PATH = (
-    FileNotFoundError,
-    FileExistsError,
-    IsADirectoryError,
-    NotADirectoryError,
-    PermissionError,
-)
 
 
 def _show_version(wanted: bool) -> None:
@@ -75,7 +66,7 @@ def build(asked: str | None = None) -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 bad input; an error is one line."""
+    """Run the command line and exit: 0 done, 2 with one line that explains what went wrong."""
     typed = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         # Labels may contain letters that this terminal or file cannot show.
@@ -92,14 +83,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show(explanation)
         echo(explanation.getvalue().rstrip("\n"), err=True)
         sys.exit(error.exit_code)
-    except StorageError as error:
-        _stop(error, FAILED)
     except EfembError as error:
-        _stop(error, BAD_INPUT)
+        _stop(error, REFUSED)
     except OSError as error:
-        _stop(_describe(error), BAD_INPUT if isinstance(error, _WRONG_PATH) else FAILED)
+        _stop(_describe(error), REFUSED)
     except MemoryError as error:
-        _stop(f"not enough memory {error}".rstrip(), FAILED)
+        _stop(f"not enough memory {error}".rstrip(), REFUSED)
     if code == INTERRUPTED:
         _stop("interrupted", INTERRUPTED)
     sys.exit(code)
@@ -113,5 +102,5 @@ def _stop(message: Any, code: int) -> None:
 def _describe(error: OSError) -> str:
     """The file and what is wrong with it, without the error number."""
     if error.filename is None or error.strerror is None:
-        return str(error)
+        return error.strerror or str(error)
     return f"{error.filename}: {error.strerror}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from efemb._files import expand_home
+from efemb._files import complete_or_absent, expand_home, table_writer
 from efemb._typing import Floats
 from efemb.engine.options import whole
 
@@ -54,8 +53,7 @@ class SimulatedShop:
         home = expand_home(folder)
         paths = home / "lines.csv", home / "products.csv"
         for path, columns in zip(paths, (self.lines, self.products), strict=True):
-            with path.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file)
+            with complete_or_absent(path) as stream, table_writer(stream, ",") as writer:
                 writer.writerow(columns)
                 writer.writerows(zip(*columns.values(), strict=True))
         return paths

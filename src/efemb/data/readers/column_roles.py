@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,18 +21,33 @@ Fit: TypeAlias = Literal["sure", "perhaps"]
 CLEAN = 0.9  # fraction of a column that must be numbers for it to hold counts
 # The last word of a name says what the column is (an order date is a date), unless it is a word
 # for an identifier (an order number is an order).
-_IDENTIFIERS = ("id", "no", "nr", "num", "number", "code", "key", "ref", "identifier", "uuid")
-_NAMES = ("description", "title", "name")
+_IDENTIFIERS = (
+    *("id", "no", "nr", "num", "number", "code", "key", "ref", "identifier", "uuid"),
+    *("nummer", "numero"),
+)
+_NAMES = ("description", "title", "name", "bezeichnung", "descripcion", "designation")
 _NUMBER_OF = ("n", "num", "no", "number", "count", "total")
 _SOLD = ("sold", "bought", "ordered", "purchased")
-# Names of columns of transactions, the most specific first.
+# Names of columns of transactions, the most specific first; without accents. Exports of tills and
+# shops are often in the language of the shop.
 _BASKETS = (
     *("basket", "cart", "invoice", "order", "transaction", "trip", "receipt", "bill", "session"),
-    "ticket",
+    *("ticket", "warenkorb", "bestell", "bestellung", "rechnung", "rechnungs", "beleg", "bon"),
+    *("kassenbon", "panier", "facture", "commande", "pedido", "factura", "ordine", "scontrino"),
 )
-_ITEMS = ("product", "item", "article", "movie", "sku", "stock")
-_COUNTS = ("quantity", "qty", "count", "units", "amount", "number", "rating")
-_USERS = ("customer", "user", "household", "client", "member")
+_ITEMS = (
+    *("product", "item", "article", "movie", "sku", "stock"),
+    *("artikel", "produkt", "produit", "producto", "articulo", "prodotto", "articolo", "produto"),
+)
+_COUNTS = (
+    *("quantity", "qty", "count", "units", "amount", "number", "rating", "pieces", "pcs"),
+    *("menge", "anzahl", "stuckzahl", "quantite", "qte", "cantidad", "unidades", "quantita"),
+    *("quantidade", "aantal"),
+)
+_USERS = (
+    *("customer", "user", "household", "client", "member"),
+    *("kunde", "kunden", "haushalt", "cliente", "utilisateur"),
+)
 _WHOLE = ("amount", "number")  # with fractions, these are money or measurements
 # At orderId and at SKUCode, but not within SKUs.
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])(?![A-Z]s(?![a-z]))")
@@ -41,6 +57,8 @@ _WRITTEN = re.compile(r"|Unnamed: 0(\.\d+)?|__index_level_\d+__")
 COUNTERS = (["index"], ["level_0"])
 ROW_NAMES = (["id"], ["row"], ["time"], ["timestamp"], ["frame"])  # last words of columns
 _FEW_ROWS = 3  # below, distinct values mean nothing
+_VARIED = 0.1  # share of the groups whose lines must differ for a column not to be the group's
+_USUAL_COUNT = 12  # a dozen: a column with a larger median holds prices, dates or codes
 
 
 @dataclass(frozen=True)
@@ -90,12 +108,16 @@ def rivals(columns: Sequence[str], sample: Sample, role: Role) -> list[str]:
 
 
 def words(name: str) -> list[str]:
-    """The words of a name in lower case; nouns without plural, `orderid` taken apart.
+    """The words of a name in lower case, without accents or plural; `orderid` is taken apart.
 
     >>> words("InvoiceNo"), words("orderid"), words("orderdate"), words("SKUs of 2"), words("s1")
     (['invoice', 'no'], ['order', 'id'], ['orderdate'], ['sku', 'of'], ['s'])
+    >>> words("Quantité"), words("Bestellnummer")
+    (['quantite'], ['bestell', 'nummer'])
     """
-    word_runs = [word_run.lower() for word_run in _WORDS.findall(_CAMEL.sub(" ", name))]
+    plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", name))
+    plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    word_runs = [word_run.lower() for word_run in _WORDS.findall(plain)]
     return [word for word_run in word_runs for word in _split_noun(word_run)]
 
 
@@ -250,6 +272,7 @@ def choose_columns(
         raise _question(file, sample, {"basket": baskets, "item": items})
     if count is None:
         counts = _choices(sample, COUNT, None, (*baskets, *items), in_doubt)
+        counts = counts or 2 * _may_be_counts(sample, baskets[0], items[0])
         if len(counts) > 1:
             raise _question(file, sample, {"count": counts})
         return baskets[0], items[0], counts[0] if counts else None
@@ -266,6 +289,39 @@ def _choices(
     if by_fit["sure"]:
         return [by_fit["sure"][0], *rivals(by_fit["sure"], sample, role)]
     return by_fit["perhaps"] * 2 if in_doubt else []
+
+
+def _may_be_counts(sample: Sample, basket: str, item: str) -> list[str]:
+    """Columns of small whole numbers that differ within baskets and within items.
+
+    Stores, weeks and customers are the same in all lines of a basket, departments and pack sizes
+    in all lines of an item, and a running number never repeats within a basket.
+    """
+    columns = []
+    for name, values in sample.items():
+        numbers = np.array([float(value) if is_number([value]) else 0.0 for value in values])
+        whole = numbers[(numbers == np.round(numbers)) & (numbers != 0)]
+        if name in (basket, item) or len(whole) <= CLEAN * len(numbers):
+            continue
+        in_baskets, in_items = (_cells_by(sample[key], values) for key in (basket, item))
+        running = all(len(set(cells)) == len(cells) for cells in in_baskets)
+        small = 1 <= np.median(whole) <= _USUAL_COUNT
+        if small and not running and _differ(in_baskets) and _differ(in_items):
+            columns.append(name)
+    return columns
+
+
+def _cells_by(keys: list[Any], values: list[Any]) -> list[list[Any]]:
+    """The cells of each key that occurs in several lines."""
+    groups: dict[Any, list[Any]] = {}
+    for key, value in zip(keys, values, strict=True):
+        groups.setdefault(key, []).append(value)
+    return [cells for cells in groups.values() if len(cells) > 1]
+
+
+def _differ(groups: list[list[Any]]) -> bool:
+    """Whether the cells of a group often differ, so that they are not a property of the group."""
+    return bool(groups) and np.mean([len(set(cells)) > 1 for cells in groups]) > _VARIED
 
 
 def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
