@@ -200,13 +200,14 @@ def test_what_only_looks_like_an_array_is_refused_at_once(values: Any) -> None:
         efemb.GaussianEmbedding(2).fit(values)
 
 
-def test_a_lazy_frame_says_what_to_call() -> None:
-    with pytest.raises(InputTypeError, match=r"call .collect\(\) first"):
-        efemb.Dataset(pl.LazyFrame({"a": [1], "b": [2]}))
+def test_a_lazy_frame_is_collected() -> None:
+    assert efemb.Dataset(pl.LazyFrame({"a": [1], "b": [2]})).values.tolist() == [[1, 2]]
+    with pytest.raises(InputTypeError, match=r'source\["text"\]'):
+        efemb.read_text(pl.LazyFrame({"text": ["a b"]}))
 
 
 @pytest.mark.parametrize(
-    "as_frame", [pd.DataFrame, pl.DataFrame, lambda d: pl.DataFrame(d).to_arrow()]
+    "as_frame", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, lambda d: pl.DataFrame(d).to_arrow()]
 )
 @pytest.mark.parametrize("name", ["customer_id", "id", "order", "timestamp"])
 def test_an_id_column_of_a_wide_frame_is_not_an_item(as_frame: Any, name: str) -> None:

@@ -42,6 +42,7 @@ TABLES: dict[str, Callable[[], Any]] = {
     "stream": lambda: Stream(pa.Table.from_pandas(LINES)),
     "iterator": lambda: (LINES[start : start + 2] for start in (0, 2, 4)),
     "record batches": lambda: iter(pa.Table.from_pandas(LINES).to_batches(max_chunksize=2)),
+    "iterator of lazy ones": lambda: iter([pl.from_pandas(LINES).lazy()]),
     "list of frames": lambda: [LINES[:3], pl.from_pandas(LINES[3:])],
 }
 
@@ -67,6 +68,16 @@ def test_a_lazy_table_that_fails(tmp_path: Path) -> None:
     broken = pl.from_pandas(LINES).lazy().with_columns(pl.col("what").cast(pl.Int64))
     with pytest.raises(DataError, match="lazy table cannot be collected"):
         read_baskets(broken, **COLUMNS)
+
+
+def test_a_stream_whose_program_fails() -> None:
+    class Failing:
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            raise RuntimeError("connection closed")
+
+    for call in (lambda: read_baskets(Failing(), **COLUMNS), lambda: efemb.Dataset(Failing())):
+        with pytest.raises(DataError, match="the table cannot be read: connection closed"):
+            call()
 
 
 def write_parts(folder: Path) -> list[Path]:

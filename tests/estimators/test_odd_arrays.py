@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -45,7 +46,7 @@ NO_DATA: dict[str, Any] = {
     "dates in polars": pl.DataFrame({"a": pd.date_range("2020", periods=2), "b": [1, 2]}),
     "a name twice": pd.DataFrame(X[:, :2], columns=["a", "a"]),
     "names and numbers": pd.DataFrame(X[:, :2], columns=["a", 1]),
-    "a lazy table": pl.LazyFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]}),
+    "a lazy table that cannot be computed": pl.LazyFrame({"a": ["x"]}).cast(pl.Float64),
 }
 PRESETS = [efemb.PoissonEmbedding, efemb.GaussianEmbedding]
 
@@ -88,6 +89,32 @@ def test_the_same_numbers_give_the_same_model(name: str) -> None:
     found = quick(efemb.PoissonEmbedding).fit(ALIKE[name])
     np.testing.assert_allclose(found.embedding_, expected.embedding_, rtol=1e-5)
     assert found.score(ALIKE[name]) == pytest.approx(expected.score(X), rel=1e-5)
+
+
+NAMES = [f"item {n}" for n in range(X.shape[1])]
+TABLE = pa.table(list(X.T), names=NAMES)
+TABLES: dict[str, Callable[[], Any]] = {
+    "lazy": lambda: pl.DataFrame(X, schema=NAMES).lazy(),
+    "reader": lambda: TABLE.to_reader(max_chunksize=7),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_are_not_in_memory_give_the_same_model(name: str) -> None:
+    table = TABLES[name]
+    frame = pl.DataFrame(X, schema=NAMES)
+    expected = quick(efemb.PoissonEmbedding).fit(frame)
+    model = quick(efemb.PoissonEmbedding).fit(table())
+    np.testing.assert_array_equal(model.embedding_, expected.embedding_)
+    assert list(model.vocabulary_) == NAMES
+    assert model.score(table()) == model.fitted().score(table()) == expected.score(frame)
+    assert model.score(table(), unknown="skip") == expected.score(frame)
+    np.testing.assert_array_equal(efemb.Dataset(table()).values, X)
+    baseline = efemb.baselines.Popularity().fit(table())
+    assert baseline.score(table()) == efemb.baselines.Popularity().fit(frame).score(frame)
+    held_out = efemb.evaluation.leave_one_out(model, table())
+    assert held_out.summary() == efemb.evaluation.leave_one_out(expected, frame).summary()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import make_csr
+from efemb.data.containers import in_memory
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary, column_labels, shorten
 from efemb.errors import DataError
@@ -69,12 +70,21 @@ def aligned(data: Dataset, vocabulary: Vocabulary, absent: float | None = None) 
     return moved._replace(moved.values, report=report)
 
 
+def label_columns(X: Any, known: Vocabulary | None) -> Dataset:
+    """X as a Dataset; columns named 0, 1, ... have labels only if those are known."""
+    if isinstance(X, Dataset):
+        return X
+    X = in_memory(X)
+    return Dataset(X, entities=column_labels(X, known or ()))
+
+
 def skip_unknown(X: Any, vocabulary: Vocabulary | None, absent: float) -> Any:
     """X as a Dataset over the entities of a vocabulary; X itself if either has no labels.
 
     absent : value of entities that dense data lack
     """
-    data = X if isinstance(X, Dataset) else Dataset(X, entities=column_labels(X, vocabulary or ()))
+    X = in_memory(X)  # a stream can be read only once
+    data = label_columns(X, vocabulary)
     if vocabulary is None or data.entities is None or data.entities == vocabulary:
         return X
     return aligned(data, vocabulary, absent)

@@ -52,6 +52,23 @@ def refuse_remote(values: object) -> None:
     )
 
 
+def is_lazy(values: object) -> bool:
+    """Whether `values` is a lazy table of polars or narwhals; does not import them."""
+    return type(values).__name__ == "LazyFrame" and hasattr(type(values), "collect_schema")
+
+
+def in_memory(values: Any) -> Any:
+    """A lazy table collected, a stream of Arrow read to its end, anything else as it is."""
+    kind = type(values)
+    streams = hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "to_batches")
+    if hasattr(kind, "__array__") or not (streams or is_lazy(values)):
+        return values
+    # Imported here, since an array needs no readers of tables.
+    from efemb.data.readers.several import whole_table
+
+    return whole_table(values)
+
+
 def is_anndata(values: object) -> bool:
     """Whether `values` has what an AnnData has; does not import anndata."""
     return all(hasattr(type(values), name) for name in _ANNDATA)
@@ -191,10 +208,6 @@ def _is_array_like(values: object) -> bool:
 
 
 def _hint(values: object) -> str:
-    if type(values).__name__ == "LazyFrame":
-        return ": the table is lazy, call .collect() first"
-    if hasattr(values, "__arrow_c_stream__"):
-        return ": read it with efemb.read_matrix or efemb.read_baskets"
     if hasattr(values, "values") and isinstance(values, dict):
         return ": pass a data frame, or a list of its values with entities="
     return ""

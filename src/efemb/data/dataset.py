@@ -19,7 +19,7 @@ from efemb.data.array_checks import (
     transposed_hint,
 )
 from efemb.data.columns import CellTable, NamedColumns, check_cells
-from efemb.data.containers import Opened, open_container
+from efemb.data.containers import Opened, in_memory, open_container
 from efemb.data.overview import dataset_overview
 from efemb.data.readers.column_roles import entity_columns
 from efemb.data.vocabulary import Vocabulary
@@ -43,6 +43,7 @@ class Dataset:
         with 64-bit indices where 32 bits do not suffice. float32 and float64 are kept; other
         numbers become float64. Values that need no conversion are not copied: do not modify them.
         An AnnData or a DataArray of xarray brings its labels and coordinates along (`read_matrix`).
+        Lazy tables are collected, streams (anything with ``__arrow_c_stream__``) read to their end.
     entities : Vocabulary or sequence of labels, optional
         One label per entity; by default the names of a frame's columns.
     positions : array of shape (N, p), optional
@@ -99,6 +100,7 @@ class Dataset:
     ) -> None:
         if isinstance(values, Dataset):
             raise InputTypeError("values is already a Dataset; use its take_rows and take_entities")
+        values = in_memory(values)
         opened = values if isinstance(values, Opened) else open_container(values)
         if opened is not None:
             values = opened.values

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, validate_data
 from efemb._typing import Floats
 from efemb.data.align import check_entities
 from efemb.data.array_checks import check_indices, is_masked, is_sparse, unmask
-from efemb.data.containers import check_array_like, open_container, refuse_remote
+from efemb.data.containers import check_array_like, in_memory, open_container, refuse_remote
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.readers.column_roles import entity_columns
@@ -87,6 +87,7 @@ def read_data(estimator: Any, X: Any, *, reset: bool, positions: Any = None) -> 
 
 def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     """Return X as a Dataset; with `reset`, store the number and names of its features."""
+    X = in_memory(X)
     opened = None if isinstance(X, Dataset) else open_container(X)
     if opened is not None:
         X = Dataset(opened)
@@ -135,8 +136,6 @@ def _refuse_text(estimator: Any, X: Any) -> None:
 
 
 def _refuse_tables_without_data(X: Any) -> None:
-    if type(X).__name__ == "LazyFrame":
-        raise InputTypeError("the table is lazy: call .collect() first")
     if hasattr(X, "columns") and not len(X.columns):
         raise DataError("the table has no columns, so there are no entities (0 feature(s))")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.align import in_order
+from efemb.data.containers import in_memory
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.matrices import sparse, stored_cells
@@ -95,6 +96,7 @@ def as_dataset(X: Any, known: Vocabulary | None = None) -> Dataset:
     """X as a Dataset; columns of a frame become labels unless they merely count 0, 1, ..."""
     if isinstance(X, Dataset):
         return X
+    X = in_memory(X)
     data = read_matrix(X)
     if hasattr(X, "columns") and column_labels(X, known or ()) is None:
         return data._replace(data.values, entities=None)

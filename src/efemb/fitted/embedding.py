@@ -395,13 +395,10 @@ class FittedEmbedding(DataMethods):
 
     def _labeled_rows(self, X: Any) -> Dataset:
         """Rows of numbers over the entities of the model, in its order."""
-        from efemb.data.align import check_entities
-        from efemb.data.dataset import Dataset
-        from efemb.data.vocabulary import column_labels
+        from efemb.data.align import check_entities, label_columns
 
-        known = self.vocabulary
-        data = X if isinstance(X, Dataset) else Dataset(X, entities=column_labels(X, known or ()))
-        check_entities(data, known, self.n_entities)
+        data = label_columns(X, self.vocabulary)
+        check_entities(data, self.vocabulary, self.n_entities)
         return data
 
     def _bound(self, data: Any) -> tuple[Spec, BoundContext, Factors]:

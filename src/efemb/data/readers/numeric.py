@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from efemb.data.containers import in_memory
 from efemb.data.readers.accumulators import CountTable
 from efemb.data.readers.arrow import read_parquet
 from efemb.data.readers.badlines import BadLines
@@ -19,7 +20,6 @@ from efemb.data.readers.csv import Change, CsvSource
 from efemb.data.readers.dialect import MISSING
 from efemb.data.readers.frames import eager_frame, number_column
 from efemb.data.readers.input_file import existing_file, refuse_foreign
-from efemb.data.readers.several import whole_table
 from efemb.data.readers.source import column_places
 from efemb.errors import DataError
 
@@ -46,7 +46,7 @@ def read_numeric_table(
     An index that pandas wrote is not an entity: it is set aside and reported as the index.
     """
     if not isinstance(source, str | os.PathLike):
-        return read_frame(whole_table(source), "the table", aside)
+        return read_frame(in_memory(source), "the table", aside)
     path = existing_file(source)
     refuse_foreign(path)
     if path.suffix.lower() in {".parquet", ".pq"}:

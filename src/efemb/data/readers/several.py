@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from efemb._files import expand_home
 from efemb._terminal import Advance
-from efemb.data.containers import refuse_remote
+from efemb.data.containers import in_memory, is_lazy, refuse_remote
 from efemb.data.readers.arrow import (
     ArrowCsvSource,
     ParquetSource,
@@ -24,7 +25,7 @@ from efemb.data.readers.csv import CsvSource
 from efemb.data.readers.frames import frame_source
 from efemb.data.readers.input_file import existing_file, refuse_foreign
 from efemb.data.readers.source import Batch, Source, column_places
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, EfembError, InputTypeError, ParameterError
 
 _PARQUET = {".parquet", ".pq"}
 
@@ -103,7 +104,7 @@ class SeveralTables:
         for number, table in enumerate(self._tables):
             bad.file = f"table {number}"
             try:
-                yield from frame_source(table).batches(wanted, numeric, bad, advance)
+                yield from frame_source(in_memory(table)).batches(wanted, numeric, bad, advance)
             except (DataError, InputTypeError) as error:
                 raise type(error)(f"table {number} of the source: {error}") from error
         if number < 0:
@@ -125,21 +126,30 @@ class ArrowStream:
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
         """Yield the wanted columns."""
-        pyarrow = require_pyarrow("reading an Arrow stream")
-        try:
-            reader = pyarrow.RecordBatchReader.from_stream(self._source)
+        with _explain_stream():
+            reader = self._open()
             column_places(wanted, reader.schema.names, self.name)
             yield from arrow_batches(reader, wanted, numeric, advance)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise DataError(f"the table cannot be read: {error}") from error
 
     def read(self) -> Any:
         """The whole table."""
+        with _explain_stream():
+            return self._open().read_all()
+
+    def _open(self) -> Any:
         pyarrow = require_pyarrow("reading an Arrow stream")
-        try:
-            return pyarrow.RecordBatchReader.from_stream(self._source).read_all()
-        except (pyarrow.ArrowException, OSError) as error:
-            raise DataError(f"the table cannot be read: {error}") from error
+        return pyarrow.RecordBatchReader.from_stream(self._source)
+
+
+@contextmanager
+def _explain_stream() -> Iterator[None]:
+    """Turn whatever the program that fills a stream raises into a DataError."""
+    try:
+        yield
+    except EfembError:
+        raise
+    except Exception as error:
+        raise DataError(f"the table cannot be read: {error}") from error
 
 
 class LazyTable:
@@ -159,7 +169,7 @@ class LazyTable:
         """Yield the wanted columns."""
         column_places(wanted, self._frame.collect_schema().names(), self.name)
         table = LazyTable(self._frame.select(list(dict.fromkeys(wanted)))).read()
-        yield from frame_source(table).batches(wanted, numeric, bad, advance)
+        yield from frame_source(in_memory(table)).batches(wanted, numeric, bad, advance)
 
     def read(self) -> Any:
         """The whole table."""
@@ -172,7 +182,7 @@ class LazyTable:
 def table_source(source: Any) -> Source:
     """The source for tables in memory, streams and iterators of tables."""
     refuse_remote(source)
-    if _is_lazy(source):
+    if is_lazy(source):
         return LazyTable(source)
     if hasattr(source, "to_batches") and not hasattr(source, "num_rows"):
         return ArrowStream(_scanner(source))
@@ -188,18 +198,8 @@ def table_source(source: Any) -> Source:
 
 def whole_table(source: Any) -> Any:
     """A table in memory; lazy ones are collected, streams read to their end."""
-    if hasattr(source, "__array__"):
-        return source
-    opened = table_source(source) if hasattr(source, "columns") or _streams(source) else None
+    opened = table_source(source)
     return opened.read() if isinstance(opened, LazyTable | ArrowStream) else source
-
-
-def _streams(source: Any) -> bool:
-    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_batches")
-
-
-def _is_lazy(source: Any) -> bool:
-    return type(source).__name__ == "LazyFrame" and hasattr(source, "collect_schema")
 
 
 def _scanner(source: Any) -> Any:

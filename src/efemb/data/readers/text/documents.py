@@ -154,7 +154,7 @@ def _iterator(source: Any) -> Iterator[Any]:
         way_out = "a set has no order; pass a list"
     elif isinstance(source, Dataset):
         way_out = "text models need ordered words, which baskets do not have"
-    elif hasattr(source, "columns"):
+    elif hasattr(type(source), "columns"):  # to ask a lazy table itself is slow
         way_out = 'pass one column of texts, for instance source["text"]'
     else:
         try:
