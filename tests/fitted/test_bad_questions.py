@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import efemb
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.queries.model_queries import PageOptions
 from fitted.toys import GOODS, baskets, goods, model, neighbour_lists, random_model
 
 D, P, T = efemb.DataError, efemb.ParameterError, efemb.InputTypeError
@@ -274,3 +277,39 @@ def test_an_unfitted_model_says_so(method: str) -> None:
     arguments = {"complements": ["a"], "explain": [["a"], "b"], "complete": [["a"]]}
     with pytest.raises(NotFittedError):
         getattr(efemb.PoissonEmbedding(2), method)(*arguments.get(method, []))
+
+
+QUESTIONS = {
+    "similar": ("tea",),
+    "analogy": ("tea", "milk"),
+    "complements": ("tea",),
+    "substitutes": ("tea",),
+    "pairs": (),
+    "topics": (),
+    "weights": (),
+    "predict": (TEA,),
+    "complete": (TEA,),
+    "explain": (TEA, "milk"),
+    "what_if": (TEA, "milk"),
+    "recommend": (np.eye(len(GOODS)),),
+    "to_html": ("page.html",),
+    "explore": (),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_keyword_that_no_question_has_is_refused_by_the_name_of_the_question(name: str) -> None:
+    fitted = goods()
+    with pytest.raises(TypeError, match=rf"^{name}\(\) has no parameter 'topk'; .*choices: ") as e:
+        getattr(fitted, name)(*QUESTIONS[name], topk=3)
+    choices = set(str(e.value).partition("choices: ")[2].partition(" (")[0].split(", "))
+    documented = re.findall(r"^ *(\w+) : ", getattr(fitted, name).__doc__ or "", re.MULTILINE)
+    assert {word for word in documented if word in PARAMETERS} <= choices
+
+
+PARAMETERS = {"n", "where", "exclude", "min_count", "match", "unknown", "which", "data", "errors"}
+
+
+def test_the_page_of_a_model_takes_what_the_explorer_takes() -> None:
+    taken = list(signature(efemb.explore.prepare).parameters)[1:]
+    assert list(PageOptions.__annotations__) == taken

@@ -235,6 +235,9 @@ def test_neighbours_are_explained() -> None:
     mean = next(one["mean"] for one in fitted.predict(row, 4) if one["label"] == "a")
     assert found["contribution"].sum() == pytest.approx(mean)
     assert sorted(found["term"]) == ["(intercept)", "b", "b"], "b is in two lists of a"
+    assert "without effect on 'a', since they are outside its context: 'd'" in str(found)
+    inside = fitted.explain({"a": -1.0, "b": 2.0}, "a")  # its own amount is not in its context
+    assert "without effect" not in str(inside)
 
 
 def test_reverse_models_are_explained_by_those_in_whose_lists_an_entity_is() -> None:

@@ -31,7 +31,7 @@ from efemb.estimators.checks import check_components, check_shape, generator
 from efemb.fitted.queries import Queries
 from efemb.fitted.query_context import is_table
 from efemb.fitted.recommendation import RowScores
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.selection import Choice, Options, accepts
 from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number
 from efemb.model.predict import check_entries
@@ -316,6 +316,7 @@ class BasketEmbedding(Queries, Baseline):
             own_shares[rows[cells], own] = logs[np.arange(len(own)), own]
         return own_shares
 
+    @accepts(Options)
     def complete(  # type: ignore[override]
         self, basket: Any, n: int = 10, *, user: Any = None, **options: Unpack[Options]
     ) -> Table:
@@ -360,6 +361,7 @@ class BasketEmbedding(Queries, Baseline):
     def _row_scores(self, X: Any, *, exclude_seen: bool) -> RowScores:
         return super()._row_scores(_read_path(X), exclude_seen=exclude_seen)
 
+    @accepts(Options)
     def explain(  # type: ignore[override]
         self,
         basket: Any,
@@ -419,7 +421,8 @@ class BasketEmbedding(Queries, Baseline):
                 "weight": weights[order],
                 "probability": shares[order],
                 "responsibility": responsibility[order],
-            }
+            },
+            "responsibility: share of the item's probability that comes from the expert",
         )
 
     def _explain_items(self, data: Dataset, entity: int) -> Table:
@@ -437,7 +440,8 @@ class BasketEmbedding(Queries, Baseline):
                 "item": self._item_labels().labels[members][order],
                 "vectors": (products / max(divisor, 1.0))[order].astype(np.float64),
                 "pair": pairs[order].astype(np.float64),
-            }
+            },
+            "what each item of the basket adds to the predictor: by its vector, and as a pair",
         )
 
     # -- the vectors -------------------------------------------------------------------------------

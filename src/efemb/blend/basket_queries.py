@@ -48,11 +48,13 @@ def complete_basket(model: Any, basket: Any, n: Any, user: Any, options: Options
     scores = model._row_scores(basket_row(model, basket, choice, user), exclude_seen=True)
     columns = rank_rows(scores, n, choice.rows, exclude_seen=True)
     labels = choice.vocabulary.labels[columns["entity"]]
-    return Table({"label": labels, "probability": columns["score"]})
+    note = "probability: that this is the next item, among the items outside the basket"
+    return Table({"label": labels, "probability": columns["score"]}, note)
 
 
 def explain_entity(blend: Blend, data: Dataset, entity: int) -> Table:
     """Contribution of each model to the share of an entity in the first row."""
     cell = (np.zeros(1, dtype=np.int64), np.array([entity]))
     ((_, logs),) = share_blocks(blend.models_, blend._labeled(data), *cell)
-    return Table(blend.pool_.explain(logs[0], entity, list(blend.models_)))
+    columns = blend.pool_.explain(logs[0], entity, list(blend.models_))
+    return Table(columns, "what each model says of the item, and how much it counts")

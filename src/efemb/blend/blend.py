@@ -28,7 +28,7 @@ from efemb.estimators.checks import check_shape, generator
 from efemb.evaluation.adapter import vocabulary_of
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.query_context import is_table
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.selection import Choice, Options, accepts
 from efemb.model.families import Categorical, Family
 from efemb.table import Table
 
@@ -261,6 +261,7 @@ class Blend(Baseline):
             log_shares[rows[cells], own] = logs[np.arange(len(own)), own]
         return log_shares
 
+    @accepts(Options)
     def complete(
         self, basket: Any, n: int = 10, *, user: Any = None, **options: Unpack[Options]
     ) -> Table:
@@ -297,6 +298,7 @@ class Blend(Baseline):
             return self.recommend(basket, n, **options)
         return complete_basket(self, basket, n, user, options)
 
+    @accepts(Options)
     def explain(
         self, basket: Any, item: Any, *, user: Any = None, **options: Unpack[Options]
     ) -> Table:

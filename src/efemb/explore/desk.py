@@ -17,7 +17,7 @@ from efemb.explore.contents import Contents
 from efemb.explore.maps import POSITIONS, PROJECTIONS
 from efemb.explore.slices import follow_item
 from efemb.fitted.cooccurrence import Support
-from efemb.fitted.relation import PairOptions
+from efemb.fitted.selection import PairOptions
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding

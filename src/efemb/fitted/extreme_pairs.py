@@ -10,7 +10,8 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError, suggest
 from efemb.fitted.nearest import BLOCK, checked_number, largest
-from efemb.fitted.relation import Pairing, PairOptions
+from efemb.fitted.relation import Pairing
+from efemb.fitted.selection import PairOptions
 from efemb.table import Table
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from efemb.fitted.nearest import (
     largest_products,
     unit_rows,
 )
-from efemb.fitted.selection import Choice, Options, Unknown
+from efemb.fitted.selection import Choice, Options, Unknown, accepts
 from efemb.table import Table, import_package, whole_numbers
 
 _MEANING = {
@@ -156,6 +156,7 @@ class LabeledVectors:
         first, second = unit_rows(pair.astype(np.float64))
         return float(np.clip(first @ second, -1.0, 1.0))
 
+    @accepts(Options)
     def similar(
         self, query: Any, n: int = 10, *, progress: bool = False, **options: Unpack[Options]
     ) -> Table:
@@ -192,6 +193,7 @@ class LabeledVectors:
         first = {} if names is None else {"query": np.repeat(names, listed.sum(axis=1))}
         return self._table(codes[listed], scores[listed], "similarity", first)
 
+    @accepts(Options)
     def analogy(
         self,
         positive: Any,

@@ -10,7 +10,7 @@ from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError, suggest
 from efemb.fitted.nearest import checked_number
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.selection import Choice, Options, accepts
 from efemb.fitted.vectors import check_inner_products, flat_vectors
 from efemb.model.contexts.bound.entities import Lists
 from efemb.table import Table
@@ -24,6 +24,7 @@ EDGES_AT_ONCE = 1 << 16
 FORMS = ("table", "csr")
 
 
+@accepts(Options)
 def weights(
     model: Asked,
     item: Any = None,

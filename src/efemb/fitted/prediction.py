@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import list_first
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.nearest import checked_number, largest
@@ -52,7 +53,7 @@ def predict(
     if top is not None:
         warn_renamed("top=", "n=")
         n = top
-    return _list_items(model, context, n, keywords, new=False)
+    return _list_items(model, context, n, keywords, "predict")
 
 
 def complete(model: Asked, basket: Any, n: int = 10, **keywords: Any) -> Table:
@@ -62,7 +63,7 @@ def complete(model: Asked, basket: Any, n: int = 10, **keywords: Any) -> Table:
     """
     if is_table(basket):
         return model.recommend(basket, n, **keywords)
-    return _list_items(model, basket, n, keywords, new=True)
+    return _list_items(model, basket, n, keywords, "complete")
 
 
 def explain(model: Asked, context: Any, item: Any, **keywords: Any) -> Table:
@@ -73,16 +74,25 @@ def explain(model: Asked, context: Any, item: Any, **keywords: Any) -> Table:
     fitted = model.fitted()
     if nodes_of(fitted) is not None:
         raise ParameterError("in a hierarchical softmax, inner products belong to nodes, not words")
-    options, row = read_keywords(fitted, keywords)
+    options, row = read_keywords(fitted, keywords, "explain", ["context", "item"])
     choice = Choice(fitted.entities, **options)
     question = read_context(fitted, context, choice, row, empty=bool(row))
     codes = choice.codes(item)
-    tables = [_explain_item(fitted, question, int(code)) for code in codes]
+    tables, notes = [], ["contributions add up to the predictor of the item"]
+    for code in codes.tolist():
+        columns, without_effect = _explain_item(fitted, question, code)
+        tables.append(columns)
+        if len(without_effect):
+            names = [shorten(fitted.entities[int(each)]) for each in without_effect]
+            notes.append(
+                f"without effect on {shorten(fitted.entities[code])}, since they are outside its "
+                f"context: {list_first(np.array(names))}"
+            )
     several = isinstance(item, Iterable) and not isinstance(item, str)
     sizes = [len(table["term"]) for table in tables]
     first = {"item": np.repeat(fitted.entities.labels[codes], sizes)} if several else {}
     columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    return Table({**first, **columns}, "contributions add up to the predictor of the item")
+    return Table({**first, **columns}, "; ".join(notes))
 
 
 def what_if(
@@ -103,7 +113,7 @@ def what_if(
     size = None if n is None else checked_number(n)
     names = [name for term in fitted.spec.terms for name in term.tables]
     tables = {name: keywords.pop(name) for name in names if name in keywords}
-    options, row = read_keywords(fitted, keywords)
+    options, row = read_keywords(fitted, keywords, "what_if", ["add", "remove", "n", *names])
     choice = Choice(fitted.entities, **options)
     question = read_context(fitted, context, choice, row, empty=True)
     changed = _remove(fitted, _add(fitted, question, add, choice), remove, choice)
@@ -140,11 +150,11 @@ def _table_changes(name: str, changes: Any, choice: Choice) -> tuple[Ints, Float
 # -- inside -------------------------------------------------------------------------------------
 
 
-def _list_items(
-    model: Asked, context: Any, n: int, keywords: dict[str, Any], *, new: bool
-) -> Table:
+def _list_items(model: Asked, context: Any, n: int, keywords: dict[str, Any], method: str) -> Table:
+    """The items that fit each context; `complete` leaves out those that are in it."""
     fitted, size = model.fitted(), checked_number(n)
-    options, row = read_keywords(fitted, keywords)
+    new = method == "complete"
+    options, row = read_keywords(fitted, keywords, method, ["n"])
     choice = Choice(fitted.entities, **options)
     several, questions = read_contexts(fitted, context, choice, row)
     codes: list[Ints] = []
@@ -203,7 +213,10 @@ def _means(model: FittedEmbedding, u: Floats, normalizer: Huffman | Floats | Non
     return np.asarray(convert(model.spec, u, normalizer)[0])
 
 
-def _explain_item(model: FittedEmbedding, question: QueryContext, entity: int) -> dict[str, Any]:
+def _explain_item(
+    model: FittedEmbedding, question: QueryContext, entity: int
+) -> tuple[dict[str, Any], Ints]:
+    """Columns of the contributions, and codes of members that the context does not reach."""
     labels = model.entities.labels
     bound, factors, row = question.bind(model)
     parts = Predictor(factors).explain(model.spec, bound, row, entity)
@@ -228,12 +241,13 @@ def _explain_item(model: FittedEmbedding, question: QueryContext, entity: int) -
     term = (
         np.concatenate([labels[codes], np.array(names, dtype=object)]) if names else labels[codes]
     )
-    return {
+    columns = {
         "term": term[order],
         "amount": np.append(amounts, unknown)[order],
         "weight": np.append(parts.product, unknown)[order],
         "contribution": contribution[order],
     }
+    return columns, np.setdiff1d(question.members, np.append(codes, entity))
 
 
 def _add(

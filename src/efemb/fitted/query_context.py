@@ -114,22 +114,24 @@ def row_columns(model: FittedEmbedding) -> list[str]:
 
 
 def read_keywords(
-    model: FittedEmbedding, keywords: Mapping[str, Any]
+    model: FittedEmbedding, keywords: Mapping[str, Any], question: str, parameters: Iterable[str]
 ) -> tuple[Options, dict[str, Any]]:
-    """Keywords of a question: options of `Choice`, and values of row columns that terms read."""
+    """Keywords of a question: options of `Choice`, and values of row columns that terms read.
+
+    `question` and `parameters` are what an error names: the method and its own parameters.
+    """
     names = list(Options.__annotations__)
     columns = row_columns(model)
     row = {name: value for name, value in keywords.items() if name not in names}
     for name, value in row.items():
         if name not in columns:
             rule = (
-                f"row columns of its terms: {', '.join(columns)}"
+                f"{', '.join(columns)}: row columns of its terms"
                 if columns
                 else "the model has no terms, so it takes no values of row columns"
             )
-            raise InputTypeError(
-                f"unknown keyword {name!r}; {suggest(name, [*names, *columns])}; {rule}"
-            )
+            choices = suggest(name, [*parameters, *names, *columns])
+            raise InputTypeError(f"{question}() has no parameter {name!r}; {choices} ({rule})")
         if np.ndim(value) > 0 or isinstance(value, Mapping | set):
             raise InputTypeError(
                 f"{name} takes a single value, which applies to every context, got {value!r:.60}"

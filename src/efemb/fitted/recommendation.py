@@ -14,7 +14,7 @@ from efemb.data.matrices import absent_cells, sparse
 from efemb.errors import InputTypeError
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.nearest import checked_number, largest
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.selection import Choice, Options, accepts
 from efemb.model.contexts.base import gather_rows
 from efemb.model.objective import log_sums
 from efemb.table import Table
@@ -64,6 +64,7 @@ class Recommender:
         def _item_labels(self) -> Vocabulary: ...
         def _skip_unknown(self, X: Any) -> Any: ...
 
+    @accepts(Options)
     def recommend(
         self,
         data: Any,

@@ -18,7 +18,7 @@ from efemb.fitted.cooccurrence import (
     quantile,
 )
 from efemb.fitted.nearest import checked_number, largest_products, unit_rows
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.selection import Choice, Options, PairOptions
 from efemb.fitted.vectors import check_inner_products, predicting_vectors
 from efemb.table import Table, whole_numbers
 
@@ -39,17 +39,6 @@ class ProductErrors(Protocol):
 
     def standard_errors(self, entities: Ints, given: Ints) -> Floats:
         """Standard error of rho_n . alpha_m for pairs of codes (n, m)."""
-
-
-class PairOptions(Options, total=False):
-    """What questions about pairs of entities take: see `complements`."""
-
-    direction: Direction
-    center: bool
-    data: Any
-    min_support: float | None
-    confidence: float
-    errors: ProductErrors | None
 
 
 class Affinity:

@@ -13,7 +13,7 @@ from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.fitted.labeled import LabeledVectors
 from efemb.fitted.nearest import checked_number, largest
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.selection import Choice, Options, accepts
 from efemb.model.terms.base import arrays_of
 from efemb.table import Table
 
@@ -75,6 +75,7 @@ class RowGroups:
         spread, basis = np.linalg.eigh(self.gamma.T @ self.gamma)
         return LabeledVectors(self.labels, self.theta @ basis * np.sqrt(np.maximum(spread, 0.0)))
 
+    @accepts(Options)
     def similar(self, group: Any, n: int = 10, **options: Unpack[Options]) -> Table:
         """List the groups whose effects on all items are most similar to those of a group.
 
@@ -93,6 +94,7 @@ class RowGroups:
         """
         return self.vectors.similar(group, n, **options)
 
+    @accepts(Options)
     def items(self, group: Any, n: int = 10, **options: Unpack[Options]) -> Table:
         """List the items that a group prefers: those of a household, or of a season.
 
@@ -116,6 +118,7 @@ class RowGroups:
         effect = self.gamma @ self.theta[codes].mean(axis=0)
         return _best(self.items_of_model, effect, size, choice)
 
+    @accepts(Options)
     def of_item(self, item: Any, n: int = 10, **options: Unpack[Options]) -> Table:
         """List the groups that prefer an item.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
-from typing import Any, Literal, TypedDict
+from functools import cached_property, wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,11 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
+if TYPE_CHECKING:
+    from efemb.fitted.relation import Direction, ProductErrors
+
+P = ParamSpec("P")
+R = TypeVar("R")
 Unknown = Literal["error", "skip"]
 Match = Literal["exact", "prefix"]
 CHOICES = {"unknown": ("error", "skip"), "match": ("exact", "prefix")}
@@ -32,6 +38,42 @@ class Options(TypedDict, total=False):
     min_count: float | None
     match: Match
     unknown: Unknown
+
+
+class PairOptions(Options, total=False):
+    """What questions about pairs of entities take: see `complements`."""
+
+    direction: Direction
+    center: bool
+    data: Any
+    min_support: float | None
+    confidence: float
+    errors: ProductErrors | None
+
+
+def accepts(options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a question that passes `options`, a TypedDict, on to others.
+
+    A keyword that is neither one of its parameters nor one of `options` is refused here, by the
+    name under which the question was asked.
+    """
+
+    def decorate(question: Callable[P, R]) -> Callable[P, R]:
+        named = [each.name for each in signature(question).parameters.values()][1:-1]
+        names = [*named, *options.__annotations__]  # without self, and without **options
+
+        @wraps(question)
+        def ask(*args: P.args, **keywords: P.kwargs) -> R:
+            for name in keywords:
+                if name not in names:
+                    raise InputTypeError(
+                        f"{question.__name__}() has no parameter {name!r}; {suggest(name, names)}"
+                    )
+            return question(*args, **keywords)
+
+        return ask
+
+    return decorate
 
 
 class Choice:

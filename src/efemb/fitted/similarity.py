@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from efemb.fitted.selection import Options
+from efemb.fitted.selection import Options, accepts
 from efemb.fitted.vectors import Which, labeled_vectors
 from efemb.table import Table
 
@@ -29,6 +29,7 @@ def similar(
     return vectors.similar(query, n, progress=progress, **options)
 
 
+@accepts(Options)
 def analogy(
     model: Asked,
     positive: Any,

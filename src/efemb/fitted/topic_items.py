@@ -11,7 +11,7 @@ from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.rotation import varimax
-from efemb.fitted.selection import Choice, Options
+from efemb.fitted.selection import Choice, Options, accepts
 from efemb.fitted.vectors import entity_vectors
 from efemb.table import Table, whole_numbers
 
@@ -23,6 +23,7 @@ BY = ("value", "magnitude")
 ROTATIONS = ("varimax",)
 
 
+@accepts(Options)
 def topics(
     model: Asked,
     n: int = 10,

@@ -321,7 +321,7 @@ def _cells_by(keys: list[Any], values: list[Any]) -> list[list[Any]]:
 
 def _differ(groups: list[list[Any]]) -> bool:
     """Whether the cells of a group often differ, so that they are not a property of the group."""
-    return bool(groups) and np.mean([len(set(cells)) > 1 for cells in groups]) > _VARIED
+    return sum(len(set(cells)) > 1 for cells in groups) > _VARIED * len(groups)
 
 
 def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.queries.base import Asked
+from efemb.fitted.selection import accepts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,11 +17,35 @@ if TYPE_CHECKING:
     from efemb.inference import Laplace, Report
 
 
+class PageOptions(TypedDict, total=False):
+    """What is on the page of a model: see `efemb.explore.prepare`."""
+
+    against: Any
+    data: Any
+    test: Any
+    groups: Any
+    group_column: str | None
+    errors: Any
+    methods: Any
+    names: Any
+    progress: bool
+
+
+class ServedPageOptions(PageOptions, total=False):
+    """The same, and how the page is served: see `efemb.explore.Explorer.serve`."""
+
+    host: str
+    port: int
+    token: str | None
+    open_browser: bool
+
+
 @fill_docstrings
 class ModelQueries(Asked):
     """Questions about the whole model: its page, its quality, its errors and new items."""
 
-    def explore(self, **options: Any) -> Explorer:
+    @accepts(ServedPageOptions)
+    def explore(self, **options: Unpack[ServedPageOptions]) -> Explorer:
         """Show the model in the browser: its map, relations, baskets and topics.
 
         In a notebook, the page appears in the cell. Elsewhere it is served to the browser until
@@ -43,11 +68,13 @@ class ModelQueries(Asked):
         >>> model.explore(data=trips)  # doctest: +SKIP
         """
         explore = import_module("efemb.explore")  # by name: a layer above, with web packages
-        serving = ("host", "port", "token", "open_browser")
-        how = {name: options.pop(name) for name in serving if name in options}
-        return explore.show(explore.prepare(self, **options), **how)  # type: ignore[no-any-return]
+        passed: dict[str, Any] = {**options}
+        contents = {name: passed[name] for name in passed if name in PageOptions.__annotations__}
+        serving = {name: passed[name] for name in passed if name not in contents}
+        return explore.show(explore.prepare(self, **contents), **serving)  # type: ignore[no-any-return]
 
-    def to_html(self, path: Any, *, bits: int = 24, **options: Any) -> Path:
+    @accepts(PageOptions)
+    def to_html(self, path: Any, *, bits: int = 24, **options: Unpack[PageOptions]) -> Path:
         """Write the model as one self-contained page that answers questions offline.
 
         The page holds labels, maps and vectors of up to 20,000 items and computes every answer

@@ -97,7 +97,8 @@ class PredictionQueries(Asked):
         Table
             term (a member, "(intercept)" or the name of a term of the model such as "household"),
             amount x_m, weight rho . alpha_m and contribution; the largest absolute contribution
-            first.
+            first. Members that are outside the context of the item (not in its list of neighbors,
+            beyond the window) contribute nothing; the line below the table names them.
 
         Examples
         --------

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 from efemb import fitted as questions
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.queries.base import Asked
+from efemb.fitted.selection import PairOptions, accepts
 from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.fitted.extreme_pairs import End
-    from efemb.fitted.relation import PairOptions
 
 
 @fill_docstrings
 class RelationQueries(Asked):
     """Questions about pairs of items: complements, substitutes and the extreme pairs."""
 
+    @accepts(PairOptions)
     def complements(
         self,
         item: Any,
@@ -65,6 +66,7 @@ class RelationQueries(Asked):
         model = self._of_group_or_time(group, at)
         return questions.complements(model, item, n, **options)
 
+    @accepts(PairOptions)
     def substitutes(
         self,
         item: Any,
@@ -128,6 +130,7 @@ class RelationQueries(Asked):
         pair_options: Any = {"min_similarity": min_similarity, "apart": apart, **options}
         return questions.substitutes(self, item, n, **pair_options)
 
+    @accepts(PairOptions)
     def pairs(
         self,
         n: int = 10,

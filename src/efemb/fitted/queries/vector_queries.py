@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from efemb import fitted as questions
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.queries.base import Asked
+from efemb.fitted.selection import Options, accepts
 from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.fitted.labeled import LabeledVectors
-    from efemb.fitted.selection import Options
     from efemb.fitted.vectors import Which
 
 
@@ -41,6 +41,7 @@ class VectorQueries(Asked):
         """
         return questions.labeled_vectors(self.fitted(), which)
 
+    @accepts(Options)
     def similar(
         self,
         query: Any,
