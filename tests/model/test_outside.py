@@ -12,6 +12,7 @@ from scipy import stats
 import efemb
 from efemb.model.contexts import Context, EntityLists
 from efemb.model.families import Density
+from efemb.model.priors import Prior
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*was still improving")
 
@@ -90,3 +91,45 @@ def test_a_context_from_a_feature(tmp_path: Path) -> None:
     weight = model.rho_[1] @ model.alpha_[0]
     at = answer["term"].tolist().index("apples")
     assert answer["contribution"][at] == pytest.approx(weight, rel=1e-5)
+
+
+class NegativeLogarithm(Density):
+    """A density whose derivative is not a number."""
+
+    def value_and_slope(self, x: Any, v: Any) -> tuple[Any, Any]:
+        return -((x - v) ** 2), np.log(-np.abs(x - v) - 1)
+
+    def expected_value(self, eta: Any) -> Any:
+        return eta
+
+
+class NoGradient(Prior):
+    """A prior whose gradient is not a number."""
+
+    def log_density(self, theta: Any) -> float:
+        return -float((theta**2).sum())
+
+    def gradient(self, theta: Any) -> Any:
+        return np.full_like(theta, np.nan)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("options", "check"),
+    [
+        ({"family": NegativeLogarithm()}, "check_family on NegativeLogarithm"),
+        ({"prior": NoGradient()}, "check_prior on NoGradient"),
+        ({"prior": NoGradient(), "solver": "generic"}, "check_prior on NoGradient"),
+    ],
+)
+def test_what_users_wrote_is_named_where_training_diverges(
+    options: dict[str, Any], check: str
+) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 6))
+    model = efemb.Embedding(2, **{"family": "gaussian", **options}, context=efemb.Neighbors(2))
+    with pytest.raises(efemb.DivergenceError, match=f"run efemb.checks.{check} first; then"):
+        model.fit(X)
+    name = check.partition(" ")[0]
+    ingredient = next(value for value in options.values() if not isinstance(value, str))
+    with pytest.raises(AssertionError):
+        getattr(efemb.checks, name)(ingredient)

@@ -15,7 +15,6 @@ from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.engine.state import TrainState, Update
-from efemb.errors import DivergenceError
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.space import positive_exp
@@ -70,10 +69,9 @@ class Passes:
         value, slopes = self.solver.value_and_gradient(vectors, rows)
         self.count += 1
         if not np.isfinite(value):
-            raise DivergenceError(
+            raise self.plan.diverged(
                 f"training diverged (NaN or infinity): the objective became {value} at step "
-                f"{self.count}; lower the optimizer's step (for example "
-                "optimizer=Adagrad(step=0.02)), raise the prior's precision, or scale the data"
+                f"{self.count}"
             )
         by_row = self.space.plain and isinstance(self.stepper, RowStepper)
         if slopes.rows is None or not by_row:

@@ -17,7 +17,6 @@ from efemb.engine.optimizers.first_order import OptimizerState
 from efemb.engine.plan import Plan
 from efemb.engine.round import merge
 from efemb.engine.state import Best, TrainState
-from efemb.errors import DivergenceError
 from efemb.model.families.base import Family
 from efemb.model.parameters import Parameters
 
@@ -123,7 +122,7 @@ class Loop:
 
         plan, full_batch = self.plan, self.plan.optimizer.full_batch
         state = merge(state, self.backend.run(state, watch), plan)
-        _check_finite(state)
+        self._check_finite(state)
         last = state.exhausted or state.round == plan.n_rounds or flag.raised
         scored = last or state.round % self.backend.rounds_between_scores == 0
         if self._learns and not full_batch and (scored or not state.family.varies):
@@ -190,11 +189,20 @@ class Loop:
         # Where means overflow, a kernel may report probabilities above 1.
         impossible = result.family.support.integer and after > 0
         if far and (impossible or not after >= before):
-            raise DivergenceError(
+            raise self.plan.diverged(
                 f"training diverged: the log-likelihood per observation was {before / size:.4g} at "
-                f"the start and is {after / size:.4g} after {result.n_iter} iterations; lower the "
-                "optimizer's step (for example optimizer=Adagrad(step=0.02)), or scale the data"
+                f"the start and is {after / size:.4g} after {result.n_iter} iterations"
             )
+
+    def _check_finite(self, state: TrainState) -> None:
+        if np.isfinite(state.objective) and state.parameters.is_finite():
+            return
+        what = f"objective became {state.objective}"
+        if np.isfinite(state.objective):
+            what = "parameters became infinite"
+        raise self.plan.diverged(
+            f"training diverged (NaN or infinity): the {what} in iteration {state.round}"
+        )
 
     def _adapt(self, state: TrainState, likelihood: Callable[[], float]) -> TrainState:
         """Fit the dispersion to the data term, once per round and for all shards.
@@ -212,16 +220,3 @@ class Loop:
         if self.plan.space.spec.zeros.gradient == "exact":
             return state.objective - self.plan.space.log_prior(state.parameters)
         return self.backend.evaluate(state)
-
-
-def _check_finite(state: TrainState) -> None:
-    if np.isfinite(state.objective) and state.parameters.is_finite():
-        return
-    what = f"objective became {state.objective}"
-    if np.isfinite(state.objective):
-        what = "parameters became infinite"
-    raise DivergenceError(
-        f"training diverged (NaN or infinity): the {what} in iteration {state.round}; lower the "
-        "optimizer's step (for example optimizer=Adagrad(step=0.02)), raise the prior's precision, "
-        "or scale the data"
-    )

@@ -10,8 +10,13 @@ from typing import Any
 from efemb.engine.optimizers.first_order import FirstOrder, Optimizer
 from efemb.engine.solvers.base import Solver
 from efemb.engine.validation import Validation
-from efemb.errors import ParameterError
+from efemb.errors import DivergenceError, ParameterError
 from efemb.model.space import ParameterSpace
+
+SMALLER_STEPS = (
+    "lower the optimizer's step (for example optimizer=Adagrad(step=0.02)), raise the prior's "
+    "precision, or scale the data"
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,17 @@ class Plan:
         if isinstance(self.optimizer, FirstOrder) and self.n_shards > 1:
             return self.optimizer.faster(math.sqrt(self.n_shards))
         return self.optimizer
+
+    def diverged(self, what: str, way_out: str = SMALLER_STEPS) -> DivergenceError:
+        """The error of a training that left the finite numbers.
+
+        What users wrote themselves is named first: a wrong formula looks like a step too long.
+        """
+        own = self.space.spec.own_ingredients()
+        if own:
+            checks = " and ".join(f"efemb.checks.{check} on {kind}" for check, kind in own)
+            way_out = f"your own formulas may be wrong: run {checks} first; then {way_out}"
+        return DivergenceError(f"{what}; {way_out}")
 
     def batch_starts(self, n_rows: int) -> range | None:
         """Where the minibatches of a shard start, None for all rows at once.

@@ -15,7 +15,6 @@ from efemb.engine.random import RoundKey
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.moments.solver import MomentsSolver
 from efemb.engine.state import TrainState, Update
-from efemb.errors import DivergenceError
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 
@@ -106,7 +105,8 @@ class Search:
 
     def __init__(self, solver: Solver[Any], state: TrainState, plan: Plan) -> None:
         assert isinstance(plan.optimizer, LBFGS)
-        self.solver, self.space, self.name = solver, plan.space, repr(plan.optimizer)
+        self.solver, self.plan, self.space = solver, plan, plan.space
+        self.name = repr(plan.optimizer)
         self.view = self._choose_view(state.theta)
         saved = state.optimizer.arrays if state.optimizer.optimizer == self.name else None
         start = self.view.start() if saved is None else saved["x"]
@@ -128,7 +128,7 @@ class Search:
         """Search along one line; it is exhausted where there is no way up."""
         moved = self.search.step()
         if not moved:
-            _check_gradient(self.search.gradient, key.round)
+            self._check_gradient(key.round)
         theta = self.view.theta(self.search.x)
         return Update(
             theta,
@@ -139,11 +139,12 @@ class Search:
             exhausted=not moved,
         )
 
-
-def _check_gradient(gradient: Floats, iteration: int) -> None:
-    """A search also ends where it cannot compute the length of the gradient."""
-    if not np.isfinite(float(gradient @ gradient)):
-        raise DivergenceError(
-            f"the squares of the gradient are too large for {gradient.dtype} in iteration "
-            f"{iteration}: scale the data, or use dtype='float64'"
-        )
+    def _check_gradient(self, iteration: int) -> None:
+        """A search also ends where it cannot compute the length of the gradient."""
+        gradient = self.search.gradient
+        if not np.isfinite(float(gradient @ gradient)):
+            raise self.plan.diverged(
+                f"the squares of the gradient are too large for {gradient.dtype} in iteration "
+                f"{iteration}",
+                "scale the data, or use dtype='float64'",
+            )

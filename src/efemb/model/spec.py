@@ -75,6 +75,26 @@ class Spec:
         spec.check()
         return spec
 
+    def own_ingredients(self) -> list[tuple[str, str]]:
+        """Classes of users: the name of the function that checks each, and that of the class."""
+        priors = (self.prior_rho, self.prior_alpha, self.intercept_prior)
+        ingredients = {
+            "check_family": (self.family,),
+            "check_context": (self.context,),
+            "check_structure": (self.structure,),
+            "check_combine": (self.combine,),
+            "check_prior": priors,
+            "check_term": self.terms,
+        }
+        classes = [(check, type(each)) for check, used in ingredients.items() for each in used]
+        package = f"{__name__.partition('.')[0]}."
+        foreign = [
+            (check, kind.__name__)
+            for check, kind in classes
+            if kind is not type(None) and not kind.__module__.startswith(package)
+        ]
+        return list(dict.fromkeys(foreign))
+
     @property
     def positive_rho(self) -> bool:
         """Whether rho is positive."""
