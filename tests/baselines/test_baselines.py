@@ -137,8 +137,8 @@ def test_a_left_out_entry_does_not_matter(name: str, fitted: dict[str, Any]) -> 
 def test_seeds_formats_and_copies(name: str, fitted: dict[str, Any]) -> None:
     again = clone(COUNTS[name]).fit(csr_array(X))
     assert_allclose(again.score(X), fitted[name].score(X), rtol=1e-6)
-    labelled = efemb.Dataset(csr_array(X), entities=list("abcdefghi"))
-    model = clone(COUNTS[name]).fit(labelled)
+    labeled = efemb.Dataset(csr_array(X), entities=list("abcdefghi"))
+    model = clone(COUNTS[name]).fit(labeled)
     assert list(model.vocabulary_.labels) == list("abcdefghi")
     assert clone(model).get_params() == COUNTS[name].get_params()
 
@@ -219,7 +219,7 @@ def test_hpf_folds_in_by_the_published_updates() -> None:
 
 
 @pytest.mark.parametrize("family", ["poisson", "bernoulli"])
-def test_pca_folds_in_by_penalised_maximum_likelihood(family: str) -> None:
+def test_pca_folds_in_by_penalized_maximum_likelihood(family: str) -> None:
     data = X if family == "poisson" else (X > 0).astype(float)
     model = ExponentialFamilyPCA(2, family=family, random_state=0, dtype="float64").fit(data)
     row, left = 9, int(np.flatnonzero(data[9])[0])
@@ -228,8 +228,8 @@ def test_pca_folds_in_by_penalised_maximum_likelihood(family: str) -> None:
 
     def loss(theta: Any) -> float:
         u = beta @ theta + model.intercept_[kept]
-        normaliser = np.exp(u) if family == "poisson" else np.logaddexp(0.0, u)
-        return float(normaliser.sum() - data[row, kept] @ u + 0.5 * model.penalty * theta @ theta)
+        normalizer = np.exp(u) if family == "poisson" else np.logaddexp(0.0, u)
+        return float(normalizer.sum() - data[row, kept] @ u + 0.5 * model.penalty * theta @ theta)
 
     best = minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-9}).x
     u = model.beta_ @ best + model.intercept_

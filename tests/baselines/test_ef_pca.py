@@ -1,4 +1,4 @@
-"""Exponential-family PCA against finite differences, scipy's minimiser and ridge regression."""
+"""Exponential-family PCA against finite differences, scipy's minimizer and ridge regression."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_objective_and_gradient(family: str, intercept: bool, positive: bool) ->
 
 
 def recovered(model: Any, row: Any, left: int, family: str) -> Any:
-    """theta of a row without one cell, by a general minimiser."""
+    """theta of a row without one cell, by a general minimizer."""
     kept = np.arange(len(row)) != left
     beta, offset, x = model.beta_[kept], model.intercept_[kept], row[kept]
 

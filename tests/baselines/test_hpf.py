@@ -178,7 +178,7 @@ def test_every_cell_of_a_row_is_left_out_of_its_own_fold_in() -> None:
         found = np.concatenate([means for _, means in model.log_means(X, rows, entities)])
         expected = [model.beta_ @ folded_in(model, X[t], n) for n in range(X.shape[1])]
         assert_allclose(np.exp(found), expected, rtol=1e-5)
-    # Cells in any order and twice: neighbours of one row are only a matter of speed.
+    # Cells in any order and twice: neighbors of one row are only a matter of speed.
     cells = np.array([3, 5, 3, 3, 5]), np.array([1, 1, 4, 1, 0])
     found = np.concatenate([means for _, means in model.log_means(X, *cells)])
     for means, t, n in zip(found, *cells, strict=True):

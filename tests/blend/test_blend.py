@@ -23,7 +23,7 @@ LABELS = [f"item {i}" for i in range(12)]
 
 @pytest.fixture(scope="module")
 def parts() -> tuple[Dataset, Dataset, Dataset]:
-    """Training, validation and test trips over labelled items."""
+    """Training, validation and test trips over labeled items."""
     trips = efemb.simulation.simulate(
         "p-emb", n_rows=900, n_entities=12, n_components=2, seed=0
     ).data

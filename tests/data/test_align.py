@@ -52,7 +52,7 @@ def test_dense_data_must_have_every_entity() -> None:
         aligned(data, efemb.Vocabulary(["a", "c"]))
 
 
-def test_unlabelled_data() -> None:
+def test_unlabeled_data() -> None:
     data = efemb.Dataset(np.eye(2))
     assert in_order(data, efemb.Vocabulary(["a", "b"])) == (data, None)
     with pytest.raises(DataError, match="without labels"):

@@ -150,7 +150,7 @@ def test_take(documents: list[list[int]], data: st.DataObject) -> None:
     assert documents_of(corpus.take(-1)) == documents[-1:]
 
 
-def test_take_of_neighbours_copies_nothing() -> None:
+def test_take_of_neighbors_copies_nothing() -> None:
     corpus = corpus_of([[0, 1], [2], [3, 4]])
     assert np.shares_memory(corpus.take(slice(1, 3)).tokens, corpus.tokens)
 

@@ -204,8 +204,8 @@ def test_numbers_that_only_say_which_row_it_is(first: str, tmp_path: Path) -> No
 
 
 def test_other_tables_are_asked_about(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"which columns .* there are colour, size"):
-        guess_contents(table(tmp_path, "colour,size", "red,large"))
+    with pytest.raises(DataError, match=r"which columns .* there are color, size"):
+        guess_contents(table(tmp_path, "color,size", "red,large"))
 
 
 def test_arrays_and_text(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def write_plane(folder: Path, seed: int = 0, n_frames: int = N_FRAMES) -> Any:
     return arrays
 
 
-def centre(cell: dict[str, Any]) -> list[float]:
+def center(cell: dict[str, Any]) -> list[float]:
     """By the definition, one pixel after the other."""
     total = y = x = 0.0
     for a, b, weight in zip(cell["ypix"], cell["xpix"], cell["lam"], strict=True):
@@ -57,7 +57,7 @@ def test_cells_of_a_plane(tmp_path: Path) -> None:
     assert_array_equal(data.values, arrays["F"][[0, 2, 3, 5]].T)
     assert data.entities is not None
     assert list(data.entities) == [0, 2, 3, 5]
-    assert_allclose(data.positions, [centre(stat()[n]) for n in (0, 2, 3, 5)], rtol=1e-6)
+    assert_allclose(data.positions, [center(stat()[n]) for n in (0, 2, 3, 5)], rtol=1e-6)
     assert (data.report["rois"], data.report["no_cells_dropped"]) == (6, 2)
     everything = read_suite2p(str(tmp_path), cells_only=False)
     assert_array_equal(everything.values, arrays["F"].T)

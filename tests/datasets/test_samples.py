@@ -56,7 +56,7 @@ def test_what_is_written_is_read_back(name: str, out: str, read: Any, tmp_path: 
     with pytest.raises(SystemExit) as done:
         main(["datasets", name, "--out", str(tmp_path / out)])
     assert not done.value.code
-    loaded: Any = efemb.datasets.catalogue.fetch(name, progress=False)
+    loaded: Any = efemb.datasets.catalog.fetch(name, progress=False)
     again = read(tmp_path / out)
     if isinstance(loaded, efemb.Corpus):
         np.testing.assert_array_equal(again.tokens, loaded.tokens)

@@ -128,11 +128,13 @@ def test_online_retail_drops_and_counts(
     assert data.report["lines_read"] == 12
     assert data.report["names_missing"] == 2
     assert data.report["dropped"] == {
-        "cancelled": 2,
+        "canceled": 2,
         "quantity_not_positive": 1,
         "price_not_positive": 1,
         "no_goods": 2,
     }
+    with pytest.warns(FutureWarning, match="'cancelled' is now 'canceled'"):
+        assert data.report["dropped"]["cancelled"] == 2
     assert data.report["duplicates_summed"] == 1
     with pytest.raises(efemb.DataError, match="min_count=10"):
         fetch_online_retail(tmp_path, progress=False)

@@ -1,4 +1,4 @@
-"""The optimiser that is chosen unless asked otherwise."""
+"""The optimizer that is chosen unless asked otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimisers against five lines of NumPy, and L-BFGS against scipy."""
+"""Optimizers against five lines of NumPy, and L-BFGS against scipy."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ LABELS = list("abcdef")
 HERE = [4, 0, 3, 1]  # the entities of the second data, in their order
 GONE = [2, 5]
 CONTEXTS: dict[str, Any] = {
-    "neighbours": efemb.Neighbors(2),
+    "neighbors": efemb.Neighbors(2),
     "basket": efemb.Basket(scale="none"),
     "sum": efemb.Basket(scale="none") + efemb.Neighbors(2),
 }
 SOLVERS = [
-    ("neighbours", "moments", "auto"),
-    ("neighbours", "moments", efemb.engine.optimizers.Adagrad()),
-    ("neighbours", "generic", "auto"),
+    ("neighbors", "moments", "auto"),
+    ("neighbors", "moments", efemb.engine.optimizers.Adagrad()),
+    ("neighbors", "generic", "auto"),
     ("basket", "rows", "auto"),
     ("basket", "generic", "auto"),
     ("sum", "generic", "auto"),
@@ -35,7 +35,7 @@ def positions(n: int = 6) -> Any:
     return np.random.default_rng(3).normal(size=(n, 3))
 
 
-def fitted(context: str = "neighbours", places: Any = None, **options: Any) -> Any:
+def fitted(context: str = "neighbors", places: Any = None, **options: Any) -> Any:
     settings = {"random_state": 0, "early_stopping": False, "max_iter": 5, "dtype": "float64"}
     model = efemb.GaussianEmbedding(2, context=CONTEXTS[context], **{**settings, **options})
     return model.fit(efemb.Dataset(neurons() + 3, entities=LABELS, positions=places))
@@ -74,9 +74,9 @@ def test_the_first_data_must_have_every_entity() -> None:
     for fit in ("fit", "partial_fit"):
         with pytest.raises(efemb.DataError, match=r"no observed value \(first: 2\)"):
             getattr(efemb.GaussianEmbedding(2, context=efemb.Neighbors(2)), fit)(X)
-        labelled = efemb.Dataset(X, entities=LABELS)
+        labeled = efemb.Dataset(X, entities=LABELS)
         with pytest.raises(efemb.DataError, match=rf"first: {LABELS[2]!r}\).*take_entities"):
-            getattr(efemb.GaussianEmbedding(2, context=efemb.Neighbors(2)), fit)(labelled)
+            getattr(efemb.GaussianEmbedding(2, context=efemb.Neighbors(2)), fit)(labeled)
 
 
 def test_counts_that_are_not_there_are_zeros() -> None:
@@ -104,8 +104,8 @@ def test_positions_are_those_of_the_fit(given: bool) -> None:
     assert_array_equal(model.fitted().positions, places)
 
 
-@pytest.mark.parametrize("context", ["neighbours", "sum"])
-def test_new_entities_have_no_neighbours(context: str) -> None:
+@pytest.mark.parametrize("context", ["neighbors", "sum"])
+def test_new_entities_have_no_neighbors(context: str) -> None:
     model = fitted(context)
     X = efemb.Dataset(neurons(n_entities=7), entities=[*LABELS, "new"])
     with pytest.raises(efemb.DataError, match="new entities"):

@@ -23,7 +23,7 @@ OPTIMIZERS = [
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda one: one.name())
 def test_passes_one_by_one_are_passes_in_a_row(optimizer: Any) -> None:
-    """Full batches without a hold-out: the optimiser's state lives on between calls."""
+    """Full batches without a hold-out: the optimizer's state lives on between calls."""
     X = baskets()
     options: dict[str, Any] = {
         "optimizer": optimizer,
@@ -66,7 +66,7 @@ def test_partial_fit_of_an_array_with_other_features_raises_and_changes_nothing(
     assert model.n_features_in_ == 8
 
 
-def test_a_labelled_dataset_grows_the_vocabulary() -> None:
+def test_a_labeled_dataset_grows_the_vocabulary() -> None:
     first = efemb.Dataset(baskets(n_entities=4), entities=["a", "b", "c", "d"])
     second = efemb.Dataset(sparse.csr_array(baskets(n_entities=3)), entities=["x", "c", "a"])
     model = efemb.PoissonEmbedding(
@@ -117,7 +117,7 @@ def test_a_failed_growth_leaves_the_vocabulary_alone() -> None:
     assert model.embedding_.shape == (3, 2)
 
 
-def test_partial_fit_keeps_the_neighbours_of_the_first_call() -> None:
+def test_partial_fit_keeps_the_neighbors_of_the_first_call() -> None:
     model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0)
     model.partial_fit(neurons(20, seed=1))
     first = model.context_sums(neurons(5), (np.zeros(6, int), np.arange(6))) != 0
@@ -225,7 +225,7 @@ def test_numbers_that_new_rows_lack_are_missing_not_zero() -> None:
         assert_array_equal(one, two)
 
 
-def test_entities_with_fixed_neighbours_do_not_grow_here() -> None:
+def test_entities_with_fixed_neighbors_do_not_grow_here() -> None:
     X = neurons()[:, :5]
     model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0)
     model.partial_fit(efemb.Dataset(X, entities=list("abcde")))

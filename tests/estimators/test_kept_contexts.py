@@ -1,4 +1,4 @@
-"""Neighbours that a fit found by correlation stay the model's, whatever data come later."""
+"""Neighbors that a fit found by correlation stay the model's, whatever data come later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUMS: dict[str, Any] = {
     "plain": lambda: efemb.Neighbors(1),
     "basket": lambda: efemb.Basket(scale="none") + efemb.Neighbors(1),
     "basket last": lambda: efemb.Neighbors(1) + efemb.Basket(scale="none"),
-    "lags of neighbours": lambda: efemb.Lagged((-1,), of=efemb.Neighbors(1), include_self=False),
+    "lags of neighbors": lambda: efemb.Lagged((-1,), of=efemb.Neighbors(1), include_self=False),
     "basket and lags": lambda: (
         efemb.Basket(scale="none") + efemb.Lagged((-1,), of=efemb.Neighbors(1), include_self=False)
     ),
@@ -44,7 +44,7 @@ def partners(X: Any) -> Any:
 
 
 def expected(name: str, model: Any, X: Any, near: Any) -> Any:
-    """Conditional means by the definition, with the neighbours `near`."""
+    """Conditional means by the definition, with the neighbors `near`."""
     rho, alpha = model.embedding_.astype(float), model.context_.astype(float)
     found = np.zeros(X.shape)
     for t, n in np.ndindex(X.shape):
@@ -53,7 +53,7 @@ def expected(name: str, model: Any, X: Any, near: Any) -> Any:
             s += sum(X[t, m] * alpha[m] for m in range(N) if m != n)
         if name in ("plain", "basket", "basket last", "all"):
             s += X[t, near[n]] * alpha[near[n]]
-        if t > 0 and name == "lags of neighbours":
+        if t > 0 and name == "lags of neighbors":
             s += X[t - 1, near[n]] * alpha[near[n]]
         if t > 0 and name == "basket and lags":  # the lag has context vectors of its own
             s += X[t - 1, near[n]] * alpha[N + near[n]]
@@ -74,7 +74,7 @@ def fitted(name: str, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_other_data_are_predicted_from_the_neighbours_of_the_fit(name: str, tmp_path: Path) -> None:
+def test_other_data_are_predicted_from_the_neighbors_of_the_fit(name: str, tmp_path: Path) -> None:
     model, X = fitted(name), paired(1, seed=1)
     assert (partners(paired(0)) != partners(X)).all()
     means = expected(name, model, X, partners(paired(0)))
@@ -92,8 +92,8 @@ def test_other_data_are_predicted_from_the_neighbours_of_the_fit(name: str, tmp_
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_the_objective_of_a_fitted_model_is_that_of_its_neighbours(name: str) -> None:
-    """Of an estimator that was not fitted, it is that of the neighbours in the data."""
+def test_the_objective_of_a_fitted_model_is_that_of_its_neighbors(name: str) -> None:
+    """Of an estimator that was not fitted, it is that of the neighbors in the data."""
     plain: dict[str, Any] = {"family": efemb.Gaussian(sigma2=0.5), "prior": None}
     model, X = fitted(name, dtype="float64", **plain), paired(1, seed=1)
     for estimator, known in ((model, paired(0)), (unfitted(name, **plain), X)):
@@ -104,7 +104,7 @@ def test_the_objective_of_a_fitted_model_is_that_of_its_neighbours(name: str) ->
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_passes_over_other_data_keep_the_neighbours(name: str) -> None:
+def test_passes_over_other_data_keep_the_neighbors(name: str) -> None:
     model, X = fitted(name), paired(1, seed=1)
     model.partial_fit(X)
     means = expected(name, model, X, partners(paired(0)))
@@ -132,7 +132,7 @@ def test_a_kept_context_does_not_take_other_entities() -> None:
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_the_objective_of_other_data_has_the_neighbours_of_the_fit(name: str) -> None:
+def test_the_objective_of_other_data_has_the_neighbors_of_the_fit(name: str) -> None:
     model, X = fitted(name, prior=efemb.Normal(0.5)), paired(1, seed=1)
     means = expected(name, model, X, partners(paired(0)))
     plain = np.sum(-0.5 * np.log(2 * np.pi) - 0.5 * (X - means) ** 2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import efemb
 from estimators.samples import PRESETS, baskets, data_for, neurons
@@ -154,3 +156,27 @@ def test_other_precisions_are_refused(dtype: Any) -> None:
     with pytest.raises(efemb.EfembError, match="dtype") as caught:
         efemb.PoissonEmbedding(2, dtype=dtype).fit(baskets())
     assert "float32" in str(caught.value)
+
+
+FAR = 5.0 + np.random.default_rng(0).normal(size=(40, 6))
+GAPS = np.where(np.random.default_rng(1).random(FAR.shape) < 0.3, np.nan, FAR)
+UNCENTERED = {
+    "on request": efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), center=False, max_iter=3),
+    "by default": efemb.Embedding(2, family="gaussian", context=efemb.Neighbors(3), max_iter=3),
+    "in rows": efemb.GaussianEmbedding(2, context=efemb.Basket("items"), max_iter=3),
+}
+
+
+@pytest.mark.parametrize("name", UNCENTERED)
+def test_missing_members_of_data_far_from_zero_are_warned_about(name: str) -> None:
+    model = UNCENTERED[name].set_params(random_state=0)
+    way_out = "subtract the mean" if name == "in rows" else "pass center=True, or subtract"
+    with pytest.warns(UserWarning, match=rf"biases predictions.*6 columns.*first: 0\); {way_out}"):
+        model.fit(GAPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(FAR)  # nothing is missing
+        model.fit(GAPS - 5.0)  # 0 is the mean
+        if name != "in rows":
+            model.set_params(center=True).fit(GAPS)

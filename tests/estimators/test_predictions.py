@@ -161,7 +161,7 @@ def test_additive_means_are_the_inner_products() -> None:
     assert found[2, 5] == pytest.approx(model.embedding_[5] @ s + model.intercept_[5], rel=1e-9)
 
 
-def test_conditional_means_of_neighbours_and_lags_are_those_of_the_loop() -> None:
+def test_conditional_means_of_neighbors_and_lags_are_those_of_the_loop() -> None:
     ring = np.roll(np.eye(6), 1, axis=1)
     lagged = efemb.Graph(ring) + efemb.Lagged((-1,))
     X = neurons()
@@ -249,7 +249,7 @@ def fixed(model: Any, rho: Array, alpha: Array, intercept: Array | None, X: Arra
     return type(model).from_fitted(replace(fitted, parameters=own), context=model.context)
 
 
-def test_score_is_the_normalised_log_likelihood_per_unit_by_hand() -> None:
+def test_score_is_the_normalized_log_likelihood_per_unit_by_hand() -> None:
     """rho, alpha and data so simple that every mean is e^0, e^1 or e^-1."""
     X = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 5.0], [0.0, 3.0, 1.0]])
     start = np.array([[2.0, 1.0, 1.0]] * 12)

@@ -87,7 +87,7 @@ def test_each_kind_of_vector_obeys_its_own_prior(
     assert (model.intercept_ > 0).all() == all(positive)
 
 
-# lambda and iterations: Table 5 of the paper; context, link and regulariser: its sections 2 and 3.
+# lambda and iterations: Table 5 of the paper; context, link and regularizer: its sections 2 and 3.
 PAPER: dict[Any, dict[str, Any]] = {
     efemb.PoissonEmbedding: {"prior_rho": efemb.Normal(1.0), "context": efemb.Basket("items")},
     efemb.AdditivePoissonEmbedding: {
@@ -174,7 +174,7 @@ def test_the_fit_says_which_solver_and_gradient_ran(zeros: Any, gradient: str) -
     assert (model.solver_, model.gradient_) == ("rows", gradient)
 
 
-def test_gaussian_models_on_neighbours_run_on_moments() -> None:
+def test_gaussian_models_on_neighbors_run_on_moments() -> None:
     model = efemb.GaussianEmbedding(2, max_iter=2, random_state=0).fit(neurons())
     assert (model.solver_, model.gradient_) == ("moments", "exact")
     model.set_params(context=efemb.Explicit(np.zeros(361, int), [])).fit(neurons())

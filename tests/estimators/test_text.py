@@ -16,7 +16,7 @@ import efemb
 from efemb import Window
 from estimators.text_samples import (
     ANIMALS,
-    COLOURS,
+    COLORS,
     FAST,
     MODELS,
     TEXT,
@@ -123,7 +123,7 @@ def fit_once(name: str, fitted: dict[str, Any]) -> Any:
 def test_topics_are_recovered(name: str, fitted: dict[str, Any]) -> None:
     model = fit_once(name, fitted)
     assert is_finite(model)
-    for topic in (ANIMALS, COLOURS):
+    for topic in (ANIMALS, COLORS):
         for word in topic:
             answer = model.similar(word, n=4)
             assert set(answer["label"]) == set(topic) - {word}, word
@@ -134,7 +134,7 @@ def test_topics_are_recovered(name: str, fitted: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_predictions_stay_in_the_topic(name: str, fitted: dict[str, Any]) -> None:
     model = fit_once(name, fitted)
-    for context, topic in ((["cat", "dog"], ANIMALS), (["red", "blue"], COLOURS)):
+    for context, topic in ((["cat", "dog"], ANIMALS), (["red", "blue"], COLORS)):
         answer = model.predict(context, 10)
         assert set(answer["label"][:5]) == set(topic)
         assert_allclose(np.sum(answer["probability"]), 1.0, rtol=1e-5)
@@ -208,7 +208,7 @@ def positional() -> Any:
 def test_only_a_positional_window_knows_the_order(positional: Any) -> None:
     plain = efemb.CBOW(4, context=Window(1), min_count=1, random_state=0).fit(turns())
     assert positional.score(turns(seed=1)) > -0.01
-    # At the ends of a document one neighbour does not say on which side it is: log 2 for 2 of 10.
+    # At the ends of a document one neighbor does not say on which side it is: log 2 for 2 of 10.
     assert plain.score(turns(seed=1)) < -0.13
     assert positional.predict(["one", "three"], 1)["label"][0] == "two"
     assert positional.predict("two one", 1)["label"][0] == "three"

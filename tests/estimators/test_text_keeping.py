@@ -102,7 +102,7 @@ def test_from_fitted_is_the_model_and_goes_on(name: str, tmp_path: Path) -> None
     assert answers(again) == answers(model)
     assert_allclose(again.score(TEXT), model.score(TEXT), rtol=1e-6)
     assert_allclose(again.transform(TEXT), model.transform(TEXT), rtol=1e-6)
-    # The optimiser's sums of squares are not on disk, so a pass starts with full-size steps.
+    # The optimizer's sums of squares are not on disk, so a pass starts with full-size steps.
     again.set_params(optimizer=efemb.engine.optimizers.Adagrad(0.01, epsilon=1e-4))
     assert again.partial_fit(TEXT).score(TEXT) > model.score(TEXT) - 0.2
     assert is_finite(again.fit(TEXT))

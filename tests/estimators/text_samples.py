@@ -12,15 +12,15 @@ import efemb
 from efemb import Window
 
 ANIMALS = ["cat", "dog", "cow", "pig", "hen"]
-COLOURS = ["red", "blue", "pink", "grey", "gold"]
-WORDS = ANIMALS + COLOURS
+COLORS = ["red", "blue", "pink", "grey", "gold"]
+WORDS = ANIMALS + COLORS
 
 
 def topics(n_documents: int = 200, length: int = 12, seed: int = 0) -> list[list[str]]:
-    """Documents about animals or about colours, never both."""
+    """Documents about animals or about colors, never both."""
     rng = np.random.default_rng(seed)
     return [
-        [(ANIMALS if i % 2 else COLOURS)[k] for k in rng.integers(5, size=length)]
+        [(ANIMALS if i % 2 else COLORS)[k] for k in rng.integers(5, size=length)]
         for i in range(n_documents)
     ]
 

@@ -20,7 +20,7 @@ Array = Any
 X = baskets(20, 5)
 LABELS = list("abcde")
 COUNTS = embedding(efemb.PoissonEmbedding(2), 5)
-LABELLED = embedding(efemb.PoissonEmbedding(2), 5, vocabulary=efemb.Vocabulary(LABELS))
+LABELED = embedding(efemb.PoissonEmbedding(2), 5, vocabulary=efemb.Vocabulary(LABELS))
 BINARY = embedding(efemb.BernoulliEmbedding(2), 5)
 REAL = efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), tol=10.0, random_state=0).fit(
     neurons(30, 5)
@@ -112,21 +112,21 @@ def test_a_model_that_gives_no_number_is_named() -> None:
 @pytest.mark.parametrize("labels", [list("abcdf"), list("vwxyz")], ids=["one other", "all others"])
 def test_data_of_other_entities_are_refused(labels: list[str]) -> None:
     with pytest.raises(efemb.DataError, match="not those of the model"):
-        leave_one_out(LABELLED, efemb.Dataset(X, entities=labels))
+        leave_one_out(LABELED, efemb.Dataset(X, entities=labels))
 
 
 def test_data_of_fewer_entities_are_refused() -> None:
     with pytest.raises(efemb.DataError, match="lack 'e'"):
-        leave_one_out(LABELLED, efemb.Dataset(X[:, :4], entities=LABELS[:4]))
+        leave_one_out(LABELED, efemb.Dataset(X[:, :4], entities=LABELS[:4]))
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
 def test_frames_are_told_apart_by_their_columns(frame: str) -> None:
-    plain = leave_one_out(LABELLED, X).normalized_log_likelihood()
+    plain = leave_one_out(LABELED, X).normalized_log_likelihood()
     turned = pd.DataFrame(X, columns=LABELS)[LABELS[::-1]]
     if frame == "polars":
         turned = pl.from_pandas(turned)
-    found = leave_one_out(LABELLED, turned).normalized_log_likelihood()
+    found = leave_one_out(LABELED, turned).normalized_log_likelihood()
     assert found.value == pytest.approx(plain.value)
 
 
@@ -140,12 +140,12 @@ def test_labels_in_another_order_through_every_protocol() -> None:
     )
     counts = efemb.Dataset(sparse.csr_array(X), entities=LABELS)
     train, test = counts.split(test=0.2, seed=0, by="entries")
-    expected = held_out_entries(LABELLED, train, test).normalized_log_likelihood()
+    expected = held_out_entries(LABELED, train, test).normalized_log_likelihood()
     mixed = test.take_entities([2, 0, 1, 4, 3])
-    found = held_out_entries(LABELLED, train, mixed).normalized_log_likelihood()
+    found = held_out_entries(LABELED, train, mixed).normalized_log_likelihood()
     assert found.value == pytest.approx(expected.value), "entries in another order than X"
     both = train.take_entities([2, 0, 1, 4, 3])
-    found = held_out_entries(LABELLED, both, mixed).normalized_log_likelihood()
+    found = held_out_entries(LABELED, both, mixed).normalized_log_likelihood()
     assert found.value == pytest.approx(expected.value)
 
 
@@ -153,13 +153,13 @@ def test_models_that_order_entities_differently_are_paired_rightly() -> None:
     data = efemb.Dataset(X, entities=LABELS)
     order = np.array([3, 1, 4, 0, 2])
     turned = data.take_entities(order)
-    p = LABELLED.parameters
+    p = LABELED.parameters
     same = efemb.fitted.FittedEmbedding(
         efemb.model.parameters.Parameters(p.rho[order], p.alpha[order], p.intercept[order]),
-        LABELLED.spec,
+        LABELED.spec,
         turned.entities,
     )
-    table = compare({"a": LABELLED, "b": same}, data)
+    table = compare({"a": LABELED, "b": same}, data)
     assert table["difference"].tolist() == pytest.approx([0.0, 0.0])
     assert table["difference_error"].tolist() == pytest.approx([0.0, 0.0])
 
@@ -200,9 +200,9 @@ def test_held_out_entries_refuses() -> None:
         held_out_entries(COUNTS, np.where(np.arange(20)[:, None] == 2, 0, X), held)
     with pytest.raises(efemb.DataError, match="row 2"):
         held_out_entries(COUNTS, left, -held)
-    labelled = efemb.Dataset(left, entities=LABELS)
+    labeled = efemb.Dataset(left, entities=LABELS)
     with pytest.raises(efemb.DataError, match="not those"):
-        held_out_entries(LABELLED, labelled, efemb.Dataset(held, entities=list("vwxyz")))
+        held_out_entries(LABELED, labeled, efemb.Dataset(held, entities=list("vwxyz")))
     real = neurons(10, 5)
     with pytest.raises(efemb.DataError, match="still in X"):
         held_out_entries(REAL, real, sparse.csr_array(np.eye(10, 5)))

@@ -29,7 +29,7 @@ BASKETS = np.array(
 
 
 @pytest.mark.parametrize("X", [BASKETS, sparse.csr_array(BASKETS)], ids=["dense", "sparse"])
-def test_normalised_log_likelihood(X: object) -> None:
+def test_normalized_log_likelihood(X: object) -> None:
     found = leave_one_out(MODEL, X)
     assert found.row.tolist() == [0, 0, 2, 2]
     assert found.entity.tolist() == [0, 1, 0, 2]

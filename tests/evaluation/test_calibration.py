@@ -1,4 +1,4 @@
-"""Calibrated log-likelihood against a plain loop and a general optimiser."""
+"""Calibrated log-likelihood against a plain loop and a general optimizer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def log_shares(
     return each
 
 
-def test_weights_are_those_of_a_general_optimiser() -> None:
+def test_weights_are_those_of_a_general_optimizer() -> None:
     calibrated = calibrate(MODEL, TRAIN, HELD, POPULARITY)
 
     def loss(weights: Any, of_shares: bool) -> float:

@@ -44,7 +44,7 @@ def test_the_order_of_rows_does_not_matter(X: Array, random: Any) -> None:
 
 
 @given(COUNTS, st.permutations(range(5)))
-def test_labelled_entities_may_come_in_any_order(X: Array, order: list[int]) -> None:
+def test_labeled_entities_may_come_in_any_order(X: Array, order: list[int]) -> None:
     """The same entry gets the same prediction, and is named by its place in the user's data."""
     assume(has_context(X))
     model = embedding(efemb.PoissonEmbedding(2), 5, vocabulary=efemb.Vocabulary(LABELS))

@@ -12,7 +12,7 @@ import pytest
 import efemb
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.queries.model_queries import PageOptions
-from fitted.toys import GOODS, baskets, goods, model, neighbour_lists, random_model
+from fitted.toys import GOODS, baskets, goods, model, neighbor_lists, random_model
 
 D, P, T = efemb.DataError, efemb.ParameterError, efemb.InputTypeError
 TEA = {"tea": 1.0}
@@ -132,17 +132,17 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
         P,
         "direction='given'",
     ),
-    "errors of centred products": (
+    "errors of centered products": (
         lambda m: m.complements("tea", errors=NegativeErrors(), center=True),
         P,
         "center=False",
     ),
-    "errors of centred pairs": (
+    "errors of centered pairs": (
         lambda m: m.pairs(errors=NegativeErrors(), center=True),
         P,
         "center=False",
     ),
-    "no context vector to centre": (
+    "no context vector to center": (
         lambda m: silent(m).complements("tea", center=True),
         D,
         "'tea' does to others",
@@ -206,7 +206,7 @@ def test_vectors_of_vector_data_are_not_one_an_entity() -> None:
 
 def test_lagged_contexts_have_several_vectors_an_entity() -> None:
     offset = np.array([-1, -1])
-    lists = (neighbour_lists([0, 1, 2], [1, 0], offset=offset, slot=np.array([1, 1])),)
+    lists = (neighbor_lists([0, 1, 2], [1, 0], offset=offset, slot=np.array([1, 1])),)
     rng = np.random.default_rng(0)
     fitted = model(rng.normal(size=(2, 3)), rng.normal(size=(4, 3)), family="gaussian", lists=lists)
     assert len(fitted.similar(0)) == 1, "rho is one an entity all the same"
@@ -217,18 +217,18 @@ def test_lagged_contexts_have_several_vectors_an_entity() -> None:
 
 
 def test_negative_values_are_for_real_data_only() -> None:
-    lists = (neighbour_lists([0, 1, 2], [1, 0]),)
+    lists = (neighbor_lists([0, 1, 2], [1, 0]),)
     options: Any = {"family": "gaussian", "lists": lists}
     fitted = model(np.ones((2, 1)), np.ones((2, 1)), **options)
     assert fitted.predict({1: -2.0}, 1, where=[0])["mean"][0] == -2.0
-    total = (neighbour_lists([0, 1, 2], [1, 0], scale="total"),)
+    total = (neighbor_lists([0, 1, 2], [1, 0], scale="total"),)
     fitted = model(np.ones((2, 1)), np.ones((2, 1)), family="gaussian", lists=total)
     with pytest.raises(efemb.DataError, match="scale='total' have values >= 0"):
         fitted.predict({1: -2.0})
 
 
-def test_a_list_without_a_given_neighbour_explains_nothing() -> None:
-    lists = (neighbour_lists([0, 1, 1], [1]),)
+def test_a_list_without_a_given_neighbor_explains_nothing() -> None:
+    lists = (neighbor_lists([0, 1, 1], [1]),)
     fitted = model(np.ones((2, 1)), np.ones((2, 1)), family="gaussian", lists=lists)
     assert len(fitted.explain({1: 2.0}, 0)) == 1
     with pytest.raises(efemb.DataError, match="nothing in the context affects"):

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import efemb
 from efemb import fitted as query
-from fitted.toys import GOODS, goods, model, neighbour_lists, random_model
+from fitted.toys import GOODS, goods, model, neighbor_lists, random_model
 
 SIZE = 7
 LABELS = [f"item {i}" for i in range(SIZE)]
@@ -192,14 +192,14 @@ def test_changes_are_differences_of_conditional_means(name: str, how: str) -> No
     assert set(fitted.what_if(context, add, remove, where=["item 5"])["label"]) == {"item 5"}
 
 
-# -- neighbours ---------------------------------------------------------------------------------
+# -- neighbors ---------------------------------------------------------------------------------
 
 
 def neurons(family: Any = "gaussian", **options: Any) -> Any:
     rng = np.random.default_rng(0)
     lists = (
-        neighbour_lists([0, 2, 3, 5, 5], [1, 2, 3, 0, 1], **options),
-        neighbour_lists([0, 1, 1, 1, 2], [1, 2], scale="items"),
+        neighbor_lists([0, 2, 3, 5, 5], [1, 2, 3, 0, 1], **options),
+        neighbor_lists([0, 1, 1, 1, 2], [1, 2], scale="items"),
     )
     rho, alpha = rng.normal(size=(2, 4, 2))
     context = efemb.Neighbors(2, np.arange(4.0))
@@ -210,7 +210,7 @@ def neurons(family: Any = "gaussian", **options: Any) -> Any:
 @pytest.mark.parametrize("combine", ["linear", "reverse"])
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 @pytest.mark.parametrize("binary", [False, True])
-def test_neighbours_that_are_given_predict(scale: str, binary: bool, combine: str) -> None:
+def test_neighbors_that_are_given_predict(scale: str, binary: bool, combine: str) -> None:
     from dataclasses import replace
 
     fitted = neurons(scale=scale, binary=binary)
@@ -228,7 +228,7 @@ def test_neighbours_that_are_given_predict(scale: str, binary: bool, combine: st
         assert rest == [one["label"] for one in found if one["label"] not in given_values]
 
 
-def test_neighbours_are_explained() -> None:
+def test_neighbors_are_explained() -> None:
     fitted = neurons()
     row = {"a": -1.0, "b": 2.0, "d": 5.0}
     found = fitted.explain(row, "a")
@@ -259,7 +259,7 @@ def test_reverse_models_are_explained_by_those_in_whose_lists_an_entity_is() -> 
     assert found["contribution"].sum() == pytest.approx(mean)
 
 
-def test_what_if_a_neighbour_moves() -> None:
+def test_what_if_a_neighbor_moves() -> None:
     fitted = neurons()
     before, after = (
         fitted.conditional(np.array([[np.nan, x, np.nan, 1.0]]))[0] for x in (2.0, -1.0)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fitted.toys import goods, model, neighbour_lists
+from fitted.toys import goods, model, neighbor_lists
 
 HEAVY = {"sklearn", "scipy", "pandas", "numba", "matplotlib", "polars", "pyarrow"}
 ASK = """
@@ -44,7 +44,7 @@ def test_a_question_does_without_masked_arrays(tmp_path: Path) -> None:
 
 
 def test_queries_are_light(tmp_path: Path) -> None:
-    lists = (neighbour_lists([0, 1, 2], [1, 0]),)
+    lists = (neighbor_lists([0, 1, 2], [1, 0]),)
     neurons = model([[1.0], [2.0]], [[1.0], [3.0]], family="gaussian", lists=lists)
     paths = [str(tmp_path / name) for name in ("goods", "neurons")]
     for fitted, path in zip((goods(), neurons), paths, strict=True):

@@ -1,4 +1,4 @@
-"""Weights of neighbours: every edge of the lists, in a loop."""
+"""Weights of neighbors: every edge of the lists, in a loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import efemb
-from fitted.toys import model, neighbour_lists, random_model
+from fitted.toys import model, neighbor_lists, random_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PTR, MEMBERS = [0, 2, 3, 5, 5], [1, 2, 3, 0, 1]
@@ -16,7 +16,7 @@ PTR, MEMBERS = [0, 2, 3, 5, 5], [1, 2, 3, 0, 1]
 
 def neurons(**options: Any) -> Any:
     rng = np.random.default_rng(0)
-    lists = (neighbour_lists(PTR, MEMBERS, **options),)
+    lists = (neighbor_lists(PTR, MEMBERS, **options),)
     rho, alpha = rng.normal(size=(2, 4, 3))
     names = {"labels": list("abcd"), "counts": [4, 3, 2, 1]}
     context = efemb.Neighbors(2, np.arange(4.0))
@@ -47,7 +47,7 @@ def test_all_edges() -> None:
     assert fitted.weights().columns == ["label", "neighbor", "weight"]
 
 
-def test_some_entities_some_neighbours() -> None:
+def test_some_entities_some_neighbors() -> None:
     fitted = neurons()
     everything = edges(fitted)
     assert rows(fitted.weights("c")) == [e for e in everything if e[0] == "c"]
@@ -63,7 +63,7 @@ def test_some_entities_some_neighbours() -> None:
 
 @pytest.mark.parametrize("scale", ["none", "items"])
 def test_scaled_weights_are_coefficients(scale: str) -> None:
-    """Then they are the change of the conditional mean with each neighbour."""
+    """Then they are the change of the conditional mean with each neighbor."""
     fitted = neurons(scale=scale)
     X = np.random.default_rng(1).normal(size=(1, 4))
     before = fitted.conditional(X)[0]
@@ -108,13 +108,13 @@ def test_reverse_models_have_the_same_weights() -> None:
     assert reverse.weights() == plain.weights()
 
 
-def test_rows_have_no_fixed_neighbours() -> None:
+def test_rows_have_no_fixed_neighbors() -> None:
     with pytest.raises(efemb.ParameterError, match=r"not fixed lists.*complements\(\)"):
         random_model(0).weights()
 
 
 @pytest.mark.parametrize("method", ["complements", "substitutes"])
-def test_fixed_neighbours_have_weights_only(method: str) -> None:
+def test_fixed_neighbors_have_weights_only(method: str) -> None:
     with pytest.raises(efemb.ParameterError, match=r"use weights\(\)"):
         getattr(neurons(), method)("a")
     with pytest.raises(efemb.ParameterError, match=r"use weights\(\)"):
@@ -122,7 +122,7 @@ def test_fixed_neighbours_have_weights_only(method: str) -> None:
 
 
 def test_an_empty_list_has_no_weights() -> None:
-    lists = (neighbour_lists([0, 0, 0], []),)
+    lists = (neighbor_lists([0, 0, 0], []),)
     fitted = model(np.ones((2, 1)), np.ones((2, 1)), family="gaussian", lists=lists)
     assert len(fitted.weights()) == 0
 

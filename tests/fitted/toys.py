@@ -63,7 +63,7 @@ def random_model(seed: int, size: int = 9, k: int = 3, **options: Any) -> Fitted
     return model(rho, alpha, rng.normal(size=size), **{**named, **options})
 
 
-def neighbour_lists(ptr: Any, members: Any, **options: Any) -> Lists:
+def neighbor_lists(ptr: Any, members: Any, **options: Any) -> Lists:
     """Lists in the same row; `offset` and `slot` may be given."""
     index = np.asarray(members)
     none = np.zeros(len(index), dtype=np.int64)

@@ -142,7 +142,7 @@ PRESET_FITS: dict[str, Fit] = {
     **{
         f"{name}.paper": small(model.paper, data, max_iter=20)
         for name, (model, data) in ROW_PRESETS.items()
-        if model is not efemb.GaussianEmbedding  # 50 neighbours need more than 50 entities
+        if model is not efemb.GaussianEmbedding  # 50 neighbors need more than 50 entities
     },
     "GaussianEmbedding.paper": small(efemb.GaussianEmbedding.paper, neurons(60, 55), max_iter=20),
     **{name: words(model) for name, model in TEXT_PRESETS.items()},
@@ -181,7 +181,7 @@ FURTHER_FITS: dict[str, Fit] = {
         efemb.GaussianEmbedding,
         efemb.Dataset(np.stack([NEURONS, NEURONS[::-1]], axis=2), positions=POSITIONS),
     ),
-    "counts of neighbours": small(
+    "counts of neighbors": small(
         E, efemb.Dataset(COUNTS[:, :50], positions=POSITIONS), context=efemb.Neighbors(4)
     ),
     "positional": words(efemb.BernoulliTextEmbedding, context=W(2, positional=True)),

@@ -34,7 +34,7 @@ def counts(n_rows: int = 160, n_entities: int = 9, seed: int = 0, *, binary: boo
     return np.minimum(X, 1.0) if binary else X
 
 
-def labelled(X: Any, labels: list[str] = LABELS, **more: Any) -> efemb.Dataset:
+def labeled(X: Any, labels: list[str] = LABELS, **more: Any) -> efemb.Dataset:
     return efemb.Dataset(X, entities=labels[: X.shape[1]], **more)
 
 
@@ -54,7 +54,7 @@ def basket_model(family: Any = "poisson", *, X: Any = None, **options: Any) -> A
         "allow_real": True,
     }
     model = efemb.Embedding(2, **{**settings, **options})
-    return fit(model, known(labelled(sparse.csr_array(X))))
+    return fit(model, known(labeled(sparse.csr_array(X))))
 
 
 def signals(n_rows: int = 120, n_entities: int = 9, seed: int = 0) -> Any:

@@ -27,7 +27,7 @@ from inference.samples import (
     counts,
     fit,
     known,
-    labelled,
+    labeled,
     positions,
     signals,
 )
@@ -68,7 +68,7 @@ CASES: dict[str, dict[str, Any]] = {
 def case(name: str) -> tuple[Any, efemb.Dataset]:
     options = dict(CASES[name])
     X = counts(binary=options.get("family") == "bernoulli")
-    return basket_model(X=X, **options), labelled(sparse.csr_array(X))
+    return basket_model(X=X, **options), labeled(sparse.csr_array(X))
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_negative_sampling_in_expectation() -> None:
     """
     X = counts()
     model = basket_model(X=X, zeros=efemb.NegativeSampling(2))
-    found = fold_in(model, labelled(sparse.csr_array(X)), context_too=False, **EXACT)
+    found = fold_in(model, labeled(sparse.csr_array(X)), context_too=False, **EXACT)
     p, n = found.parameters, N_KNOWN + 1
     share = np.bincount(np.nonzero(X)[1], minlength=9) / np.count_nonzero(X)
     slope = np.zeros(3)
@@ -123,7 +123,7 @@ def test_against_scikit_learn() -> None:
     """Without a divisor and without alpha of its own, a new entity is a Poisson regression."""
     X = counts()
     model = basket_model(X=X, context=efemb.Basket("none"), prior=efemb.Normal(2.0))
-    found = fold_in(model, labelled(X), context_too=False, **EXACT)
+    found = fold_in(model, labeled(X), context_too=False, **EXACT)
     for n in range(N_KNOWN, 9):
         Z = X[:, :N_KNOWN] @ model.context_
         oracle = PoissonRegressor(alpha=2.0 / len(X), tol=1e-12, max_iter=10_000).fit(Z, X[:, n])
@@ -131,12 +131,12 @@ def test_against_scikit_learn() -> None:
         assert_allclose(found.parameters.intercept[n], oracle.intercept_, atol=1e-5)
 
 
-def test_context_vectors_against_a_general_optimiser() -> None:
+def test_context_vectors_against_a_general_optimizer() -> None:
     """alpha of one new entity, by the loop over its rows and all other entities."""
     X = counts()[:, : N_KNOWN + 1]
     model = basket_model(X=X, prior=(efemb.Normal(1.0), efemb.Normal(0.7)))
-    found = fold_in(model, labelled(X), sweeps=1, **EXACT)
-    first = fold_in(model, labelled(X), context_too=False, **EXACT)  # rho that alpha was given
+    found = fold_in(model, labeled(X), sweeps=1, **EXACT)
+    first = fold_in(model, labeled(X), context_too=False, **EXACT)  # rho that alpha was given
     p, n = first.parameters, N_KNOWN
 
     def loss(alpha: Any) -> float:
@@ -155,11 +155,11 @@ def test_context_vectors_against_a_general_optimiser() -> None:
 
 @pytest.mark.parametrize("scale", ["none", "items"])
 @pytest.mark.parametrize("missing", [False, True])
-def test_neighbours_are_a_ridge_regression(scale: str, missing: bool) -> None:
+def test_neighbors_are_a_ridge_regression(scale: str, missing: bool) -> None:
     X, xy = signals(), positions()
     if missing:
         X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
-    data = labelled(X, positions=xy)
+    data = labeled(X, positions=xy)
     context = efemb.Neighbors(3, scale=scale)
     model = fit(
         efemb.GaussianEmbedding(
@@ -195,7 +195,7 @@ def test_neighbours_are_a_ridge_regression(scale: str, missing: bool) -> None:
 def test_missing_values_of_rows_are_neither_zero_nor_target_nor_context() -> None:
     X = np.random.default_rng(4).normal(size=(80, 9))
     X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
-    data = labelled(X)
+    data = labeled(X)
     model = fit(
         efemb.Embedding(
             2,
@@ -216,7 +216,7 @@ def test_missing_values_of_rows_are_neither_zero_nor_target_nor_context() -> Non
 @pytest.mark.parametrize("given", ["in the context", "in the data"])
 def test_positions_follow_their_entities(given: str) -> None:
     X, xy, order = signals(), positions(), [8, 2, 0, 6, 1, 3, 7, 5, 4]
-    data = labelled(X, positions=xy)
+    data = labeled(X, positions=xy)
     own = xy[:N_KNOWN] if given == "in the context" else None
     context = efemb.Neighbors(3, positions=own)
     model = fit(efemb.GaussianEmbedding(2, context=context, random_state=0), known(data))
@@ -231,9 +231,9 @@ def test_positions_follow_their_entities(given: str) -> None:
     assert fit(again, grown).embedding_.shape == (9, 2)
 
 
-def test_neighbours_by_correlation_are_known_entities() -> None:
+def test_neighbors_by_correlation_are_known_entities() -> None:
     X = signals()
-    data = labelled(X)
+    data = labeled(X)
     model = fit(efemb.GaussianEmbedding(2, context=efemb.Neighbors(2), random_state=0), known(data))
     found = fold_in(model, data)
     assert found.lists is not None
@@ -244,8 +244,8 @@ def test_neighbours_by_correlation_are_known_entities() -> None:
         assert set(lists.members[lists.ptr[n] : lists.ptr[n + 1]]) == set(best)
 
 
-def test_positive_neighbours_stay_positive() -> None:
-    data = labelled(np.abs(signals()))
+def test_positive_neighbors_stay_positive() -> None:
+    data = labeled(np.abs(signals()))
     model = fit(
         efemb.NonnegativeGaussianEmbedding(2, context=efemb.Neighbors(3), random_state=0),
         known(data),
@@ -293,8 +293,8 @@ def test_how_much_memory_there_is_does_not_matter(
         assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = labelled(signals(), positions=positions())
+def test_neighbors_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = labeled(signals(), positions=positions())
     options: dict[str, Any] = {"max_iter": 30, "dtype": "float64", "random_state": 0}
     context = efemb.Neighbors(3, scale="items")
     model = fit(efemb.GaussianEmbedding(2, context=context, **options), known(data))
@@ -347,9 +347,9 @@ def test_new_entities_are_predicted_like_by_a_full_refit(n_known: int) -> None:
 def test_precision_of_the_model_is_kept() -> None:
     X = counts()
     model = basket_model(X=X, dtype="float32")
-    found = fold_in(model, labelled(sparse.csr_array(X)), tol=1e-4)
+    found = fold_in(model, labeled(sparse.csr_array(X)), tol=1e-4)
     assert all(array.dtype == np.float32 for array in found.parameters.arrays())
-    again = fold_in(basket_model(X=X), labelled(sparse.csr_array(X)), tol=1e-4)
+    again = fold_in(basket_model(X=X), labeled(sparse.csr_array(X)), tol=1e-4)
     assert_allclose(found.parameters.rho[N_KNOWN:], again.parameters.rho[N_KNOWN:], atol=0.02)
 
 
@@ -360,7 +360,7 @@ def test_labels_say_what_is_new() -> None:
     """In any order; known entities that are not there are absent."""
     X = counts()
     model = basket_model(X=X)
-    plain = fold_in(model, labelled(X), **EXACT)
+    plain = fold_in(model, labeled(X), **EXACT)
     order = [8, 2, 0, 6, 1, 3, 7, 5, 4]
     turned = efemb.Dataset(X[:, order], entities=[LABELS[n] for n in order])
     found = fold_in(model, turned, **EXACT)
@@ -369,10 +369,10 @@ def test_labels_say_what_is_new() -> None:
     place = [found.vocabulary.index_of(label) for label in LABELS]
     assert_allclose(found.parameters.rho[place], plain.parameters.rho, atol=1e-5)
     assert_allclose(found.parameters.alpha[place], plain.parameters.alpha, atol=1e-5)
-    fewer = labelled(X).take_entities([0, 1, 2, 7])
+    fewer = labeled(X).take_entities([0, 1, 2, 7])
     without = X.copy()
     without[:, [3, 4, 5, 6, 8]] = 0.0
-    absent = labelled(without).take_entities([0, 1, 2, 3, 4, 5, 7])
+    absent = labeled(without).take_entities([0, 1, 2, 3, 4, 5, 7])
     one, two = (fold_in(model, data, **EXACT).parameters for data in (fewer, absent))
     assert_allclose(one.rho, two.rho, atol=1e-6)
 
@@ -383,8 +383,8 @@ def test_without_labels_the_first_columns_are_known() -> None:
     found = fold_in(model, efemb.Dataset(X))
     assert found.vocabulary is None
     assert found.n_entities == 9
-    labelled_one = basket_model(X=X)
-    assert labelled_one.fitted().vocabulary is not None
+    labeled_one = basket_model(X=X)
+    assert labeled_one.fitted().vocabulary is not None
 
 
 def test_what_comes_back_is_a_model(tmp_path: Any) -> None:
@@ -393,7 +393,7 @@ def test_what_comes_back_is_a_model(tmp_path: Any) -> None:
     model = fit(
         efemb.PoissonEmbedding(2, random_state=0), efemb.Dataset(X[:, :N_KNOWN], entities=words)
     )
-    data = labelled(sparse.csr_array(X))
+    data = labeled(sparse.csr_array(X))
     found = fold_in(model.fitted(), data)
     assert found.vocabulary is not None
     assert found.vocabulary.counts.tolist() == [
@@ -413,7 +413,7 @@ def test_what_comes_back_is_a_model(tmp_path: Any) -> None:
 def test_an_estimator_that_binarizes_does_so_here() -> None:
     X = counts()
     model = fit(
-        efemb.BernoulliEmbedding(2, binarize=True, random_state=0), known(labelled(X)).values
+        efemb.BernoulliEmbedding(2, binarize=True, random_state=0), known(labeled(X)).values
     )
     same = fold_in(model, efemb.Dataset(np.minimum(X, 1.0)))
     for one in (model, model.fitted()):
@@ -428,14 +428,14 @@ def test_problems_without_a_solution_are_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("efemb.inference.lbfgs.MOST_ROUNDS", 3)
     model = basket_model(prior=None)
     with pytest.warns(ConvergenceWarning, match="still improving"):
-        fold_in(model, labelled(counts()), prior="model", tol=1e-14, progress=True)
+        fold_in(model, labeled(counts()), prior="model", tol=1e-14, progress=True)
 
 
 def test_an_entity_that_is_in_no_row() -> None:
     X = counts()
     X[:, 8] = 0.0
     model = basket_model(X=X)
-    found = fold_in(model, labelled(X), **EXACT)
+    found = fold_in(model, labeled(X), **EXACT)
     assert_array_equal(found.parameters.alpha[8], 0.0)
     assert found.parameters.intercept[8] < found.parameters.intercept[:8].min()
     assert np.isfinite(found.parameters.rho).all()
@@ -446,7 +446,7 @@ def test_no_new_entity_is_in_any_row(name: str) -> None:
     model, data = case(name)
     values = data.values.toarray()
     values[:, N_KNOWN:] = 0.0
-    found = fold_in(model, labelled(values)).parameters
+    found = fold_in(model, labeled(values)).parameters
     assert_array_equal(found.alpha[N_KNOWN:], 0.0)
     assert np.isfinite(found.rho).all()
 
@@ -455,17 +455,17 @@ def test_the_spread_of_known_vectors_is_a_prior() -> None:
     """The default is never looser than the model's own prior, and makes vectors like the others."""
     X = counts()
     loose = basket_model(X=X, prior=efemb.Normal(1e-6), max_iter=5)
-    free = fold_in(loose, labelled(X), prior="model").parameters.rho[N_KNOWN:]
-    tight = fold_in(loose, labelled(X)).parameters.rho[N_KNOWN:]
+    free = fold_in(loose, labeled(X), prior="model").parameters.rho[N_KNOWN:]
+    tight = fold_in(loose, labeled(X)).parameters.rho[N_KNOWN:]
     precision = 1.0 / float(np.mean(loose.embedding_**2))
-    own = fold_in(loose, labelled(X), prior=efemb.Normal(precision), context_too=False, tol=1e-9)
-    same = fold_in(loose, labelled(X), context_too=False, tol=1e-9)
+    own = fold_in(loose, labeled(X), prior=efemb.Normal(precision), context_too=False, tol=1e-9)
+    same = fold_in(loose, labeled(X), context_too=False, tol=1e-9)
     assert np.abs(tight).mean() < np.abs(free).mean()
     assert_allclose(own.parameters.rho, same.parameters.rho)
     stiff = basket_model(X=X, prior=efemb.Normal(1e6))
-    assert np.abs(fold_in(stiff, labelled(X)).parameters.rho[N_KNOWN:]).max() < 1e-2
+    assert np.abs(fold_in(stiff, labeled(X)).parameters.rho[N_KNOWN:]).max() < 1e-2
     none = basket_model(X=X, prior=None)
-    assert np.isfinite(fold_in(none, labelled(X)).parameters.rho).all()
+    assert np.isfinite(fold_in(none, labeled(X)).parameters.rho).all()
 
 
 # -- bad input ------------------------------------------------------------------------------------
@@ -486,7 +486,7 @@ def test_the_spread_of_known_vectors_is_a_prior() -> None:
 )
 def test_bad_options(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        fold_in(basket_model(), labelled(counts()), **options)
+        fold_in(basket_model(), labeled(counts()), **options)
 
 
 def test_bad_data() -> None:
@@ -496,18 +496,18 @@ def test_bad_data() -> None:
     with pytest.raises(efemb.DataError, match="labels"):
         fold_in(model, efemb.Dataset(X))
     with pytest.raises(efemb.DataError, match="no new entity"):
-        fold_in(model, known(labelled(X)))
+        fold_in(model, known(labeled(X)))
     bad = X.copy()
     bad[3, 8] = -1.0
     with pytest.raises(efemb.DataError, match="column 'i' has -1"):
-        fold_in(model, labelled(bad))
+        fold_in(model, labeled(bad))
     plain = fit(efemb.PoissonEmbedding(2, random_state=0), X)
     with pytest.raises(efemb.DataError, match="4 columns"):
         fold_in(plain, efemb.Dataset(X[:, :4]))
-    data = labelled(signals(), positions=positions())
+    data = labeled(signals(), positions=positions())
     near = fit(efemb.GaussianEmbedding(2, context=efemb.Neighbors(2)), known(data))
     with pytest.raises(efemb.DataError, match="positions"):
-        fold_in(near, labelled(signals()))
+        fold_in(near, labeled(signals()))
 
 
 def test_models_that_cannot() -> None:
@@ -517,20 +517,20 @@ def test_models_that_cannot() -> None:
         ({"combine": "reverse"}, "reverse"),
     ):
         with pytest.raises(efemb.ParameterError, match=reason):
-            fold_in(basket_model(X=X, **options), labelled(X))
+            fold_in(basket_model(X=X, **options), labeled(X))
     ring = np.roll(np.eye(6), 1, axis=0) + np.roll(np.eye(6), -1, axis=0)
     for context, reason in (
         (efemb.Graph(ring), "Graph"),
         (efemb.Lagged((-1, 1)), "more than one"),
     ):
         model = fit(
-            efemb.GaussianEmbedding(2, context=context, random_state=0), known(labelled(signals()))
+            efemb.GaussianEmbedding(2, context=context, random_state=0), known(labeled(signals()))
         )
         with pytest.raises(efemb.ParameterError, match=reason):
-            fold_in(model, labelled(signals()))
+            fold_in(model, labeled(signals()))
     text = fit(efemb.CBOW(2, context=efemb.Window(2), max_iter=1), [list("abcd") * 5] * 5)
     with pytest.raises(efemb.ParameterError, match=r"text.*fit again"):
-        fold_in(text, labelled(X))
+        fold_in(text, labeled(X))
 
 
 @pytest.mark.parametrize("mean", [30.0, 1000.0, -3000.0])
@@ -540,13 +540,13 @@ def test_new_neurons_do_not_depend_on_where_zero_is(mean: float) -> None:
     options: dict[str, Any] = {"dtype": "float64", "random_state": 0, "max_iter": 20}
     options |= {"family": "gaussian", "prior": "normal", "center": False}
     model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), **options)
-    fitted = fit(model, known(labelled(X))).fitted()
+    fitted = fit(model, known(labeled(X))).fitted()
     p, (part,) = fitted.parameters, fitted.lists
     near = part.members.reshape(N_KNOWN, 3)
     through = np.einsum("nk,nmk->n", p.rho, p.alpha[near])
     moved = replace(p, intercept=p.intercept + mean * (1.0 - through))
-    one = fold_in(fitted, labelled(X))
-    other = fold_in(replace(fitted, parameters=moved), labelled(X + mean))
+    one = fold_in(fitted, labeled(X))
+    other = fold_in(replace(fitted, parameters=moved), labeled(X + mean))
     assert_array_equal(other.lists[0].members, one.lists[0].members)
     assert_allclose(other.parameters.rho, one.parameters.rho, atol=2e-3)
 
@@ -556,6 +556,6 @@ def test_empty_baskets_tell_nothing_of_new_items() -> None:
     X = counts()
     model = basket_model(X=X)
     more = np.vstack([X, np.zeros((40, X.shape[1]))])
-    given, with_empty = (fold_in(model, labelled(one), **EXACT).parameters for one in (X, more))
+    given, with_empty = (fold_in(model, labeled(one), **EXACT).parameters for one in (X, more))
     assert_allclose(with_empty.rho, given.rho, atol=1e-4)
     assert_allclose(with_empty.intercept, given.intercept, atol=1e-4)

@@ -15,7 +15,7 @@ import efemb
 from efemb.inference import laplace
 from efemb.inference.conditionals import ListConditionals, curvature
 from efemb.inference.row_conditionals import RowConditionals
-from inference.samples import LABELS, basket_model, counts, fit, labelled, positions, signals
+from inference.samples import LABELS, basket_model, counts, fit, labeled, positions, signals
 
 CASES: dict[str, dict[str, Any]] = {
     "poisson": {},
@@ -63,7 +63,7 @@ def test_covariances_are_inverse_hessians(name: str) -> None:
     options = dict(CASES[name])
     X = counts(n_entities=6, binary=options.get("family") == "bernoulli")
     model = basket_model(X=X, max_iter=300, **options)
-    data = labelled(sparse.csr_array(X))
+    data = labeled(sparse.csr_array(X))
     found = laplace(model, data)
     for n in (0, 4):
         expected = np.linalg.inv(hessian(model, sparse.csr_array(X), n))
@@ -79,7 +79,7 @@ def test_a_gaussian_is_the_posterior_of_ridge_regression(missing: bool) -> None:
     X, xy = signals(), positions()
     if missing:
         X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
-    data = labelled(X, positions=xy)
+    data = labeled(X, positions=xy)
     model = fit(
         efemb.GaussianEmbedding(
             2,
@@ -107,7 +107,7 @@ def test_a_gaussian_is_the_posterior_of_ridge_regression(missing: bool) -> None:
 
 def test_a_ridge_on_weights_is_a_part_of_the_precision() -> None:
     X, xy = signals(), positions()
-    data = labelled(X + 50.0, positions=xy)
+    data = labeled(X + 50.0, positions=xy)
     options: dict[str, Any] = {"prior": efemb.Normal(2.0), "weight_ridge": 6.0}
     model = efemb.GaussianEmbedding(
         2, context=efemb.Neighbors(3), family=efemb.Gaussian(0.5), dtype="float64", **options
@@ -131,7 +131,7 @@ def test_a_ridge_on_weights_is_a_part_of_the_precision() -> None:
 def test_inner_products_have_the_variance_of_a_linear_form() -> None:
     X = counts(n_entities=6)
     model = basket_model(X=X)
-    found = laplace(model, labelled(X))
+    found = laplace(model, labeled(X))
     covariance, alpha = found.covariance("b"), model.context_[3]
     error = float(np.sqrt(alpha @ covariance @ alpha))
     assert found.standard_error("b", "d") == pytest.approx(error)
@@ -147,7 +147,7 @@ def test_inner_products_have_the_variance_of_a_linear_form() -> None:
 def test_many_at_once() -> None:
     X = counts(n_entities=6)
     model = basket_model(X=X)
-    found = laplace(model, labelled(X), progress=True)
+    found = laplace(model, labeled(X), progress=True)
     table = found.interval(["a", "b", "a"], ["c", "c", "f"])
     assert table["entity"].tolist() == ["a", "b", "a"]
     assert table["context"].tolist() == ["c", "c", "f"]
@@ -168,7 +168,7 @@ def test_refit_stands_at_the_maximum() -> None:
     """Whatever an early stop left, the interval is about the best embedding given alpha."""
     X = counts(n_entities=6)
     model = basket_model(X=X, max_iter=2)
-    found = laplace(model, labelled(X), refit=True)
+    found = laplace(model, labeled(X), refit=True)
     p = model.parameters_.copy()
     p.rho[2] = found.embedding("c")
     stopped = np.abs(model.objective(X, model.parameters_)[1].rho[2]).max()
@@ -311,11 +311,11 @@ def test_one_design_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return design
 
     monkeypatch.setattr(RowConditionals, "design", counted)
-    laplace(model, labelled(X), sandwich=True).covariance(LABELS[:6])
+    laplace(model, labeled(X), sandwich=True).covariance(LABELS[:6])
     assert alive == [0] * 6
 
 
-def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbors_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many at a time as there is room for their contexts."""
     X, sizes = signals(), []
     options: dict[str, Any] = {"max_iter": 30, "dtype": "float64", "random_state": 0}
@@ -337,7 +337,7 @@ def test_neighbours_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_questions() -> None:
     X = counts(n_entities=6)
     model = basket_model(X=X)
-    found = laplace(model, labelled(X))
+    found = laplace(model, labeled(X))
     with pytest.raises(efemb.DataError, match="unknown label"):
         found.interval("a", "zz")
     for level in (0, 1, "high", True, np.nan):
@@ -361,7 +361,7 @@ def test_bad_questions() -> None:
 def test_questions_about_pairs_take_its_standard_errors() -> None:
     X = counts(n_entities=6)
     model = basket_model(X=X)
-    found = laplace(model, labelled(X))
+    found = laplace(model, labeled(X))
     for row in model.complements(LABELS[0], 4, errors=found, confidence=0.9):
         one = found.interval(row["label"], LABELS[0], level=0.9)
         assert (row["low"], row["high"]) == pytest.approx((one.low, one.high), rel=1e-6)
@@ -376,7 +376,7 @@ def test_models_that_cannot() -> None:
         ({"family": "categorical"}, "softmax"),
     ):
         with pytest.raises(efemb.ParameterError, match=f"{reason}.*; stability"):
-            laplace(basket_model(X=X, **options), labelled(X))
+            laplace(basket_model(X=X, **options), labeled(X))
     lagged = fit(
         efemb.GaussianEmbedding(2, context=efemb.Lagged((-1, 1)), random_state=0), signals()
     )
@@ -393,7 +393,7 @@ def test_rows_that_tell_nothing_are_named() -> None:
     free = model.fitted()
     free.parameters.alpha[:, 0] = 0.0
     with pytest.raises(efemb.DataError, match="'a'"):
-        laplace(free, labelled(X)).covariance("a")
+        laplace(free, labeled(X)).covariance("a")
 
 
 @pytest.mark.parametrize("u", [2e-6, 1e-5, 1.2e-5, 1e-3, 0.5])
@@ -407,14 +407,14 @@ def test_errors_of_refitted_vectors_belong_to_other_products() -> None:
     X = counts(n_entities=6)
     model = basket_model(X=X)
     with pytest.raises(efemb.ParameterError, match="refit"):
-        model.complements(LABELS[0], errors=model.laplace(labelled(X), refit=True))
+        model.complements(LABELS[0], errors=model.laplace(labeled(X), refit=True))
 
 
 def test_a_refit_that_comes_to_no_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efemb.inference.lbfgs.MOST_ROUNDS", 2)
     X = counts(n_entities=6)
     with pytest.warns(ConvergenceWarning, match="still improving"):
-        basket_model(X=X, max_iter=3).laplace(labelled(X), refit=True).covariance("a")
+        basket_model(X=X, max_iter=3).laplace(labeled(X), refit=True).covariance("a")
 
 
 def test_empty_baskets_tell_nothing() -> None:
@@ -422,5 +422,5 @@ def test_empty_baskets_tell_nothing() -> None:
     X = counts(n_entities=6)
     model = basket_model(X=X)
     more = np.vstack([X, np.zeros((40, 6))])
-    given, with_empty = (laplace(model, labelled(sparse.csr_array(one))) for one in (X, more))
+    given, with_empty = (laplace(model, labeled(sparse.csr_array(one))) for one in (X, more))
     assert_allclose(with_empty.covariance("b"), given.covariance("b"), rtol=1e-10)

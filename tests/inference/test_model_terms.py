@@ -24,7 +24,7 @@ from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.terms import History, RowVectors
 from efemb.model.terms.covariate import Covariate
-from inference.samples import counts, fit, labelled
+from inference.samples import counts, fit, labeled
 
 K, N, N_KNOWN = 2, 9, 6
 X = counts(n_entities=N)
@@ -36,7 +36,7 @@ FAMILIES = ("poisson", "bernoulli", efemb.NegativeBinomial(2.0))
 
 
 def data_of(values: Any, rows: Any = None) -> efemb.Dataset:
-    return labelled(values, rows=ROWS if rows is None else rows)
+    return labeled(values, rows=ROWS if rows is None else rows)
 
 
 def model_of(family: Any, context: Any, data: efemb.Dataset, **options: Any) -> Any:

@@ -14,7 +14,7 @@ import efemb
 from efemb.inference import report
 from efemb.inference.findings import check_reliability
 from efemb.table import Table
-from inference.samples import basket_model, counts, fit, labelled, signals
+from inference.samples import basket_model, counts, fit, labeled, signals
 
 RNG = np.random.default_rng
 
@@ -156,7 +156,7 @@ def test_rare_entities_are_named() -> None:
     X = counts(n_entities=6)
     X[5:, 2] = 0.0
     X[:, 4] = 0.0
-    found = report(basket_model(X=X), labelled(sparse.csr_array(X)))["rare entities"]
+    found = report(basket_model(X=X), labeled(sparse.csr_array(X)))["rare entities"]
     assert found.level == "warning"
     assert found.numbers["rare"] == 2
     assert found.numbers["never"] == 1
@@ -237,7 +237,7 @@ def test_rows_that_need_one_another_stay_together(
     assert report(model, X)["dispersion"].numbers == whole
 
 
-def test_a_basket_and_neighbours_are_drawn_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_basket_and_neighbors_are_drawn_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X = draws("poisson", 60).astype(float)
     context = efemb.Basket() + efemb.Neighbors(2)
     model = fit(efemb.Embedding(1, context=context, random_state=0, max_iter=5), X)

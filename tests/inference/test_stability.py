@@ -1,4 +1,4 @@
-"""Stability: neighbours in common, whatever the rotation."""
+"""Stability: neighbors in common, whatever the rotation."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_different_lengths_are_compared_too() -> None:
 
 
 def test_vectors_that_point_the_same_way() -> None:
-    """Many equal vectors: an entity is never its own neighbour, and every row has n."""
+    """Many equal vectors: an entity is never its own neighbor, and every row has n."""
     found = stability([made(np.ones((9, 2))), made(np.ones((9, 2)))], n=3)
     assert found.overlap == 1.0
 
@@ -134,7 +134,7 @@ def test_bad_input() -> None:
         stability([made(random(0), LABELS), made(random(0), [*LABELS[:-1], "other"])])
 
 
-def test_vectors_of_zeros_have_no_neighbours() -> None:
+def test_vectors_of_zeros_have_no_neighbors() -> None:
     left, right = random(1), random(2)
     left[[0, 4]] = right[[0, 4]] = 0.0
     with_zeros, others = [made(left), made(right)], np.delete(np.arange(12), [0, 4])

@@ -36,7 +36,7 @@ def neurons(**options: Any) -> tuple[Any, Any]:
     X[3, 1] = X[7, 8] = np.nan
     settings = {"context": efemb.Neighbors(3), "dtype": "float64", "random_state": 0, **options}
     model = efemb.GaussianEmbedding(2, **settings)
-    return samples.fit(model, samples.known(samples.labelled(X))), X
+    return samples.fit(model, samples.known(samples.labeled(X))), X
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def neurons(**options: Any) -> tuple[Any, Any]:
 def test_covariances_of_weighted_rows_are_those_of_repeated_ones(name: str, refit: bool) -> None:
     model, X = neurons() if name == "neurons" else basket(name)
     X = X[:, : samples.N_KNOWN]
-    one = laplace(model, samples.labelled(X), refit=refit, sample_weight=WEIGHT)
-    other = laplace(model, samples.labelled(repeated(X)), refit=refit)
+    one = laplace(model, samples.labeled(X), refit=refit, sample_weight=WEIGHT)
+    other = laplace(model, samples.labeled(repeated(X)), refit=refit)
     for n in ("a", "e"):
         assert_allclose(one.covariance(n), other.covariance(n), rtol=1e-4, atol=2e-6)
         assert_allclose(one.embedding(n), other.embedding(n), rtol=1e-3, atol=1e-4)
@@ -60,7 +60,7 @@ def test_covariances_of_weighted_rows_are_those_of_repeated_ones(name: str, refi
 def test_a_sandwich_takes_the_weighted_scores() -> None:
     """Twice the weight is twice the information and four times the meat: nothing changes."""
     model, X = neurons(prior=efemb.Normal(1e-12))
-    data = samples.labelled(X[:, : samples.N_KNOWN])
+    data = samples.labeled(X[:, : samples.N_KNOWN])
     once = laplace(model, data, sandwich=True)
     twice = laplace(model, data, sandwich=True, sample_weight=np.full(len(X), 2.0))
     assert_allclose(twice.covariance("a"), once.covariance("a"), rtol=1e-6)
@@ -70,17 +70,17 @@ def test_a_sandwich_takes_the_weighted_scores() -> None:
 def test_entities_are_folded_in_with_weighted_rows(name: str) -> None:
     model, X = basket(name)
     options = {"tol": 1e-7, "sweeps": 2, "prior": "model"}
-    one = fold_in(model, samples.labelled(X), sample_weight=WEIGHT, **options)
-    other = fold_in(model, samples.labelled(repeated(X)), **options)
+    one = fold_in(model, samples.labeled(X), sample_weight=WEIGHT, **options)
+    other = fold_in(model, samples.labeled(repeated(X)), **options)
     for left, right in zip(one.parameters.arrays(), other.parameters.arrays(), strict=True):
         assert_allclose(left, right, rtol=0.01, atol=0.003)
 
 
 def test_neurons_are_folded_in_with_weighted_rows() -> None:
-    """Also their neighbours are those of weighted correlations."""
+    """Also their neighbors are those of weighted correlations."""
     model, X = neurons()
-    one = fold_in(model, samples.labelled(X), sample_weight=WEIGHT, tol=1e-9)
-    other = fold_in(model, samples.labelled(repeated(X)), tol=1e-9)
+    one = fold_in(model, samples.labeled(X), sample_weight=WEIGHT, tol=1e-9)
+    other = fold_in(model, samples.labeled(repeated(X)), tol=1e-9)
     for left, right in zip(one.lists, other.lists, strict=True):
         np.testing.assert_array_equal(left.members, right.members)
     for left, right in zip(one.parameters.arrays(), other.parameters.arrays(), strict=True):
@@ -91,6 +91,6 @@ def test_neurons_are_folded_in_with_weighted_rows() -> None:
 def test_weights_that_are_none(weight: Any) -> None:
     model, X = basket("poisson")
     with pytest.raises((efemb.DataError, efemb.InputTypeError), match="sample_weight"):
-        fold_in(model, samples.labelled(X), sample_weight=weight)
+        fold_in(model, samples.labeled(X), sample_weight=weight)
     with pytest.raises((efemb.DataError, efemb.InputTypeError), match="sample_weight"):
-        laplace(model, samples.labelled(X[:, : samples.N_KNOWN]), sample_weight=weight)
+        laplace(model, samples.labeled(X[:, : samples.N_KNOWN]), sample_weight=weight)

@@ -71,7 +71,7 @@ def test_a_constant_entity_is_nobodys_first_choice() -> None:
     assert not (near[others] == 2).any()
 
 
-def test_the_default_number_of_neighbours_is_ten_or_all_others() -> None:
+def test_the_default_number_of_neighbors_is_ten_or_all_others() -> None:
     small, large = efemb.Dataset(reals(20, 4)), efemb.Dataset(reals(20, 15))
     assert (np.diff(efemb.Neighbors().bind(small).lists[0].ptr) == 3).all()
     assert (np.diff(efemb.Neighbors().bind(large).lists[0].ptr) == 10).all()

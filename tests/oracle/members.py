@@ -63,7 +63,7 @@ def candidates(
     if part.kind == "explicit":
         assert part.explicit is not None
         return [(t2, m, 0) for t2, m in part.explicit.get((t, n), ())]
-    around = list(part.neighbours[n]) if part.neighbours is not None else []
+    around = list(part.neighbors[n]) if part.neighbors is not None else []
     if part.kind in ("neighbors", "graph"):
         return [(t, m, 0) for m in around]
     assert part.kind == "lagged", part.kind

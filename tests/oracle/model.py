@@ -16,12 +16,12 @@ Penalty = tuple[str, float, float] | None  # (name, precision, center)
 
 @dataclass(frozen=True)
 class Part:
-    """One context; `neighbours[n]` lists the entities around n (neighbors, graph, lagged)."""
+    """One context; `neighbors[n]` lists the entities around n (neighbors, graph, lagged)."""
 
     kind: str  # basket, neighbors, graph, lagged, explicit
     scale: str = "none"  # none, items, total
     binary: bool = False
-    neighbours: Sequence[Sequence[int]] | None = None
+    neighbors: Sequence[Sequence[int]] | None = None
     offsets: Sequence[int] = (-1,)
     include_self: bool = True
     shared: bool = False

@@ -26,7 +26,7 @@ REALS: Array = np.array(
 RECORDINGS = [0, 0, 0, 1, 1]
 POSITIONS: Array = np.array([[0.0, 0.0], [1.0, 0.1], [0.2, 1.3], [2.0, 2.1], [0.9, 2.6]])
 N_NEAREST = 2
-# Entity 3 has no neighbour, and nobody has entity 4 as a neighbour of entity 0's.
+# Entity 3 has no neighbor, and nobody has entity 4 as a neighbor of entity 0's.
 AROUND = [[1, 2], [0, 2, 4], [1], [], [3, 0]]
 RHO_OF = [0, 1, 1, 2, 0]
 ALPHA_OF = [0, 0, 1, 2, 2]
@@ -51,13 +51,13 @@ def part(kind: str, scale: str, binary: bool) -> Part:
         return Part("basket", scale, binary)
     if kind == "neighbors":
         near = nearest(POSITIONS.tolist(), N_NEAREST)
-        return Part("neighbors", scale, binary, neighbours=near)
+        return Part("neighbors", scale, binary, neighbors=near)
     if kind == "graph":
-        return Part("graph", scale, binary, neighbours=AROUND)
+        return Part("graph", scale, binary, neighbors=AROUND)
     if kind == "lagged":
         return Part("lagged", scale, binary, offsets=(-1, 1))
     if kind == "lagged-shared":
-        return Part("lagged", scale, binary, neighbours=AROUND, offsets=(-2, -1, 1), shared=True)
+        return Part("lagged", scale, binary, neighbors=AROUND, offsets=(-2, -1, 1), shared=True)
     assert kind == "explicit", kind
     return Part("explicit", scale, binary, explicit=EXPLICIT)
 

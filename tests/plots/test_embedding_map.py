@@ -83,7 +83,7 @@ def test_the_first_of_two_labels_in_one_place_is_written() -> None:
     assert len(drawn) < 9
 
 
-def test_labels_do_not_cover_labelled_points() -> None:
+def test_labels_do_not_cover_labeled_points() -> None:
     ax = embedding_map(baskets(300), labels=80)
     ax.figure.draw_without_rendering()
     rings = ax.transData.transform(ax.collections[-1].get_offsets())
@@ -93,14 +93,14 @@ def test_labels_do_not_cover_labelled_points() -> None:
         assert not box.padded(radius).count_contains(rings)
 
 
-def test_the_most_frequent_are_labelled_first() -> None:
+def test_the_most_frequent_are_labeled_first() -> None:
     model = baskets(15)
     order = np.argsort(-model.vocabulary.counts)
     wanted = [label_text(model.vocabulary[int(i)]) for i in order[:3]]
     assert texts_of(embedding_map(model, labels=3)) == wanted
 
 
-def test_without_counts_the_longest_vectors_are_labelled_first() -> None:
+def test_without_counts_the_longest_vectors_are_labeled_first() -> None:
     vectors = LabeledVectors(["a", "b", "c", "d"], np.diag([1.0, 4.0, 3.0, 2.0]))
     assert texts_of(embedding_map(vectors, labels=2, unit=False)) == ["b", "c"]
 

@@ -69,7 +69,7 @@ def test_frames_are_split_as_the_protocol_says(counted):
     assert found.variance == pytest.approx(np.diff(counted.values, axis=0).var())
 
 
-def test_activity_is_centred_by_its_training_frames(counted):
+def test_activity_is_centered_by_its_training_frames(counted):
     found = source(differenced=False).frames()
     assert np.allclose(found.train.values.mean(axis=0), 0, atol=1e-12)
     every = np.concatenate([part.values for part in (found.train, found.validation, found.test)])

@@ -45,7 +45,7 @@ def test_activity_is_calcium() -> None:
     assert 0.9 < falls.mean() < 0.97
 
 
-def test_neighbours_are_alike() -> None:
+def test_neighbors_are_alike() -> None:
     found = simulate_zebrafish(n_neurons=800, n_frames=600, n_fields=60, seed=3)
     together = np.abs(np.corrcoef(found.data.values.T))
     positions = found.data.positions

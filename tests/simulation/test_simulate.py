@@ -117,7 +117,7 @@ def test_row_size_is_the_average_sum(name: str) -> None:
     assert data.is_sparse
 
 
-def test_neighbours_get_positions() -> None:
+def test_neighbors_get_positions() -> None:
     assert draw("g-emb").data.positions is not None
     own = np.arange(6.0)[:, None]
     np.testing.assert_array_equal(draw("g-emb", positions=own).data.positions, own)

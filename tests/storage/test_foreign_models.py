@@ -50,12 +50,12 @@ QUESTIONS: list[Callable[[Any], Any]] = [
 def models() -> dict[str, efemb.fitted.FittedEmbedding]:
     lagged = efemb.Neighbors(2) + efemb.Lagged(offsets=(-1,), of=efemb.Neighbors(2))
     options: dict[str, Any] = {"max_iter": 1, "random_state": 0}
-    labelled = efemb.Dataset(X, entities=list("abcdef"))
+    labeled = efemb.Dataset(X, entities=list("abcdef"))
     located = efemb.Dataset(X, positions=np.eye(6))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {
-            "counts": efemb.PoissonEmbedding(2, **options).fit(labelled).fitted(),
+            "counts": efemb.PoissonEmbedding(2, **options).fit(labeled).fitted(),
             "lists": efemb.GaussianEmbedding(2, context=lagged, **options).fit(located).fitted(),
             "terms": efemb.PoissonEmbedding(2, terms=[efemb.RowVectors("household", 2)], **options)
             .fit(efemb.Dataset(X, rows={"household": [0, 1] * 10}))

@@ -32,7 +32,7 @@ def fit(estimator: Any, data: Any) -> Any:
         return estimator.fit(data)
 
 
-def labelled(data: efemb.Dataset) -> efemb.Dataset:
+def labeled(data: efemb.Dataset) -> efemb.Dataset:
     words = efemb.Vocabulary(LABELS, counts=np.arange(6.0))
     return efemb.Dataset(data.values, entities=words, positions=data.positions)
 
@@ -53,7 +53,7 @@ def same(
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_presets(name: str, dtype: str, tmp_path: Path) -> None:
-    data = labelled(efemb.simulation.simulate(name, n_rows=80, n_entities=6, n_components=2).data)
+    data = labeled(efemb.simulation.simulate(name, n_rows=80, n_entities=6, n_components=2).data)
     model = fit(PRESETS[name](2, max_iter=3, random_state=0, dtype=dtype), data)
     model.save(tmp_path / "model")
     found = efemb.load(tmp_path / "model")

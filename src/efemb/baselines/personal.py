@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class PersonalPopularity(Baseline):
-    """Shares of the entities in the same user's training rows, shrunk towards popularity.
+    """Shares of the entities in the same user's training rows, shrunk toward popularity.
 
     ``p(n | user h) = (units of n in the rows of h + kappa * popularity_n) / (units of h + kappa)``
 

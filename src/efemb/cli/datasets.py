@@ -47,7 +47,7 @@ def command(
       efemb datasets groceries
       efemb datasets groceries --out trips.csv    a file for efemb fit
     """
-    from efemb.datasets.catalogue import fetch, list_datasets
+    from efemb.datasets.catalog import fetch, list_datasets
 
     if out is not None:
         _check_target(out, name)

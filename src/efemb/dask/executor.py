@@ -202,7 +202,7 @@ class _Phase:
             pass
         except distributed.client.CancelledError as error:
             raise ClusterLostError(
-                f"the tasks were cancelled: the scheduler restarted, or another client did it"
+                f"the tasks were canceled: the scheduler restarted, or another client did it"
                 f"{self.executor.way_out}"
             ) from error
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import make_csr
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
+
+FAR_FROM_ZERO = 0.5  # mean of a column, in standard deviations
 
 
 def sparse(data: Dataset) -> Any:
@@ -22,6 +24,15 @@ def dense(data: Dataset) -> Floats:
     """The values as a float64 array."""
     values = data.values.toarray() if data.is_sparse else data.values
     return np.asarray(values, dtype=np.float64)
+
+
+def far_from_zero(values: Floats) -> Bools:
+    """Columns whose observed values have a mean of more than half a standard deviation."""
+    observed = ~np.isnan(values)
+    n = np.maximum(observed.sum(axis=0), 1)
+    mean = np.where(observed, values, 0.0).sum(axis=0, dtype=np.float64) / n
+    variance = np.where(observed, (values - mean) ** 2, 0.0).sum(axis=0) / n
+    return np.asarray(np.abs(mean) > FAR_FROM_ZERO * np.sqrt(variance))
 
 
 def stored_cells(matrix: Any) -> tuple[Ints, Ints]:

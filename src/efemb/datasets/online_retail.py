@@ -12,6 +12,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from efemb._deprecated import warn_renamed
 from efemb._terminal import progress_bar
 from efemb.data.dataset import Dataset
 from efemb.datasets.download import Home, find_files
@@ -59,7 +60,7 @@ def fetch_online_retail(
     The source is not clean. A line is dropped, and counted in ``report["dropped"]`` under the
     first reason that applies, if it is
 
-    - ``cancelled``: part of an invoice whose number starts with C (a return),
+    - ``canceled``: part of an invoice whose number starts with C (a return),
     - ``quantity_not_positive``: breakage, corrections of the inventory,
     - ``price_not_positive``: corrections, gifts, bad debts; all lines without a product name are
       dropped for this or an earlier reason,
@@ -113,7 +114,7 @@ def fetch_online_retail(
     report = {
         "lines_read": sales.lines,
         "names_missing": sales.names_missing,
-        "dropped": dict(sales.dropped),
+        "dropped": Dropped(sales.dropped),
     }
     labels = distinct([names[code] for code in codes], codes)
     return relabel(data, labels, data.report | provenance(DATA, data_files) | report)
@@ -131,6 +132,16 @@ def _texts(data_files: Found) -> Iterator[io.TextIOBase]:
     for path in data_files.paths.values():
         with path.open(encoding="utf-8", newline="") as file:
             yield file
+
+
+class Dropped(dict[str, int]):
+    """Lines by the reason why they were dropped."""
+
+    def __missing__(self, reason: str) -> int:
+        if reason != "cancelled":
+            raise KeyError(reason)
+        warn_renamed("the reason 'cancelled'", "'canceled'")
+        return self["canceled"]
 
 
 @dataclass
@@ -154,7 +165,7 @@ class _Sales:
         quantity = np.array(columns["Quantity"], dtype=np.int64)
         is_sale = np.ones(len(code), dtype=bool)
         for reason, applies in {
-            "cancelled": np.array([number.startswith("C") for number in invoice]),
+            "canceled": np.array([number.startswith("C") for number in invoice]),
             "quantity_not_positive": quantity <= 0,
             "price_not_positive": np.array(columns["UnitPrice"], dtype=np.float64) <= 0,
             "no_goods": np.array([_is_no_goods(stock_code) for stock_code in code]),

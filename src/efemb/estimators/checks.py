@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.sparse import csr_array
 
 from efemb._typing import Bools, Floats
 from efemb.data.dataset import Dataset
+from efemb.data.matrices import far_from_zero
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.parameters import Parameters
@@ -79,6 +81,24 @@ def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = T
         raise DataError(
             f"{len(never):,} entities have no observed value (first: {first}); drop such "
             "columns, for instance with Dataset.take_entities"
+        )
+
+
+def warn_uncentered(data: Dataset, *, may_center: bool) -> None:
+    """Warn that missing values of columns that are far from 0 bias the predictions."""
+    if data.is_sparse or data.n_dims > 1:
+        return
+    incomplete = np.flatnonzero(np.isnan(data.values).any(axis=0))
+    biased = incomplete[far_from_zero(data.values[:, incomplete])]
+    if len(biased):
+        first = biased[0] if data.entities is None else shorten(data.entities[biased[0]])
+        center = "pass center=True, or " if may_center else ""
+        warnings.warn(
+            "a missing value counts as 0 in the contexts of others, which biases predictions "
+            f"where columns are far from 0 on average: {len(biased):,} columns with missing values "
+            f"are (first: {first}); {center}subtract the mean of each column first",
+            UserWarning,
+            stacklevel=4,  # the line that calls fit
         )
 
 

@@ -65,6 +65,10 @@ def prepare(
         checks.check_row_contexts(data, report)
     if spec.family.missing:
         checks.check_variation(data, report, complete=reset)
+        # Rows have no means of members to measure from: `center` is for fixed contexts.
+        fixed = not spec.context.rest_of_row
+        if not (estimator._centers() and fixed):
+            checks.warn_uncentered(data, may_center=fixed and hasattr(estimator, "center"))
     return Prepared(data, weight, held, report)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
-from efemb.data.matrices import dense, sparse, stored_cells
+from efemb.data.matrices import dense, far_from_zero, sparse, stored_cells
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError
 from efemb.fitted.embedding import FittedEmbedding
@@ -24,7 +24,6 @@ SIGNS = {"ok": "ok", "note": "note", "warning": "LOOK"}
 WIDTH = 96
 FEW = 10  # observations that an entity should have at least
 LONG_TAIL = 20.0  # times the median
-FAR_FROM_ZERO = 0.5  # mean of a column, in standard deviations
 MOSTLY = 0.5  # share of missing values
 # A group of predictions is off if it is by this factor, and by so many standard errors.
 FAR_FROM_OBSERVED, CERTAIN, FEWEST_HITS = 1.5, 3.0, 5.0
@@ -192,13 +191,11 @@ def check_columns(fitted: FittedEmbedding, data: Dataset) -> list[Finding]:
         return []
     values = dense(data)
     observed = ~np.isnan(values)
-    n = np.maximum(observed.sum(axis=0), 1)
-    mean = np.where(observed, values, 0.0).sum(axis=0) / n
-    spread = np.sqrt(np.where(observed, (values - mean) ** 2, 0.0).sum(axis=0) / n)
     missing = 1.0 - observed.mean(axis=0)
-    constant = (spread == 0) & observed.any(axis=0)
+    low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+    constant = low == high
     centered = any(part.column_center is not None for part in fitted.lists or ())
-    uncentered = (np.abs(mean) > FAR_FROM_ZERO * spread) & ~constant & observed.any(axis=0)
+    uncentered = far_from_zero(values) & ~constant
     numbers = {
         "constant": int(constant.sum()),
         "mostly_missing": int((missing > MOSTLY).sum()),

@@ -295,7 +295,7 @@ def skipgram_apart(
                     prefetch(target, rows[first + j + AHEAD])
                     u: Any = dot(target, row, bag, word, K)
                     slope[j] = u + target[row, K + BIAS] + target[row, K + OFFSET]
-                for j in range(n_outputs):  # by itself, so that it vectorises
+                for j in range(n_outputs):  # by itself, so that it vectorizes
                     slope[j] = real(labels[first + j]) - logistic(slope[j])
                 chance = 1.0
                 for j in range(n_outputs):

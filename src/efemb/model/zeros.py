@@ -106,7 +106,7 @@ class Sampled(Zeros):
 
 
 class NegativeSampling(Zeros):
-    """`n` zeros for each positive, not rescaled: biased towards the positives, as in word2vec.
+    """`n` zeros for each positive, not rescaled: biased toward the positives, as in word2vec.
 
     On rows, log(n q) of the noise q is taken off inner products wherever there is an intercept to
     make up for it: means are then in proportion to what they are without noise.

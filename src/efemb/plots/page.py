@@ -205,8 +205,8 @@ def measure_css_width(png: bytes) -> int:
     """
     width = int.from_bytes(png[16:20], "big")
     chunk = png.find(b"pHYs", 0, 1000)
-    in_metres = chunk > 0 and png[chunk + 12] == 1
-    density = int.from_bytes(png[chunk + 4 : chunk + 8], "big") if in_metres else 0
+    in_meters = chunk > 0 and png[chunk + 12] == 1
+    density = int.from_bytes(png[chunk + 4 : chunk + 8], "big") if in_meters else 0
     return max(1, round(width * 96 * 39.3701 / density)) if density else width
 
 

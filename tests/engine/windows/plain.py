@@ -33,7 +33,7 @@ class Point:
     position: Array | None = None
 
 
-def neighbours(document: Sequence[int], t: int, window: int) -> list[tuple[int, int]]:
+def neighbors(document: Sequence[int], t: int, window: int) -> list[tuple[int, int]]:
     """(slot, word) of the places around t that are inside the document."""
     offsets = [*range(-window, 0), *range(1, window + 1)]
     found = []
@@ -48,7 +48,7 @@ def cases(documents: Documents, window: int, reverse: bool) -> list[Case]:
     found = []
     for document in documents:
         for t, word in enumerate(document):
-            around = neighbours(document, t, window)
+            around = neighbors(document, t, window)
             if reverse:
                 found += [Case(other, [(slot, word)]) for slot, other in around]
             else:
@@ -230,7 +230,7 @@ def skipgram_visits(drawn: Outputs, tables: Tables) -> Iterator[Visit | float]:
     texts = zip(drawn.documents, drawn.outputs, drawn.reach, strict=True)
     for document, outputs, reach in texts:
         for t, wanted in enumerate(outputs):
-            around = [word for _, word in neighbours(document, t, reach[t])]
+            around = [word for _, word in neighbors(document, t, reach[t])]
             pairs = [slopes(wanted, tables.bag[word], tables, False) for word in around]
             yield from (value for _, value in pairs)
             for j, (row, _) in enumerate(wanted):

@@ -157,7 +157,7 @@ def test_the_true_unigram_is_where_noise_stands_still(zeros: Any) -> None:
     ids=["noise-contrastive", "sampled-softmax"],
 )
 def test_many_draws_tend_to_the_exact_softmax(zeros: Any) -> None:
-    """As the docstrings say; contexts whose u is normalised, as noise contrast needs."""
+    """As the docstrings say; contexts whose u is normalized, as noise contrast needs."""
     text = samples.corpus((40, 30), n_words=4)
     start = samples.parameters(4, 3, True)
     share = np.array([0.4, 0.3, 0.2, 0.1])

@@ -22,14 +22,14 @@ def sums(text: efemb.Corpus, alpha: Any, scale: str) -> Any:
     found = []
     for document in samples.documents(text):
         for t in range(len(document)):
-            around = [alpha[word] for _, word in plain.neighbours(document, t, WINDOW)]
+            around = [alpha[word] for _, word in plain.neighbors(document, t, WINDOW)]
             total = np.sum(around, axis=0) if around else np.zeros(alpha.shape[1])
             found.append(total / len(around) if scale == "items" and around else total)
     return np.array(found)
 
 
 def best(model: efemb.Embedding, text: efemb.Corpus, alpha: Any) -> Parameters:
-    """rho and intercept that maximise our objective, alpha fixed."""
+    """rho and intercept that maximize our objective, alpha fixed."""
     n = text.n_entities
 
     def unpack(x: Any) -> Parameters:

@@ -144,7 +144,7 @@ def test_conditional_means_of_every_word(family: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*max_iter")
 @pytest.mark.parametrize("scale", ["none", "items"])
 @pytest.mark.parametrize("family", ["bernoulli", "poisson"])
-def test_reverse_means_of_words_are_by_the_mean_of_what_each_neighbour_says(
+def test_reverse_means_of_words_are_by_the_mean_of_what_each_neighbor_says(
     family: str, scale: str
 ) -> None:
     """As in `predict`."""

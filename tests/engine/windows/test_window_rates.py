@@ -126,7 +126,7 @@ def test_a_pass_over_a_part_of_the_text_carries_the_whole_prior() -> None:
 
 @pytest.mark.parametrize("how", DIRECTIONS)
 def test_a_pass_over_thinned_text_carries_the_whole_prior(how: str) -> None:
-    """Fewer visits, each with more of it; how many neighbours are left can only be expected."""
+    """Fewer visits, each with more of it; how many neighbors are left can only be expected."""
     spec = model("hierarchical", how, prior=efemb.Normal(2.0), intercept=False)
     thinned = samples.spec(
         efemb.Window(2, subsample=0.05), spec.zeros, **_rest(spec), intercept=False

@@ -35,7 +35,7 @@ def family(name: str) -> Any:
 
 
 def adjacency(around: Iterable[Iterable[int]]) -> sparse.csr_array:
-    """Row n has ones at the neighbours of n."""
+    """Row n has ones at the neighbors of n."""
     dense = np.zeros((tiny.N_ENTITIES, tiny.N_ENTITIES))
     for n, others in enumerate(around):
         for m in others:
@@ -65,9 +65,9 @@ def context_part(part: Part, shape: tuple[int, ...]) -> Any:
     if part.kind == "neighbors":
         return efemb.Neighbors(tiny.N_NEAREST, positions=tiny.POSITIONS, **how)
     if part.kind == "graph":
-        assert part.neighbours is not None
-        return efemb.Graph(adjacency(part.neighbours), **how)
-    of = None if part.neighbours is None else efemb.Graph(adjacency(part.neighbours))
+        assert part.neighbors is not None
+        return efemb.Graph(adjacency(part.neighbors), **how)
+    of = None if part.neighbors is None else efemb.Graph(adjacency(part.neighbors))
     return efemb.Lagged(
         part.offsets, of=of, include_self=part.include_self, shared=part.shared, **how
     )

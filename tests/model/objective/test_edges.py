@@ -128,8 +128,8 @@ def test_positions_as_an_argument() -> None:
 def test_lagged_over_recordings(
     recordings: list[int] | None, shared: bool, include_self: bool
 ) -> None:
-    near = tiny.part("neighbors", "none", False).neighbours
-    lagged = Part("lagged", "items", neighbours=near, offsets=(-2, -1, 1))
+    near = tiny.part("neighbors", "none", False).neighbors
+    lagged = Part("lagged", "items", neighbors=near, offsets=(-2, -1, 1))
     part = replace(lagged, include_self=include_self, shared=shared)
     model = Model((part,), sigma2=1.0)
     x = tiny.data("gaussian", False, missing=True)
@@ -161,9 +161,9 @@ def test_tied_vectors_need_one_context_vector_an_entity() -> None:
 def test_a_graph_without_edges_leaves_the_intercepts() -> None:
     case = Case("graph", "poisson")
     point, x = cases.point_of(case), cases.data_of(case)
-    empty = Part("graph", neighbours=[[]] * tiny.N_ENTITIES)
+    empty = Part("graph", neighbors=[[]] * tiny.N_ENTITIES)
     task = problem(Model((empty,), family="poisson"), x)
-    est = estimator(case).set_params(context=efemb.Graph(adjacency(empty.neighbours or [])))
+    est = estimator(case).set_params(context=efemb.Graph(adjacency(empty.neighbors or [])))
     got, slopes = est.objective(x, parameters(point))
     assert got == pytest.approx(value(task, point), rel=1e-8)
     assert not slopes.rho.any()

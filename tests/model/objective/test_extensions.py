@@ -138,7 +138,7 @@ class Before(efemb.model.contexts.Context):
 RING = [[(n - 1) % N, (n + 1) % N] for n in range(N)]
 BEFORE = {(t, n): [(t, m) for m in range(n)] for t in range(N_ROWS) for n in range(N)}
 PARTS = {
-    "ring": (Ring("items"), Part("graph", "items", neighbours=RING)),
+    "ring": (Ring("items"), Part("graph", "items", neighbors=RING)),
     "before": (Before("items"), Part("explicit", "items", explicit=BEFORE)),
     "basket": (efemb.Basket("items"), Part("basket", "items")),
 }

@@ -70,14 +70,14 @@ def _context_sums(part: Part, x: Array, alpha: Array, n: int) -> Array:
         if part.kind == "basket":
             around = [m for m in range(x.shape[1]) if m != n and x[t, m] != 0]
         else:
-            around = list(part.neighbours[n]) if part.neighbours is not None else []
+            around = list(part.neighbors[n]) if part.neighbors is not None else []
         d = {"none": 1.0, "items": float(len(around)), "total": sum(x[t, m] for m in around)}
         for m in around:
             z[t] += alpha[m] * x[t, m] / (d[part.scale] or 1.0)
     return z
 
 
-def _maximise(est: Any, x: Array, alpha: Array, intercept: bool) -> tuple[Array, Array]:
+def _maximize(est: Any, x: Array, alpha: Array, intercept: bool) -> tuple[Array, Array]:
     """Climb the objective in rho and the intercepts only."""
     size = tiny.N_ENTITIES * K
 
@@ -106,7 +106,7 @@ def test_rho_is_a_regression_on_the_context_sums(
     rng = np.random.default_rng(11)
     x = _data(family, rng)
     alpha = 0.5 * rng.normal(size=(tiny.N_ENTITIES, K))
-    part = Part(kind, scale, neighbours=AROUND if kind == "graph" else None)
+    part = Part(kind, scale, neighbors=AROUND if kind == "graph" else None)
     graph = efemb.Graph(adjacency(AROUND), scale=scale)
     est = efemb.Embedding(
         K,
@@ -116,7 +116,7 @@ def test_rho_is_a_regression_on_the_context_sums(
         zeros=efemb.All(weight),
         intercept=intercept,
     )
-    rho, b = _maximise(est, x, alpha, intercept)
+    rho, b = _maximize(est, x, alpha, intercept)
     for n in range(tiny.N_ENTITIES):
         z = _context_sums(part, x, alpha, n)
         w = np.where(x[:, n] == 0, weight, 1.0)

@@ -253,7 +253,7 @@ class _Plane:
 
     def positions(self, distance: float | None) -> NDArray[np.float64]:
         """Centers of the kept cells, with the depth of the plane if there is a distance."""
-        cells = [_centre(self.stat[i], i, self.name) for i in self.kept]
+        cells = [_center(self.stat[i], i, self.name) for i in self.kept]
         centers = np.array(cells, dtype=np.float64).reshape(-1, 2)
         if distance is None:
             return centers
@@ -296,7 +296,7 @@ def _matrix(path: Path) -> NDArray[Any]:
     return array
 
 
-def _centre(cell: Any, number: int, name: str) -> tuple[float, float]:
+def _center(cell: Any, number: int, name: str) -> tuple[float, float]:
     """Weighted mean (y, x) of the pixels; suite2p's median if there are no pixels."""
     try:
         if "ypix" in cell and "xpix" in cell and len(cell["ypix"]):

@@ -1,4 +1,4 @@
-"""Tables of numbers with labelled columns: CSV, TSV, Parquet and data frames."""
+"""Tables of numbers with labeled columns: CSV, TSV, Parquet and data frames."""
 
 from __future__ import annotations
 

@@ -409,7 +409,7 @@ class _Tiles:
 def cut_strips(n_entities: int, most: int, strip_tiles: int, most_strips: int) -> tuple[Ints, Ints]:
     """Entities in tiles of about equal width, at least 64 and at most `most`, and those in strips.
 
-    Strips get smaller towards the end, so that threads finish together; there are not many, since
+    Strips get smaller toward the end, so that threads finish together; there are not many, since
     each has a gradient of the rows' vectors. Returns the edges of the tiles and, among them, the
     places of the first tile of each strip and of the end.
     """

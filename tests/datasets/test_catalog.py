@@ -18,9 +18,9 @@ import efemb
 import efemb.datasets
 from efemb.cli import main
 from efemb.datasets import download, list_datasets, movielens_100k
-from efemb.datasets.catalogue import catalogue, fetch
+from efemb.datasets.catalog import catalog, fetch
 
-ALL = catalogue()
+ALL = catalog()
 
 
 def run(*arguments: str) -> int:
@@ -74,7 +74,7 @@ def test_offline_every_loader_says_what_to_do(name: str) -> None:
     assert "\n" not in message
 
 
-def test_every_public_loader_is_in_the_catalogue() -> None:
+def test_every_public_loader_is_in_the_catalog() -> None:
     public = {name for name in efemb.datasets.__all__ if name.startswith("fetch_")}
     assert {
         f"fetch_{re.sub('zebrafish_.*', 'zebrafish', name).replace('-', '_')}" for name in ALL

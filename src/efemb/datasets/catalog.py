@@ -15,7 +15,7 @@ from efemb.table import Table
 Loader = Callable[..., Any]
 
 
-def catalogue() -> dict[str, tuple[DataSet, Loader]]:
+def catalog() -> dict[str, tuple[DataSet, Loader]]:
     """Every data set and its loader by name: the `ENTRIES` of the modules of this package."""
     import efemb.datasets
 
@@ -42,7 +42,7 @@ def list_datasets(data_home: Home = None) -> Table:
         are on this machine), where (the folder, or where they are downloaded from), terms.
     """
     rows = []
-    for data, _ in catalogue().values():
+    for data, _ in catalog().values():
         here, where = _place(data, data_home)
         rows.append(
             {
@@ -62,7 +62,7 @@ def fetch(
     name: str, data_home: Home = None, *, download: bool = True, progress: bool = True
 ) -> Any:
     """A data set by its name."""
-    known = catalogue()
+    known = catalog()
     by_function = {entry.replace("-", "_"): entry for entry in known}
     name = by_function.get(name.replace("-", "_"), name)
     if name not in known:
