@@ -171,7 +171,9 @@ UNCENTERED = {
 def test_missing_members_of_data_far_from_zero_are_warned_about(name: str) -> None:
     model = UNCENTERED[name].set_params(random_state=0)
     way_out = "subtract the mean" if name == "in rows" else "pass center=True, or subtract"
-    with pytest.warns(UserWarning, match=rf"biases predictions.*6 columns.*first: 0\); {way_out}"):
+    with pytest.warns(
+        UserWarning, match=rf"biases predictions.*6 of the 6 columns.*first: 0\); {way_out}"
+    ):
         model.fit(GAPS)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

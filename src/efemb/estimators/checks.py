@@ -95,8 +95,9 @@ def warn_uncentered(data: Dataset, *, may_center: bool) -> None:
         center = "pass center=True, or " if may_center else ""
         warnings.warn(
             "a missing value counts as 0 in the contexts of others, which biases predictions "
-            f"where columns are far from 0 on average: {len(biased):,} columns with missing values "
-            f"are (first: {first}); {center}subtract the mean of each column first",
+            f"where columns are far from 0 on average, as {len(biased):,} of the "
+            f"{len(incomplete):,} columns with missing values are (first: {first}); "
+            f"{center}subtract the mean of each column first",
             UserWarning,
             stacklevel=4,  # the line that calls fit
         )
