@@ -1,6 +1,7 @@
 """Draw docs/products.png, the map of the README: `python docs/products.py [MODEL]`.
 
-Without a model, one is fitted to the trips of Complete Journey first, which takes some minutes.
+MODEL is a folder of a model of these trips, such as `efemb fit` saves. Without one, the default
+model of baskets is fitted first, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from efemb.plots import embedding_map
 SHOWN = 2500  # the items that are bought most often
 
 
-def draw(model: efemb.fitted.FittedEmbedding, trips: efemb.Dataset, path: Path) -> None:
+def draw(
+    model: efemb.fitted.FittedEmbedding | efemb.BasketEmbedding, trips: efemb.Dataset, path: Path
+) -> None:
     """Write the map of the most frequent items with their departments, or categories of grocery."""
     vectors = model.vectors().most_frequent(SHOWN)
     names = (trips.entities, trips.features["department"], trips.features["category"])
@@ -29,7 +32,7 @@ def draw(model: efemb.fitted.FittedEmbedding, trips: efemb.Dataset, path: Path) 
     picture = embedding_map(vectors, groups=groups, labels=0, ax=figure.add_subplot())
     picture.set_title(
         f"{len(vectors):,} grocery products, placed by what they are bought with "
-        f"(p-emb, K = {vectors.n_components})"
+        f"(K = {vectors.n_components})"
     )
     picture.set(xlabel="", ylabel="")
     figure.savefig(path, dpi=120)
@@ -41,9 +44,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         model = efemb.load(sys.argv[1])
     else:
-        context = efemb.Basket(pseudo_count=5.0, thinning=0.3)
-        options = {"max_iter": 12, "n_jobs": -1, "random_state": 0, "verbose": 1}
-        model = efemb.PoissonEmbedding(100, context=context, **options).fit(trips).fitted()
+        model = efemb.BasketEmbedding(100, n_jobs=-1, random_state=0, verbose=1).fit(trips)
     draw(model, trips, Path(__file__).with_name("products.png"))
 
 

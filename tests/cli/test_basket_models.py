@@ -32,6 +32,18 @@ def basket_model(run: Callable[..., Any], tmp_path: Path) -> Path:
     return folder / "m"
 
 
+def test_a_column_of_customers_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
+    lines = [f"{i // 3},c{i // 24},item {i % 5}" for i in range(480)]
+    path = tmp_path / "trips.csv"
+    path.write_text("\n".join(["order,CustomerID,item", *lines]), "utf-8")
+    options = ("-k", "1", "--max-iter", "2", "--jobs", "1", "--min-count", "1")
+    done = run("fit", path, "-o", tmp_path / "m", *options)
+    hint = "customers: not used; to learn what each of them buys: --row CustomerID"
+    assert hint in done.err
+    again = run("fit", path, "-o", tmp_path / "m", *options, "--row", "CustomerID")
+    assert "customers: CustomerID" in again.err
+
+
 def test_every_question_is_answered_by_a_model_of_baskets(
     run: Callable[..., Any], basket_model: Path, tmp_path: Path
 ) -> None:
@@ -47,6 +59,9 @@ def test_every_question_is_answered_by_a_model_of_baskets(
     assert "item 5: probability" in run("explain", basket_model, "item 5", *items).out
     told = json.loads(run("info", basket_model, "--json").out)
     assert (told["pairs"], told["history"], told["components"]) == ("dense", "house", 2)
+    assert told["model"] == "BasketEmbedding"
+    assert told["vectors"] in ("PoissonEmbedding", "BernoulliEmbedding")
+    assert "held_out_score  all items -" in run("info", basket_model).out
     trips = basket_model.parent / "trips.csv"
     columns = ("--basket", "order", "--item", "item")
     judged = json.loads(run("evaluate", basket_model, trips, *columns, "--json").out)

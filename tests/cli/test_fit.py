@@ -23,7 +23,7 @@ def test_guesses_are_said(run, trips: Path, tmp_path: Path) -> None:
     for part in (
         "model: basket",
         "family: ",
-        "customers: not known",
+        "customers: not used",
         "components: 2",
         "x 10 items",
         "dropped 1 of",

@@ -129,6 +129,7 @@ def days(first: int, last: int) -> efemb.Dataset:
 def fit(context: Any, data: Any) -> efemb.Embedding:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "a missing value counts as 0")
         return efemb.Embedding(
             1, family="gaussian", context=context, random_state=0, max_iter=50, dtype="float64"
         ).fit(data)

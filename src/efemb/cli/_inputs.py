@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.data.readers.guess import Guess
 
+CUSTOMER = "customer_column"  # in the report: a column that seems to say who shops
 TEXT_ONLY = ("cbow", "skip-gram", "poisson-text")
 _CONTENTS = {
     "baskets": "transactions",
@@ -178,7 +179,9 @@ class Reading:
             progress=self.progress,
         )
         self._report_dropped(data.report)
-        return data
+        if guess.customer is None or self.rows:
+            return data
+        return data._replace(data.values, report={**data.report, CUSTOMER: guess.customer})
 
     def _shop_options(self) -> dict[str, Any]:
         """Columns of rows, prices and features, where they are asked for."""

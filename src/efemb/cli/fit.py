@@ -11,7 +11,7 @@ import typer
 import efemb
 from efemb._files import check_writable
 from efemb.cli import _arguments as of
-from efemb.cli._inputs import Reading, describe_size
+from efemb.cli._inputs import CUSTOMER, Reading, describe_size
 from efemb.cli._models import (
     BASKET,
     check_context,
@@ -160,7 +160,7 @@ def command(
     estimator, seconds = _fit(name, k, train, {**context, **options}, say)
     _report_unseen(estimator, say)
     _report_priors(estimator, say)
-    _report_baskets(estimator, say)
+    _report_baskets(estimator, observed.report.get(CUSTOMER), say)
     if estimator.report_["interrupted"]:
         say(f"interrupted in pass {estimator.n_iter_}: saving the best vectors so far")
     estimator.save(out)
@@ -219,12 +219,13 @@ def _report_priors(estimator: Any, say: Say) -> None:
     )
 
 
-def _report_baskets(estimator: Any, say: Say) -> None:
-    """Report what a model of baskets chose by the data."""
+def _report_baskets(estimator: Any, column: str | None, say: Say) -> None:
+    """Report what a model of baskets chose by the data; customers may be in a `column`."""
     report = estimator.report_
     if "family_chosen_by" in report:
         say(f"family: {report['family']} ({report['family_chosen_by']})")
-        say(f"customers: {report['history'] or 'not known'}")
+        hint = "" if column is None else f"; to learn what each of them buys: --row {column}"
+        say(f"customers: {report['history'] or f'not used{hint}'}")
 
 
 def _show_summary(summary: dict[str, Any], as_json: bool) -> None:

@@ -22,6 +22,8 @@ def command(model: of.Model, as_json: of.Json = False) -> None:
     """
     loaded = efemb.load(model)
     fields = describe_model(embedding_of(loaded, model))
+    if loaded.fitted() is not loaded:  # a mixture, of which the vectors are one part
+        fields = {"model": type(loaded).__name__, "vectors": fields.pop("model"), **fields}
     report = getattr(loaded, "report_", {})
     fields |= {name: report[name] for name in OF_BASKETS if name in report}
     if as_json:
@@ -29,6 +31,9 @@ def command(model: of.Model, as_json: of.Json = False) -> None:
         return
     if "labels" in fields:
         fields["labels"] = ", ".join(map(str, fields["labels"])) + ", ..."
+    scores = fields.get("held_out_score", {})
+    if scores:
+        fields["held_out_score"] = ", ".join(f"{of} {score:.4f}" for of, score in scores.items())
     show_fields(fields)
 
 

@@ -67,7 +67,8 @@ def prepare(
         checks.check_variation(data, report, complete=reset)
         # Rows have no means of members to measure from: `center` is for fixed contexts.
         fixed = not spec.context.rest_of_row
-        if not (estimator._centers() and fixed):
+        real = spec.family.support.low < 0 and not spec.family.mixes  # a count may well be 0
+        if real and not (estimator._centers() and fixed):
             checks.warn_uncentered(data, may_center=fixed and hasattr(estimator, "center"))
     return Prepared(data, weight, held, report)
 

@@ -60,6 +60,7 @@ class Guess:
 
     basket, item, count : names of columns, for transactions only
     row_labels : name of the first column of a matrix, if it names the rows
+    customer : name of the column that seems to hold who shops, if it is not the basket
     lines : whether each line is a basket;  separator : of its items
     """
 
@@ -68,6 +69,7 @@ class Guess:
     basket: str | tuple[str, ...] | None = None
     item: str | None = None
     count: str | None = None
+    customer: str | None = None
     row_labels: str | None = None
     lines: bool = False
     separator: str | None = None
@@ -145,7 +147,9 @@ def _from_table(
     if columns is not None:
         if named["count"] is None:
             _check_count(file, sample, columns)
-        return _describe(keys if len(keys) > 1 else columns[0], columns[1], columns[2])
+        baskets = keys if len(keys) > 1 else columns[0]
+        users = candidates(sample, USER, (*keys, *columns))["sure"]
+        return _describe(baskets, columns[1], columns[2], users[0] if users else None)
     may_be_matrix = not any(named.values()) and layout != "table"
     numbers = all_numbers(sample)
     if may_be_matrix and numbers and not numbers_rows(sample):
@@ -231,11 +235,13 @@ def _headless(sample: Sample) -> str:
     return ". The first line must name the columns; each other line is one item of one basket"
 
 
-def _describe(basket: str | tuple[str, ...], item: str, count: str | None) -> Guess:
+def _describe(
+    basket: str | tuple[str, ...], item: str, count: str | None, customer: str | None
+) -> Guess:
     names = repr(basket) if isinstance(basket, str) else " and ".join(map(repr, basket))
     why = f"baskets in {names}, items in {item!r}, "
     why += "each line counts 1" if count is None else f"counts in {count!r}"
-    return Guess("baskets", why, basket, item, count)
+    return Guess("baskets", why, basket, item, count, customer)
 
 
 def _sample(path: Path, encoding: str, header: Sequence[str] | None) -> dict[str, list[Any]]:
