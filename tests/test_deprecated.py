@@ -162,6 +162,7 @@ def test_other_missing_modules_are_missing() -> None:
     assert "ModuleNotFoundError: No module named 'efemb.no_such_module'" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_package_does_not_use_its_old_modules() -> None:
     sources = (Path(__file__).parent.parent / "src").rglob("*.py")
     imported = {

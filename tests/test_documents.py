@@ -308,6 +308,7 @@ def commands_of(name: str) -> list[str]:
     return [line for line in [*blocks, *cells] if line not in NEED_DATA]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["index.md", "start.md", "commands.md"])
 def test_commands_run_one_after_the_other(name: str, tmp_path: Path) -> None:
     """The blocks of text are commands, with remarks after two spaces."""

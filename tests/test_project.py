@@ -103,6 +103,7 @@ def test_make_lists_what_it_can_do() -> None:
     assert re.search(r"^\t.* -m sphinx .*-W ", text, re.M), "a warning must stop the site"
 
 
+@pytest.mark.slow
 def test_source_archive_is_the_whole_project(tmp_path: Path) -> None:
     """Whoever unpacks it can run what the documents say: tests, benchmarks, the site."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist"]

@@ -111,6 +111,7 @@ def test_rows_of_one_item_and_equal_rows(model: Any) -> None:
     assert np.isfinite(equal.score(np.ones((2, 4))))
 
 
+@pytest.mark.slow
 def test_many_items_stay_sparse() -> None:
     """A dense matrix of 50,000 x 50,000 items would take 20 GB."""
     wide = random_array((300, 50_000), density=2e-4, rng=np.random.default_rng(0), format="csr")

@@ -20,6 +20,8 @@ from efemb.baskets.experts import SMOOTHED
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.score import log_sums
 
+pytestmark = pytest.mark.slow  # fits of mixtures
+
 LABELS = [f"item {i}" for i in range(40)]
 
 
@@ -331,7 +333,6 @@ def test_options_are_checked_and_kept() -> None:
         BasketEmbedding(2).similar("a")
 
 
-@pytest.mark.slow
 def test_customers_may_be_any_column_with_gaps(trips: Dataset) -> None:
     few = trips.take_rows(np.arange(900) < 300)
     assert few.users is not None

@@ -57,6 +57,7 @@ def shares(model: Any, data: Dataset, row: int, entity: int) -> Any:
     return means / means.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_shares_are_those_of_the_formula(
     how: str, parts: tuple[Dataset, ...], models: dict[str, Any]
@@ -76,6 +77,7 @@ def test_shares_are_those_of_the_formula(
         assert_allclose(shares(blend, test, row, entity), total / total.sum(), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_the_score_is_that_of_every_protocol(
     how: str, parts: tuple[Dataset, ...], models: dict[str, Any]
@@ -89,6 +91,7 @@ def test_the_score_is_that_of_every_protocol(
     assert 0 < predictions.score("recall@3").value < 1
 
 
+@pytest.mark.slow
 def test_weights_do_better_than_any_model_where_they_were_fitted(
     parts: tuple[Dataset, ...], models: dict[str, Any]
 ) -> None:
@@ -156,6 +159,7 @@ def test_few_entries_are_a_seeded_draw(parts: tuple[Dataset, ...], models: dict[
     assert fits[0].weights_ != fits[2].weights_
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_computed_again(
     parts: tuple[Dataset, ...], models: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +168,7 @@ def test_what_does_not_fit_into_memory_is_computed_again(
     assert Blend(models).fit(validation=parts[1]).weights_ == kept.weights_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_models_may_order_their_entities_differently(
     how: str, parts: tuple[Dataset, ...], models: dict[str, Any]
@@ -178,6 +183,7 @@ def test_models_may_order_their_entities_differently(
     assert_allclose(mixed.score(test.values), straight.score(test), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_conditional_shares_are_those_of_single_cells(
     parts: tuple[Dataset, ...], models: dict[str, Any]
 ) -> None:
@@ -321,6 +327,7 @@ def test_a_model_that_diverged_is_named(parts: tuple[Dataset, ...]) -> None:
             Blend({"broken": Constant(log_means)}).fit(validation=parts[1])
 
 
+@pytest.mark.slow
 def test_a_failed_fit_leaves_the_blend_as_it_was(
     parts: tuple[Dataset, ...], models: dict[str, Any]
 ) -> None:

@@ -53,6 +53,7 @@ def reseal(folder: Path, change: Any) -> None:
     (folder / "manifest.json").write_bytes(render({**body, "checksum": checksum(body)}))
 
 
+@pytest.mark.slow
 def test_a_loaded_blend_answers_as_the_saved_one(
     blend: Blend, trips: Dataset, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ def shares_given(blend: Blend, codes: list[int], target: int | None = None) -> A
     return np.exp(logs[0]) / np.exp(logs[0]).sum()
 
 
+@pytest.mark.slow
 def test_a_basket_is_completed_by_the_most_probable_other_items(blend: Blend) -> None:
     table = blend.complete(["beer", "milk"], n=3)
     shares = shares_given(blend, [0, 7])

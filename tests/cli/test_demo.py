@@ -28,6 +28,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efemb.cli.demo.LEAST_BASKETS", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small")
 def test_demo(run, tmp_path: Path) -> None:
     out = tmp_path / "report.html"

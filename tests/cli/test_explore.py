@@ -10,6 +10,7 @@ import pytest
 from efemb.explore import Explorer
 
 
+@pytest.mark.slow
 def test_a_page_is_written(run, model: Path, trips: Path, tmp_path: Path) -> None:
     groups = tmp_path / "groups.csv"
     groups.write_text("product,kind\ngreek yogurt,dairy\nchips,snack\nunicorn,none\n")

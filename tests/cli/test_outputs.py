@@ -229,6 +229,7 @@ def test_signs_without_a_picture_are_one_remark(run, tmp_path: Path) -> None:
         assert done.err in ("", FONT)  # some machines have such a font
 
 
+@pytest.mark.slow
 def test_relations_are_checked_against_columns_of_any_name(
     run, model: Path, trips: Path, tmp_path: Path
 ) -> None:

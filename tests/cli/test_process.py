@@ -122,6 +122,7 @@ def test_the_package_runs_as_a_module(model: Path) -> None:
     assert done.stdout.startswith("label")
 
 
+@pytest.mark.slow
 def test_labels_with_accents_where_the_locale_is_not_utf8(tmp_path: Path) -> None:
     data = efemb.simulation.simulate("p-emb", n_rows=60, n_entities=4, n_components=1, seed=0).data
     labels = ["cr\u00e8me fra\u00eeche", "th\u00e9", "pain", "\u8336"]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import efemb
 
@@ -39,6 +40,7 @@ def test_a_model_is_replaced_by_default(run, model: Path, trips: Path, tmp_path:
     assert not np.allclose(efemb.load(copy).parameters.rho, efemb.load(model).parameters.rho)
 
 
+@pytest.mark.slow
 def test_models_are_compared(run, model: Path, trips: Path, tmp_path: Path) -> None:
     assert run("fit", trips, "-o", tmp_path / "b", "-k", "2", "-q", "--jobs", "1").code == 0
     done = run("diff", model, tmp_path / "b", "-n", "3")

@@ -250,6 +250,7 @@ def test_any_text_makes_the_round_trip(
     assert as_dict(fast) == expected
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(text=st.text(st.sampled_from('ab1,"\n\r '), max_size=30))
 def test_any_file_gives_the_same_result_or_error_both_ways(text: str, tmp_path: Path) -> None:

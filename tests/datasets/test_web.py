@@ -100,6 +100,7 @@ def test_whole_files_of_an_interrupted_run_are_not_fetched_again(
     assert server.asked.count("/once/once.bin") == 2
 
 
+@pytest.mark.slow
 def test_a_broken_connection_is_tried_again(
     server: Any, content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def random(seed: int, *shape: int, dtype: str) -> Any:
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("transposed", [False, True])
 @given(shape=shapes, fresh=st.booleans())

@@ -201,6 +201,7 @@ def test_a_shard_stands_for_all_rows(batch_size: int) -> None:
     assert_allclose(moves[1], moves[0], atol=3 * prior / 48, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_two_shards_learn_what_one_does() -> None:
     """Parameters and sums averaged after each pass, with steps sqrt(2) as long."""
     X, new = trips(3000), sparse.csr_array(trips(1500, seed=1))

@@ -76,6 +76,7 @@ def test_sampling_also_serves_families_with_closed_forms(model: str, per: str) -
     assert_unbiased(exact, *mean_gradient(solver))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per", ["batch", "row"])
 def test_sampled_gradients_of_a_minibatch_with_masked_cells_are_unbiased(per: str) -> None:
     X = models.counts("p-emb", 9, 8)

@@ -102,6 +102,7 @@ def test_sums_take_terms_and_groups(further: Any) -> None:
         assert_allclose(results[0][1].named()[key], array, rtol=1e-8, atol=1e-9, err_msg=key)
 
 
+@pytest.mark.slow
 def test_the_expectation_of_sampled_zeros_is_the_exact_gradient() -> None:
     context = SUMS["graph"]("none")
     spec = Spec.resolve(context=context, family="poisson", zeros=efemb.Sampled(4))

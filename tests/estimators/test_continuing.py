@@ -169,6 +169,7 @@ def test_rows_without_weight_do_not_set_the_scale_of_a_learned_variance() -> Non
     assert ignored.family_.sigma2 == pytest.approx(without.family_.sigma2, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_every_pass_draws_its_own_zeros() -> None:
     """With the same three columns each time, the others would never be punished."""
     X = counts(40, 30, 0.1)

@@ -142,6 +142,7 @@ def test_predictions_stay_in_the_topic(name: str, fitted: dict[str, Any]) -> Non
         assert (np.diff(answer["probability"]) <= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_odd_word_out(name: str, fitted: dict[str, Any]) -> None:
     model = fit_once(name, fitted)

@@ -262,6 +262,7 @@ def test_every_further_pass_draws_anew() -> None:
     assert_array_equal(again.embedding_ - start.rho, moves[0], "the seed decides all passes")
 
 
+@pytest.mark.slow
 def test_a_subclass_of_bernoulli_is_fitted_by_its_own_mathematics() -> None:
     class Halved(efemb.Bernoulli):
         """Its log-odds are half of the inner products."""

@@ -1,4 +1,4 @@
-"""Calibrated log-likelihood against a plain loop and a general optimizer."""
+"""Calibrated log-likelihood against a plain loop and a general optimiser."""
 
 from __future__ import annotations
 
@@ -31,29 +31,34 @@ MODEL = efemb.PoissonEmbedding(2, random_state=0).fit(TRAIN, validation=HELD)
 POPULARITY = np.asarray(Popularity("poisson").fit(TRAIN).mean_)
 
 
+def entries_of(X: Any, held: Any) -> list[tuple[Any, ...]]:
+    """Item, units, means given the row, and what is not in the row, of each held-out entry."""
+    entries = []
+    for t, n in zip(*np.nonzero(held), strict=True):
+        if X[t].any():
+            [(_, log_means)] = MODEL.log_means(X, np.array([t]), np.array([n]))
+            entries.append((n, held[t, n], np.exp(log_means[0].astype(float)), X[t] == 0))
+    return entries
+
+
 def log_shares(
-    weights: Any, X: Any, held: Any, of_shares: bool, largest: float = np.inf
+    weights: Any, entries: list[tuple[Any, ...]], of_shares: bool, largest: float = np.inf
 ) -> list[tuple[float, float]]:
     """(units, log p) of each held-out entry, by the definition."""
     a, c, d = weights
     each = []
-    for t, n in zip(*np.nonzero(held), strict=True):
-        if not X[t].any():
-            continue
-        [(_, log_means)] = MODEL.log_means(X, np.array([t]), np.array([n]))
-        m = np.exp(log_means[0].astype(float))
-        m = m / m.sum() if of_shares else m
+    for n, units, means, outside in entries:
+        m = means / means.sum() if of_shares else means
         u = a * np.minimum(m, largest) + c * np.log(m) + d * np.log(POPULARITY)
-        outside = X[t] == 0
-        each.append((held[t, n], u[n] - np.log(np.exp(u[outside]).sum())))
+        each.append((units, u[n] - np.log(np.exp(u[outside]).sum())))
     return each
 
 
 def test_weights_are_those_of_a_general_optimizer() -> None:
-    calibrated = calibrate(MODEL, TRAIN, HELD, POPULARITY)
+    calibrated, entries = calibrate(MODEL, TRAIN, HELD, POPULARITY), entries_of(TRAIN, HELD)
 
     def loss(weights: Any, of_shares: bool) -> float:
-        each = log_shares(weights, TRAIN, HELD, of_shares)
+        each = log_shares(weights, entries, of_shares)
         return -sum(x * value for x, value in each) / sum(x for x, _ in each)
 
     start, options = np.array([0.1, 0.5, 0.5]), {"gtol": 1e-7}
@@ -70,7 +75,8 @@ def test_shares_of_other_entries_by_the_definition() -> None:
     calibrated = calibrate(MODEL, TRAIN, HELD, POPULARITY)
     X, held = counts(1, 30)
     judged = held_out_entries(calibrated, X, held)
-    plain = log_shares(calibrated.weights, X, held, calibrated.of_shares, calibrated.largest)
+    known = (calibrated.of_shares, calibrated.largest)
+    plain = log_shares(calibrated.weights, entries_of(X, held), *known)
     assert judged.x.tolist() == [x for x, _ in plain]
     np.testing.assert_allclose(judged.log_share, [value for _, value in plain], rtol=1e-4)
 

@@ -127,6 +127,7 @@ def test_a_word_alone_in_its_document_is_skipped_by_skip_gram_too(positional: bo
     assert held.n_words == sum(2 * (n - 1) + 2 * (n - 2) for n in (29, 50))
 
 
+@pytest.mark.slow
 def test_candidates_may_be_words_that_the_training_text_lacks() -> None:
     """Else they would be in the numerator only."""
     unseen = efemb.Vocabulary("abcdef", counts=[30, 20, 12, 9, 6, 0])

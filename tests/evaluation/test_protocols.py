@@ -290,6 +290,7 @@ def test_a_family_that_cannot_be_inverted_has_no_log_density() -> None:
         found.log_likelihood()
 
 
+@pytest.mark.slow
 def test_by_entity_has_the_r2_of_each_column() -> None:
     from sklearn.metrics import r2_score
 

@@ -112,6 +112,7 @@ def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         page.plotly_script()
 
 
+@pytest.mark.slow
 def test_a_page_of_a_mixture_says_that_it_has_the_vectors_only() -> None:
     explorer = prepare(mixture(), methods="pca")
     header, _ = decode(explorer.encoded[0])

@@ -414,6 +414,7 @@ LIKELY = (
 BODIES = st.dictionaries(NAMES | st.text(max_size=8), LIKELY, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.sampled_from(Desk.QUESTIONS), BODIES)
 def test_no_request_breaks_the_server(shop: TestClient, question: str, body: Any) -> None:

@@ -61,6 +61,7 @@ def given_row(model: Any, data: Dataset, row: int, seen: list[int]) -> Any:
     return means / means.sum()
 
 
+@pytest.mark.slow
 def test_every_row_gets_the_most_probable_items_that_it_lacks(model: Any) -> None:
     data = trips()[:12]
     table = model.recommend(data, n=3)

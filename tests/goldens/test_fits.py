@@ -42,6 +42,7 @@ def check_arrays(arrays: dict[str, Any], golden: dict[str, Any], *, bits: bool) 
             assert array["sha256"] == wanted["sha256"], f"{name} is close, but not the same bits"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fits.FITS)
 def test_fit_is_unchanged(name: str, same_machine: bool) -> None:
     fitted, golden = records.record_fit(name), GOLDEN["fits"][name]

@@ -131,6 +131,7 @@ def test_weights_of_rows_count() -> None:
     assert len(none.rows("household")) == len(model.rows("household")) + 1
 
 
+@pytest.mark.slow
 def test_bad_rows_are_refused() -> None:
     known, new = parts(homes())
     model = fit("poisson", known)

@@ -29,6 +29,7 @@ def texts_of(ax: Any) -> list[str]:
 # -- topics -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_panel_a_dimension_with_the_largest_values() -> None:
     model = baskets()
     alpha, labels = model.parameters.alpha, model.vocabulary.labels

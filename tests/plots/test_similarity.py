@@ -43,6 +43,7 @@ def test_colors_are_symmetric_about_zero() -> None:
     assert similarity(baskets()).images[0].get_clim() == (-1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_the_most_frequent_are_shown() -> None:
     model = baskets(20)
     best = np.argsort(-model.vocabulary.counts)[:5]

@@ -68,6 +68,7 @@ killing.model(1).save(sys.argv[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of files")
 @pytest.mark.parametrize("limit", [0, 1000, 50_000, 161_000])
 def test_no_space_leaves_the_old_model(limit: int, tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def test_what_dead_processes_left_is_removed_and_what_others_write_is_not(
 # -- damaged checkpoints --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["manifest.json", "state.safetensors"])
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff" * 50])
 def test_a_fit_starts_anew_over_a_damaged_checkpoint(

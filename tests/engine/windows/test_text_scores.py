@@ -165,6 +165,7 @@ def test_reverse_means_of_words_are_by_the_mean_of_what_each_neighbor_says(
         assert one["probability"] == pytest.approx(share, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_every_document_and_token_has_a_row() -> None:
     """Also those of one word, when the text is read again in the model's words."""
     text = samples.corpus((9, 1, 3, 6))

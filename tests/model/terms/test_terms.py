@@ -257,6 +257,7 @@ def test_the_fused_kernel_of_sparse_rows_agrees_in_single_precision(family: str,
         assert_allclose(single.named()[name], array, rtol=1e-3, atol=1e-4 * size, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("per", ["batch", "row"])
 def test_the_expectation_of_sampled_zeros_is_the_exact_gradient(term: str, per: str) -> None:
