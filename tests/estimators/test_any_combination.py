@@ -102,7 +102,7 @@ def task(seed: int) -> tuple[efemb.Embedding, efemb.Dataset, Any]:
     return model, data, weight
 
 
-# -- which combinations are no model: the table of ARCHITECTURE.md, written down once more --------
+# -- which combinations are no model: the table of docs/models.md, written down once more ---------
 
 LINKS = {"gaussian": {"identity", "softplus"}, "poisson": set(ANY_LINK)}
 FIXED = (efemb.Neighbors, efemb.Graph, efemb.Lagged)  # the same members in every row
