@@ -17,13 +17,13 @@ import numpy as np
 
 from benchmarks.harness import Report, Settings, in_new_process, peak_memory
 
-REPLICAS, SHARDS, ROUNDS, PASSES = 8, 32, 4, 4
+REPLICAS, SHARDS, ROUNDS, PASSES = 8, 32, 4, 3
 
 
 def run(settings: Settings) -> Report:
     """Prepare a store, then fit it in memory, out of core, and by one and two workers."""
     report = Report("shards", settings)
-    n_rows, n_items, k = (4_000, 200, 10) if settings.quick else (100_000, 4_000, 100)
+    n_rows, n_items, k = (4_000, 200, 10) if settings.quick else (200_000, 4_000, 100)
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "store")
         sizes = {"store": store, "k": k}
@@ -31,18 +31,18 @@ def run(settings: Settings) -> Report:
         report.add("peak memory of prepare (MB)", done["peak_bytes"] / 1e6)
         for name, job in (("fit in memory", fit_memory), ("fit out of core", fit_serial)):
             done = in_new_process(job, **sizes)
-            report.add(f"{name}: CPU-s a pass", done["seconds"])
+            report.add(f"{name}: CPU-seconds per pass", done["seconds"])
             report.add(f"{name}: peak memory (MB)", done["peak_bytes"] / 1e6)
-        found = {n: in_new_process(fit_cluster, **sizes, n_workers=n) for n in (1, 2)}
-        for n, measured in found.items():
-            report.add(f"{n} local workers: seconds a pass", measured["seconds"])
+        of_workers = {n: in_new_process(fit_cluster, **sizes, n_workers=n) for n in (1, 2)}
+        for n, measured in of_workers.items():
+            report.add(f"{n} local workers: seconds per pass", measured["seconds"])
             report.add(f"{n} local workers: peak memory of a worker (MB)", measured["worker"])
         half = str(Path(folder) / "half")
         in_new_process(prepare, store=half, n_rows=n_rows // 2, n_items=n_items)
         alone = in_new_process(fit_cluster, store=half, k=k, n_workers=1)
-        speed = found[1]["seconds"] / found[2]["seconds"]
+        speed = of_workers[1]["seconds"] / of_workers[2]["seconds"]
         report.add("strong scaling: 2 workers against 1", speed, at_least=1.7)
-        weak = alone["seconds"] / found[2]["seconds"]
+        weak = alone["seconds"] / of_workers[2]["seconds"]
         report.add("weak scaling: half of the rows by 1 worker against all by 2", weak)
         killed = in_new_process(cost_of_a_kill, **sizes)
         report.add("seconds lost by one SIGKILL", killed["lost"], at_most=10.0 + killed["round"])
@@ -69,7 +69,7 @@ def prepare(store: str, n_rows: int, n_items: int) -> dict[str, Any]:
 
 
 def fit_memory(store: str, k: int) -> dict[str, Any]:
-    """All rows in memory: CPU-seconds a pass."""
+    """All rows in memory: CPU-seconds per pass."""
     from scipy.sparse import csr_array, vstack
 
     import efemb
@@ -92,7 +92,7 @@ def fit_serial(store: str, k: int) -> dict[str, Any]:
 
 
 def fit_cluster(store: str, k: int, n_workers: int) -> dict[str, Any]:
-    """Wall seconds a pass after the first fit, and the peak memory of the largest worker in MB."""
+    """Wall seconds per pass after the first fit, and the largest peak memory of a worker in MB."""
     with _cluster(n_workers) as client:
         _fit(client, store, k)  # compiles
         seconds = _fit(client, store, k)
@@ -114,10 +114,10 @@ def cost_of_a_kill(store: str, k: int) -> dict[str, Any]:
 
 
 def efficiency(workers: int, gigabit: float = 10.0) -> float:
-    """A model of 1e8 baskets, 100,000 items, K=100, exact zeros, 16 cores a worker, 16 rounds.
+    """A model of 1e8 baskets of 100,000 items, K=100, exact zeros, in 16 rounds per pass.
 
-    Constants: 736 CPU-us a row, 80% of 16 cores, 0.3 s of scheduling and 3 x 160 MB a round,
-    stragglers 10%.
+    Constants: workers of 16 cores, of which 80% are used, 736 CPU-us per row, 0.3 s of scheduling
+    and 3 x 160 MB per round, stragglers 10%.
     """
     compute = 1e8 * 736e-6 / (16 * 0.8)
     alone = compute * 1.1

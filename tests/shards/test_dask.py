@@ -78,6 +78,9 @@ def test_a_cluster_gives_the_bits_of_one_process(
 class Notes(list[str]):
     """What a progress bar shows of a cluster."""
 
+    def announce(self, text: str) -> None:
+        self.append(text)
+
     def note(self, status: str) -> None:
         self.append(status)
 
@@ -101,6 +104,10 @@ def test_workers_that_are_killed_change_nothing(
     assert all((tmp_path / phase).exists() for phase in PHASES)
     assert checksum(fitted) == expected
     assert fitted.report_["deaths"] > 0
+    assert notes[0] == (
+        "783 rows in 8 shards, 4 replicas, averaged 2 times per pass: more than 4 workers have "
+        "nothing to do"
+    )
     assert any(note.startswith("round 2 of 2, 4 of 4 shards, ") for note in notes)
     assert notes[-1].endswith("lost")
 

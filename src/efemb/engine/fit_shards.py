@@ -79,9 +79,7 @@ def fit_shards(
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
     spec = spec.freeze_terms(rows_seen)
     name = choose_solver(options.solver, bound, spec)
-    _refuse(spec, name, layout)
-    if name == "windows" and options.batch_size not in ("auto", None):
-        raise ParameterError("solver 'windows' steps word by word: leave batch_size='auto'")
+    _refuse(spec, name, layout, options)
     rows = batch_size(options.batch_size, name, store.n_rows)
     optimizer = choose_optimizer(
         options.optimizer, name, spec, options.n_components, minibatches=rows is not None
@@ -96,6 +94,8 @@ def fit_shards(
     job = ShardJob(
         store, spec, name, np.dtype(options.dtype), options.n_jobs, seed, share, **vars(reading)
     )
+    callbacks = Callbacks(options.callbacks or ())
+    callbacks.announce(_describe(store, layout))
     tasks = [MeasureTask(job, shard) for shard in layout.shards]
     measured: Measured = reduce(add, executor.run("measure", measure, tasks))
     check_observed(measured.n_observed)
@@ -105,18 +105,14 @@ def fit_shards(
     space = ParameterSpace(chosen.spec, *dims)
     begin = initial_parameters(space, measured.statistics, rng).astype(job.dtype)
     plan = make_plan(space, name, measured.n_rows, rows, optimizer, options, seed)
-    own = frozenset(
-        f"{term.label}.{term.group_array}"
-        for term in spec.terms
-        if term.group_array is not None and term.columns == (store.together,)
-    )
+    own = _arrays_of_one_shard(spec, store)
     plan = replace(plan, n_shards=layout.n_replicas, deterministic=True, of_one_shard=own)
     loop = Loop(
         ShardedBackend(executor, job, plan, layout, measured, work / "rounds"),
         plan,
         patience=options.n_iter_no_change,
         tol=options.tol,
-        callbacks=Callbacks(options.callbacks or ()),
+        callbacks=callbacks,
         savepoint=savepoint,
     )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each pass
@@ -153,7 +149,21 @@ def _columns_to_learn_from(store: ShardStore, layout: Layout, spec: Spec) -> Any
     return store.columns_of_rows() if columns else store.shard(layout.shards[0])
 
 
-def _refuse(spec: Spec, name: str, layout: Layout) -> None:
+def _describe(store: ShardStore, layout: Layout) -> str:
+    """What is going to happen, for whoever watches."""
+    text = f"{store.n_rows:,} rows in {len(layout.shards)} shards"
+    if layout.n_replicas == 1:
+        return f"{text}, one after the other"
+    n, rounds = layout.n_replicas, len(layout.rounds)
+    return (
+        f"{text}, {n} replicas, averaged {rounds} times per pass: more than {n} workers have "
+        "nothing to do"
+    )
+
+
+def _refuse(spec: Spec, name: str, layout: Layout, options: Options) -> None:
+    if name == "windows" and options.batch_size not in ("auto", None):
+        raise ParameterError("solver 'windows' steps word by word: leave batch_size='auto'")
     if name not in ("rows", "windows"):
         raise ParameterError(
             f"solver {name!r} does not train on shards: use a Basket or Window context, or fit in "
@@ -165,6 +175,15 @@ def _refuse(spec: Spec, name: str, layout: Layout) -> None:
             "clearly less from sampled zeros; use n_replicas=1 (one machine with n_jobs threads "
             "is fast enough for them), or zeros=All()"
         )
+
+
+def _arrays_of_one_shard(spec: Spec, store: ShardStore) -> frozenset[str]:
+    """Arrays with a row for each group of rows that share a shard."""
+    return frozenset(
+        f"{term.label}.{term.group_array}"
+        for term in spec.terms
+        if term.group_array is not None and term.columns == (store.together,)
+    )
 
 
 def _share(options: Options, name: str, store: ShardStore) -> float | None:
