@@ -35,6 +35,7 @@ SCENARIOS = (
     "groups",
     "language",
     "queries",
+    "explorer",
     "storage",
     "scaling",
     "shards",

@@ -16,11 +16,11 @@ from efemb.fitted.vectors import entity_vectors
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
 
-# Okabe and Ito (2008), distinguishable with any color vision; the gray is for the rest.
-HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B5A400")
-REST = "#9AA0A6"
-# Steps of cividis, dark to light: made for color-blind readers.
-STEPS = ("#00306F", "#3A4A6C", "#5C616E", "#7C7B78", "#9C9472", "#C0B166", "#E6D04A")
+# Okabe and Ito (2008) and a violet; the gray is for the rest. All of them differ with any color
+# vision, and so do the steps, which are visible on white and on black.
+HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A3FD0")
+REST = "#BFC4C9"
+STEPS = ("#2A5DB8", "#5E6FAC", "#7D829F", "#969692", "#B4A87B", "#CFBB60", "#E8CF3C")
 EXTREME = 0.01  # share of the smallest and of the largest numbers that are not told apart
 R2_ROWS = 2_000
 

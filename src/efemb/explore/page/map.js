@@ -148,7 +148,7 @@ export class MapView {
     return this.coloring.buckets.map(({ color, codes, isRest }) => ({
       type: flat ? "scattergl" : "scatter3d", mode: "markers", hoverinfo: "none",
       ...this.places(codes),
-      marker: { color, size, opacity: faint ? 0.15 : isRest ? 0.45 : 0.8, line: { width: 0 } },
+      marker: { color, size, opacity: faint ? 0.15 : isRest ? 0.6 : 0.8, line: { width: 0 } },
       ...(chosen && flat ? { selectedpoints: Array.from(codes.keys()).filter((i) => chosen.has(codes[i])) } : {}),
       ...(flat ? { selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 0.12 } } } : {}),
     }));

@@ -257,7 +257,11 @@ class Dynamic(GroupStructure):
 
 
 def _is_numeric(column: Any) -> bool:
-    return bool(np.asarray(column).dtype.kind in "iufb")
+    """Whether all times are numbers; readers that keep labels as they are make them objects."""
+    values = np.asarray(column)
+    if values.dtype.kind == "O":
+        return all(value is None or isinstance(value, int | float | np.number) for value in values)
+    return bool(values.dtype.kind in "iufb")
 
 
 def _parse(column: Any, name: str) -> Any:
