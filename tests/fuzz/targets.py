@@ -182,13 +182,16 @@ def readers() -> Iterator[Target]:
 
 
 @cache
-def model() -> Any:
-    """A small model of trips with labels."""
+def model(moving: bool = False) -> Any:
+    """A small model of trips with labels, which may move from week to week."""
     rng = np.random.default_rng(0)
-    trips = efemb.Dataset(rng.poisson(0.8, (30, 5)), entities=ITEMS)
+    rows = {"week": np.arange(30) // 10}
+    trips = efemb.Dataset(rng.poisson(0.8, (30, 5)), entities=ITEMS, rows=rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return efemb.PoissonEmbedding(2, max_iter=2, random_state=0).fit(trips)
+        structure = efemb.Dynamic("week") if moving else "per-entity"
+        plain = efemb.PoissonEmbedding(2, structure=structure, max_iter=2, random_state=0)
+        return plain.fit(trips)
 
 
 def file_of_model(name: str) -> bytes:
@@ -315,12 +318,13 @@ QUESTIONS = {
     "similar": {"item": 1, "space": "alpha", "n": 3},
     "analogy": {"positive": [0, 1], "negative": [2]},
     "complements": {"item": 1},
-    "substitutes": {"item": 2, "n": 2},
+    "substitutes": {"item": 2, "n": 2, "model": 1, "group": 1},
     "complete": {"basket": [[0, 1], [2, 2.5]], "row": {}},
     "explain": {"basket": [[0, 1]], "item": 3},
     "what_if": {"basket": [[0, 1]], "row": {}, "table": "price", "item": 1, "factor": 0.5},
-    "share": {"items": [0, 3]},
+    "share": {"items": [0, 3], "model": 1, "group": 2},
     "weights": {"item": 0},
+    "trajectory": {"item": 1, "model": 1},
     "map": {"space": "rho", "method": "pca"},
 }
 
@@ -335,7 +339,8 @@ def client() -> Any:
     from efemb.explore.serving import RateLimit
 
     unlimited = RateLimit(requests=float("inf"))
-    app = make_app(prepare(model(), methods="pca"), rate=unlimited)
+    explorer = prepare(model(), against=model(moving=True), methods="pca")
+    app = make_app(explorer, rate=unlimited)
     return TestClient(app, base_url="http://127.0.0.1:8765")
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from efemb.errors import EfembError
 from efemb.explore.contents import Contents
 from efemb.explore.maps import POSITIONS, PROJECTIONS
 from efemb.explore.slices import follow_item
@@ -71,6 +73,9 @@ class Desk:
         if isinstance(contents.support, Support):
             self.pair_options["data"] = contents.support  # counted once, not for every question
         self.errors = contents.errors if hasattr(contents.errors, "standard_errors") else None
+        for question in (self.similar, self.substitutes):  # what is made once, before anyone waits
+            with suppress(EfembError):
+                question(0)
 
     def ask(self, question: str, body: dict[str, Any]) -> Any:
         """Answer a question of `QUESTIONS` with the checked values of a request."""

@@ -44,7 +44,7 @@ def add_prediction(
     if not vectors:
         # Of logarithms a change is a factor, which a slider can choose.
         logged = [term for term in model.spec.terms if getattr(term, "log", False)]
-        header["tables"] = [name for term in logged for name in term.tables]
+        header["tables"] = {name: list(term.columns) for term in logged for name in term.tables}
         if structure.grouped and "slices" not in payload.header:
             described = {"label": structure.columns[0], "columns": list(structure.columns)}
             header["terms"].append({**described, "kind": "text"})

@@ -15,7 +15,7 @@ export async function basketPanel(app) {
   if (prediction.refused) return { nodes: [note(prediction.refused)], marks: [] };
   const controls = new Map(prediction.terms.filter((term) => term.columns.length).map((term) => [term.columns[0], term]));
   const nodes = [...Array.from(controls.values(), (term) => termControl(app, term)), basketList(app)];
-  for (const table of prediction.tables || []) nodes.push(...await changeSections(app, table));
+  for (const table of Object.keys(prediction.tables || {})) nodes.push(...await changeSections(app, table));
   /** @type {Mark[]} */
   const members = basket.map(([code]) => ({ code, color: MARKS.member }));
   if (!basket.length && !Object.keys(row).length) {
@@ -41,14 +41,19 @@ export async function basketPanel(app) {
 
 /** A slider for the price of the selected item, and what changes with it. @param {Explorer} app @param {string} table */
 async function changeSections(app, table) {
-  const { item, factor, basket } = app.state;
+  const { item, factor, basket } = app.state, { tables = {}, terms } = app.header.prediction;
   if (item === null) return [note(`Select ${app.article} to change its ${table}.`)];
+  // Prices are by week, for example: those of the last one, unless another is chosen.
+  const last = tables[table].map((name) => [name, terms.find((term) => term.columns[0] === name)?.choices?.at(-1)]);
+  const row = { ...Object.fromEntries(last.filter(([, value]) => value !== undefined)), ...app.row };
+  const where = tables[table].map((name) => `, ${name} ${row[name] ?? "unknown"}`).join("");
   const slider = range(`change-${table}`, element("span", {}, `${table} of `, labelNode(app.labels[item], 24)),
     { min: 0.5, max: 1.5, step: 0.05, value: factor }, percent(factor), percent, (value) => app.set({ factor: value }));
   if (factor === 1) return [slider];
-  const answer = app.ask("what_if", { basket, row: app.row, table, item, factor });
-  const list = await listing(app, `What changes at ${percent(factor)}`, answer, {
-    value: "change", detail: (one) => `expected amount ${shortNumber(one.before)} → ${shortNumber(one.after)}`,
+  const answer = app.ask("what_if", { basket, row, table, item, factor });
+  const list = await listing(app, `What changes at ${percent(factor)}${where}`, answer, {
+    value: "change", pick: (rows) => rows.filter((one) => one.change !== 0), empty: "Nothing changes.",
+    detail: (one) => `expected amount ${shortNumber(one.before)} → ${shortNumber(one.after)}`,
   });
   return [slider, list.node];
 }

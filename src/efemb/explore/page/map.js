@@ -324,7 +324,9 @@ export class MapView {
     for (const { code, color, weight } of this.litItems()) {
       context.beginPath();
       context.arc(...this.pixel(code), code === this.selected ? 6.5 : weight === undefined ? 4.5 : 3, 0, 2 * Math.PI);
-      Object.assign(context, { fillStyle: color, strokeStyle: this.theme.paper, lineWidth: weight === undefined ? 1.5 : 0.5 });
+      // A ring of ink makes a mark differ from a point of the same color.
+      Object.assign(context, weight === undefined ? { strokeStyle: this.theme.ink, lineWidth: 1.5 } : { strokeStyle: this.theme.paper, lineWidth: 0.5 });
+      context.fillStyle = color;
       context.fill();
       context.stroke();
     }

@@ -11,7 +11,7 @@ export interface TermEntry {
 export interface PredictionEntry {
   refused?: string; remark?: string; columns: string[]; explains: boolean; text: boolean; counts: boolean;
   family: string; link: string; scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number;
-  total: string; tables?: string[]; terms: TermEntry[];
+  total: string; tables?: Record<string, string[]>; terms: TermEntry[];
 }
 export interface RelationEntry {
   refused?: string; refused_substitutes?: string; target: string; bag: string; min_similarity: number; low_z: number;
