@@ -26,6 +26,7 @@ SCENARIOS = (
     "baskets",
     "instacart",
     "ranking",
+    "households",
     "neurons",
     "huge",
     "text",

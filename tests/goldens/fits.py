@@ -73,6 +73,9 @@ KERNEL_FITS: dict[str, Fit] = {
     "closed form": rows(efemb.AdditivePoissonEmbedding, batch_size=70),
     "softmax": rows(efemb.CategoricalEmbedding),
     "offsets": rows(P, HISTORY, terms=[efemb.History("user", kappa=9.0)]),
+    "columns of terms": rows(
+        P, SPARSE_HISTORY, terms=[efemb.RowVectors("user", 3), efemb.History("user", kappa=9.0)]
+    ),
     "offsets, sparse": rows(P, SPARSE_HISTORY, terms=[efemb.History("user", kappa=9.0)]),
     "offsets by group": rows(P, TABLE, terms=[efemb.CellCovariate("price", log=True)]),
     "offsets by group, sparse": rows(

@@ -9,11 +9,12 @@ from efemb.evaluation.grid import score_grid
 from efemb.evaluation.held_out import HeldOut, held_out_words
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import held_out_entries, leave_fold_out, leave_one_out
-from efemb.evaluation.repeats import is_repeat
+from efemb.evaluation.repeats import AmongItsKind, is_repeat
 from efemb.evaluation.scores import Score
 from efemb.evaluation.words import WordSimilarity, word_similarity
 
 __all__ = [
+    "AmongItsKind",
     "Calibrated",
     "HeldOut",
     "Predictions",

@@ -19,7 +19,7 @@ from efemb.evaluation.adapter import as_dataset, conform, family_of, vocabulary_
 from efemb.evaluation.metrics import RANKING, Metric, metric_of
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
-from efemb.evaluation.repeats import is_repeat
+from efemb.evaluation.repeats import AmongItsKind, is_repeat
 from efemb.evaluation.scores import By, Score, average, per_row, row_errors, weights
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import check_choice
@@ -45,6 +45,7 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     unknown: str = "error",
     split_by: str | None = None,
     user: str = "user",
+    candidates: str = "all",
     progress: bool = False,
 ) -> Table:
     """Score models on the same entries, with paired differences.
@@ -81,6 +82,11 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
         others (new), in a first column "entries".
     user : str, default="user"
         Row column of X and `train` that names the customer, for `split_by`.
+    candidates : {"all", "same kind"}, default="all"
+        With `split_by`, what the share and the rank of an entry are among: all entities outside the
+        rest of its row, or only those of the entry's kind. Of a list for all entities the repeats
+        of a customer take the first places, so that it says little of new entries; "same kind"
+        asks which of the items that the customer has (or has not) in `train` are bought.
     progress : bool, default=False
         Show a progress bar.
 
@@ -112,12 +118,15 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     if X is None and (train is not None or not made_before):
         raise ParameterError("X is missing: pass the data to evaluate the models on")
     check_choice("unknown", unknown)
+    same_kind = _check_candidates(candidates, split_by, named.values())
     if unknown == "skip":
         X, train = (_skip_unknown(named, data) for data in (X, train))
     seen = dict.fromkeys(named, X)
     if train is not None and POPULARITY not in named:
         first = next((one for one in named.values() if not isinstance(one, Predictions)), None)
         named[POPULARITY], seen[POPULARITY] = fit_popularity(first, train, X)
+    if same_kind and train is not None:
+        named = {name: AmongItsKind(model, train, user) for name, model in named.items()}
     predictions = {}
     with progress_bar("evaluating models", len(named), progress) as advance:
         for name, model in named.items():
@@ -139,6 +148,22 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
         for column in first.columns
     }
     return Table({"entries": entries, **columns})
+
+
+def _check_candidates(candidates: Any, split_by: str | None, models: Iterable[Any]) -> bool:
+    """Whether entries are ranked among those of their kind only."""
+    known = ["all", "same kind"]
+    if candidates not in known:
+        raise ParameterError(f"candidates={candidates!r} is unknown; {suggest(candidates, known)}")
+    if candidates == "all":
+        return False
+    if split_by is None:
+        raise ParameterError('candidates="same kind" needs split_by="repeat", which tells kinds')
+    if any(isinstance(model, Predictions) for model in models):
+        raise ParameterError(
+            'candidates="same kind" asks the models again: pass models, not Predictions'
+        )
+    return True
 
 
 def _tabulate(

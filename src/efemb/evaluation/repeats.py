@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from efemb._typing import Bools
+from efemb._typing import Bools, Floats, Ints
 from efemb.data.align import in_order
-from efemb.data.matrices import sparse
-from efemb.errors import DataError
+from efemb.data.dataset import Dataset
+from efemb.data.owners import Purchases
 from efemb.evaluation.adapter import as_dataset
 from efemb.evaluation.predictions import Predictions
-from efemb.model.terms.base import new_labels
 
 
 def is_repeat(predictions: Predictions, X: Any, train: Any, user: str = "user") -> Bools:
@@ -44,20 +44,70 @@ def is_repeat(predictions: Predictions, X: Any, train: Any, user: str = "user") 
     [True, False, False, False]
     """
     data = as_dataset(X)
+    owner, purchases = _purchases(data, train, user)
+    return purchases.has(owner[predictions.row], predictions.entity)
+
+
+class AmongItsKind:
+    """A model that is asked for repeats among repeats, and for new items among new ones.
+
+    The share and the rank of an entry are then among the items that the customer has in a training
+    row if the entry is one of them, and among the others if it is not. Every other question is
+    answered by the model itself.
+
+    Parameters
+    ----------
+    model : fitted model of counts or binary data
+    train : Dataset
+        The training rows; their entities are those of the model, in any order.
+    user : str, default="user"
+        Row column of the training rows, and of those that are predicted, that names the customer.
+
+    Examples
+    --------
+    >>> from efemb import Dataset
+    >>> from efemb.baselines import Popularity
+    >>> from efemb.evaluation import leave_one_out
+    >>> train = Dataset([[9, 2, 1, 0], [9, 0, 1, 1]], users=["ann", "bob"])
+    >>> test = Dataset([[1, 0, 0, 1]], users=["ann"])
+    >>> model = Popularity("poisson").fit(train)
+    >>> leave_one_out(model, test).rank.tolist()
+    [1.0, 3.0]
+    >>> leave_one_out(AmongItsKind(model, train), test).rank.tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, model: Any, train: Any, user: str = "user") -> None:
+        self.model, self.train, self.user = model, train, user
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "model":
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    def log_means(self, data: Dataset, rows: Ints, entities: Ints) -> Iterator[Any]:
+        """Log means of all entities given rows without an entity, -inf for the other kind.
+
+        Parameters
+        ----------
+        data : Dataset
+        rows, entities : integer arrays of shape (n,)
+
+        Yields
+        ------
+        slice, array
+            Some of the n cells, and the log means of all entities, (cells, N).
+        """
+        owner, purchases = _purchases(data, self.train, self.user)
+        repeated = purchases.has(owner[rows], entities)
+        for cells, logs in self.model.log_means(data, rows, entities):
+            other_kind = purchases.of_owners(owner[rows[cells]]) != repeated[cells, None]
+            masked: Floats = np.where(other_kind, -np.inf, logs)
+            yield cells, masked
+
+
+def _purchases(data: Dataset, train: Any, user: str) -> tuple[Ints, Purchases]:
+    """The place of the owner of each row among those of the training rows, and what they have."""
     past, _ = in_order(as_dataset(train, data.entities), data.entities)
-    for rows, which in ((data, "X"), (past, "train")):
-        if user not in rows.rows:
-            raise DataError(
-                f"{which} has no row column {user!r}, which tells what a customer bought before: "
-                "pass Dataset(values, users=...), or name another column"
-            )
-    known = new_labels(past.rows[user].tolist())
-    place = {label: i for i, label in enumerate(known)}
-    owner = np.array([place.get(label, -1) for label in past.rows[user].tolist()], dtype=np.int64)
-    matrix = sparse(past)
-    lines = np.repeat(owner, np.diff(matrix.indptr))
-    stored = lines[lines >= 0] * past.n_entities + matrix.indices[lines >= 0]
-    asking = np.array([place.get(label, -1) for label in data.rows[user].tolist()], dtype=np.int64)
-    asked = asking[predictions.row]
-    cells = asked * past.n_entities + predictions.entity
-    return np.asarray((asked >= 0) & np.isin(cells, stored))
+    purchases = Purchases.of(past, user, "train")
+    return purchases.owners(data, "X"), purchases

@@ -73,7 +73,7 @@ class DataMethods(Recommender, Queries):
         spec, bound, factors = self.fitted()._bound(data)
         if bound.n_dims > 1:
             raise ParameterError("recommend needs scalar observations, not vectors of them")
-        rules = {"shares": spec.family.normalized_score and bound.shares_rows}
+        rules: dict[str, Any] = {"shares": spec.family.normalized_score and bound.shares_rows}
         rules["missing"] = spec.family.missing
         if not rules["shares"]:
             return RowScores(data, predict.mean_blocks(spec, bound, factors), **rules)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
+from efemb.data.align import in_order
+from efemb.data.dataset import Dataset
 from efemb.data.matrices import absent_cells, sparse
+from efemb.data.owners import Purchases
 from efemb.errors import InputTypeError
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.nearest import checked_number, largest
@@ -20,7 +23,6 @@ from efemb.model.objective import log_sums
 from efemb.table import Table
 
 if TYPE_CHECKING:
-    from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
 
 ROWS_AT_ONCE = 1 << 14
@@ -36,12 +38,14 @@ class RowScores:
     shares : whether scores are logarithms of means of counts or binary data, of which only the
         shares are reported; otherwise they are means
     missing : whether absent values are NaN; otherwise they are zeros
+    bought : which entities the customers of some rows have in earlier rows, (rows, N)
     """
 
     data: Dataset
     blocks: Iterator[tuple[Ints, Floats]]
     shares: bool
     missing: bool = False
+    bought: Callable[[Ints], Bools] | None = None
 
     def seen(self, rows: Ints) -> Bools:
         """Which entities some rows hold, (rows, N)."""
@@ -71,6 +75,8 @@ class Recommender:
         n: int = 10,
         *,
         exclude_seen: bool = True,
+        past: Dataset | None = None,
+        user: str = "user",
         progress: bool = False,
         **options: Unpack[Options],
     ) -> Table:
@@ -87,6 +93,11 @@ class Recommender:
         exclude_seen : bool, default=True
             Leave out items that are in the row already (for real data: that are observed).
             Otherwise they are ranked given the whole row, including themselves.
+        past : Dataset, optional
+            Earlier rows of the customers. Items that the customer of a row has in them are left
+            out, so that only what is new to the customer is listed.
+        user : str, default="user"
+            Row column of `data` and `past` that names the customer.
         %(progress)s
         %(select)s
         match : {"exact", "prefix"}, default="exact"
@@ -117,6 +128,8 @@ class Recommender:
         if choice.unknown == "skip":
             data = self._skip_unknown(data)
         scores = self._row_scores(data, exclude_seen=bool(exclude_seen))
+        if past is not None:
+            scores = replace(scores, bought=_find_bought(scores.data, past, user))
         shown = progress or bool(getattr(self, "verbose", 0))
         columns = rank_rows(scores, n, choice.rows, exclude_seen=exclude_seen, progress=shown)
         row_labels = scores.data.row_labels
@@ -126,8 +139,20 @@ class Recommender:
         note = "score: expected value"
         if scores.shares:
             among = "the items that are not in the row" if exclude_seen else "all items"
+            among += "" if past is None else " and new to the customer"
             note = f"score: probability that this is the next item, among {among}"
         return Table({**first, "rank": columns["rank"], "score": columns["score"]}, note)
+
+
+def _find_bought(data: Dataset, past: Any, user: str) -> Callable[[Ints], Bools]:
+    """Which entities the customers of some rows of the data have in earlier rows."""
+    if not isinstance(past, Dataset):
+        raise InputTypeError(
+            f"past must be a Dataset with the customers of its rows, got {type(past).__name__}"
+        )
+    purchases = Purchases.of(in_order(past, data.entities)[0], user, "past")
+    owner = purchases.owners(data, "data")
+    return lambda rows: purchases.of_owners(owner[rows])
 
 
 def whole_row_blocks(
@@ -177,6 +202,8 @@ def rank_rows(
             values = block.astype(np.float64)
             if exclude_seen:
                 values[scores.seen(rows)] = -np.inf
+            if scores.bought is not None:
+                values[scores.bought(rows)] = -np.inf
             shown = values
             if scores.shares:
                 with np.errstate(invalid="ignore"):  # all entities of a row may be excluded

@@ -50,7 +50,8 @@ def additive_rows(
     mine = slice(first, last)
     bag_sums(bag_ptr[first : last + 1], bag_ids, bag_values, bag, sums[mine])
     here = ptr[first : last + 1]
-    entry_products(here, ids, own, rest, total[mine], sums[mine], *vectors, as_zero, as_entry)
+    shape = (here, ids, own, rest, total[mine], sums[mine])
+    entry_products(*shape, *vectors, bag.shape[1], as_zero, as_entry)
     filled, empty = _close_rows(first, last, total, row_weight, every, sums, g_sums, weighted)
     value = 0.0
     for t in range(first, last):

@@ -32,14 +32,12 @@ def find_cells(ptr: Array, ids: Array, cell_ptr: Array, cell_ids: Array, place: 
     """Place of each entry among the cells of its row, -1 where it is none of them."""
     for t in range(len(ptr) - 1):
         for p in range(ptr[t], ptr[t + 1]):
-            low, high = cell_ptr[t], cell_ptr[t + 1]
-            end = high
-            while low < high:
-                middle = (low + high) // 2
-                if cell_ids[middle] < ids[p]:
-                    low = middle + 1
-                else:
-                    high = middle
+            low, end = cell_ptr[t], cell_ptr[t + 1]
+            left = end - low
+            while left > 0:  # without branches, which would be guessed wrong half of the time
+                half = (left + 1) // 2
+                low += half if cell_ids[low + half - 1] < ids[p] else 0
+                left -= half
             place[p] = low if low < end and cell_ids[low] == ids[p] else -1
 
 

@@ -20,14 +20,14 @@ def entry_products(
     vectors: Array,
     itself: Array,
     intercept: Array,
+    size: int,
     as_zero: Array,
     as_entry: Array,
 ) -> None:
     """u of each stored entry, with the whole bag (as_zero) and without itself (as_entry).
 
-    `itself` is rho_n . alpha_n.
+    `itself` is rho_n . alpha_n;  `size` columns are those of bags, others are left out.
     """
-    size = vectors.shape[1]
     for t in range(len(ptr) - 1):
         bag = sums[t]
         for p in range(ptr[t], ptr[t + 1]):
@@ -38,6 +38,40 @@ def entry_products(
                 whole += bag[k] * vector[k]
             as_zero[p] = whole / total[t] + intercept[n]
             as_entry[p] = (whole - own[p] * itself[n]) / rest[p] + intercept[n]
+
+
+@summing
+def side_products(ptr: Array, ids: Array, side: Array, vectors: Array, out: Array) -> None:
+    """side_t . (last columns of the vector) of each stored entry."""
+    first = vectors.shape[1] - side.shape[1]
+    for t in range(len(ptr) - 1):
+        columns = side[t]
+        for p in range(ptr[t], ptr[t + 1]):
+            vector = vectors[ids[p]]
+            total = columns[0] * 0
+            for k in range(len(columns)):
+                total += columns[k] * vector[first + k]
+            out[p] = total
+
+
+@elementwise
+def add_side(
+    ptr: Array, ids: Array, slope: Array, side: Array, vectors: Array, g_vectors: Array,
+    g_side: Array,
+) -> None:  # fmt: skip
+    """Add slope * side_t to the last columns of the gradient of vectors; slope * those to g_side.
+
+    Of stored entries, as the transpose of `side_products`.
+    """
+    size = side.shape[1]
+    first = vectors.shape[1] - size
+    for t in range(len(ptr) - 1):
+        columns, total = side[t], g_side[t]
+        for p in range(ptr[t], ptr[t + 1]):
+            factor, vector, out = slope[p], vectors[ids[p]], g_vectors[ids[p]]
+            for k in range(size):
+                out[first + k] += factor * columns[k]
+                total[k] += factor * vector[first + k]
 
 
 @elementwise

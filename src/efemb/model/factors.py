@@ -55,8 +55,7 @@ class Factors:
     combine : how target and context make u, None where by an inner product
     groups : the vectors of groups of rows, where they differ; `target` is then that of no group
     by_group : in a gradient, those of the target and the intercept of each group with any rows
-
-    With terms, the last columns of `target` are their entity side, and those of `bag` are 0.
+    width : columns of the terms: the last ones of `target` are their entity side, those of `bag` 0
     """
 
     target: Floats
@@ -67,6 +66,22 @@ class Factors:
     combine: Combine | None = None
     groups: GroupVectors | None = None
     by_group: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
+    width: int = 0
+
+    @property
+    def n_bag(self) -> int:
+        """Columns of contexts, which come before those of terms."""
+        return int(self.bag.shape[1] - self.width)
+
+    @property
+    def column_parts(self) -> tuple[slice, ...]:
+        """Columns of contexts and, where there are any, of terms.
+
+        Products of each are taken apart, so that terms that are 0 leave the bits of the model
+        without them.
+        """
+        of_bags, of_terms = slice(0, self.n_bag), slice(self.n_bag, None)
+        return (of_bags, of_terms) if self.width else (of_bags,)
 
     def of_group(self, group: int) -> Factors:
         """What the rows of one group see; of no group for -1."""

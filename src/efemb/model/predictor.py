@@ -68,14 +68,24 @@ class Predictor:
 
     def apply(self, Z: Floats, entities: Ints | slice = slice(None)) -> Floats:
         """u of all (or some) entities given each context, (n, entities)."""
-        target = self.factors.target[entities]
-        inner = self._pairs(Z, target) if self.factors.combine else np.asarray(Z @ target.T)
+        target, parts = self.factors.target[entities], self.factors.column_parts
+        if self.factors.combine:
+            inner = self._pairs(Z, target)
+        else:
+            inner = np.asarray(Z[:, parts[0]] @ target[:, parts[0]].T)
+            for columns in parts[1:]:
+                inner += Z[:, columns] @ target[:, columns].T
         return add_intercepts(inner, self.factors.intercept[entities])
 
     def pick(self, Z: Floats, vector: Ints, entity: Ints | None = None) -> Floats:
         """u of one number per context, (n,): rows of the target vectors and of the intercepts."""
-        target, combine = self.factors.target[vector], self.factors.combine
-        u = np.einsum("ik,ik->i", Z, target) if combine is None else combine.value(target, Z)
+        target, parts = self.factors.target[vector], self.factors.column_parts
+        if self.factors.combine is not None:
+            u = self.factors.combine.value(target, Z)
+        else:
+            u = np.einsum("ik,ik->i", Z[:, parts[0]], target[:, parts[0]])
+            for columns in parts[1:]:
+                u += np.einsum("ik,ik->i", Z[:, columns], target[:, columns])
         return np.asarray(u + self.factors.intercept[vector if entity is None else entity])
 
     def _pairs(self, Z: Floats, target: Floats) -> Floats:
@@ -192,7 +202,9 @@ class Predictor:
         Z = self.contexts(terms, side, rows)
         u = self.pick(Z, terms.vector, terms.entity)
         offsets = None if side is None else side.offsets(self.factors.terms, rows)
-        return u if offsets is None else u + offsets.at(terms.row, terms.entity), Z
+        if offsets is not None:
+            u += offsets.at(terms.row, terms.entity).astype(u.dtype, copy=False)
+        return u, Z
 
     def contexts(self, terms: Terms, side: RowSide | None, rows: Ints) -> Floats:
         """Z of observations given as terms of some rows."""

@@ -169,7 +169,8 @@ class ParameterSpace:
         target = np.concatenate([factors.target, *sides], axis=1)
         bag = np.zeros((len(factors.bag), target.shape[1]), dtype=factors.bag.dtype)
         bag[:, : self.k] = factors.bag
-        return replace(factors, target=target, bag=bag, terms=arrays)
+        width = target.shape[1] - self.k
+        return replace(factors, target=target, bag=bag, terms=arrays, width=width)
 
     def pull_back(
         self, parameters: Parameters, slopes: Factors, *, chain_rule: bool = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,6 @@ FAMILIES = {
     "gaussian": ("gaussian", COUNTS),
     "categorical": ("categorical", COUNTS),
 }
-
-LEARNED = [name for name in TERMS if name != "offset"]  # an offset is not 0; all is available
 
 # A Gaussian mean is never 0 for certain, so nothing is unavailable.
 PAIRS = [(f, t) for f in FAMILIES for t in TERMS if (f, t) != ("gaussian", "available")]
@@ -109,29 +106,6 @@ def test_solver_rows_is_solver_generic(family: str, scale: str, term: str) -> No
     assert value == pytest.approx(other, rel=1e-10)
     for name, array in gradient.named().items():
         assert_allclose(array, same.named()[name], rtol=1e-8, atol=1e-9, err_msg=name)
-
-
-@pytest.mark.parametrize(("family", "term"), [pair for pair in PAIRS if pair[1] in LEARNED])
-@pytest.mark.parametrize("scale", ["none", "items", "total"])
-def test_a_term_at_zero_gives_the_bits_of_the_model_without_it(
-    family: str, scale: str, term: str
-) -> None:
-    kind, values = FAMILIES[family]
-    data = data_of(csr_array(values))
-    spec = model_of(kind, scale, TERMS[term](), data)
-    plain = replace(spec, terms=())
-    bound = spec.context.bind(data)
-    at = point_of(ParameterSpace(plain, N, 1, 1, K))
-    names = ParameterSpace(spec, N, 1, 1, K)
-    zero = {a.name: np.zeros(a.shape) for a in names.layout if a.name in names.of_terms}
-    value, gradient = value_and_gradient(plain, bound, "rows", at)
-    same, wider = value_and_gradient(spec, bound, "rows", replace(at, terms=zero))
-    # Only closed forms, and a softmax with further columns, add the same numbers in another order.
-    closed = family == "gaussian" or (family == "categorical" and spec.terms[0].width > 0)
-    rtol, atol = (1e-12, 1e-13) if closed else (0.0, 0.0)
-    assert value == (pytest.approx(same, rel=1e-13) if closed else same)
-    for name, array in gradient.named().items():
-        assert_allclose(array, wider.named()[name], rtol=rtol, atol=atol, err_msg=name)
 
 
 def planted(n_rows: int = 600) -> efemb.Dataset:

@@ -58,7 +58,7 @@ class GenericSolver(Solver[BoundContext]):
     ) -> tuple[float, Factors]:
         """Sum over the rows, block by block, added up in a fixed order."""
         places = np.arange(self.n_rows) if rows is None else rows
-        pieces = self._blocks(places, vectors.target.shape[1])
+        pieces = self._blocks(places, vectors.n_bag)
         total, gradient = 0.0, Factors.zeros_like(vectors)
         # A gradient a piece: only a few of them at a time.
         for value, part in self.pool.ahead(lambda piece: self._block(piece, vectors), pieces):

@@ -100,18 +100,19 @@ class SumSolver(Solver[BoundContext]):
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
         """Sum over the rows; gradients through the members are put where their vectors are."""
-        n = self.bound.n_entities
+        n, k = self.bound.n_entities, vectors.n_bag  # members have no columns of terms
         names = [f"{LABEL}.{side}" for side in ("target", "bag")]
-        arrays = {**vectors.terms, names[0]: vectors.target, names[1]: vectors.bag}
+        members = [np.ascontiguousarray(array[:, :k]) for array in (vectors.target, vectors.bag)]
+        arrays = {**vectors.terms, **dict(zip(names, members, strict=True))}
         basket = replace(vectors, bag=vectors.bag[:n], terms=arrays)
         value, slopes = self.inner.value_and_gradient(basket, rows, exact=exact)
         slopes = slopes.on_all_rows(basket)
         bag = np.zeros_like(vectors.bag)
         bag[:n] = slopes.bag
-        target = slopes.target
+        target = slopes.target.copy()
         if names[0] in slopes.terms:
-            target = target + slopes.terms.pop(names[0])
-            bag += slopes.terms.pop(names[1])
+            target[:, :k] += slopes.terms.pop(names[0])
+            bag[:, :k] += slopes.terms.pop(names[1])
         return value, replace(slopes, target=target, bag=bag)
 
 
@@ -190,7 +191,7 @@ class ListCells(BoundCells):
         ones, none = np.ones(self.n, target.dtype), np.zeros(len(bag), bag.dtype)
         scratch = np.ones_like(weight)
         given = (self.ptr, self.vector, np.zeros_like(weight), scratch, ones, target, bag)
-        entry_products(*given, none, none, weight, np.empty_like(weight))
+        entry_products(*given, none, none, target.shape[1], weight, np.empty_like(weight))
         summed = np.bincount(
             members.place, members.coefficient * weight[members.edge], len(members.ids)
         )

@@ -129,9 +129,10 @@ class _GroupedRows(BoundTerm):
     def row_columns(self, arrays: Arrays, rows: Ints) -> Floats:
         """theta of the group of each row, 0 where it has none."""
         theta, code = arrays["rows"], self.code[rows]
-        columns = np.zeros((len(rows), theta.shape[1]), dtype=theta.dtype)
-        known = code >= 0
-        columns[known] = theta[code[known]]
+        if len(theta) == 0:
+            return np.zeros((len(rows), theta.shape[1]), dtype=theta.dtype)
+        columns = theta.take(np.maximum(code, 0), axis=0)
+        columns[code < 0] = 0.0
         return columns
 
     def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:

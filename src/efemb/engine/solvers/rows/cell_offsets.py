@@ -99,7 +99,15 @@ class CellOffsets:
             self.at_entries += table.at(self.row, ids).astype(dtype, copy=False)
         self.of_rows: dict[int, list[Floats]] = {}
 
-    # -- drawn columns --------------------------------------------------------------------------
+    # -- every column of some rows, and drawn ones ----------------------------------------------
+
+    def add_to(self, rows: slice, cells: Floats) -> None:
+        """Add to the cells of some rows, (rows, N), in place."""
+        self.offsets.slice_rows(rows).add_to(cells)
+
+    def keep_slopes(self, rows: slice, cells: Floats) -> None:
+        """Keep the slopes of the cells of some rows as zeros, (rows, N)."""
+        self.of_rows[rows.start] = self.offsets.slice_rows(rows).gather(cells)
 
     def add_drawn(self, rows: slice, E: Floats) -> None:
         """Add to inner products of the drawn columns with some rows."""

@@ -14,10 +14,12 @@ from efemb.engine.solvers.rows.zero_stages import HIDDEN, RowWork, TiledRows, Ze
 from efemb.engine.threads import cut
 from efemb.kernels.offsets import add_groups, add_sparse, find_first, read_groups, read_sparse
 from efemb.kernels.row_entries import (
+    add_side,
     add_without_own,
     entry_products,
     hide_cells,
     read_cells,
+    side_products,
     write_cells,
 )
 from efemb.kernels.sparse import bag_sums, column_sums
@@ -106,13 +108,12 @@ class Entries:
         block, vectors = self.block, self.vectors
         ptr = block.ptr[rows.start : rows.stop + 1]
         shape = (ptr, block.ids, block.own, block.rest, block.total[rows], self.sums[rows])
-        arrays = (vectors.target, self.itself, vectors.intercept, self.as_zero, self.u)
-        entry_products(*(shape + arrays))
+        arrays = (vectors.target, self.itself, vectors.intercept, vectors.n_bag)
+        entry_products(*(shape + arrays), self.as_zero, self.u)
         here = self.of_rows(rows)
         if self.beside is not None:
             self.u[here] += self.beside[here]
-        if self.cells is not None:
-            self.as_zero[here] += self.cells.at_entries[here]
+            self.as_zero[here] += self.beside[here]
         given = (block.filled[here], self.u[here], self.weight[here], block.ids[here])
         value, self.slope[here] = self.value_and_slopes(*given)
         return value
@@ -139,29 +140,32 @@ class Entries:
 
     @cached_property
     def beside(self) -> Floats | None:
-        """What terms still add to u of each stored entry, None if nothing."""
-        lacking = None if self.side is None else self._lacking_columns(self.side)
-        if self.cells is None:
-            return lacking
-        return self.cells.at_entries if lacking is None else lacking + self.cells.at_entries
+        """What terms add to u of each stored entry, None if nothing."""
+        return self._beside(1.0)
 
-    def _lacking_columns(self, side: Floats) -> Floats:
-        """What the columns of terms still lack in u of each stored entry."""
-        block, gamma = self.block, self.vectors.target[:, -side.shape[1] :]
-        products = np.einsum("ik,ik->i", side[block.row_of_entry], gamma[block.ids])
-        return np.asarray(self.excess * products)
+    @cached_property
+    def lacking(self) -> Floats | None:
+        """What they still add where their columns rode in the products, None if nothing."""
+        return self._beside(self.excess)
+
+    def _beside(self, factor: Floats | float) -> Floats | None:
+        """The columns of terms, times a factor, and the offsets of cells."""
+        cells = None if self.cells is None else self.cells.at_entries
+        if self.side is None:
+            return cells
+        columns = np.empty_like(self.u)
+        side_products(self.block.ptr, self.block.ids, self.side, self.vectors.target, columns)
+        columns = factor * columns
+        return columns if cells is None else columns + cells
 
     def finish_side(self) -> Floats:
         """Add what entries still lack to the gradient of the terms; returns that of their rows."""
-        from scipy.sparse import csr_array
-
         assert self.side is not None
-        block, width = self.block, self.side.shape[1]
-        gamma = self.vectors.target[:, -width:]
-        arrays = (self.slope * self.excess, block.ids, block.ptr)
-        lacking: Any = csr_array(arrays, shape=(len(block.total), len(gamma)))
-        self.gradient.target[:, -width:] += lacking.T @ self.side
-        return np.asarray(self.g_sums[:, -width:] * block.total[:, None] + lacking @ gamma)
+        block, vectors = self.block, self.vectors
+        g_side = self.g_sums[:, vectors.n_bag :] * block.total[:, None]
+        entries = (block.ptr, block.ids, self.slope * self.excess)
+        add_side(*entries, self.side, vectors.target, self.gradient.target, g_side)
+        return np.asarray(g_side)
 
     def of_rows(self, rows: slice) -> slice:
         """Places of the entries of some rows."""
@@ -252,14 +256,14 @@ def cell_terms(
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
     solver.gather_ahead()
-    longest = max(work.rows.pitch, work.rows.size)  # of what is kept for each entity of a tile
+    longest = max(work.rows.pitch, entries.vectors.n_bag)  # of what tiles hold for each entity
     most = tuning.tile_bytes // (longest * total.itemsize)
     work.lay_out(*cut_strips(n_entities, most, tuning.strip_tiles, tuning.most_strips))
     value += sum(solver.pool.map(work.strips, work.shares_of_strips()))
     list(solver.pool.map(work.add_up, cut(len(total), tuning.strip_rows), work.g_rows.size))
     entries.gradient.add_intercepts(work.column)
     entries.spread_bags(work.own_slope)
-    if dense and entries.beside is not None:
+    if dense and entries.lacking is not None:
         entries.slope[entries.by_entity.order] = work.slope
     return value
 
@@ -391,8 +395,8 @@ class _Tiles:
         here = slice(by_entity.edges[tile.start], by_entity.edges[tile.stop])
         assert self.weight is not None
         u = self.slope[here]
-        if self.entries.beside is not None:
-            u = u + self.entries.beside[by_entity.order[here]]
+        if self.entries.lacking is not None:
+            u = u + self.entries.lacking[by_entity.order[here]]
         ids = self.entries.block.ids[by_entity.order[here]]
         given = (by_entity.x[here], u, self.weight[here], ids)
         value, self.slope[here] = self.entries.value_and_slopes(*given)

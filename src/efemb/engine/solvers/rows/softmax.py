@@ -108,7 +108,7 @@ def _softmax_rows(
     cells: _RowOffsets | None = None,
 ) -> tuple[float, Floats]:
     """Add the gradient of sum over entries of units [u_id - logsumexp u] with u = Z[place] rho'."""
-    g_context, predictor = np.empty_like(Z), Predictor(vectors)
+    g_context, predictor, parts = np.empty_like(Z), Predictor(vectors), vectors.column_parts
     weight = np.bincount(place, units, len(Z)).astype(Z.dtype)
     value = 0.0
     column = np.zeros_like(vectors.intercept)
@@ -117,7 +117,9 @@ def _softmax_rows(
     for chunk, start in enumerate(range(0, len(Z), size)):
         stop = min(start + size, len(Z))
         E = solver.pool.buffer("tile", (stop - start, len(vectors.target)), Z.dtype)
-        np.matmul(Z[start:stop], vectors.target.T, out=E)
+        np.matmul(Z[start:stop, parts[0]], vectors.target[:, parts[0]].T, out=E)
+        for columns in parts[1:]:
+            E += Z[start:stop, columns] @ vectors.target[:, columns].T
         if cells is not None:
             cells.add(E, slice(start, stop))
         mine = slice(edges[chunk], edges[chunk + 1])
@@ -131,8 +133,9 @@ def _softmax_rows(
         np.add.at(column, ids[mine], units[mine])
         if cells is not None:
             cells.collect(E, slice(start, stop))
-        gradient.target += E.T @ Z[start:stop]
-        np.matmul(E, vectors.target, out=g_context[start:stop])
+        for columns in parts:
+            gradient.target[:, columns] += E.T @ Z[start:stop, columns]
+            np.matmul(E, vectors.target[:, columns], out=g_context[start:stop, columns])
     gradient.add_intercepts(column)
     return value, g_context
 
@@ -182,8 +185,10 @@ def _drawn_rows(
         E *= units[part, None]
         slope[part] *= units[part]
         column += E.sum(axis=0)
-        g_target += E.T @ Z[part]
-        g_context[part] = E @ target + slope[part, None] * vectors.target[ids[part]]
+        for columns in vectors.column_parts:
+            g_target[:, columns] += E.T @ Z[part, columns]
+            np.matmul(E, target[:, columns], out=g_context[part, columns])
+        g_context[part] += slope[part, None] * vectors.target[ids[part]]
     gradient.target[drawn.index] += g_target
     gradient.add_intercepts(column, drawn.index)
     scatter_bags(np.arange(len(ids) + 1), ids, slope, Z, gradient.target)

@@ -72,7 +72,8 @@ class RowsSolver(Solver[RowBags]):
     def set_family(self, family: Family) -> None:
         """Use a refitted family."""
         self.family = family
-        self.closed = closed_form(family, self.spec.link)
+        has_cells = self.side is not None and self.side.has_cells
+        self.closed = closed_form(family, self.spec.link, has_cells=has_cells)
         self.slopes = ZeroSlopes(family, self.spec.link, self.dtype)
         every = np.arange(self.bound.n_entities if family.varies else 1)
         self._base_of_zero = family.at(every).log_base_measure(np.zeros(len(every), self.dtype))
@@ -238,7 +239,8 @@ class RowsSolver(Solver[RowBags]):
         bag_ids = ids if block.bag_ids is block.ids else self._lookup[block.bag_ids]
         small = replace(block, ids=ids, bag_ids=bag_ids, by_entity=None)
         few = Columns(self._lookup[columns.index], columns.weight)
-        local = Factors(vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
+        few_vectors = (vectors.target[kept], vectors.bag[kept], vectors.intercept[kept])
+        local = Factors(*few_vectors, width=vectors.width)
         return small, few, local, kept
 
     def _sums(self, block: RowBlock, vectors: Factors) -> Floats:
@@ -294,7 +296,8 @@ class RowsSolver(Solver[RowBags]):
         own_products = np.empty_like(vectors.intercept)
 
         def work(part: slice) -> None:
-            np.einsum("nk,nk->n", vectors.target[part], vectors.bag[part], out=own_products[part])
+            rho, alpha = (of_all[part, : vectors.n_bag] for of_all in (vectors.target, vectors.bag))
+            np.einsum("nk,nk->n", rho, alpha, out=own_products[part])
 
         list(self.pool.map(work, cut(len(own_products), BLOCK_ENTITIES)))
         return own_products
@@ -306,9 +309,8 @@ class RowsSolver(Solver[RowBags]):
             return (
                 ListedStage() if by_row else SampledStage(self.slopes, vectors, columns, self.pool)
             )
-        # A closed form gives every zero the same weight and no offset of its own.
-        has_cells = self.side is not None and self.side.has_cells
-        if self.closed is None or self.spec.zeros.by_noise or has_cells:
+        # A closed form gives every zero the same weight.
+        if self.closed is None or self.spec.zeros.by_noise:
             return None
         return self.closed(vectors)
 

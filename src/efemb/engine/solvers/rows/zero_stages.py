@@ -27,7 +27,7 @@ from efemb.model.factors import Factors
 from efemb.model.families import Family, Gaussian
 from efemb.model.links import FLOOR, Link
 from efemb.model.objective import value_and_slope
-from efemb.model.predictor import add_intercepts
+from efemb.model.predictor import Predictor, add_intercepts
 from efemb.model.zeros import (
     Zeros,
     inclusion_probabilities,
@@ -35,6 +35,7 @@ from efemb.model.zeros import (
 )
 
 if TYPE_CHECKING:
+    from efemb.engine.solvers.rows.cell_offsets import CellOffsets
     from efemb.engine.solvers.rows.entries import Entries
 
 
@@ -282,17 +283,26 @@ class AdditiveStage(ZeroStage):
 
 
 class QuadraticStage(SteppedStage):
-    """Gaussian with the identity link: squares add up to a K x K form, M = sum of rho rho'."""
+    """Gaussian with the identity link: squares add up to a K x K form, M = sum of rho rho'.
 
-    def __init__(self, family: Gaussian, vectors: Factors) -> None:
+    Columns of terms are multiplied apart from those of bags, and offsets o of single cells are
+    added as 2 u o + o^2, so that a term that is 0 leaves the bits of the model without it.
+    """
+
+    def __init__(self, family: Gaussian, has_cells: bool, vectors: Factors) -> None:
+        self.predictor, self.has_cells = Predictor(vectors), has_cells
         self.inverse = 1.0 / family.variance
         self.constant = float(family.log_base_measure(np.zeros(1))[0]) * len(vectors.target)
         self.rho, self.b = rho, b = vectors.target, vectors.intercept
-        self.moment, self.cross, self.squares = rho.T @ rho, b @ rho, float(b @ b)
+        self.parts = vectors.column_parts
+        self.moment, self.squares = self._gram(rho, rho), float(b @ b)
+        self.cross = np.concatenate([b @ rho[:, part] for part in self.parts])
 
     def nothing(self) -> tuple[Floats, ...]:
-        """Weighted moments of Z: second, first and zeroth."""
-        return np.zeros_like(self.moment), np.zeros_like(self.cross), np.zeros(1)
+        """Weighted moments of Z: second, first and zeroth; gradients through the offsets."""
+        moments = (np.zeros_like(self.moment), np.zeros_like(self.cross), np.zeros(1))
+        through_offsets = (np.zeros_like(self.rho), np.zeros_like(self.b))
+        return (*moments, *through_offsets) if self.has_cells else moments
 
     def zeros(
         self, work: RowWork, rows: slice, Z: Floats, g_context: Floats
@@ -300,29 +310,69 @@ class QuadraticStage(SteppedStage):
         """Sum of u^2 over all cells, with the cross terms."""
         row_weight = work.zero_weight[rows]
         weighted = row_weight[:, None] * Z
-        outer, first, weight = weighted.T @ Z, weighted.sum(axis=0), float(row_weight.sum())
-        g_context[:] = -self.inverse * (weighted @ self.moment + row_weight[:, None] * self.cross)
-        total = float((self.moment * outer).sum()) + 2.0 * float(self.cross @ first)
-        total += self.squares * weight
-        return -0.5 * self.inverse * total + self.constant * weight, (
-            outer,
-            first,
-            np.array([weight]),
+        outer, first, weight = self._gram(weighted, Z), weighted.sum(axis=0), row_weight.sum()
+        products = self._product(weighted, self.moment)
+        g_context[:] = -self.inverse * (products + row_weight[:, None] * self.cross)
+        total = sum(
+            float((self.moment[a, b] * outer[a, b]).sum()) for a in self.parts for b in self.parts
         )
+        total += 2.0 * sum(float(self.cross[part] @ first[part]) for part in self.parts)
+        total += self.squares * float(weight)
+        value = -0.5 * self.inverse * total + self.constant * float(weight)
+        moments = (outer, first, np.array([float(weight)]))
+        cells = work.entries.cells
+        if cells is None:
+            return value, moments
+        more, through_offsets = self._offsets(cells, rows, row_weight, Z, g_context)
+        return value + more, (*moments, *through_offsets)
+
+    def _offsets(
+        self, cells: CellOffsets, rows: slice, row_weight: Floats, Z: Floats, g_context: Floats
+    ) -> tuple[float, tuple[Floats, ...]]:
+        """What offsets add to the value, and to the gradient of vectors and intercepts."""
+        offset = np.zeros((len(Z), len(self.b)), dtype=Z.dtype)
+        cells.add_to(rows, offset)
+        u, weight = self.predictor.apply(Z), -self.inverse * row_weight[:, None]
+        slope = weight * offset
+        for part in self.parts:
+            g_context[:, part] += slope @ self.rho[:, part]
+        of_target = np.concatenate([slope.T @ Z[:, part] for part in self.parts], axis=1)
+        cells.keep_slopes(rows, weight * (u + offset))
+        value = 0.5 * float((slope * (2.0 * u + offset)).sum())
+        return value, (of_target, slope.sum(axis=0))
 
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
         """Slopes of the squares."""
-        outer, first, (weight,) = total
-        gradient.target -= self.inverse * (self.rho @ outer + self.b[:, None] * first)
-        gradient.intercept -= self.inverse * (self.rho @ first + self.b * first.dtype.type(weight))
+        outer, first, (weight,), *through_offsets = total
+        products = self._product(self.rho, outer) + self.b[:, None] * first
+        gradient.target -= self.inverse * products
+        sums = self._product(self.rho, first) + self.b * first.dtype.type(weight)
+        gradient.intercept -= self.inverse * sums
+        if through_offsets:
+            gradient.target += through_offsets[0]
+            gradient.add_intercepts(through_offsets[1])
+
+    def _gram(self, left: Floats, right: Floats) -> Floats:
+        """left' right."""
+        rows = [[left[:, a].T @ right[:, b] for b in self.parts] for a in self.parts]
+        return np.concatenate([np.concatenate(row, axis=1) for row in rows])
+
+    def _product(self, left: Floats, right: Floats) -> Floats:
+        """left right; the right one may be a vector."""
+        if right.ndim > 1:
+            columns = [sum(left[:, p] @ right[p, part] for p in self.parts) for part in self.parts]
+            return np.concatenate(columns, axis=1)
+        return np.asarray(sum(left[:, part] @ right[part] for part in self.parts))
 
 
-def closed_form(family: Family, link: Link) -> Callable[[Factors], ZeroStage] | None:
+def closed_form(
+    family: Family, link: Link, *, has_cells: bool
+) -> Callable[[Factors], ZeroStage] | None:
     """The stage that needs no pass over the cells, where there is one."""
-    if family.linear_mean and link.is_log:
+    if family.linear_mean and link.is_log and not has_cells:
         return AdditiveStage
     if family.quadratic and link.is_identity and not family.varies:
-        return partial(QuadraticStage, cast(Gaussian, family))
+        return partial(QuadraticStage, cast(Gaussian, family), has_cells)
     return None
 
 

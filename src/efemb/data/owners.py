@@ -1,0 +1,69 @@
+"""Owners: which entities the customer of a row has in other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from efemb._typing import Bools, Ints
+from efemb.data.array_checks import is_missing_label, make_csr
+from efemb.data.matrices import sparse, stored_cells
+from efemb.errors import DataError
+
+if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Purchases:
+    """Entities that the owners of some rows have in them.
+
+    column : row column with the owners;  place : row of `holds` of each owner
+    holds : csr_array (owners, N), not 0 where an owner has the entity
+    """
+
+    column: str
+    place: Mapping[Any, int]
+    holds: Any
+
+    @classmethod
+    def of(cls, past: Dataset, column: str, name: str) -> Purchases:
+        """All owners of the rows of `past`, which errors call `name`."""
+        labels = _labels(past, column, name)
+        known = [label for label in dict.fromkeys(labels) if not is_missing_label(label)]
+        place = {label: i for i, label in enumerate(known)}
+        owner = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+        matrix = sparse(past)
+        row, entity = stored_cells(matrix)
+        kept = (owner[row] >= 0) & (matrix.data != 0)
+        cells = (np.ones(int(kept.sum()), dtype=np.int32), (owner[row][kept], entity[kept]))
+        return cls(column, place, make_csr(cells, shape=(len(known), past.n_entities)))
+
+    def owners(self, data: Dataset, name: str) -> Ints:
+        """The row of `holds` of the owner of each row, -1 for unknown and missing ones."""
+        labels = _labels(data, self.column, name)
+        return np.array([self.place.get(label, -1) for label in labels], dtype=np.int64)
+
+    def has(self, owner: Ints, entity: Ints) -> Bools:
+        """Whether an owner has an entity, of each pair."""
+        rows, stored = stored_cells(self.holds)
+        size = np.int64(self.holds.shape[1])
+        return (owner >= 0) & np.isin(owner * size + entity, rows * size + stored)
+
+    def of_owners(self, owner: Ints) -> Bools:
+        """Which entities some owners have, (n, N)."""
+        holds, known = np.zeros((len(owner), self.holds.shape[1]), dtype=bool), owner >= 0
+        holds[known] = self.holds[owner[known]].toarray() != 0
+        return holds
+
+
+def _labels(data: Dataset, column: str, name: str) -> list[Any]:
+    if column not in data.rows:
+        raise DataError(
+            f"{name} has no row column {column!r}, which tells what a customer bought before: "
+            "pass Dataset(values, users=...), or name another column"
+        )
+    return list(data.rows[column].tolist())
