@@ -323,6 +323,7 @@ def _time_passes(parts: Parts, repeats: int) -> dict[str, list[float]]:
     import efemb
 
     def fit(name: str) -> list[float]:
+        options: dict[str, Any]
         options = {"max_iter": PASSES, "early_stopping": False, "random_state": 0}
         model = efemb.PoissonEmbedding(COMPONENTS, terms=_terms(name), **options)
         return np.diff(fit_watched(model, parts.train).watch.ends).tolist()

@@ -1,7 +1,7 @@
 """Kernels of offsets of single cells: added to tiles of inner products, slopes read back.
 
-Sparse rows lie one after the other, those of several parts of `n_rows` rows each; the ids of a row
-ascend, so that a cursor for each row finds the cells of one tile after the other.
+Sparse rows lie one after the other, those of several parts of `n_rows` rows each. Cells are sorted
+by tile first; those that several parts have stay in the order of the parts.
 """
 
 from __future__ import annotations
@@ -14,62 +14,69 @@ Array = Any
 
 
 @kernel
-def find_first(first: int, ptr: Array, ids: Array, cursor: Array) -> None:
-    """Place of the first cell of each row whose id is `first` or more."""
+def deal_cells(
+    edges: Array, n_rows: int, pitch: int, ptr: Array, ids: Array, values: Array,
+    tile: Array, first: Array, where: Array, source: Array, dealt: Array,
+) -> None:  # fmt: skip
+    """Sort cells by tile, in which they then lie side by side: no branch is guessed wrong there.
+
+    The cells of tile j, of entities edges[j]..edges[j + 1], are first[j]..first[j + 1]; `where` is
+    their place in a tile whose rows are `pitch` apart, `source` that in `values`, and `dealt` the
+    value. `tile` is room for N numbers, `first` has two zeros more than there are tiles.
+    """
+    for j in range(len(edges) - 1):
+        for n in range(edges[j], edges[j + 1]):
+            tile[n] = j
+    for p in range(len(ids)):
+        first[tile[ids[p]] + 2] += 1
+    for j in range(2, len(first)):
+        first[j] += first[j - 1]
+    t = 0
     for v in range(len(ptr) - 1):
-        low, high = ptr[v], ptr[v + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if ids[middle] < first:
-                low = middle + 1
-            else:
-                high = middle
-        cursor[v] = low
+        for p in range(ptr[v], ptr[v + 1]):
+            n = ids[p]
+            j = tile[n]
+            i = first[j + 1]
+            first[j + 1] = i + 1
+            where[i] = (n - edges[j]) * pitch + t
+            source[i] = p
+            dealt[i] = values[p]
+        t = t + 1 if t + 1 < n_rows else 0
 
 
 @kernel
-def find_cells(ptr: Array, ids: Array, cell_ptr: Array, cell_ids: Array, place: Array) -> None:
-    """Place of each entry among the cells of its row, -1 where it is none of them."""
+def find_cells(
+    ptr: Array, ids: Array, cell_ptr: Array, cell_ids: Array, last: Array, place: Array
+) -> None:
+    """Place of each entry among the cells of its row, -1 where it is none of them.
+
+    `last` is room for a number of each entity: where it was seen last, in this row or another.
+    """
+    for n in range(len(last)):
+        last[n] = -1
     for t in range(len(ptr) - 1):
+        start = cell_ptr[t]
+        for p in range(start, cell_ptr[t + 1]):
+            last[cell_ids[p]] = p
         for p in range(ptr[t], ptr[t + 1]):
-            low, end = cell_ptr[t], cell_ptr[t + 1]
-            left = end - low
-            while left > 0:  # without branches, which would be guessed wrong half of the time
-                half = (left + 1) // 2
-                low += half if cell_ids[low + half - 1] < ids[p] else 0
-                left -= half
-            place[p] = low if low < end and cell_ids[low] == ids[p] else -1
+            seen = last[ids[p]]
+            place[p] = seen if seen >= start else -1
 
 
 @elementwise
-def add_sparse(
-    E: Array, first: int, last: int, n_rows: int, ptr: Array, ids: Array, values: Array,
-    cursor: Array,
-) -> None:  # fmt: skip
-    """Add the cells of entities first..last; hidden cells stay hidden."""
-    t = 0
-    for v in range(len(ptr) - 1):
-        p, end = cursor[v], ptr[v + 1]
-        while p < end and ids[p] < last:
-            E[ids[p] - first, t] += values[p]
-            p += 1
-        t = t + 1 if t + 1 < n_rows else 0
+def add_dealt(flat: Array, start: int, stop: int, where: Array, dealt: Array) -> None:
+    """Add the cells start..stop of a tile; hidden cells stay hidden."""
+    for i in range(start, stop):
+        flat[where[i]] += dealt[i]
 
 
 @kernel
-def read_sparse(
-    E: Array, first: int, last: int, n_rows: int, ptr: Array, ids: Array, slope: Array,
-    cursor: Array,
-) -> None:  # fmt: skip
-    """Slopes of the cells of entities first..last; the cursors move on to those that follow."""
-    t = 0
-    for v in range(len(ptr) - 1):
-        p, end = cursor[v], ptr[v + 1]
-        while p < end and ids[p] < last:
-            slope[p] = E[ids[p] - first, t]
-            p += 1
-        cursor[v] = p
-        t = t + 1 if t + 1 < n_rows else 0
+def read_dealt(
+    flat: Array, start: int, stop: int, where: Array, source: Array, slope: Array
+) -> None:
+    """Slopes of the cells start..stop of a tile."""
+    for i in range(start, stop):
+        slope[source[i]] = flat[where[i]]
 
 
 @elementwise

@@ -56,22 +56,25 @@ def side_products(ptr: Array, ids: Array, side: Array, vectors: Array, out: Arra
 
 @elementwise
 def add_side(
-    ptr: Array, ids: Array, slope: Array, side: Array, vectors: Array, g_vectors: Array,
-    g_side: Array,
+    first: int, last: int, edges: Array, row: Array, slope: Array, side: Array, vectors: Array,
+    g_vectors: Array, g_rows: Array,
 ) -> None:  # fmt: skip
-    """Add slope * side_t to the last columns of the gradient of vectors; slope * those to g_side.
+    """The transpose of `side_products`, for the entries of entities first..last.
 
-    Of stored entries, as the transpose of `side_products`.
+    Adds slope * side_t to the last columns of the gradient of the vectors, and slope * the vector
+    to the last rows of that of the transposed vectors of the rows.
     """
     size = side.shape[1]
-    first = vectors.shape[1] - size
-    for t in range(len(ptr) - 1):
-        columns, total = side[t], g_side[t]
-        for p in range(ptr[t], ptr[t + 1]):
-            factor, vector, out = slope[p], vectors[ids[p]], g_vectors[ids[p]]
+    start = vectors.shape[1] - size
+    for n in range(first, last):
+        vector, out = vectors[n], g_vectors[n]
+        for i in range(edges[n], edges[n + 1]):
+            factor, t = slope[i], row[i]
+            columns = side[t]
             for k in range(size):
-                out[first + k] += factor * columns[k]
-                total[k] += factor * vector[first + k]
+                out[start + k] += factor * columns[k]
+            for k in range(size):
+                g_rows[start + k, t] += factor * vector[start + k]
 
 
 @elementwise

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from efemb.kernels.jit import elementwise, kernel, use_wide_vectors
-from efemb.kernels.offsets import add_groups, add_sparse, find_first, read_groups, read_sparse
+from efemb.kernels.offsets import add_dealt, add_groups, read_dealt, read_groups
 from efemb.kernels.products import BLOCK, inner_products, multiply
-from efemb.kernels.row_entries import add_without_own, hide_cells, write_cells
+from efemb.kernels.row_entries import add_side, add_without_own, hide_cells, write_cells
 from efemb.kernels.zero_terms import zero_slopes
 
 Array = Any
@@ -18,28 +16,28 @@ NEAR = 64  # rows that stay in the nearest cache while they are transposed
 
 @kernel
 def _strip_of_cells(
-    edges: Array, g_rows: Array,
+    edges: Array, number: int, g_rows: Array,
     rho: Array, Z: Array, width: int, hidden: float, places: Any, shares: Any, slope: Array,
     intercept: Array, weight: Array, row_weight: Array, size: float,
-    bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array, offsets: Any,
-    E: Array, part: Array,
+    bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array,
+    side: Array, side_slope: Array, offsets: Any, E: Array, part: Array,
 ) -> float:  # fmt: skip
     use_wide_vectors()
     value = 0.0
-    ptr, ids, offset, offset_slope, n_rows, table, order, groups, table_slope = offsets
-    cursor = np.empty(len(ptr) - 1, np.int64)
-    find_first(edges[0], ptr, ids, cursor)
+    dealt_edges, where, source, dealt, offset_slope, table, order, groups, table_slope = offsets
+    flat = E.reshape(-1)
     for i in range(len(edges) - 1):
         first, last = edges[i], edges[i + 1]
         mine, cells = rho[first:last], E[: -(-(last - first) // BLOCK) * BLOCK]
         multiply(mine, Z, cells, width, True)
         hide_cells(cells, first, last, *places, hidden)
-        add_sparse(cells, first, last, n_rows, ptr, ids, offset, cursor)
+        start, stop = dealt_edges[number + i], dealt_edges[number + i + 1]
+        add_dealt(flat, start, stop, where, dealt)
         if len(groups) > 1:
             add_groups(cells, first, last, table, order, groups)
         both = (weight[first:last], row_weight)
         value += zero_slopes(cells, intercept[first:last], *both, size, column[first:last])
-        read_sparse(cells, first, last, n_rows, ptr, ids, offset_slope, cursor)
+        read_dealt(flat, start, stop, where, source, offset_slope)
         if len(groups) > 1:
             read_groups(cells, first, last, order, groups, table_slope)
         write_cells(cells, first, last, *places, *shares, slope, own_slope, column)
@@ -47,6 +45,8 @@ def _strip_of_cells(
         own = own_slope[first:last]
         add_without_own(part, own, bag[first:last], fresh, g_rho[first:last])
         multiply(mine.T, cells, g_rows, width, i == 0)
+        if side.shape[1] > 0:
+            add_side(first, last, *places, side_slope, side, rho, g_rho, g_rows)
     return value
 
 
@@ -72,7 +72,7 @@ def strips_of_cells(
     for i in range(first, last):
         mine = edges[bounds[i] : bounds[i + 1] + 1]
         place = min(i, 1) if alone else i
-        value += _strip_of_cells(mine, g_rows[place], *given, *room)
+        value += _strip_of_cells(mine, bounds[i], g_rows[place], *given, *room)
         if alone and i > 0:
             _add_up(g_rows[0], g_rows[1])
     return value

@@ -66,8 +66,17 @@ class SparseRows(CellValues):
 
     def take(self, rows: Ints) -> SparseRows:
         """Some of the rows, in that order."""
-        ptr, where = gather_rows(self.ptr, rows)
-        return SparseRows(ptr, self.ids.take(where), self.values.take(where))
+        if len(rows) < 2:  # a question, which does without SciPy
+            ptr, where = gather_rows(self.ptr, rows)
+            return SparseRows(ptr, self.ids.take(where), self.values.take(where))
+        chosen = self._matrix[rows]
+        return SparseRows(chosen.indptr, chosen.indices, chosen.data)
+
+    @cached_property
+    def _matrix(self) -> Any:
+        """The same as csr_array, which takes rows fastest."""
+        width = 1 + int(self.ids.max(initial=0))
+        return make_csr((self.values, self.ids, self.ptr), shape=(len(self.ptr) - 1, width))
 
     def sum_rows(self, weights: SparseRows) -> SparseRows:
         """Weighted sums of these rows: each row of `weights` names rows by its ids."""

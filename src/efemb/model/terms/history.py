@@ -13,7 +13,6 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.model.contexts.base import gather_rows
 from efemb.model.ingredient import positive_number, row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
@@ -191,7 +190,7 @@ class History(CellTerm):
 
     @cached_property
     def _totals(self) -> SparseRows:
-        """Units of each household."""
+        """Units of each household, and a row without any for rows of no household."""
         assert self.rows is not None
         training, n_groups = self._training, len(self.rows["groups"])
         size = np.int64(len(self._shares))
@@ -200,7 +199,8 @@ class History(CellTerm):
         cell = group[known] * size + training.units.ids[known]
         cells, place = np.unique(cell, return_inverse=True)
         total: Any = np.bincount(place, training.units.values[known], len(cells))
-        ptr = np.searchsorted(cells // size, np.arange(n_groups + 1))
+        # The last row is that of no household: it has no cells.
+        ptr = np.searchsorted(cells // size, np.append(np.arange(n_groups + 1), n_groups))
         return SparseRows(ptr, (cells % size).astype(np.int32), total)
 
     @cached_property
@@ -295,19 +295,16 @@ class _OtherRows(ScaledCells):
     def __init__(self, term: History, code: Ints, place: Ints) -> None:
         super().__init__()
         self.term = term
-        self.code, self.place, self.table = code, place, term._table
+        self.place, self.table = place, term._table
+        self.code = np.where(code < 0, len(self.table.ptr) - 2, code)
 
     def weighed(self, rows: Ints) -> SparseRows:
         """The table of the household, less the units of training rows themselves."""
-        code = self.code[rows]
-        ptr = np.append(self.table.ptr, self.table.ptr[-1])  # of no household: no cells
-        code = np.where(code < 0, len(ptr) - 2, code)
-        new, where = gather_rows(ptr, code)
-        ids, values = self.table.ids.take(where), self.table.values.take(where)
+        cells = self.table.take(self.code[rows])
         known = np.flatnonzero(self.place[rows] >= 0)
         own = self.term._own.take(self.place[rows[known]])
-        values[new[known][own.row] + own.ids] = own.values
-        return SparseRows(new, ids, values)
+        cells.values[cells.ptr[known][own.row] + own.ids] = own.values
+        return cells
 
 
 class _EarlierRows(ScaledCells):

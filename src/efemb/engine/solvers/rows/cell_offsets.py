@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.kernels.offsets import find_cells
+from efemb.kernels.offsets import deal_cells, find_cells
 from efemb.kernels.sparse import sort_by_column
 from efemb.model.contexts.bound.rows import RowBlock
 from efemb.model.terms.base import Arrays, RowSide
 from efemb.model.terms.cell_values import GroupTable, Offsets, SparseRows
 
 
-class TileOffsets(NamedTuple):
-    """What kernels on tiles see: sparse rows, then tables by group of rows, and their slopes.
+@dataclass(frozen=True)
+class TileOffsets:
+    """What tiles add: sparse rows, tables by group of rows, and the slopes that they leave.
 
     ptr, ids, values, slope : the rows of all sparse parts, one part after the other
     n_rows : of a part
@@ -48,6 +50,17 @@ class TileOffsets(NamedTuple):
         slopes = (np.zeros(len(ids), dtype), np.zeros_like(table))
         n_rows = 0 if offsets is None else offsets.n_rows
         return cls(ptr, ids, values, slopes[0], n_rows, table, order, edges, slopes[1])
+
+    def deal(self, edges: Ints, pitch: int) -> tuple[Any, ...]:
+        """What kernels see: the sparse cells tile by tile (see `deal_cells`), and the tables."""
+        first, tile = np.zeros(len(edges) + 1, np.int64), np.empty(int(edges[-1]), np.int32)
+        where, source = (np.empty(len(self.ids), np.int32) for _ in range(2))
+        dealt = np.empty_like(self.values)
+        if len(self.ids):
+            cells = (self.ptr, self.ids, self.values)
+            deal_cells(edges, self.n_rows, pitch, *cells, tile, first, where, source, dealt)
+        tables = (self.table, self.order, self.edges, self.table_slope)
+        return (first, where, source, dealt, self.slope, *tables)
 
 
 def _stack_rows(parts: list[SparseRows], dtype: Any) -> tuple[Ints, Ints, Floats]:
@@ -92,7 +105,8 @@ class CellOffsets:
         self.places: dict[int, Ints] = {}
         for number, part in offsets.sparse.items():
             place = self.places[number] = np.empty(len(ids), dtype=np.int64)
-            find_cells(ptr, ids, part.ptr, part.ids, place)
+            last = np.empty(offsets.n_entities, dtype=np.int64)
+            find_cells(ptr, ids, part.ptr, part.ids, last, place)
             known = np.flatnonzero(place >= 0)
             self.at_entries[known] += part.values[place[known]].astype(dtype, copy=False)
         for table in offsets.tables.values():

@@ -12,7 +12,7 @@ from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.cell_offsets import CellOffsets, TileOffsets, order_by_entity
 from efemb.engine.solvers.rows.zero_stages import HIDDEN, RowWork, TiledRows, ZeroStage
 from efemb.engine.threads import cut
-from efemb.kernels.offsets import add_groups, add_sparse, find_first, read_groups, read_sparse
+from efemb.kernels.offsets import add_dealt, add_groups, read_dealt, read_groups
 from efemb.kernels.row_entries import (
     add_side,
     add_without_own,
@@ -158,14 +158,21 @@ class Entries:
         columns = factor * columns
         return columns if cells is None else columns + cells
 
-    def finish_side(self) -> Floats:
-        """Add what entries still lack to the gradient of the terms; returns that of their rows."""
-        assert self.side is not None
-        block, vectors = self.block, self.vectors
-        g_side = self.g_sums[:, vectors.n_bag :] * block.total[:, None]
-        entries = (block.ptr, block.ids, self.slope * self.excess)
-        add_side(*entries, self.side, vectors.target, self.gradient.target, g_side)
-        return np.asarray(g_side)
+    @property
+    def g_side(self) -> Floats:
+        """Gradient of the row side of the terms."""
+        return np.asarray(self.g_sums[:, self.vectors.n_bag :] * self.block.total[:, None])
+
+    def add_lacking_side(self) -> None:
+        """Add what stored entries still lack to the gradient of the columns of terms."""
+        if self.side is not None:
+            vectors, by_entity = self.vectors, self.by_entity
+            slope = (self.slope * self.excess).take(by_entity.order)
+            g_rows = np.zeros((vectors.target.shape[1], len(self.side)), dtype=slope.dtype)
+            places = (0, len(vectors.target), by_entity.edges, by_entity.row)
+            given = (slope, self.side, vectors.target, self.gradient.target, g_rows)
+            add_side(*(places + given))
+            self.g_sums += g_rows.T / self.block.total[:, None]
 
     def of_rows(self, rows: slice) -> slice:
         """Places of the entries of some rows."""
@@ -237,6 +244,7 @@ def entry_terms(
     entries.spread_entries(factor, own_slope, stage.shift(zeros))
     entries.spread_bags(own_slope)
     stage.add(zeros, gradient)
+    entries.add_lacking_side()
     return value
 
 
@@ -299,17 +307,23 @@ class _Tiles:
         vectors, gradient = entries.vectors, entries.gradient
         cells = entries.cells
         self.offsets = NO_OFFSETS[block.x.dtype] if cells is None else cells.tiles
+        self.side = np.empty((0, 0), block.x.dtype) if entries.side is None else entries.side
+        # Of entries sorted by entity, what the columns of terms still lack.
+        self.side_slope = self.slope
+        if entries.side is not None and not dense:
+            self.side_slope = self.slope * (1 - by_entity.ratio)
         self.given: Any = (
             vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
             self.places, self.shares, self.slope,
             vectors.intercept, column_weight, zero_weight, solver.slopes.size,
             vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
-            tuple(self.offsets),
+            self.side, self.side_slope,
         )  # fmt: skip
 
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
         """Edges of the tiles, and places of the first of each strip among them."""
         self.edges, self.bounds, n_strips = edges, bounds, len(bounds) - 1
+        self.dealt = self.offsets.deal(edges, self.rows.pitch)
         self.alone = self.fused and self.solver.pool.n == 1
         self.g_rows = self.rows.unset(min(2, n_strips) if self.alone else n_strips)
 
@@ -329,20 +343,30 @@ class _Tiles:
 
     def _step_by_step(self, i: int) -> float:
         value, first, last = 0.0, self.bounds[i], self.bounds[i + 1]
-        for start, stop in pairwise(self.edges[first : last + 1]):
-            tile = slice(start, stop)
+        for number in range(first, last):
+            tile = slice(self.edges[number], self.edges[number + 1])
             rho = self.entries.vectors.target[tile]
             E = self.rows.inner_products(rho)
-            value += self._slopes(tile, E)
+            value += self._slopes(tile, number, E)
             self._add_target(tile, self.rows.slopes_to_entities(E))
-            fresh = start == self.edges[first]
-            self.rows.slopes_to_rows(E, rho, self.g_rows[i], fresh=fresh)
+            self.rows.slopes_to_rows(E, rho, self.g_rows[i], fresh=number == first)
+            if self.entries.side is not None:
+                self._add_side(tile, self.g_rows[i])
         return value
+
+    def _add_side(self, tile: slice, g_rows: Floats) -> None:
+        """Add what the stored entries of a tile still lack of the columns of terms."""
+        slope = self.side_slope
+        if self.dense:
+            slope = self.slope * (1 - self.entries.by_entity.ratio)
+        gradient, target = self.entries.gradient.target, self.entries.vectors.target
+        given = (*self.places, slope, self.side, target, gradient, g_rows)
+        add_side(tile.start, tile.stop, *given)
 
     def _in_one_kernel(self, first: int, last: int) -> float:
         """The same without a return to Python, where threads would wait for each other."""
         room = self.rows.buffers(self.edges[1] - self.edges[0])
-        given = (self.edges, self.bounds, self.given, room, self.g_rows)
+        given = (self.edges, self.bounds, (*self.given, self.dealt), room, self.g_rows)
         return strips_of_cells(first, last, *given, self.alone)
 
     def add_up(self, some: slice) -> None:
@@ -351,7 +375,7 @@ class _Tiles:
         total, out = self.entries.block.total, self.entries.g_sums
         add_strips(some.start, some.stop, parts, total, out)
 
-    def _slopes(self, tile: slice, E: Floats) -> float:
+    def _slopes(self, tile: slice, number: int, E: Floats) -> float:
         """Turn inner products into slopes; returns the value, without entries known before."""
         entries, intercept = self.entries, self.entries.vectors.intercept
         places = (tile.start, tile.stop, *self.places)
@@ -362,32 +386,26 @@ class _Tiles:
         hidden: Any = E.dtype.type(HIDDEN)
         hide_cells(E, *places, hidden)
         if self.entries.cells is not None:
-            self._add_offsets(tile, E)
+            self._add_offsets(tile, number, E)
         weights = (self.column_weight[tile], self.zero_weight)
         given = (intercept[tile], *weights, self.column[tile], np.arange(tile.start, tile.stop))
         value += self.solver.slopes(E, *given)
         if self.entries.cells is not None:
-            self._read_offsets(tile, E)
+            self._read_offsets(tile, number, E)
         write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)
         return value
 
-    def _add_offsets(self, tile: slice, E: Floats) -> None:
+    def _add_offsets(self, tile: slice, number: int, E: Floats) -> None:
         """Add the offsets of the cells of a tile to u."""
-        o, here = self.offsets, (E, tile.start, tile.stop)
-        add_sparse(*here, o.n_rows, o.ptr, o.ids, o.values, self._cursor(tile))
-        add_groups(*here, o.table, o.order, o.edges)
+        first, where, _, dealt, _, table, order, edges, _ = self.dealt
+        add_dealt(E.reshape(-1), first[number], first[number + 1], where, dealt)
+        add_groups(E, tile.start, tile.stop, table, order, edges)
 
-    def _read_offsets(self, tile: slice, E: Floats) -> None:
+    def _read_offsets(self, tile: slice, number: int, E: Floats) -> None:
         """Keep the slopes of the cells of a tile that have offsets."""
-        o, here = self.offsets, (E, tile.start, tile.stop)
-        read_sparse(*here, o.n_rows, o.ptr, o.ids, o.slope, self._cursor(tile))
-        read_groups(*here, o.order, o.edges, o.table_slope)
-
-    def _cursor(self, tile: slice) -> Ints:
-        """The first offset of a tile in every row."""
-        cursor = np.empty(len(self.offsets.ptr) - 1, dtype=np.int64)
-        find_first(tile.start, self.offsets.ptr, self.offsets.ids, cursor)
-        return cursor
+        first, where, source, _, slope, _, order, edges, table_slope = self.dealt
+        read_dealt(E.reshape(-1), first[number], first[number + 1], where, source, slope)
+        read_groups(E, tile.start, tile.stop, order, edges, table_slope)
 
     def _slopes_of_entries(self, tile: slice) -> float:
         """Of those whose inner products were read; returns their value."""

@@ -286,7 +286,7 @@ class RowsSolver(Solver[RowBags]):
             else:
                 value += entry_terms(entries, stage, *weights)
             if g_side is not None:
-                g_side[piece] = entries.finish_side()
+                g_side[piece] = entries.g_side
             if offsets is not None and cells is not None:
                 gradient.add_terms(offsets.pull_back(cells, piece, entries.net))
         return value, gradient
