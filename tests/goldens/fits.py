@@ -73,7 +73,8 @@ KERNEL_FITS: dict[str, Fit] = {
     "closed form": rows(efemb.AdditivePoissonEmbedding, batch_size=70),
     "softmax": rows(efemb.CategoricalEmbedding),
     "offsets": rows(P, HISTORY, terms=[efemb.History("user", kappa=9.0)]),
-    "columns of terms": rows(
+    "columns of terms": rows(P, HISTORY, terms=[efemb.RowVectors("user", 3)]),
+    "columns of terms, sparse": rows(
         P, SPARSE_HISTORY, terms=[efemb.RowVectors("user", 3), efemb.History("user", kappa=9.0)]
     ),
     "offsets, sparse": rows(P, SPARSE_HISTORY, terms=[efemb.History("user", kappa=9.0)]),
