@@ -179,6 +179,48 @@ def test_other_software_is_refused(
         clusters.check_alike(threads, mixed_cpus=False)
 
 
+class Vanishing:
+    """A client of two workers, one of which dies after it has answered."""
+
+    status = "running"
+
+    def __init__(self) -> None:
+        self.workers = {"tcp://a:1": {}, "tcp://b:1": {}}
+        self.cancelled: list[Any] = []
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": dict(self.workers)}
+
+    def submit(self, function: Any, *arguments: Any, workers: list[str], **options: Any) -> Any:
+        return Answer(self, workers[0], function(*arguments))
+
+    def cancel(self, futures: list[Any]) -> None:
+        self.cancelled += futures
+
+
+class Answer:
+    status = "finished"
+
+    def __init__(self, client: Vanishing, address: str, answer: Any) -> None:
+        self.client, self.address, self.answer = client, address, answer
+
+    def result(self, timeout: float) -> Any:
+        assert timeout < 5, "nobody waits for long"
+        if self.address == "tcp://a:1":
+            self.client.workers.pop(self.address, None)
+            raise TimeoutError
+        return self.answer
+
+
+def test_an_answer_that_went_away_with_its_worker_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("distributed.wait", lambda futures, timeout: None)
+    client = Vanishing()
+    assert clusters._ask_workers(client, len, "ab") == {"tcp://b:1": 2}
+    assert len(client.cancelled) == 2
+
+
 def test_a_worker_without_the_package_is_named(store: ShardStore) -> None:
     absent = "import sys\nsys.modules['efemb'] = None\n"
     with (

@@ -17,7 +17,8 @@ from efemb.data.memory import in_words
 from efemb.errors import ClusterLostError, MemoryEstimateError, MissingExtraError, ParameterError
 
 PACKAGES = ("efemb", "numpy", "numba", "llvmlite", "scipy")
-WAIT = 60.0  # seconds without an answer
+WAIT, POLL = 60.0, 0.5  # seconds without an answer, and between looks at the cluster
+GONE = (TimeoutError, CancelledError, OSError)
 # A local cluster gives a worker up if it is absent so long after any of its deaths, also if it came
 # back and has died again since: by default 15 s, which a second death can meet by chance.
 PATIENCE = {"distributed.deploy.lost-worker-timeout": "1 day"}
@@ -178,23 +179,25 @@ def _ask_workers(client: Any, function: Callable[..., Any], *arguments: Any) -> 
         )
         for address in workers_of(client)
     }
+    answers: dict[str, Any] = {}
     deadline = time.monotonic() + WAIT
     while time.monotonic() < deadline:
-        with suppress(TimeoutError, CancelledError):
-            distributed.wait(list(futures.values()), timeout=0.5)
         present = workers_of(client)
-        if all(future.done() for address, future in futures.items() if address in present):
+        waiting = {a: f for a, f in futures.items() if a in present and a not in answers}
+        if not waiting:
             break
-    answers = {}
-    for address, future in futures.items():
-        if future.status == "error":
-            error = future.exception()
-            raise ParameterError(
-                f"the worker {address} cannot run efemb ({type(error).__name__}: {error}): "
-                f"install efemb {fingerprint()['efemb']} on every worker"
-            ) from error
-        if future.status == "finished":
-            answers[address] = future.result()
+        for address, future in waiting.items():
+            if future.status == "error":
+                error = future.exception()
+                raise ParameterError(
+                    f"the worker {address} cannot run efemb ({type(error).__name__}: {error}): "
+                    f"install efemb {fingerprint()['efemb']} on every worker"
+                ) from error
+            if future.status == "finished":
+                with suppress(*GONE):  # an answer goes away with its worker
+                    answers[address] = future.result(timeout=POLL)
+        with suppress(*GONE):
+            distributed.wait([f for a, f in waiting.items() if a not in answers], timeout=POLL)
     client.cancel(list(futures.values()))
     return answers
 

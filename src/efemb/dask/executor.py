@@ -17,11 +17,17 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from efemb.dask.cluster import WAIT, differences, fingerprint, require_distributed, workers_of
+from efemb.dask.cluster import (
+    POLL,
+    WAIT,
+    differences,
+    fingerprint,
+    require_distributed,
+    workers_of,
+)
 from efemb.data.store.executors import InterruptedTasksError, Watch
 from efemb.errors import ClusterLostError, EfembError, ParameterError, ShardError
 
-POLL = 0.5  # seconds between looks at the cluster
 SLOW_SECONDS, SLOW_FACTOR = 30.0, 5.0  # a task is copied if it is older than both say
 
 
