@@ -108,57 +108,95 @@ def fit_model(
     `lists` keeps the neighbors of an earlier fit, `state` where its optimizer stood. `center`
     measures the members of fixed contexts from their means.
     """
+    job = _prepare(spec, data, options, sample_weight, lists, center=center)
+    origin: dict[str, Any] = {"sample_weight": sample_weight, "start": start}
+    origin |= {"state": state, "lists": lists} | ({"center": center} if center else {})
+    planned = job.solver == "windows"
+    savepoint = Savepoint.open(
+        options.callbacks,
+        rng,
+        lambda: identity(job.written, options, data, validation, planned=planned, **origin),
+        seeded=options.seeded,
+    )
+    with workers(options.n_jobs) as pool:
+        setup = Setup(job.solver, job.spec, pool, job.dtype, int(rng.integers(2**62)))
+        split = _split(job.bound, validation, sample_weight, setup, options, rng)
+        check_observed(split.solver.n_observed)
+        chosen = choose_priors(job.spec, split.solver, job.bound.lists, keep=lists is not None)
+        spec, space = chosen.spec, job.space(chosen.spec)
+        begin = initial_parameters(space, Statistics.of(split.bound, split.solver.row_weight), rng)
+        begin = (begin if start is None else space.checked(start)).astype(job.dtype)
+        loop = _loop(space, split, job.optimizer, options, setup.seed)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
+            result = replace(loop, savepoint=savepoint).run_from(begin, state)
+        if validation is None:
+            use_all_rows(result, split, space)
+    result.parameters = result.parameters.astype(options.dtype)
+    return Fit(
+        result,
+        solver=job.solver,
+        gradient=spec.zeros.gradient if job.solver in ("rows", "windows") else "exact",
+        lists=chosen.lists,
+        context=spec.context,
+        n_slots=job.bound.n_slots,
+        held_out=split.validation is not None,
+        optimizer=job.optimizer,
+        terms=spec.terms,
+        spec=spec,
+        report={**chosen.report, **spec.structure.describe(data)},
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a fit is going to do, decided and checked before any work.
+
+    written : the ingredients before they are frozen by the data
+    """
+
+    written: Spec
+    spec: Spec
+    bound: BoundContext
+    solver: str
+    optimizer: Optimizer
+    dtype: Any
+    n_components: int
+
+    def space(self, spec: Spec) -> ParameterSpace:
+        """Parameters of these ingredients on the data."""
+        bound = self.bound
+        return ParameterSpace(
+            spec, bound.n_entities, bound.n_slots, bound.n_dims, self.n_components
+        )
+
+
+def _prepare(
+    spec: Spec,
+    data: Dataset,
+    options: Options,
+    sample_weight: Floats | None,
+    lists: tuple[Lists, ...] | None,
+    *,
+    center: bool,
+) -> _Job:
+    """Bind the contexts, and choose and check everything that needs no pass over the rows."""
     options.check()
     spec = replace(spec, family=spec.family.freeze(data))
     bound = _bind(spec, data, sample_weight, lists, center=center)
     written, spec = spec, replace(spec, context=bound.frozen(spec.context))
     spec = scaled(spec.freeze_terms(data, sample_weight), data, sample_weight)
     _check_contracts(spec, data)
-    name = choose_solver(options.solver, bound, spec)
-    planned = name == "windows"
-    if planned and options.batch_size not in ("auto", None):
+    solver = choose_solver(options.solver, bound, spec)
+    if solver == "windows" and options.batch_size not in ("auto", None):
         raise ParameterError("solver 'windows' steps word by word: leave batch_size='auto'")
-    minibatches = batch_size(options.batch_size, name, data.n_rows) is not None
+    k, minibatches = options.n_components, batch_size(options.batch_size, solver, data.n_rows)
     optimizer = choose_optimizer(
-        options.optimizer, name, spec, options.n_components, minibatches=minibatches
+        options.optimizer, solver, spec, k, minibatches=minibatches is not None
     )
-    dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
-    space = ParameterSpace(spec, *dims)
-    dtype = working_precision(data, spec, name, options.dtype)
-    _check_size(bound, space, name, dtype, options)
-    origin: dict[str, Any] = {
-        "sample_weight": sample_weight,
-        "start": start,
-        "state": state,
-        "lists": lists,
-    }
-    origin |= {"center": center} if center else {}
-    savepoint = Savepoint.open(
-        options.callbacks,
-        rng,
-        lambda: identity(written, options, data, validation, planned=planned, **origin),
-        seeded=options.seeded,
-    )
-    with workers(options.n_jobs) as pool:
-        setup = Setup(name, spec, pool, dtype, int(rng.integers(2**62)))
-        split = _split(bound, validation, sample_weight, setup, options, rng)
-        check_observed(split.solver.n_observed)
-        chosen = choose_priors(spec, split.solver, bound.lists, keep=lists is not None)
-        spec = chosen.spec
-        space = ParameterSpace(spec, *dims)
-        begin = initial_parameters(space, Statistics.of(split.bound, split.solver.row_weight), rng)
-        begin = (begin if start is None else space.checked(start)).astype(dtype)
-        loop = _loop(space, split, optimizer, options, setup.seed)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
-            result = replace(loop, savepoint=savepoint).run_from(begin, state)
-        if validation is None:
-            use_all_rows(result, split, space)
-    result.parameters = result.parameters.astype(options.dtype)
-    gradient = spec.zeros.gradient if name in ("rows", "windows") else "exact"
-    held = split.validation is not None
-    how = (chosen.lists, spec.context, bound.n_slots, held, optimizer, spec.terms)
-    report = {**chosen.report, **spec.structure.describe(data)}
-    return Fit(result, name, gradient, *how, spec, report)
+    dtype = working_precision(data, spec, solver, options.dtype)
+    job = _Job(written, spec, bound, solver, optimizer, dtype, k)
+    _check_size(bound, job.space(spec), solver, dtype, options)
+    return job
 
 
 def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:

@@ -284,6 +284,10 @@ class Spec:
                 "a hierarchical softmax predicts by vectors of nodes, not of words, so they cannot "
                 "be tied or shared: use structure='per-entity'"
             )
+        self._check_windows()
+
+    def _check_windows(self) -> None:
+        """Which options of a window go with which approximation of its zeros."""
         if self.context.length_offset and not self.family.takes_exposure:
             raise ParameterError("Window(length_offset=True) is an offset of Poisson means only")
         if self.context.subsample is not None and not (self.zeros.by_noise or self.zeros.tree):
@@ -291,7 +295,7 @@ class Spec:
                 "Window(subsample=) draws anew in each pass, which exact zeros do not: use "
                 "Corpus.subsampled, or zeros=NegativeSampling()"
             )
-        if not self.zeros.shared and not (text and self.combine.reverse):
+        if not self.zeros.shared and not (self.context.reads_text and self.combine.reverse):
             raise ParameterError(
                 "NegativeSampling(shared=False) draws for each word around a word, which only "
                 "skip-gram on text asks apart (combine='reverse'): use shared=True"
