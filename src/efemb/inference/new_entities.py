@@ -21,7 +21,6 @@ from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.group_models import WAY_OUT
 from efemb.inference.conditionals import (
     Conditionals,
     ListConditionals,
@@ -34,7 +33,7 @@ from efemb.inference.posterior import (
     Block,
     EntityPosterior,
     SoftmaxPosterior,
-    explain_shared_terms,
+    explain_coupling,
     vector_blocks,
 )
 from efemb.inference.row_conditionals import RowConditionals
@@ -152,24 +151,14 @@ def check_prior(prior: Any) -> None:
 def _check_model(fitted: FittedEmbedding) -> None:
     """Only models in which a new entity is a problem of its own."""
     spec, parameters = fitted.spec, fitted.parameters
-    reason = ""
     if spec.context.reads_text:
         raise ParameterError(
             "fold_in does not support text: every word around a new one would have to change as "
             "well; fit again with a corpus that contains the new words"
         )
-    if not spec.combine.inner_product:
-        reason = f"combine={spec.combine!r} is not an inner product"
-    elif spec.combine.reverse:
-        reason = "combine='reverse' predicts the context from the entity"
-    elif spec.structure.tied or not all(spec.structure.own_rows):
-        reason = f"structure={spec.structure!r} shares vectors"
-    elif spec.structure.grouped:
-        reason = f"structure={spec.structure!r} has several per entity ({WAY_OUT})"
-    elif parameters.rho.ndim > 2 or fitted.n_slots > 1 or parameters.position is not None:
-        reason = "its entities have more than one vector pair"
-    else:
-        reason = explain_shared_terms(spec)
+    reason = explain_coupling(spec)
+    if parameters.rho.ndim > 2 or fitted.n_slots > 1 or parameters.position is not None:
+        reason = reason or "its entities have more than one vector pair"
     if reason:
         raise ParameterError(
             f"fold_in needs vectors that are solved one entity at a time, but {reason}; use "

@@ -11,6 +11,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.solver import RowsSolver
+from efemb.fitted.group_models import WAY_OUT
 from efemb.inference.conditionals import DIFFERENCE, Conditionals, Inverse
 from efemb.inference.lbfgs import Problems
 from efemb.model.factors import Factors
@@ -109,7 +110,21 @@ class Posterior(ABC):
         return lambda gradient, which: gradient * scale[which, None]
 
 
-def explain_shared_terms(spec: Spec) -> str:
+def explain_coupling(spec: Spec) -> str:
+    """Why the embedding of an entity is no regression of its own, "" if it is one."""
+    structure = spec.structure
+    if not spec.combine.inner_product:
+        return f"combine={spec.combine!r} is not an inner product"
+    if spec.combine.reverse:
+        return "combine='reverse' predicts the context from the entity"
+    if structure.tied or not all(structure.own_rows):
+        return f"structure={structure!r} shares vectors"
+    if structure.grouped:
+        return f"structure={structure!r} has several per entity ({WAY_OUT})"
+    return _explain_shared_terms(spec)
+
+
+def _explain_shared_terms(spec: Spec) -> str:
     """Why the terms of a model are not columns of each entity's own regression, "" if they are."""
     shared = [term for term in spec.terms if term.entity_array is None and term.width]
     return f"the term {shared[0]!r} has no vector of its own per entity" if shared else ""

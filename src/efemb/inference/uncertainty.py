@@ -12,7 +12,6 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
-from efemb.fitted.group_models import WAY_OUT
 from efemb.inference.conditionals import (
     Conditionals,
     Design,
@@ -21,7 +20,7 @@ from efemb.inference.conditionals import (
     resolve_row_weights,
 )
 from efemb.inference.lbfgs import warn_exhausted
-from efemb.inference.posterior import EntityPosterior, explain_shared_terms, vector_blocks
+from efemb.inference.posterior import EntityPosterior, explain_coupling, vector_blocks
 from efemb.inference.row_conditionals import RowConditionals
 from efemb.table import Table
 
@@ -343,18 +342,10 @@ def _check_model(fitted: FittedEmbedding) -> None:
         reason = "text has too many rows to process one by one"
     elif spec.family.softmax:
         reason = "a softmax couples all embeddings"
-    elif not spec.combine.inner_product:
-        reason = f"combine={spec.combine!r} is not an inner product"
-    elif spec.combine.reverse:
-        reason = "combine='reverse' predicts the context from the entity"
-    elif spec.structure.tied or not all(spec.structure.own_rows):
-        reason = f"structure={spec.structure!r} shares vectors"
-    elif spec.structure.grouped:
-        reason = f"structure={spec.structure!r} has several per entity ({WAY_OUT})"
-    elif fitted.parameters.rho.ndim > 2:
-        reason = "it takes scalar data"
     else:
-        reason = explain_shared_terms(spec)
+        reason = explain_coupling(spec)
+    if not reason and fitted.parameters.rho.ndim > 2:
+        reason = "it takes scalar data"
     if reason:
         raise ParameterError(
             f"laplace treats each embedding as a regression, but {reason}; stability() compares "
