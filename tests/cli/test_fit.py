@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import efemb
 from efemb.engine.progress import ProgressBar
@@ -117,6 +118,33 @@ def test_arrays(run, tmp_path: Path) -> None:
     assert "model: g-emb" in done.err
     assert "50 rows x 12 columns" in done.err
     assert efemb.load(tmp_path / "m").spec.context.k == 4
+
+
+def test_neurons_in_rows_are_transposed(run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, places = rng.normal(size=(40, 8)), rng.normal(size=(8, 2))
+    np.save(tmp_path / "frames.npy", X)
+    np.save(tmp_path / "neurons.npy", X.T)
+    lines = [",".join([f"cell {n}", *map(str, X[:, n])]) for n in range(8)]
+    header = ",".join(["cell", *(f"t{t}" for t in range(40))])
+    (tmp_path / "neurons.csv").write_text("\n".join([header, *lines]), "utf-8")
+    np.save(tmp_path / "xyz.npy", places)
+    place = ("--positions", tmp_path / "xyz.npy", "-k", "2", "-o", tmp_path / "m")
+    done = run("fit", tmp_path / "neurons.npy", *place)
+    assert (done.code, "transposed? Then pass values.T (--transpose)" in done.err) == (2, True)
+    assert run("fit", tmp_path / "frames.npy", *place).code == 0
+    wanted = efemb.load(tmp_path / "m")
+    for name, labels in {
+        "neurons.npy": None,
+        "neurons.csv": [f"cell {n}" for n in range(8)],
+    }.items():
+        assert run("fit", tmp_path / name, "--transpose", *place).code == 0
+        model = efemb.load(tmp_path / "m")
+        assert_array_equal(model.parameters.rho, wanted.parameters.rho)
+        assert (None if model.vocabulary is None else list(model.vocabulary)) == labels
+        assert run("evaluate", tmp_path / "m", tmp_path / name, "--transpose").code == 0
+    (tmp_path / "text.txt").write_text("to be or not to be\n" * 9, "utf-8")
+    assert "--transpose applies to an array" in run("fit", tmp_path / "text.txt", "--transpose").err
 
 
 @pytest.mark.parametrize(

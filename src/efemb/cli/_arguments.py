@@ -137,6 +137,12 @@ Positions = Annotated[
         metavar="FILE",
     ),
 ]
+Transpose = Annotated[
+    bool,
+    typer.Option(
+        "--transpose", help="The array is neurons x frames: a row per column of the model."
+    ),
+]
 Encoding = Annotated[
     str, typer.Option(help="Text encoding of the file, such as cp1252.", metavar="NAME")
 ]

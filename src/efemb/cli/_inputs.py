@@ -48,6 +48,7 @@ class Reading:
     price: str | None = None
     week: str | None = None
     features: Path | None = None
+    transpose: bool = False  # a matrix of entities x rows
 
     def __post_init__(self) -> None:
         for name in ("basket", "item", "count", "header"):
@@ -72,16 +73,22 @@ class Reading:
             )
         if guess.kind == "baskets":
             return self._read_baskets(paths if len(paths) > 1 else path, guess)
-        options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
         from efemb.data.readers.column_roles import is_number
 
-        data = efemb.read_matrix(path, row_labels=guess.row_labels, **options)
+        data = self._read_matrix(path, guess)
         if guess.kind == "matrix" and data.entities is not None and is_number(list(data.entities)):
             first = ", ".join(map(str, data.entities.labels[:3]))
             self.say(f"the first line names the columns: {first}, ...")
         if "positions" in data.report:
             self.say(f"positions: {data.report['positions']}")
         return data
+
+    def _read_matrix(self, path: Path, guess: Guess) -> Dataset:
+        options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
+        if not self.transpose:
+            return efemb.read_matrix(path, row_labels=guess.row_labels, **options)
+        data = efemb.read_matrix(path, row_labels=guess.row_labels, encoding=self.encoding)
+        return efemb.read_matrix(data.values.T, entities=data.row_labels, **options)
 
     def columns(self, path: Path | None) -> dict[str, Any]:
         """Names of the columns of transactions, inferred from a file where they are not given."""
@@ -138,10 +145,11 @@ class Reading:
             )
         if kind != "baskets" and self.net_returns:
             raise ParameterError(f"{path.name} is {_CONTENTS[kind]}, which has no returns")
-        if kind != "matrix" and self.positions is not None:
-            raise ParameterError(
-                f"--positions applies to an array, but {path.name} is {_CONTENTS[kind]}"
-            )
+        for option, value in {"--positions": self.positions, "--transpose": self.transpose}.items():
+            if kind != "matrix" and value:
+                raise ParameterError(
+                    f"{option} applies to an array, but {path.name} is {_CONTENTS[kind]}"
+                )
 
     def _guess(self, path: Path, model: str | None) -> Guess:
         from efemb.data.readers.guess import Guess, guess_contents

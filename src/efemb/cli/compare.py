@@ -58,6 +58,7 @@ def command(
     header: of.Header = None,
     net_returns: of.NetReturns = False,
     positions: of.Positions = None,
+    transpose: of.Transpose = False,
     min_count: of.Rarest = 5,
     metric: Annotated[
         str | None,
@@ -104,6 +105,7 @@ def command(
         *(basket, item, count, encoding, positions, min_count, strict, not quiet, say),
         layout=layout,
         header=header,
+        transpose=transpose,
         net_returns=net_returns,
     )
     observed = reading.read(data, *wanted[:1])

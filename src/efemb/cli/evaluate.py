@@ -38,6 +38,7 @@ def command(
     layout: of.Layout = None,
     header: of.Header = None,
     positions: of.Positions = None,
+    transpose: of.Transpose = False,
     encoding: of.Encoding = "utf-8",
     strict: of.Strict = False,
     seed: of.Seed = 0,
@@ -67,6 +68,7 @@ def command(
         *(basket, item, count, encoding, positions, 1, strict, not quiet, say),
         layout=layout,
         header=header,
+        transpose=transpose,
     )
     test = reading.read_for(data, fitted)
     say(describe_size(test))

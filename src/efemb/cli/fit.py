@@ -51,6 +51,7 @@ def command(
     price: of.Price = None,
     features: of.Features = None,
     positions: of.Positions = None,
+    transpose: of.Transpose = False,
     neighbors: Annotated[
         int | None,
         typer.Option(help="Number of nearest neurons in a context.", min=1, metavar="N"),
@@ -104,6 +105,7 @@ def command(
       efemb fit trips.csv --features products.csv
       efemb fit "trips/*.parquet" --basket customer --basket date
       efemb fit activity.npy --positions xyz.npy --neighbors 50 --model g-emb
+      efemb fit traces.npy --transpose --positions xyz.npy
       efemb fit corpus.txt.gz --model cbow --window 5
       efemb fit "lines/*.parquet" --store shards --cluster local:4
 
@@ -134,6 +136,7 @@ def command(
         *(basket, item, count, encoding, positions, min_count, strict, not quiet, say),
         layout=layout,
         header=header,
+        transpose=transpose,
         net_returns=net_returns,
         rows=row or (),
         week=week,

@@ -178,7 +178,8 @@ def transposed_hint(size: int, n_rows: int) -> str:
     """What to say of something with an entry per row where one per column is needed."""
     if size != n_rows:
         return ""
-    return f"; {n_rows:,} is the number of rows: are the values transposed? Then pass values.T"
+    question = f"{n_rows:,} is the number of rows: are the values transposed?"
+    return f"; {question} Then pass values.T (--transpose)"
 
 
 def check_positions(
