@@ -108,6 +108,18 @@ def test_text(run, text: Path, tmp_path: Path, name: str) -> None:
     assert efemb.load(tmp_path / "m").spec.context.size == 2
 
 
+def test_texts_of_several_files_in_lower_case(run, text: Path, trips: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.txt"
+    more.write_text(text.read_text("utf-8").upper(), "utf-8")
+    place = ("-o", tmp_path / "m", "-k", "2", *QUICK)
+    done = run("fit", text, more, "--lower", *place)
+    assert (done.code, "120 documents" in done.err) == (0, True)
+    assert set(efemb.load(tmp_path / "m").vocabulary) == set(text.read_text("utf-8").split())
+    assert run("evaluate", tmp_path / "m", more).code == 2  # no word is known
+    assert run("evaluate", tmp_path / "m", more, "--lower").code == 0
+    assert "--lower applies to text" in run("fit", trips, "--lower", *place).err
+
+
 def test_arrays(run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.save(tmp_path / "act.npy", rng.normal(size=(50, 12)))

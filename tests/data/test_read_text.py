@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from efemb.data import Corpus, Vocabulary, read_text, tokenstore
 from efemb.data.readers.text import documents as wordstreams
 from efemb.data.readers.text import encode as textcodes
+from efemb.errors import DataError
 
 TEXT = "the cat saw the dog\n\nthe dog saw a cat and the cat ran\nowl\nthe end\n"
 LINES = TEXT.split("\n")[:-1]
@@ -301,3 +302,22 @@ def test_reading_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_several_files_are_read_one_after_the_other(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("part-1.txt", "part-2.txt.gz", "part-3.txt")]
+    paths[0].write_text("a b c\nb c d", "utf-8")  # the end of a file ends a document
+    with gzip.open(paths[1], "wt", encoding="utf-8") as file:
+        file.write("c d\n")
+    paths[2].write_text("a d\n", "utf-8")
+    expected = read_text(["a b c", "b c d", "c d", "a d"], min_count=1)
+    for source in (paths, str(tmp_path / "part-*"), tmp_path / "part-*"):
+        corpus = read_text(source, min_count=1)
+        assert corpus.tokens.tolist() == expected.tokens.tolist()
+        assert corpus.starts.tolist() == expected.starts.tolist()
+        assert list(corpus.vocabulary) == list(expected.vocabulary)
+    paths[2].write_bytes(b"a \xff b")
+    with pytest.raises(DataError, match=r"part-3\.txt"):
+        read_text(paths)
+    with pytest.raises(DataError, match=r"no file matches 'what is it\?'; a str is a path"):
+        read_text("what is it?")

@@ -143,6 +143,7 @@ Transpose = Annotated[
         "--transpose", help="The array is neurons x frames: a row per column of the model."
     ),
 ]
+Lower = Annotated[bool, typer.Option("--lower", help="Text: convert words to lower case.")]
 Encoding = Annotated[
     str, typer.Option(help="Text encoding of the file, such as cp1252.", metavar="NAME")
 ]

@@ -49,6 +49,7 @@ class Reading:
     week: str | None = None
     features: Path | None = None
     transpose: bool = False  # a matrix of entities x rows
+    lower: bool = False  # words of a text
 
     def __post_init__(self) -> None:
         for name in ("basket", "item", "count", "header"):
@@ -60,17 +61,15 @@ class Reading:
         path = paths[0]
         guess = self._guess(path, model)
         self._check_options(path, guess.kind)
-        if len(paths) > 1 and guess.kind != "baskets":
+        if len(paths) > 1 and guess.kind not in ("baskets", "text"):
             raise ParameterError(
-                f"{path.name} is {_CONTENTS[guess.kind]}: only files of transactions can be read "
-                "together; pass a single file"
+                f"{path.name} is {_CONTENTS[guess.kind]}: only files of transactions or of text "
+                "can be read together; pass a single file"
             )
         if guess.kind == "recording":
             return efemb.read_suite2p(path, progress=self.progress)
         if guess.kind == "text":
-            return efemb.read_text(
-                path, min_count=self.min_count, encoding=self.encoding, progress=self.progress
-            )
+            return self._read_text(paths if len(paths) > 1 else path, min_count=self.min_count)
         if guess.kind == "baskets":
             return self._read_baskets(paths if len(paths) > 1 else path, guess)
         from efemb.data.readers.column_roles import is_number
@@ -82,6 +81,10 @@ class Reading:
         if "positions" in data.report:
             self.say(f"positions: {data.report['positions']}")
         return data
+
+    def _read_text(self, source: Path | Sequence[Path], **words: Any) -> Corpus:
+        options: dict[str, Any] = {"encoding": self.encoding, "progress": self.progress}
+        return efemb.read_text(source, lower=self.lower, **options, **words)
 
     def _read_matrix(self, path: Path, guess: Guess) -> Dataset:
         options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
@@ -112,9 +115,7 @@ class Reading:
         vocabulary = model.vocabulary if embeds else model.vocabulary_
         if embeds and model.spec.context.reads_text:
             self._check_options(path, "text")
-            return efemb.read_text(
-                path, vocabulary=vocabulary, encoding=self.encoding, progress=self.progress
-            )
+            return self._read_text(path, vocabulary=vocabulary)
         data = replace(self, rows=_needed_columns(model)).read(path)
         if not isinstance(data, efemb.Dataset):
             raise ParameterError(f"{path} is text, but the model was fitted to numbers")
@@ -145,6 +146,8 @@ class Reading:
             )
         if kind != "baskets" and self.net_returns:
             raise ParameterError(f"{path.name} is {_CONTENTS[kind]}, which has no returns")
+        if kind != "text" and self.lower:
+            raise ParameterError(f"--lower applies to text, but {path.name} is {_CONTENTS[kind]}")
         for option, value in {"--positions": self.positions, "--transpose": self.transpose}.items():
             if kind != "matrix" and value:
                 raise ParameterError(

@@ -39,6 +39,7 @@ def command(
     header: of.Header = None,
     positions: of.Positions = None,
     transpose: of.Transpose = False,
+    lower: of.Lower = False,
     encoding: of.Encoding = "utf-8",
     strict: of.Strict = False,
     seed: of.Seed = 0,
@@ -69,6 +70,7 @@ def command(
         layout=layout,
         header=header,
         transpose=transpose,
+        lower=lower,
     )
     test = reading.read_for(data, fitted)
     say(describe_size(test))

@@ -52,6 +52,7 @@ def command(
     features: of.Features = None,
     positions: of.Positions = None,
     transpose: of.Transpose = False,
+    lower: of.Lower = False,
     neighbors: Annotated[
         int | None,
         typer.Option(help="Number of nearest neurons in a context.", min=1, metavar="N"),
@@ -137,6 +138,7 @@ def command(
         layout=layout,
         header=header,
         transpose=transpose,
+        lower=lower,
         net_returns=net_returns,
         rows=row or (),
         week=week,

@@ -38,6 +38,7 @@ def command(
     count: of.Count = None,
     layout: of.Layout = None,
     header: of.Header = None,
+    lower: of.Lower = False,
     min_count: of.Rarest = 1,
     seed: of.Seed = 0,
     jobs: of.Jobs = -1,
@@ -71,6 +72,7 @@ def command(
         *(basket, item, count, encoding, None, min_count, False, not quiet, say),
         layout=layout,
         header=header,
+        lower=lower,
     )
     if skip_unknown or fitted.spec.context.reads_text:
         if len(data) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -21,6 +21,7 @@ from efemb.data.readers.input_file import (
     is_compressed,
     open_bytes,
 )
+from efemb.data.readers.several import find_files
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError
 
@@ -231,6 +232,37 @@ class TextFile:
         except DataError as placed:
             counted = " (counted after decompression)" if is_compressed(self.path) else ""
             return DataError(f'{placed}{counted}, or pass errors="replace" or errors="ignore"')
+
+
+class TextFiles:
+    """The lines of several files, one after the other."""
+
+    def __init__(self, files: Sequence[TextFile]) -> None:
+        self.files = files
+        further = f" and {len(files) - 1:,} further files" if len(files) > 1 else ""
+        self.name = f"{files[0].name}{further}"
+        self.size = sum(file.size for file in files) if all(file.size for file in files) else 0
+
+    def batches(self, advance: Advance) -> Iterator[str]:
+        """Yield the text of each file; the end of a file ends a document."""
+        for file in self.files:
+            yield from file.batches(advance)
+
+
+def text_files(source: Any) -> list[Path] | None:
+    """The files of a pattern, or of a list of paths; None for anything else.
+
+    A list of str is a list of documents.
+    """
+    if isinstance(source, list | tuple):
+        paths = bool(source) and all(isinstance(each, os.PathLike) for each in source)
+        return find_files(source) if paths else None
+    if not isinstance(source, str | os.PathLike) or os.path.isdir(expand_home(source)):
+        return None
+    try:
+        return find_files(source)
+    except DataError as error:
+        raise DataError(f"{error}; {_AS_TEXT}") from None
 
 
 def _existing(source: str | os.PathLike[str]) -> Path:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from efemb._terminal import progress_bar
 from efemb.data.corpus import Corpus
-from efemb.data.readers.text.documents import Documents, DocumentStream, TextFile
+from efemb.data.readers.text.documents import (
+    Documents,
+    DocumentStream,
+    TextFile,
+    TextFiles,
+    text_files,
+)
 from efemb.data.readers.text.encode import Interned, intern_words
 from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of
 from efemb.data.vocabulary import Vocabulary, shorten
@@ -42,10 +48,10 @@ def read_text(
     Parameters
     ----------
     source : path, iterable of documents, function or Corpus
-        A plain, .gz, .bz2 or .xz file; an iterable of documents, each a text that is split at
-        whitespace or a list of tokens (text or numbers); or a function that returns such an
-        iterable. A str is always a path. A Corpus is returned unchanged, or re-encoded if
-        `vocabulary` is passed.
+        A plain, .gz, .bz2 or .xz file, a pattern such as "reviews-*.txt", or a list of Path
+        objects; an iterable of documents, each a text that is split at whitespace or a list of
+        tokens (text or numbers); or a function that returns such an iterable. A str is always a
+        path or a pattern. A Corpus is returned unchanged, or re-encoded if `vocabulary` is passed.
     min_count : int
         Drop words that occur fewer times.
     max_vocab : int, optional
@@ -130,6 +136,9 @@ def _check_options(min_count: int, max_vocab: int | None, vocabulary: object, er
 
 
 def _stream(source: Any, encoding: str, errors: str) -> DocumentStream:
+    files = text_files(source)
+    if files is not None:
+        return TextFiles([TextFile(path, encoding, errors) for path in files])
     if isinstance(source, str | os.PathLike):
         return TextFile(source, encoding, errors)
     is_function = callable(source) and not hasattr(source, "__iter__")
