@@ -101,6 +101,11 @@ def test_bad_lines_of_several_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "part-3.csv").write_text("trip,what,n\n7,a,-1\n")
     with pytest.raises(DataError, match=r"not positive in line 2 of .*part-3\.csv"):
         read_baskets(str(tmp_path / "part-*"), **COLUMNS)
+    (tmp_path / "part-0.csv").write_text("trip,what,n\n7,a,-1\n7,b,1\n7,c,-1\n")
+    with pytest.raises(
+        DataError, match=r"in 3 lines \(2, 4 of \S*part-0\.csv, 2 of \S*part-3\.csv\)"
+    ):
+        read_baskets(str(tmp_path / "part-*"), **COLUMNS)
     (tmp_path / "part-4.csv").write_text("trip,item\n7,a\n")
     with pytest.raises(DataError, match=r"part-4\.csv has no column 'what'"):
         read_baskets(str(tmp_path / "part-*"), **COLUMNS)

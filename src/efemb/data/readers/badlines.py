@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ _SHOWN = 5
 @dataclass
 class _Problem:
     total: int = 0
-    first: list[str] = field(default_factory=list)
+    first: list[tuple[int, str]] = field(default_factory=list)  # places, and the files they are in
     example: str = ""
 
 
@@ -42,8 +44,8 @@ class BadLines:
         if len(places):
             noted = self._problems.setdefault(problem, _Problem(example=example))
             noted.total += len(places)
-            within = f" of {self.file}" if self.file else ""
-            noted.first += [f"{place}{within}" for place in places[: _SHOWN - len(noted.first)]]
+            shown = places[: _SHOWN - len(noted.first)]
+            noted.first += [(int(place), self.file) for place in shown]
 
     def leave_out(self, problem: str, place: int) -> None:
         """Record a line that could not be split into cells."""
@@ -65,7 +67,11 @@ class BadLines:
         return DataError(f"{self._source}: {'; '.join(problems)}. {way_out}")
 
     def _describe(self, problem: str, noted: _Problem) -> str:
-        places = ", ".join(noted.first)
+        parts = []
+        for file, group in groupby(noted.first, key=itemgetter(1)):
+            numbers = ", ".join(str(place) for place, _ in group)
+            parts.append(f"{numbers} of {file}" if file else numbers)
+        places = ", ".join(parts)
         example = f": {noted.example}" if noted.example else ""
         if noted.total == 1:
             return f"{problem} in {self._unit} {places}{example}"
