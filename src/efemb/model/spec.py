@@ -204,8 +204,9 @@ class Spec:
             return
         if self.link.needs_positive:
             raise ParameterError(
-                f"terms are signed, but link {self.link.name()!r} needs a positive predictor: use "
-                "the identity link"
+                f"{self.terms[0]!r} adds numbers of either sign, but link {self.link.name()!r} "
+                "needs a positive predictor: use PoissonEmbedding, whose link is the identity, for "
+                "models with terms"
             )
         if self.combine.reverse:
             raise ParameterError("terms go with combine='linear'; a reverse model has none")

@@ -203,6 +203,16 @@ def test_files_checkpoints_and_partial_fits(name: str, tmp_path: Path) -> None:
         sampled.set_params(max_iter=3).fit(data)
 
 
+def test_levels_that_hold_one_another_are_no_cycle() -> None:
+    """A node is a path from the top: what is above p in one place may be below it in another."""
+    above, below = ["p", "q"] * N, ["q", "p"] * N
+    data = data_of(above=above[:N], below=below[:N])
+    model = efemb.PoissonEmbedding(K, structure=efemb.Tree(["above", "below"]), random_state=0)
+    model.fit(data)
+    assert list(model.categories("above")) == ["p", "q"]
+    assert list(model.categories("below")) == ["q", "p"]
+
+
 def test_bad_features_are_refused() -> None:
     data = data_of()
 
@@ -211,8 +221,9 @@ def test_bad_features_are_refused() -> None:
 
     with pytest.raises(efemb.DataError, match="entity feature 'brand', which the data lack"):
         fit(efemb.Tree(["brand"]))
-    with pytest.raises(efemb.DataError, match="'same' has the same value for all entities"):
-        fit(efemb.Featured(["same"]), data_of(same=["x"] * N))
+    for described in (efemb.Featured(["same"]), efemb.Tree(["same", "kind"])):
+        with pytest.raises(efemb.DataError, match="'same' has the same value for all entities"):
+            fit(described, data_of(same=["x"] * N))
     with pytest.raises(efemb.ParameterError, match="names 'kind' twice"):
         fit(efemb.Tree(["kind", "part", "kind"]))
     with pytest.raises(efemb.InputTypeError, match="a list of names"):

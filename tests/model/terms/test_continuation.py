@@ -106,8 +106,10 @@ def test_weeks_out_of_order_are_put_in_order() -> None:
 def test_households_of_weight_0_are_not_learned() -> None:
     data = trips(user=np.repeat(["ann", "bob", "eve"], 50))
     weight = np.repeat([1.0, 1.0, 0.0], 50)
-    model = fit(data, efemb.RowVectors("user", 2), sample_weight=weight)
-    assert model.fitted().spec.terms[0].groups == ["ann", "bob"]
+    terms = (efemb.RowVectors("user", 2), efemb.History("user", kappa=2.0))
+    model = fit(data, *terms, sample_weight=weight)
+    for term in model.fitted().spec.terms:
+        assert term.groups == ["ann", "bob"]
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0])

@@ -202,7 +202,8 @@ def test_bad_terms_are_refused() -> None:
         efemb.PoissonEmbedding(2, terms=["user"]).fit(data)
     with pytest.raises(efemb.ParameterError, match="n_components must be an integer >= 1"):
         efemb.PoissonEmbedding(2, terms=[RowVectors("user", 0)]).fit(data)
-    with pytest.raises(efemb.ParameterError, match="needs a positive predictor"):
+    rule = r"RowVectors\('user', 20\) adds .* needs a positive predictor: use PoissonEmbedding"
+    with pytest.raises(efemb.ParameterError, match=rule):
         efemb.AdditivePoissonEmbedding(2, terms=[RowVectors("user")]).fit(data)
     with pytest.raises(efemb.ParameterError, match="reverse model has none"):
         efemb.PoissonEmbedding(2, combine="reverse", terms=[RowVectors("user")]).fit(data)
