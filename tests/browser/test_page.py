@@ -224,6 +224,19 @@ def test_the_address_keeps_the_view(visit: Callable, written: Callable) -> None:
     )
 
 
+def test_labels_that_look_like_numbers_are_kept_in_the_address(
+    visit: Callable, written: Callable
+) -> None:
+    model = stop_early(efemb.PoissonEmbedding(2, max_iter=2, random_state=0), np.eye(6) + 1)
+    home = written(model, methods="pca")
+    one = visit(home).open()
+    one.search("5")
+    one.page.click(".title .add")
+    one.settle()
+    two = visit(home).open(one.page.url.partition("#")[2])
+    assert two.page.evaluate("[explorer.state.item, explorer.state.basket]") == [5, [[5, 1]]]
+
+
 def test_keys_do_everything(visit: Callable, written: Callable) -> None:
     one = visit(written(plain())).open()
     one.page.keyboard.press("/")

@@ -85,7 +85,8 @@ def make_payload(contents: Contents) -> Payload:
             "model": model.model,
             "n": model.n_entities,
             "k": model.n_components,
-            "noun": _noun(model),
+            "noun": (noun := _noun(model)),
+            "article": f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}",
             "labels": [str(label)[:LONGEST_LABEL] for label in model.entities],
             "notes": [],
         }
@@ -101,8 +102,11 @@ def make_payload(contents: Contents) -> Payload:
     if contents.vectors:
         _add_vectors(payload, contents)
         _add_support(payload, contents)
-    payload.header["spaces"] = list(available_vectors(model))
-    payload.header["card"] = describe_card(contents)
+    payload.header |= {
+        "spaces": list(available_vectors(model)),
+        "card": describe_card(contents),
+        "neural": "lists.pointers" in payload.arrays,
+    }
     payload.header["tabs"] = _tabs(payload)
     _add_colorings(payload)
     return payload
@@ -114,7 +118,7 @@ def _tabs(payload: Payload) -> dict[str, str]:
     tabs = {"item": noun.capitalize()}
     if noun == "word":
         tabs["analogy"] = "Analogy"
-    if "refused" not in prediction or "lists.pointers" not in payload.arrays:
+    if "refused" not in prediction or not payload.header["neural"]:
         tabs["basket"] = "Gap" if prediction["text"] else "Basket"
     return tabs | {"selection": "Selection", "model": "Model"}
 
@@ -391,9 +395,4 @@ def compare_with_popularity(contents: Contents) -> dict[str, Any]:
             "low": mine["low"],
             "high": mine["high"],
         }
-    finite = (int, float)
-    return {
-        name: float(value)
-        for name, value in scores.items()
-        if isinstance(value, finite) and math.isfinite(value)
-    }
+    return {name: float(value) for name, value in scores.items() if math.isfinite(value)}

@@ -32,8 +32,7 @@ class PageAnswers {
     this.header = header;
     this.arrays = /** @type {Record<string, any>} */ (arrays);
     this.k = header.k;
-    /** @type {Record<string, any>} */
-    this.memory = {};
+    /** @type {Record<string, any>} */ this.memory = {};
   }
 
   /** What is made when it is first needed. @template T @param {string} key @param {() => T} make @returns {T} */
@@ -227,14 +226,12 @@ class PageAnswers {
 
   /** L . R of each term with a value, by label. @param {Body["row"]} values */
   termParts(values) {
-    /** @type {{ label: string, add: Float64Array }[]} */
-    const parts = [];
+    /** @type {{ label: string, add: Float64Array }[]} */ const parts = [];
     this.header.prediction.terms.forEach((term, number) => {
       const value = values[term.columns[0]], rows = this.arrays[`term.${number}.rows`];
       if (value === undefined || !rows) return;
       const entities = this.arrays[`term.${number}.entities`], width = entities.length / this.header.n;
-      /** @type {Float64Array} */
-      let side = new Float64Array(width);
+      /** @type {Float64Array} */ let side = new Float64Array(width);
       if (term.kind === "choice") {
         const place = (term.choices || []).indexOf(value);
         if (place >= 0) side = takeRow(rows, place, width);
@@ -254,8 +251,7 @@ class PageAnswers {
     const parts = this.termParts(row);
     u.forEach((inner, i) => { u[i] = parts.reduce((sum, { add }) => sum + add[i], inner + intercept[i]); });
     const { family, link, columns } = this.header.prediction;
-    /** @type {Record<string, Float64Array>} */
-    const values = {};
+    /** @type {Record<string, Float64Array>} */ const values = {};
     if (columns.includes("probability")) values.probability = shares(u, family, link, this.arrays.noise, members);
     if (columns.includes("mean")) values.mean = expectedValues(u, family, link);
     return largest(Object.values(values)[0], n, new Set(members)).map((code) => (

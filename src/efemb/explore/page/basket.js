@@ -16,8 +16,7 @@ export async function basketPanel(app) {
   const controls = new Map(prediction.terms.filter((term) => term.columns.length).map((term) => [term.columns[0], term]));
   const nodes = [...Array.from(controls.values(), (term) => termControl(app, term)), basketList(app)];
   for (const table of Object.keys(prediction.tables || {})) nodes.push(...await changeSections(app, table));
-  /** @type {Mark[]} */
-  const members = basket.map(([code]) => ({ code, color: MARKS.member }));
+  /** @type {Mark[]} */ const members = basket.map(([code]) => ({ code, color: MARKS.member }));
   if (!basket.length && !Object.keys(row).length) {
     nodes.push(note(`Add ${app.header.noun}s with +, or with the button beside a selected one: the page then `
       + "lists what goes with all of them, and why."));
@@ -42,7 +41,7 @@ export async function basketPanel(app) {
 /** A slider for the price of the selected item, and what changes with it. @param {Explorer} app @param {string} table */
 async function changeSections(app, table) {
   const { item, factor, basket } = app.state, { tables = {}, terms } = app.header.prediction;
-  if (item === null) return [note(`Select ${app.article} to change its ${table}.`)];
+  if (item === null) return [note(`Select ${app.header.article} to change its ${table}.`)];
   // Prices are by week, for example: those of the last one, unless another is chosen.
   const last = tables[table].map((name) => [name, terms.find((term) => term.columns[0] === name)?.choices?.at(-1)]);
   const row = { ...Object.fromEntries(last.filter(([, value]) => value !== undefined)), ...app.row };

@@ -11,8 +11,7 @@ export const MARKS = {
 /** Items in buckets, each with a name and a color; the first is the rest and drawn first. @param {Payload} payload @param {string} key @returns {Coloring} */
 export function colorItems({ header, arrays }, key) {
   const { title, buckets } = header.colorings.find((entry) => entry.key === key) || header.colorings[0];
-  /** @type {number[][]} */
-  const members = buckets.map(() => []);
+  /** @type {number[][]} */ const members = buckets.map(() => []);
   arrays[`color.${key}`].forEach((place, code) => { members[place].push(code); });
   const filled = buckets.map(([name, color], i) => ({ name, color, codes: members[i], isRest: i === 0 }));
   return { title, buckets: filled.filter(({ codes }) => codes.length) };

@@ -14,8 +14,7 @@ export class Labels {
   constructor(labels, order) {
     this.labels = labels;
     this.order = order;
-    /** @type {Map<number, { text: string, size: number }>} */
-    this.measured = new Map();
+    /** @type {Map<number, { text: string, size: number }>} */ this.measured = new Map();
     /** Places that are taken. @type {{ x: number, y: number, size: number }[]} */
     this.taken = [];
   }

@@ -52,8 +52,7 @@ export function itemLines(app, view, rows, how) {
 /** An answer as a section with a list, or with the reason why there is none, and what is lit for it. */
 /** @param {Explorer} app @param {string} title @param {Promise<Row[]>} answer @param {Listing} how @param {ModelView} [view] */
 export async function listing(app, title, answer, how, view = app) {
-  /** @type {Row[]} */
-  let rows = [];
+  /** @type {Row[]} */ let rows = [];
   let content;
   try {
     rows = await answer;

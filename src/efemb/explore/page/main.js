@@ -11,18 +11,15 @@ import { connectSearch } from "./search.js";
 import { labelFinder, readState, writeState } from "./state.js";
 import { openSurface } from "./surface.js";
 
-/** @import { Ask, MapEvents, Payload, State, Surface } from "./types" */
+/** @import { Ask, MapEvents, Payload, State, Surface, View } from "./types" */
 
 /** @param {string} id @returns {any} */
 const byId = (id) => document.getElementById(id);
-/** @param {string} text */
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-
-/** Codes, the most frequent first; in their own order without counts. @param {Payload} payload */
-function labelOrder({ header, arrays: { counts } }) {
-  const order = Int32Array.from(header.labels.keys());
-  return counts ? order.sort((a, b) => counts[b] - counts[a] || a - b) : order;
-}
+/** Panels that are about the selected item. */
+const OF_ITEM = ["item", "analogy", "compare"];
+const KEYS = new Map(Object.entries({
+  "/": "find", "+": "in", "-": "out", 0: "whole", l: "lasso", v: "see", d: "theme", "?": "help", b: "add", Escape: "clear",
+}));
 
 /** One model with its map. */
 export class ModelView {
@@ -32,76 +29,60 @@ export class ModelView {
     this.header = payload.header;
     this.arrays = payload.arrays;
     this.labels = payload.header.labels;
-    this.order = labelOrder(payload);
     this.find = labelFinder(this.labels);
     this.ask = ask;
+    const { counts } = payload.arrays, order = Int32Array.from(this.labels.keys());
+    this.order = counts ? order.sort((a, b) => counts[b] - counts[a] || a - b) : order;  // the most frequent first
     this.map = new MapView(surface, this.labels, this.order, events);
   }
 
-  /** @param {State} state @param {any} theme @param {any} view */
-  async showMap({ map, color, solid }, theme, view) {
+  /** @param {State} state @param {View | null} view */
+  async showMap({ map, color, solid }, view) {
     const { array, space, method } = this.header.maps.find((entry) => entry.array === map) || this.header.maps[0];
     this.arrays[array] ||= Float32Array.from(await this.ask("map", { space, method }));
     const points = /** @type {Float32Array} */ (this.arrays[array]);
     this.map.solid = solid;
-    await this.map.show(points, Math.round(points.length / this.header.n), colorItems(this.payload, color), theme, view);
+    await this.map.show(points, Math.round(points.length / this.header.n), colorItems(this.payload, color), view);
   }
 }
 
 /** The first model, the panels and everything a person can do. */
 export class Explorer extends ModelView {
+  /** @type {ModelView | null} */ other = null;
+  /** @type {number[]} */ selection = [];
+  explained = -1;
+  asked = 0;
+  subject = "";
+
   /** @param {Payload} payload @param {Ask} ask @param {Surface} surface */
   constructor(payload, ask, surface) {
     super(payload, ask, surface, {
-      onClick: (code) => this.selectItem(code),
-      onSelect: (codes) => this.setSelection(codes),
+      onClick: (code) => this.selectItem(code), onSelect: (codes) => this.setSelection(codes),
       onView: (view) => { this.state.view = view; this.keepState(); },
     });
     this.surface = surface;
-    /** @type {number[]} */
-    this.selection = [];
-    this.explained = -1;
-    /** @type {ModelView | null} */
-    this.other = null;
     const { maps, slices, colorings } = this.header;
     /** @type {State} */
     this.first = {
-      map: maps[0].array, color: colorings[0].key, item: null, tab: "item", basket: [], slice: null, row: {},
+      map: maps[0].array, color: colorings[0].key, item: null, tab: "item", basket: [], slice: undefined, row: {},
       theme: "", view: null, factor: 1, solid: false, positive: [], negative: [],
     };
     this.state = { ...this.first, ...readState(location.hash.slice(1), this.find) };
     if (!maps.some((entry) => entry.array === this.state.map)) this.state.map = this.first.map;
     if (!colorings.some((entry) => entry.key === this.state.color)) this.state.color = this.first.color;
-    if (this.state.slice !== null && !(this.state.slice < (slices?.labels.length ?? 0))) this.state.slice = null;
-    this.asked = 0;
-    this.subject = "";
-  }
-
-  get article() {
-    return `${/^[aeiou]/.test(this.header.noun) ? "an" : "a"} ${this.header.noun}`;
-  }
-
-  /** Whether each item has a fixed list of neighbors with weights. */
-  get isNeural() {
-    return Boolean(this.arrays["lists.pointers"]);
+    if (!((this.state.slice ?? 0) < (slices?.labels.length ?? 0))) this.state.slice = undefined;
   }
 
   /** The vectors that are looked at. */
   get space() {
-    const { maps, spaces } = this.header;
-    const entry = maps.find(({ array }) => array === this.state.map);
-    return entry && spaces.includes(entry.space) ? entry.space : spaces[0];
-  }
-
-  /** The slice of rows that questions are about. */
-  get slice() {
-    return this.state.slice ?? undefined;
+    const { maps, spaces } = this.header, space = maps.find(({ array }) => array === this.state.map)?.space || "";
+    return spaces.includes(space) ? space : spaces[0];
   }
 
   /** Values of row columns, that of the slice among them. @returns {State["row"]} */
   get row() {
     const { slices } = this.header, { row, slice } = this.state;
-    return slices && slice !== null ? { ...row, [slices.column]: slices.labels[slice] } : row;
+    return slices && slice !== undefined ? { ...row, [slices.column]: slices.labels[slice] } : row;
   }
 
   /** @returns {ModelView[]} */
@@ -121,13 +102,12 @@ export class Explorer extends ModelView {
   selectItem(code) {
     const { tab } = this.state;
     this.map.reveal(code);
-    return this.set({ item: code, tab: ["item", "analogy", "compare"].includes(tab) ? tab : this.other ? "compare" : "item" });
+    return this.set({ item: code, tab: OF_ITEM.includes(tab) ? tab : this.other ? "compare" : "item" });
   }
 
   /** Select an item by a label of either model, if this one has it. @param {string} label */
   selectLabel(label) {
-    const code = this.find(label);
-    if (code >= 0) this.selectItem(code);
+    if (this.find(label) >= 0) this.selectItem(this.find(label));
   }
 
   /** @param {number} code */
@@ -138,8 +118,7 @@ export class Explorer extends ModelView {
 
   /** @param {number} code @param {number} amount */
   setAmount(code, amount) {
-    const basket = new Map(this.state.basket).set(code, amount);
-    return this.set({ basket: [...basket].filter((pair) => pair[1] > 0) });
+    return this.set({ basket: [...new Map(this.state.basket).set(code, amount)].filter((pair) => pair[1] > 0) });
   }
 
   /** @param {string} name @param {string | number | undefined} value */
@@ -148,7 +127,7 @@ export class Explorer extends ModelView {
     return this.set({ row: value === undefined ? row : { ...row, [name]: value } });
   }
 
-  /** @param {number | null} slice */
+  /** @param {number | undefined} slice */
   setSlice(slice) {
     byId("slice").value = slice ?? "";
     return this.set({ slice });
@@ -161,10 +140,10 @@ export class Explorer extends ModelView {
   }
 
   /** @param {number[]} codes */
-  setSelection(codes) {
+  setSelection(codes, tab = "selection") {
     this.selection = codes;
     this.map.chosen = codes.length ? new Set(codes) : null;
-    this.state.tab = "selection";
+    this.state.tab = tab;
     return Promise.all([this.map.redraw(), this.toggleLasso("pan")]);
   }
 
@@ -186,13 +165,11 @@ export class Explorer extends ModelView {
     const subject = `${tab} ${item} ${this.selection.length}`;
     if (subject !== this.subject) byId("panel").scrollTop = 0;  // but not if only an amount changed
     this.subject = subject;
-    const lit = ["item", "compare", "analogy"].includes(tab) ? item : null;
+    const lit = OF_ITEM.includes(tab) ? item : null;
     this.map.light(shown.marks, lit);
-    if (this.other) {
-      const twin = lit === null ? -1 : this.other.find(this.labels[lit]);
-      this.other.map.light(shown.others || [], twin < 0 ? null : twin);
-      if (twin >= 0) this.other.map.reveal(twin);
-    }
+    const twin = lit === null || !this.other ? -1 : this.other.find(this.labels[lit]);
+    this.other?.map.light(shown.others || [], twin < 0 ? null : twin);
+    if (twin >= 0) this.other?.map.reveal(twin);
     document.documentElement.dataset.turn = String(turn);
   }
 
@@ -204,44 +181,36 @@ export class Explorer extends ModelView {
     }
   }
 
-  theme() {
-    const style = getComputedStyle(document.documentElement);
-    const [ink, paper, soft, accent] = ["ink", "paper", "soft", "accent"].map((name) => style.getPropertyValue(`--${name}`).trim());
-    return { ink, paper, soft, accent };
-  }
-
   applyTheme() {
     const dark = this.state.theme ? this.state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     for (const { documentElement } of [document, this.surface.document]) documentElement.dataset.theme = dark ? "dark" : "light";
     byId("theme").textContent = dark ? "Light" : "Dark";
+    const style = getComputedStyle(document.documentElement);
+    const [ink, paper, soft] = ["ink", "paper", "soft"].map((name) => style.getPropertyValue(`--${name}`).trim());
+    for (const { map } of this.views) map.theme = { ink, paper, soft };
+    return this.draw();
   }
 
-  /** Draw the maps, then what is lit on them. */
+  /** Draw the maps, then the panel and what it lights on them. */
   async draw() {
-    await this.drawMaps();
-    return this.showPanel();
-  }
-
-  async drawMaps() {
     const { map, solid, view } = this.state;
     this.status(this.arrays[map] ? "Drawing the map…" : "Making the map; this may take a minute…");
     try {
-      for (const one of this.views) await one.showMap(this.state, this.theme(), one === this ? view : null);
+      for (const one of this.views) await one.showMap(this.state, one === this ? view : null);
+      this.status("");
     } catch (error) {
       this.status(reason(error));
-      return;
     }
-    this.status("");
     this.showLegend();
     byId("solid").hidden = this.map.dimensions < 3;
     byId("solid").setAttribute("aria-pressed", String(solid));
+    return this.showPanel();
   }
 
   showLegend() {
     const { title, buckets } = this.map.coloring;
-    const shown = buckets.slice().sort((a, b) => Number(a.isRest) - Number(b.isRest));
-    const lines = shown.filter(({ name }) => name).map(({ name, color }) => (
-      element("li", {}, element("i", { style: { background: color } }), labelNode(name, 38))));
+    const shown = buckets.slice().sort((a, b) => Number(a.isRest) - Number(b.isRest)).filter(({ name }) => name);
+    const lines = shown.map(({ name, color }) => element("li", {}, element("i", { style: { background: color } }), labelNode(name, 38)));
     byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
     byId("legend").hidden = !lines.length;
   }
@@ -267,15 +236,13 @@ export class Explorer extends ModelView {
     });
     this.fillSelect("color", colorings.map((entry) => [entry.key, entry.name]), (color) => { this.state.color = color; this.draw(); });
     byId("slices").hidden = !slices;
-    byId("slice-name").textContent = capital(slices?.column || "slice");
+    byId("slice-name").textContent = slices?.column || "";
     this.fillSelect("slice", [["", "all"], ...(slices?.labels || []).map((label, i) => [String(i), String(label)])],
-      (value) => this.setSlice(value === "" ? null : Number(value)));
+      (value) => this.setSlice(value === "" ? undefined : Number(value)));
     for (const [id, action] of Object.entries(this.actions)) byId(id)?.addEventListener("click", action);
-    for (const target of new Set([document, this.surface.document])) {
-      target.addEventListener("keydown", (event) => this.press(event));
-    }
+    for (const target of new Set([document, this.surface.document])) target.addEventListener("keydown", (event) => this.press(event));
     new ResizeObserver(() => { for (const view of this.views) view.map.resize(); }).observe(byId("maps"));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.applyTheme(); this.draw(); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.applyTheme());
     addEventListener("hashchange", () => location.reload());
   }
 
@@ -294,27 +261,18 @@ export class Explorer extends ModelView {
     whole: () => { for (const { map } of this.views) map.zoomTo(map.wholeView()); this.state.view = null; this.keepState(); },
     lasso: () => { this.toggleLasso(); },
     solid: () => { this.state.solid = !this.state.solid; this.draw(); },
-    theme: () => {
-      this.state.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-      this.applyTheme();
-      this.draw();
-    },
+    theme: () => { this.state.theme = byId("theme").textContent.toLowerCase(); this.applyTheme(); },
     help: () => byId("keys").showModal(),
     find: () => byId("search").focus(),
     see: () => { this.setSelection(this.map.visible()); },
     add: () => { if (this.state.item !== null && !this.header.prediction.refused) this.addToBasket(this.state.item); },
-    clear: () => { Object.assign(this, { selection: [] }); this.map.chosen = null; this.map.redraw(); this.set({ item: null }); },
+    clear: () => { this.setSelection([], this.state.tab); this.set({ item: null }); },
   };
 
   /** @param {KeyboardEvent} event */
   press(event) {
-    const { tagName } = /** @type {HTMLElement} */ (event.target);
-    if (/^(INPUT|SELECT|TEXTAREA)$/.test(tagName) || event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
-    const keys = new Map(Object.entries({
-      "/": "find", "+": "in", "-": "out", 0: "whole", l: "lasso", v: "see", d: "theme", "?": "help", b: "add", Escape: "clear",
-    }));
-    const action = keys.get(event.key);
-    if (!action) return;
+    const { tagName } = /** @type {HTMLElement} */ (event.target), action = KEYS.get(event.key);
+    if (!action || /^(INPUT|SELECT|TEXTAREA)$/.test(tagName) || event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
     event.preventDefault();
     this.actions[action]();
   }
@@ -342,9 +300,8 @@ async function start() {
     app.first.tab = "compare";
     if (!location.hash) app.state.tab = "compare";
   }
-  app.applyTheme();
   app.connect();
-  await app.draw();
+  await app.applyTheme();
   Object.assign(globalThis, { explorer: app });
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }

@@ -15,6 +15,19 @@ function around([low, high], middle, factor = 1) {
 const middleOf = ([low, high]) => (low + high) / 2;
 
 export class MapView {
+  /** @type {Floats} */ points = new Float32Array();
+  dimensions = 2;
+  /** @type {Coloring} */ coloring = { title: "", buckets: [] };
+  /** @type {Theme} */ theme = { ink: "", paper: "", soft: "" };
+  /** @type {View} */ view = { x: [0, 1], y: [0, 1] };
+  /** @type {Mark[]} */ marks = [];
+  /** @type {number | null} */ selected = null;
+  /** Items of the selection. @type {Set<number> | null} */ chosen = null;
+  mode = "pan";
+  solid = false;
+  /** @type {boolean | null} */ wasFlat = null;
+  drawn = Promise.resolve();
+
   /**
    * @param {Surface} surface @param {string[]} labels
    * @param {Int32Array} order codes, the first to be labeled first @param {MapEvents} events
@@ -34,31 +47,11 @@ export class MapView {
     this.canvas.style.cssText = "position:absolute;inset:0;width:100%;height:100%;pointer-events:none";
     this.element.append(this.plot, this.canvas, this.tip);
     surface.root.append(this.element);
-    /** @type {Floats} */
-    this.points = new Float32Array();
-    this.dimensions = 2;
-    /** @type {Coloring} */
-    this.coloring = { title: "", buckets: [] };
-    /** @type {Mark[]} */
-    this.marks = [];
-    /** @type {number | null} */
-    this.selected = null;
-    this.mode = "pan";
-    this.solid = false;
-    /** @type {boolean | null} */
-    this.wasFlat = null;
-    /** @type {Theme} */
-    this.theme = { ink: "", paper: "", soft: "", accent: "" };
-    /** @type {Set<number> | null} */
-    this.chosen = null;
-    /** @type {View} */
-    this.view = { x: [0, 1], y: [0, 1] };
-    this.drawn = Promise.resolve();
   }
 
-  /** @param {Floats} points @param {number} dimensions @param {Coloring} coloring @param {Theme} theme @param {View | null} view */
-  show(points, dimensions, coloring, theme, view) {
-    Object.assign(this, { points, dimensions, coloring, theme });
+  /** @param {Floats} points @param {number} dimensions @param {Coloring} coloring @param {View | null} view */
+  show(points, dimensions, coloring, view) {
+    Object.assign(this, { points, dimensions, coloring });
     this.view = view || this.wholeView();
     return this.redraw();
   }
@@ -213,8 +206,7 @@ export class MapView {
   listen() {
     const codesOf = (/** @type {any} */ event) => (event?.points || []).map((/** @type {any} */ point) => (
       this.coloring.buckets[point.curveNumber]?.codes[point.pointNumber])).filter((/** @type {any} */ code) => code !== undefined);
-    /** @type {Record<string, (event: any) => void>} */
-    const handlers = {
+    /** @type {Record<string, (event: any) => void>} */ const handlers = {
       click: (event) => { for (const code of codesOf(event).slice(0, 1)) this.events.onClick(code); },
       hover: (event) => this.showTip(codesOf(event)[0], event.event?.clientX || 0, event.event?.clientY || 0),
       unhover: () => this.showTip(undefined, 0, 0),

@@ -55,8 +55,7 @@ export function rowLengths(matrix, k) {
  * @param {Floats} scores @param {number} n @param {Set<number>} [without] @returns {number[]}
  */
 export function largest(scores, n, without = new Set()) {
-  /** @type {number[]} */
-  const best = [];
+  /** @type {number[]} */ const best = [];
   for (let i = 0; i < scores.length; i++) {
     const score = scores[i];
     if (!(score > -Infinity) || (best.length === n && score <= scores[best[n - 1]])) continue;
@@ -95,13 +94,11 @@ const logistic = (u) => (u >= 0 ? 1 / (1 + Math.exp(-u)) : Math.exp(u) / (1 + Ma
 /** @param {number} v */
 const exponential = (v) => Math.exp(Math.min(v, 300));
 
-/** @type {Record<string, (u: number) => number>} */
-const LINKS = {
+/** @type {Record<string, (u: number) => number>} */ const LINKS = {
   identity: (u) => u, log: (u) => Math.log(Math.max(u, 1e-6)), softplus,
   "log-softplus": (u) => (u < -15 ? u : Math.log(softplus(u))),
 };
-/** @type {Record<string, (v: number) => number>} */
-const MEANS = {
+/** @type {Record<string, (v: number) => number>} */ const MEANS = {
   poisson: exponential, "negative-binomial": exponential, categorical: exponential, bernoulli: logistic,
   gaussian: (v) => v,
 };

@@ -20,17 +20,17 @@ async function itemPanel(app) {
     const first = counts ? [section("Most frequent", barList(itemLines(app, app, rows, { value: "count", adds: true })))] : [];
     const moved = slices?.drift ? [await driftListing(app, slices)] : [];
     return {
-      nodes: [note(`Click a point, or search for ${app.article} above.`), ...moved.map(({ node }) => node), ...first],
+      nodes: [note(`Click a point, or search for ${app.header.article} above.`), ...moved.map(({ node }) => node), ...first],
       marks: moved.flatMap(({ marks }) => marks),
     };
   }
-  const space = app.space, body = { item, group: app.slice }, adds = true;
+  const space = app.space, body = { item, group: app.state.slice }, adds = true;
   const detail = (/** @type {Row} */ row) => describePair(app, row);
   const similar = listing(app, `Similar (cosine of ${space})`, app.ask("similar", { ...body, space }),
-    { value: "similarity", color: app.isNeural ? undefined : MARKS.similar, detail, adds });
+    { value: "similarity", color: app.header.neural ? undefined : MARKS.similar, detail, adds });
   const apart = relations.refused || relations.refused_substitutes;
   // All at once: a server answers them side by side. Marks are in this order, the later above the earlier.
-  const lists = await Promise.all(app.isNeural ? [listing(app, "Weights of its neighbors", app.ask("weights", { item }), {
+  const lists = await Promise.all(app.header.neural ? [listing(app, "Weights of its neighbors", app.ask("weights", { item }), {
     value: "weight", color: (row) => (row.weight < 0 ? MARKS.negative : MARKS.positive), marked: Infinity, shown: 20,
     pick: (rows) => rows.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight)),
   }), similar] : [similar,
@@ -41,7 +41,7 @@ async function itemPanel(app) {
       empty: "No item shares its contexts without coming together with it.",
     })]);
   const sections = lists.map(({ node }) => node);
-  const legend = app.isNeural ? note("Blue: the neighbor raises the prediction; orange: it lowers it.")
+  const legend = app.header.neural ? note("Blue: the neighbor raises the prediction; orange: it lowers it.")
     : relations.refused ? null : kindLegend(sections);
   if (slices?.in_order) sections.push(await timeSection(app, item));
   return {
@@ -86,7 +86,7 @@ async function timeSection(app, item) {
       label: String(labels[step.group]), value: step.similarity, chosen: step.group === app.state.slice,
       detail: [`near ${step.near.map((/** @type {Row} */ row) => app.labels[row.code].slice(0, 40)).join(", ")}`,
         counts && describeCount(app, counts[step.group * app.header.n + item])].filter(Boolean).join(" · "),
-      choose: () => app.setSlice(step.group === app.state.slice ? null : step.group),
+      choose: () => app.setSlice(step.group === app.state.slice ? undefined : step.group),
     }))));
   } catch (error) {
     return section(title, note(reason(error)));
@@ -111,8 +111,7 @@ async function comparisonPanel(app) {
   if (item === null) return { nodes: [note("Click an item to compare its neighbors in the two models.")], marks: [] };
   const twin = other.find(app.labels[item]);
   if (twin < 0) return { nodes: [itemTitle(app, item), note("The other model does not have this item.")], marks: [] };
-  /** @type {[ModelView, number][]} */
-  const sides = [[app, item], [other, twin]];
+  /** @type {[ModelView, number][]} */ const sides = [[app, item], [other, twin]];
   /** @type {Row[][]} */
   const answers = await Promise.all(sides.map(([view, code]) => view.ask("similar", { item: code, space: "rho" })));
   const names = answers.map((rows, i) => new Set(rows.map((row) => sides[i][0].labels[row.code])));
@@ -141,7 +140,7 @@ async function selectionPanel(app) {
   const nodes = [tools, element("h2", {}, `${items.length.toLocaleString("en")} ${noun}${items.length === 1 ? "" : "s"}`)];
   if (groups) nodes.push(section(groups.title, barList(shareLines(items, arrays.groups, groups.names))));
   if (arrays.topics) nodes.push(section("Topics", barList(shareLines(items, arrays.topics, header.topics))));
-  const shared = app.ask("share", { items, group: app.slice });
+  const shared = app.ask("share", { items, group: app.state.slice });
   const how = { value: "similarity", detail: (/** @type {Row} */ row) => describePair(app, row), adds: true };
   const lists = await Promise.all([
     listing(app, "In the middle", shared.then(({ central }) => central), how),
@@ -165,8 +164,7 @@ function shareLines(items, values, names) {
 /** @param {Explorer} app */
 function exportSelection({ header, arrays, map, labels, selection }) {
   const { groups, topics } = header;
-  /** @type {[string, unknown, (code: number) => string | number][]} */
-  const columns = [
+  /** @type {[string, unknown, (code: number) => string | number][]} */ const columns = [
     ["label", true, (code) => labels[code]],
     ["count", arrays.counts, (code) => arrays.counts[code]],
     [groups?.title ?? "", groups, (code) => groups?.names[arrays.groups[code]] ?? ""],
@@ -198,7 +196,7 @@ async function analogyPanel(app) {
     chips("positive", "With"), chips("negative", "Without"),
   ];
   if (!positive.length) return { nodes, marks: [] };
-  const list = await listing(app, "Answer", app.ask("analogy", { positive, negative, group: app.slice }), { value: "similarity", color: MARKS.similar });
+  const list = await listing(app, "Answer", app.ask("analogy", { positive, negative, group: app.state.slice }), { value: "similarity", color: MARKS.similar });
   return { nodes: [...nodes, list.node], marks: [...[...positive, ...negative].map((code) => ({ code, color: MARKS.member })), ...list.marks] };
 }
 

@@ -3,8 +3,7 @@
 /** @import { Header, Numbers, Payload } from "./types" */
 
 const MAGIC = "EFX1";
-/** @type {Record<string, any>} */
-const ARRAY_TYPES = {
+/** @type {Record<string, any>} */ const ARRAY_TYPES = {
   f4: Float32Array, f8: Float64Array, i1: Int8Array, u1: Uint8Array, i2: Int16Array, u2: Uint16Array, i4: Int32Array,
 };
 
@@ -29,10 +28,8 @@ export function readPayload(buffer) {
   const magic = String.fromCharCode(...new Uint8Array(buffer, 0, 4));
   if (magic !== MAGIC) throw new Error("this is not the payload of an explorer");
   const size = new DataView(buffer).getUint32(4, true);
-  /** @type {Header} */
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
-  /** @type {Record<string, Numbers>} */
-  const arrays = {};
+  /** @type {Header} */ const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
+  /** @type {Record<string, Numbers>} */ const arrays = {};
   for (const [name, entry] of Object.entries(header.arrays)) {
     const length = entry.shape.reduce((product, side) => product * side, 1);
     arrays[name] = new ARRAY_TYPES[entry.type](buffer, 8 + size + entry.offset, length);

@@ -13,8 +13,7 @@ function findLabels(folded, order, typed) {
   const text = typed.trim().toLowerCase();
   if (!text) return [];
   const words = text.split(/\s+/);
-  /** @type {number[][]} */
-  const ranked = [[], [], [], []];
+  /** @type {number[][]} */ const ranked = [[], [], [], []];
   for (const code of order) {
     const label = folded[code];
     if (label === text) ranked[0].push(code);
@@ -30,42 +29,34 @@ function findLabels(folded, order, typed) {
  * @param {Int32Array} order @param {(code: number) => void} choose
  */
 export function connectSearch(input, list, labels, order, choose) {
-  /** @type {string[] | null} */
-  let folded = null;
-  /** @type {number[]} */
-  let codes = [];
+  /** @type {string[] | null} */ let folded = null;
+  /** @type {number[]} */ let codes = [];
   let active = 0;
-  const draw = (/** @type {Node[]} */ lines) => {
-    list.replaceChildren(...lines);
-    list.hidden = !lines.length;
+  const draw = () => {
+    const lines = codes.map((code, i) => element("li", {
+      id: `found-${i}`, role: "option", "aria-selected": String(i === active),
+      onmousedown: (/** @type {Event} */ event) => { event.preventDefault(); take(code); },
+    }, labelNode(labels[code], 70)));
+    list.replaceChildren(...(lines.length || !input.value.trim() ? lines : [element("li", { class: "note" }, "nothing found")]));
+    list.hidden = !list.childElementCount;
     input.setAttribute("aria-expanded", String(!list.hidden));
-    if (codes.length) input.setAttribute("aria-activedescendant", `found-${active}`);
-    else input.removeAttribute("aria-activedescendant");
+    input.setAttribute("aria-activedescendant", codes.length ? `found-${active}` : "");
   };
-  const close = () => { codes = []; draw([]); };
-  const take = (/** @type {number} */ code) => {
-    input.value = "";
-    close();
-    choose(code);
-  };
-  const drawFound = () => draw(codes.length || !input.value.trim() ? codes.map((code, i) => element("li", {
-    id: `found-${i}`, role: "option", "aria-selected": String(i === active),
-    onmousedown: (/** @type {Event} */ event) => { event.preventDefault(); take(code); },
-  }, labelNode(labels[code], 70))) : [element("li", { class: "note" }, "nothing found")]);
+  const close = () => { codes = []; input.value = ""; draw(); };
+  const take = (/** @type {number} */ code) => { close(); choose(code); };
   input.addEventListener("input", () => {
     folded ||= labels.map((label) => label.slice(0, 200).toLowerCase());
     codes = findLabels(folded, order, input.value);
     active = 0;
-    drawFound();
+    draw();
   });
-  input.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step && codes.length) {
-      active = (active + step + codes.length) % codes.length;
-      drawFound();
-      event.preventDefault();
-    } else if (event.key === "Enter" && codes.length) take(codes[active]);
-    else if (event.key === "Escape") { close(); input.blur(); }
+  input.addEventListener("keydown", ({ key }) => {
+    if (key === "Enter" && codes.length) take(codes[active]);
+    else if (key === "Escape") input.blur();
+    else if (codes.length && (key === "ArrowDown" || key === "ArrowUp")) {
+      active = (active + (key === "ArrowUp" ? codes.length - 1 : 1)) % codes.length;
+      draw();
+    }
   });
   input.addEventListener("blur", close);
 }

@@ -1,78 +1,69 @@
-/** The state of a view, kept in the address, so that it can be shared. */
+/** The state of a view, kept in the address, so that it can be shared; items are kept by their labels. */
 
 /** @import { State } from "./types" */
 
 /** @param {string[]} labels @returns {(label: any) => number} */
 export function labelFinder(labels) {
-  /** @type {Map<string, number>} */
-  const codes = new Map();
+  /** @type {Map<any, number>} */ const codes = new Map();
   for (let code = labels.length - 1; code >= 0; code--) codes.set(labels[code], code);
   return (label) => codes.get(label) ?? -1;
 }
 
-/** @param {any} value @param {(value: any) => boolean} check */
-const listOf = (value, check) => (Array.isArray(value) && value.every(check) ? value : undefined);
+/** A list with other names; what has none (-1) is left out. @param {any} value @param {(value: any) => any} convert @returns {any} */
+const mapList = (value, convert) => (Array.isArray(value)
+  ? value.map(convert).filter((one) => one !== -1 && one?.[0] !== -1) : undefined);
 
-/**
- * How each part of a state becomes JSON, and what JSON becomes: undefined if it is not that part. Items are
- * kept by their labels. @type {Record<string, { write?: (value: any, labels: string[]) => any, read: (value: any, find: (label: any) => number) => any }>}
- */
-const FIELDS = {
-  ...Object.fromEntries(["map", "color", "tab", "theme"].map((name) => (
-    [name, { read: (value) => (typeof value === "string" ? value : undefined) }]))),
-  item: { write: (code, labels) => labels[code], read: (value, find) => (find(value) >= 0 ? find(value) : undefined) },
-  basket: {
-    write: (pairs, labels) => pairs.map(([code, amount] = [0, 0]) => [labels[code], amount]),
-    read: (value, find) => listOf(value, Array.isArray)?.map(([label, amount]) => [find(label), Number(amount)])
-      .filter(([code, amount]) => code >= 0 && amount > 0 && amount < 1e9),
-  },
-  ...Object.fromEntries(["positive", "negative"].map((name) => [name, {
-    write: (codes, labels) => codes.map((/** @type {number} */ code) => labels[code]),
-    read: (value, find) => listOf(value, () => true)?.map(find).filter((code) => code >= 0),
-  }])),
-  row: { read: (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : undefined) },
-  slice: { read: (value) => (Number.isInteger(value) && value >= 0 ? value : undefined) },
-  factor: { read: (value) => (value > 0 && value < 10 ? Number(value) : undefined) },
-  solid: { read: (value) => (value === true ? value : undefined) },
-  view: {
-    write: ({ x, y }) => [...x, ...y].map((value) => Number(value.toPrecision(6))),
-    read: (value) => {
-      const [a, b, c, d] = listOf(value, Number.isFinite) ?? [];
-      return a < b && c < d ? { x: [a, b], y: [c, d] } : undefined;
-    },
-  },
+/** What becomes of the parts that name items. @type {Record<string, (value: any, name: (item: any) => any) => any>} */
+const RENAMED = {
+  item: (value, name) => name(value),
+  positive: (value, name) => mapList(value, name),
+  negative: (value, name) => mapList(value, name),
+  basket: (value, name) => mapList(value, (pair) => (Array.isArray(pair) ? [name(pair[0]), pair[1]] : pair)),
 };
+
+/** What the parts of a state must be; an address may say anything. @type {Record<string, (value: any) => boolean>} */
+const CHECKS = {
+  map: isText, color: isText, tab: isText, theme: isText, item: isCode, slice: isCode,
+  positive: (value) => Array.isArray(value) && value.every(isCode), negative: (value) => CHECKS.positive(value),
+  basket: (value) => Array.isArray(value) && value.every((pair) => isCode(pair?.[0]) && pair[1] > 0 && pair[1] < 1e9),
+  row: (value) => value !== null && typeof value === "object" && !Array.isArray(value),
+  factor: (value) => value > 0 && value < 10,
+  solid: (value) => value === true,
+  view: (value) => [value?.x, value?.y].every((side) => Array.isArray(side) && side.every(Number.isFinite) && side[0] < side[1]),
+};
+
+/** @param {any} value */
+function isText(value) { return typeof value === "string"; }
+/** @param {any} value */
+function isCode(value) { return Number.isInteger(value) && value >= 0; }
 
 /** What differs from how a page begins, as an address. @param {State} state @param {State} first @param {string[]} labels */
 export function writeState(state, first, labels) {
-  const fields = new URLSearchParams();
-  for (const [name, { write }] of Object.entries(FIELDS)) {
-    const [value, before] = [state, first].map((one) => /** @type {any} */ (one)[name]);
-    if (value === null || JSON.stringify(value) === JSON.stringify(before)) continue;
-    const plain = write ? write(value, labels) : value;
-    fields.set(name, typeof plain === "string" ? plain : JSON.stringify(plain));
+  const fields = new URLSearchParams(), [now, before] = /** @type {Record<string, any>[]} */ ([state, first]);
+  for (const [part, value] of Object.entries(now)) {
+    if (value === null || JSON.stringify(value) === JSON.stringify(before[part])) continue;
+    const renamed = RENAMED[part]?.(value, (code) => labels[code]) ?? value;
+    fields.set(part, isText(renamed) && parse(renamed) === renamed ? renamed : JSON.stringify(renamed));
   }
   return fields.toString();
 }
 
-/** What an address says; anything unknown or broken in it is ignored. */
-/** @param {string} address @param {(label: string) => number} find @returns {Partial<State>} */
+/** What an address says; unknown or broken parts are ignored. @param {string} address @param {(label: any) => number} find */
 export function readState(address, find) {
-  /** @type {Record<string, any>} */
-  const state = {};
-  for (const [name, text] of new URLSearchParams(address)) {
-    const value = Object.hasOwn(FIELDS, name) ? FIELDS[name].read(parse(name, text), find) : undefined;
-    if (value !== undefined) state[name] = value;
+  /** @type {Record<string, any>} */ const state = {};
+  for (const [part, text] of new URLSearchParams(address)) {
+    if (!Object.hasOwn(CHECKS, part)) continue;
+    const value = RENAMED[part]?.(parse(text), find) ?? parse(text);
+    if (CHECKS[part](value)) state[part] = value;
   }
-  return state;
+  return /** @type {Partial<State>} */ (state);
 }
 
-/** @param {string} name @param {string} text @returns {any} */
-function parse(name, text) {
-  if (["map", "color", "tab", "theme", "item"].includes(name)) return text;
+/** @param {string} text @returns {any} the value of JSON, or any other text itself */
+function parse(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined;
+    return text;
   }
 }

@@ -22,7 +22,7 @@ export interface CardEntry { facts: string[][]; history: { name?: string; values
 /** A way to color the points: names and colors of buckets, the first of which is the rest. */
 export interface ColoringEntry { key: string; name: string; title: string; buckets: [string, string][] }
 export interface Header {
-  name: string; model: string; n: number; k: number; noun: string; labels: string[]; notes: string[]; spaces: string[];
+  name: string; model: string; n: number; k: number; noun: string; article: string; neural: boolean; labels: string[]; notes: string[]; spaces: string[];
   maps: MapEntry[]; topics: string[]; relations: RelationEntry; prediction: PredictionEntry; card: CardEntry;
   tied?: boolean; slices?: SliceEntry; groups?: { title: string; names: string[] }; tabs: Record<string, string>;
   colorings: ColoringEntry[];
@@ -44,7 +44,7 @@ export type Ask = (question: string, body: Partial<Body>) => Promise<any>;
 export interface Coloring {
   title: string; buckets: { name: string; color: string; codes: number[]; isRest: boolean }[];
 }
-export interface Theme { ink: string; paper: string; soft: string; accent: string }
+export interface Theme { ink: string; paper: string; soft: string }
 /** Where plotly runs: in the page, or in a frame of its own. */
 export interface Surface { Plotly: any; document: Document; root: HTMLElement }
 /** An item that is lit. */
@@ -59,7 +59,7 @@ export interface Frame {
   width: number; height: number; scale: number[]; shift: number[]; points: Floats; dimensions: number;
 }
 export interface State {
-  map: string; color: string; item: number | null; tab: string; basket: Basket; slice: number | null;
+  map: string; color: string; item: number | null; tab: string; basket: Basket; slice: number | undefined;
   row: Record<string, string | number>; theme: string; view: View | null; factor: number; solid: boolean;
   positive: number[]; negative: number[];
 }
