@@ -336,7 +336,8 @@ class Cells:
         """Offsets of the rows of some cells, a row for each."""
         if self.side is None or self.data_row is None:
             return None
-        return self.side.offsets(factors.terms, self.data_row[self.row[part]])
+        rows, left_out = self.data_row[self.row[part]], self.ids[part]
+        return self.side.offsets(factors.terms, rows, left_out)
 
     def contexts(self, factors: Factors, width: int) -> Iterator[tuple[slice, Floats]]:
         """Scaled context vectors block by block, so that cells x `width` numbers stay small."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
 
 import efemb
+from efemb.engine.solvers.choice import Setup
+from efemb.engine.threads import workers
 from efemb.engine.validation import entries_given_rows
 from efemb.model import item_regressions
 from efemb.model.contexts import Basket
+from efemb.model.parameters import Parameters
+from efemb.model.predict import score_parts
 from efemb.model.predictor import row_side
+from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 from efemb.model.terms import ItemPairs
 
@@ -45,6 +52,12 @@ def regress(present: Any, penalty: float, dropout: float, n_neighbors: int) -> A
     return weights
 
 
+def compare_with_shares(sums: Any, X: Any, kappa: float = 3.0) -> Any:
+    """log(1 + s / (kappa p)) by its definition."""
+    shares = np.maximum(X.sum(axis=0), 0.5) / len(X)
+    return np.log(1.0 + np.maximum(sums, 0.0) / (kappa * shares))
+
+
 def dense_cells(bound: Any, n_rows: int, n: int = N) -> Any:
     cells = np.zeros((n_rows, n))
     bound.cells(ONE, np.arange(n_rows)).add_to(cells)
@@ -64,15 +77,16 @@ def test_cells_are_those_of_the_definition(dropout: float, n_neighbors: int) -> 
     cells = dense_cells(term.bind(other), 300)
     for t in new:
         for n in range(N):
-            expected = sum(B[m, n] for m in range(N) if m != n and Y[t, m])
-            assert cells[t, n] == pytest.approx(expected, abs=1e-5)
+            total = sum(B[m, n] for m in range(N) if m != n and Y[t, m])
+            expected = math.log(1.0 + max(total, 0.0) / (3.0 * X[:, n].mean()))
+            assert cells[t, n] == pytest.approx(expected, abs=1e-4)
     own = dense_cells(term.bind(train), 80)
     halves = [own_half(term, train, which) for which in (1, 2)]
     assert min(len(half) for half in halves) > 10
     for mine, others in (halves, halves[::-1]):
         outside = np.setdiff1d(np.arange(80), mine)
-        B = regress(X[outside], 3.0, dropout, n_neighbors)
-        assert_allclose(own[mine], X[mine] @ B, atol=1e-5)
+        B = regress(X[outside], 3.0 * len(outside) / 80, dropout, n_neighbors)
+        assert_allclose(own[mine], compare_with_shares(X[mine] @ B, X), atol=1e-4)
         assert set(others) <= set(outside)
 
 
@@ -107,8 +121,9 @@ def test_entries_held_out_of_a_row_predict_nothing_in_it() -> None:
     expected = np.zeros_like(X)
     for which in (1, 2):
         mine = own_half(term, data, which)
-        B = regress(X[np.setdiff1d(np.arange(len(X)), mine)], 3.0, 0.0, 20)
-        expected[mine] = (X - held)[mine] @ B
+        outside = np.setdiff1d(np.arange(len(X)), mine)
+        B = regress(X[outside], 3.0 * len(outside) / len(X), 0.0, 20)
+        expected[mine] = compare_with_shares((X - held)[mine] @ B, X)
     side = row_side(spec, rest)
     assert side is not None
     in_training = side.add_up({"item pairs.coefficient": np.ones(1)}, several, np.ones((N, 0)))
@@ -119,7 +134,45 @@ def test_entries_held_out_of_a_row_predict_nothing_in_it() -> None:
     in_validation = entries.side.offsets({"item pairs.coefficient": np.ones(1)}, entries.data_row)
     assert in_validation is not None
     assert_allclose(in_validation.at(entries.row, entries.ids), expected[held > 0], atol=1e-5)
-    assert np.abs(expected - X @ regress(X, 3.0, 0.0, 20))[several].max() > 0.1
+    whole = dense_cells(term.bind(data), len(X))
+    assert np.abs(expected - whole)[several].max() > 0.1
+
+
+@pytest.mark.parametrize("family", ["poisson", "categorical"])
+def test_the_item_that_is_asked_for_does_not_raise_the_others(family: str) -> None:
+    """Shares given a row without an item are those of a row that never had it."""
+    data = trips(300)
+    model = efemb.Embedding(
+        2, family=family, context="basket", random_state=0, max_iter=5, terms=[ItemPairs(3.0)]
+    )
+    with pytest.warns(ConvergenceWarning):
+        model.fit(data)
+    question = np.zeros((1, N))
+    question[0, :8] = 1.0  # like no training row, so that B is the same without one of them
+    without = question.copy()
+    without[0, 3] = 0.0
+    asked = (np.array([0]), np.array([3]))
+    ((_, given),) = model.log_means(efemb.Dataset(question, entities=data.entities), *asked)
+    ((_, alone),) = model.log_means(efemb.Dataset(without, entities=data.entities), *asked)
+    assert_allclose(given - given.max(), alone - alone.max(), atol=1e-4)
+
+
+def test_softmaxes_of_entries_leave_them_out_of_the_pairs() -> None:
+    """The objective of a categorical model is the sum of its log shares of every entry."""
+    data = trips(60)
+    data = data.take_rows(np.diff(data.values.indptr) >= 2)
+    term = ItemPairs(3.0).freeze(data)
+    spec = Spec.resolve(context="basket", family="categorical", prior=None, terms=[term])
+    bound, rng = Basket().bind(data), np.random.default_rng(0)
+    space = ParameterSpace(spec, N, 1, 1, 2)
+    arrays = {"item pairs.coefficient": np.array([1.3])}
+    theta = Parameters(
+        rng.normal(size=(N, 2)), rng.normal(size=(N, 2)), rng.normal(size=N), None, arrays
+    )
+    with workers(1) as pool:
+        setup = Setup("rows", spec, pool, np.float64, 0)
+        value, _ = setup(bound, None).value_and_gradient(space.vectors(theta))
+    assert value == pytest.approx(score_parts(spec, bound, space.vectors(theta))[0], rel=1e-6)
 
 
 def test_sparse_weights_are_the_dense_ones_of_pairs_that_stand_alone() -> None:

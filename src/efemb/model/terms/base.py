@@ -59,6 +59,7 @@ class Term(Ingredient, ABC):
     groups: Any = None  # labels of the groups of rows that a frozen term knows
     has_cells: ClassVar[bool] = False  # whether it adds offsets to single cells
     learns_from_columns: ClassVar[bool] = False  # whether `freeze` reads no values of the rows
+    reads_items: ClassVar[bool] = False  # whether it predicts from the other items of the row
 
     @property
     @abstractmethod
@@ -147,6 +148,20 @@ class BoundTerm(ABC):
         """Gradients of the arrays behind o from dL/do, in the shape of the values of `cells`."""
         return {}
 
+    def cells_without(self, arrays: Arrays, rows: Ints, left_out: Ints) -> CellValues | None:
+        """`cells` of some rows, each without one item; the same unless the term `reads_items`.
+
+        B_nn = 0 or the like does not suffice where all entities share the context of one: in a
+        softmax, and in scores, the item that is asked for must not raise the others.
+        """
+        return self.cells(arrays, rows)
+
+    def pull_back_cells_without(
+        self, arrays: Arrays, rows: Ints, left_out: Ints, gradient: Floats
+    ) -> dict[str, Floats]:
+        """Gradients of the arrays behind `cells_without`."""
+        return self.pull_back_cells(arrays, rows, gradient)
+
     def split_by_item(self, arrays: Arrays, row: int, entity: int) -> dict[int, float]:
         """o of one cell as a sum over items of its row, by their codes; empty if it is none."""
         return {}
@@ -198,31 +213,60 @@ class ScaledCells(BoundCells):
     """Known numbers of cells times the array "coefficient"; the last are asked for twice."""
 
     def __init__(self) -> None:
-        self._last: tuple[Ints, SparseRows] | None = None
+        self._last: tuple[Ints, Ints | None, SparseRows] | None = None
 
     @abstractmethod
     def weighed(self, rows: Ints) -> SparseRows:
         """The known numbers of some rows."""
 
+    def weighed_without(self, rows: Ints, left_out: Ints) -> SparseRows:
+        """The same of rows without one item each."""
+        return self.weighed(rows)
+
     def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
         """Times the coefficient."""
-        design = self._design(rows)
-        coefficient = arrays["coefficient"]
-        values = design.values.astype(coefficient.dtype, copy=False) * coefficient[0]
-        return SparseRows(design.ptr, design.ids, values)
+        return _scale(self._design(rows), arrays)
+
+    def cells_without(self, arrays: Arrays, rows: Ints, left_out: Ints) -> SparseRows:
+        """Times the coefficient."""
+        return _scale(self._design(rows, left_out), arrays)
 
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
         """Of the coefficient."""
-        slope = gradient.astype(np.float64) @ self._design(rows).values.astype(np.float64)
-        return {"coefficient": np.array([slope], dtype=arrays["coefficient"].dtype)}
+        return _unscale(self._design(rows), arrays, gradient)
 
-    def _design(self, rows: Ints) -> SparseRows:
+    def pull_back_cells_without(
+        self, arrays: Arrays, rows: Ints, left_out: Ints, gradient: Floats
+    ) -> dict[str, Floats]:
+        """Of the coefficient."""
+        return _unscale(self._design(rows, left_out), arrays, gradient)
+
+    def _design(self, rows: Ints, left_out: Ints | None = None) -> SparseRows:
         last = self._last
-        if last is not None and (last[0] is rows or np.array_equal(last[0], rows)):
-            return last[1]
-        design = self.weighed(rows)
-        self._last = (rows, design)
+        if last is not None and _equal(last[0], rows) and _equal(last[1], left_out):
+            return last[2]
+        design = self.weighed(rows) if left_out is None else self.weighed_without(rows, left_out)
+        self._last = (rows, left_out, design)
         return design
+
+
+def _equal(mine: Ints | None, asked: Ints | None) -> bool:
+    if mine is None or asked is None:
+        return mine is asked
+    return mine is asked or np.array_equal(mine, asked)
+
+
+def _scale(design: SparseRows, arrays: Arrays) -> SparseRows:
+    """The numbers times the coefficient."""
+    coefficient = arrays["coefficient"]
+    values = design.values.astype(coefficient.dtype, copy=False) * coefficient[0]
+    return SparseRows(design.ptr, design.ids, values)
+
+
+def _unscale(design: SparseRows, arrays: Arrays, gradient: Floats) -> dict[str, Floats]:
+    """The transpose of `_scale`."""
+    slope = gradient.astype(np.float64) @ design.values.astype(np.float64)
+    return {"coefficient": np.array([slope], dtype=arrays["coefficient"].dtype)}
 
 
 @dataclass(frozen=True)
@@ -256,12 +300,22 @@ class RowSide:
             [bound.row_columns(arrays_of(term, arrays), rows) for term, bound in self.terms], axis=1
         )
 
-    def offsets(self, arrays: Arrays, rows: Ints) -> Offsets | None:
-        """o of some rows, None where no term has any."""
+    @property
+    def reads_items(self) -> bool:
+        """Whether any term predicts from the other items of the row."""
+        return any(term.reads_items for term, _ in self.terms)
+
+    def offsets(self, arrays: Arrays, rows: Ints, left_out: Ints | None = None) -> Offsets | None:
+        """o of some rows, None where no term has any.
+
+        left_out : (rows,) an item that each row does not hold, for terms that read items
+        """
+        with_cells = [(term, bound) for term, bound in self.terms if term.has_cells]
         parts = tuple(
             bound.cells(arrays_of(term, arrays), rows)
-            for term, bound in self.terms
-            if term.has_cells
+            if left_out is None
+            else bound.cells_without(arrays_of(term, arrays), rows, left_out)
+            for term, bound in with_cells
         )
         known = tuple(part for part in parts if part is not None)
         return Offsets(known, len(rows), self.n_entities) if known else None
@@ -312,13 +366,21 @@ class RowSide:
         return total
 
     def pull_back_cells(
-        self, arrays: Arrays, rows: Ints, gradients: Iterable[Floats]
+        self,
+        arrays: Arrays,
+        rows: Ints,
+        gradients: Iterable[Floats],
+        left_out: Ints | None = None,
     ) -> dict[str, Floats]:
         """Gradients of all arrays behind o, from those of the values of each part of `offsets`."""
         total: dict[str, Floats] = {}
         with_cells = [(term, bound) for term, bound in self.terms if term.has_cells]
         for (term, bound), gradient in zip(with_cells, gradients, strict=True):
-            part = bound.pull_back_cells(arrays_of(term, arrays), rows, gradient)
+            own = arrays_of(term, arrays)
+            if left_out is None:
+                part = bound.pull_back_cells(own, rows, gradient)
+            else:
+                part = bound.pull_back_cells_without(own, rows, left_out, gradient)
             total.update({f"{term.label}.{name}": value for name, value in part.items()})
         return total
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
+from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import make_csr
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import positive_number
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 WAY_OUT = "pass sparse=True, which makes no array of N^2 numbers, or drop rare items"
+LEAST_SHARE = 0.01  # of the ridge: rows that are all equal are in one half
 SPARSE_WAY_OUT = "pass a smaller n_neighbors, or drop rare items"
 
 
 class ItemPairs(CellTerm):
-    r"""u_tn += c sum over the other items m of row t of B_mn: pairs of items beside the vectors.
+    r"""u_tn += c log(1 + s_tn / (kappa p_n)), s_tn = sum of B_mn over the other items m of row t.
 
-    B are the weights of `efemb.baselines.EASE`, the regressions of every item on all others in
-    closed form, of which the largest are kept. Items count as present or absent, so that no
-    amount dominates, and the sum is not divided. B_nn = 0: no item predicts itself.
+    Pairs of items beside the vectors. B are the weights of `efemb.baselines.EASE`, the regressions
+    of every item on all others in closed form, of which the largest are kept; B_nn = 0: no item
+    predicts itself. Items count as present or absent, so that no amount dominates, and the sum is
+    not divided. It estimates a probability, which the term weighs against p_n, the share of the
+    training rows that hold item n; sums below 0 count as 0.
 
     Parameters
     ----------
@@ -44,6 +47,8 @@ class ItemPairs(CellTerm):
         Regress each item on the `n_neighbors` items that it occurs with most often only, with
         weights >= 0, as in SLIM: for many items. By default so with more than 20,000 items; False
         makes an array of N^2 numbers, or raises if that does not fit into memory.
+    kappa : float
+        What p_n is multiplied by, > 0. The larger, the less do small sums matter.
     prior : Prior or str
         Of the coefficient c, which starts at 1.
     pairs : mapping of str to array, optional
@@ -68,12 +73,15 @@ class ItemPairs(CellTerm):
     ([1, 2], [0.73, 0.14])
     """
 
+    reads_items = True
+
     def __init__(
         self,
         penalty: float = 100.0,
         dropout: float = 0.0,
         n_neighbors: int = 100,
         sparse: bool | None = None,
+        kappa: float = 3.0,
         prior: Any = "normal",
         pairs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -81,6 +89,7 @@ class ItemPairs(CellTerm):
         self.dropout = dropout
         self.n_neighbors = n_neighbors
         self.sparse = sparse
+        self.kappa = kappa
         self.prior = prior
         self.pairs = pairs
 
@@ -104,6 +113,7 @@ class ItemPairs(CellTerm):
         from efemb.model.item_regressions import check_dropout
 
         positive_number(self, "penalty")
+        positive_number(self, "kappa")
         check_dropout(self.dropout)
         size: Any = self.n_neighbors
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
@@ -133,8 +143,8 @@ class ItemPairs(CellTerm):
         present: Any = make_csr((items.values, items.ids, items.ptr), shape=(data.n_rows, n))
         half = np.where(several, _halves(number), -1)  # rows of one item teach no pair
         fitted = [
-            self._fit_weights(present[rows])
-            for rows in (slice(None), np.flatnonzero(half != 0), np.flatnonzero(half != 1))
+            self._fit_weights(present[chosen], max(float(chosen.mean()), LEAST_SHARE))
+            for chosen in (half < 2, half != 0, half != 1)
         ]
         ends = np.cumsum([0, *(len(weights.ids) for weights in fitted)])
         ptr = [weights.ptr[1:] + end for weights, end in zip(fitted, ends[:-1], strict=True)]
@@ -143,16 +153,21 @@ class ItemPairs(CellTerm):
             "ptr": np.concatenate([np.zeros(1, np.int64), *ptr]),
             "ids": np.concatenate([weights.ids for weights in fitted]),
             "weights": np.concatenate([weights.values for weights in fitted]),
+            "shares": np.maximum(np.bincount(items.ids, minlength=n), 0.5) / data.n_rows,
             "rows": np.unique(number[several]),
         }
         return type(self)(**{**self.get_params(deep=False), "pairs": pairs})
 
-    def _fit_weights(self, present: Any) -> SparseRows:
-        """B of some rows: line m has the weights of item m for others."""
+    def _fit_weights(self, present: Any, share: float) -> SparseRows:
+        """B of a share of the rows: line m has the weights of item m for others.
+
+        The ridge is the same share of that of all rows. Otherwise weights of fewer rows would be
+        smaller, and the coefficient that is learned with them too large for those of all rows.
+        """
         from efemb.model import item_regressions as regressions  # SciPy: for fits only
 
         n, size = present.shape[1], int(self.n_neighbors)
-        penalty, dropout = float(self.penalty), float(self.dropout)
+        penalty, dropout = float(self.penalty) * share, float(self.dropout)
         if self.sparse or (self.sparse is None and n > regressions.MOST_DENSE):
             need = regressions.sparse_size(present, size)
             regressions.check_memory(need, "ItemPairs", n, SPARSE_WAY_OUT)
@@ -200,31 +215,52 @@ class _PairsOfRows(ScaledCells):
     def without(self, masked: Any) -> _PairsOfRows:
         """The lines of the other items; which B has not seen a row is known by all of them."""
         lines, unknown = self.lines, SparseRows(masked.indptr, masked.indices, masked.data)
-        rest = unknown.at(lines.row, lines.ids % self.n_entities) == 0
-        ptr = np.concatenate([[0], np.cumsum(rest)])[lines.ptr]
-        return _PairsOfRows(self.term, SparseRows(ptr, lines.ids[rest], lines.values[rest]))
+        known = unknown.at(lines.row, lines.ids % self.n_entities) == 0
+        return type(self)(self.term, _keep(lines, known))
 
     def weighed(self, rows: Ints) -> SparseRows:
-        """Sum of B_mn over the items m of each row."""
-        return self.weights.sum_rows(self.lines.take(rows))
+        """By all items of each row."""
+        return self._weigh(self.lines.take(rows))
+
+    def weighed_without(self, rows: Ints, left_out: Ints) -> SparseRows:
+        """By all items of each row but one."""
+        lines = self.lines.take(rows)
+        return self._weigh(_keep(lines, lines.ids % self.n_entities != left_out[lines.row]))
+
+    def _weigh(self, lines: SparseRows) -> SparseRows:
+        """log(1 + s / (kappa p)) of rows, by the lines of B of their items."""
+        assert self.term.pairs is not None
+        sums = self.weights.sum_rows(lines)
+        usual = self.term.kappa * self.term.pairs["shares"][sums.ids]
+        logs = np.log1p(np.maximum(sums.values, 0.0) / usual).astype(np.float32)
+        return SparseRows(sums.ptr, sums.ids, logs)
 
     def split_by_item(self, arrays: Arrays, row: int, entity: int) -> dict[int, float]:
-        """c B_mn of each item m of the row that has a weight for the entity."""
-        line = self.lines.take(np.array([row])).ids
+        """What the term adds, in proportion to B_mn of each item m of the row that has a weight."""
+        rows = np.array([row])
+        line = self.lines.take(rows).ids
         each = self.weights.take(line)
         for_entity = np.flatnonzero(each.ids == entity)
         codes = line[each.row[for_entity]] % self.n_entities
-        shares: Floats = each.values[for_entity] * arrays["coefficient"][0]
+        pairs: Floats = each.values[for_entity].astype(np.float64)
+        added = float(self.cells(arrays, rows).at(np.zeros(1, np.int64), np.array([entity]))[0])
+        total = float(pairs.sum())
+        shares = pairs * (added / total if total > 0.0 else 0.0)
         return dict(zip(codes.tolist(), shares.tolist(), strict=True))
 
 
 def _read_items(term: ItemPairs, data: Dataset, n_entities: int) -> SparseRows:
     """The items of the rows with value 1; those that the term does not know are left out."""
     units = read_units(term, data, n_entities)
-    present = units.values > 0
-    ptr = np.concatenate([[0], np.cumsum(present)])[units.ptr]
-    ids = units.ids[present].astype(np.int64)
-    return SparseRows(ptr, ids, np.ones(len(ids), dtype=np.float32))
+    units = _keep(units, units.values > 0)
+    ones = np.ones(len(units.ids), dtype=np.float32)
+    return SparseRows(units.ptr, units.ids.astype(np.int64), ones)
+
+
+def _keep(rows: SparseRows, chosen: Bools) -> SparseRows:
+    """Some of the cells."""
+    ptr = np.concatenate([[0], np.cumsum(chosen)])[rows.ptr]
+    return SparseRows(ptr, rows.ids[chosen], rows.values[chosen])
 
 
 def _number_rows(items: SparseRows) -> Ints:

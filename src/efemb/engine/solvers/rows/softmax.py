@@ -50,7 +50,8 @@ def softmax_terms(
         if side is not None:  # an entry takes itself out of its bag only
             Z[:, -side.shape[1] :] = side[row]
         if offsets is not None:
-            cells = _RowOffsets(offsets, row, Z.dtype)
+            of_rows = offsets.n_rows == len(block.total)
+            cells = _RowOffsets(offsets, row if of_rows else place, Z.dtype)
         if drawn is not None:
             value, g_context = _drawn_rows(solver, Z, block.ids, units, drawn, vectors, gradient)
         else:

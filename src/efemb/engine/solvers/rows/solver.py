@@ -353,7 +353,11 @@ class RowsSolver(Solver[RowBags]):
         arrays: dict[str, Floats],
         drawn: Columns | None,
     ) -> tuple[float, Factors]:
-        offsets = None if self.side is None else self.side.offsets(arrays, rows)
+        places, left_out, offsets = rows, None, None
+        if self.side is not None and self.side.reads_items:  # each entry has offsets of its own
+            places, left_out = rows[block.row_of_entry], block.ids
+        if self.side is not None:
+            offsets = self.side.offsets(arrays, places, left_out)
         if drawn is not None and offsets is not None:
             raise ParameterError(
                 f"zeros={self.spec.zeros!r} does not take terms that add to single cells "
@@ -365,7 +369,8 @@ class RowsSolver(Solver[RowBags]):
         if self.side is not None and g_side is not None:
             gradient.add_terms(self.side.pull_back(arrays, rows, g_side))
         if self.side is not None and offsets is not None:
-            gradient.add_terms(self.side.pull_back_cells(arrays, rows, of_cells))
+            slopes = self.side.pull_back_cells(arrays, places, of_cells, left_out)
+            gradient.add_terms(slopes)
         return value, gradient
 
 
