@@ -18,12 +18,12 @@ from efemb.model.priors import Prior
 from efemb.model.terms.base import (
     BoundCells,
     CellTerm,
-    ScaledCells,
     TermArray,
     new_labels,
 )
 from efemb.model.terms.cell_values import SparseRows
 from efemb.model.terms.row_units import mix_numbers, read_units
+from efemb.model.terms.scaled_cells import ScaledCells
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset

@@ -13,9 +13,10 @@ from efemb.data.array_checks import make_csr
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import positive_number
 from efemb.model.priors import Prior
-from efemb.model.terms.base import Arrays, BoundCells, CellTerm, ScaledCells, TermArray
+from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray
 from efemb.model.terms.cell_values import SparseRows
 from efemb.model.terms.row_units import mix_numbers, read_units
+from efemb.model.terms.scaled_cells import ScaledCells
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
