@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
 from numpy.testing import assert_array_equal
 
 import efemb
@@ -290,6 +290,22 @@ def test_deaths_are_counted(threads: Client, monkeypatch: pytest.MonkeyPatch) ->
     executor._known.add("tcp://10.0.0.9:1")
     executor.look()
     assert executor.lost == 1
+
+
+def test_an_outcome_that_went_away_with_its_worker_is_made_again(
+    threads: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refused = Future.result, []
+
+    def result(self: Any, timeout: float | None = None) -> Any:
+        if len(refused) < 2 and "-any-1-" in str(self.key):
+            refused.append(timeout)
+            raise TimeoutError
+        return real(self, timeout)
+
+    monkeypatch.setattr(Future, "result", result)
+    assert DaskExecutor(threads).run("any", len, [[1], [1, 2], []]) == [1, 2, 0]
+    assert refused == [5.0, 10.0]
 
 
 def test_answers_over_shards_are_those_of_all_rows(threads: Client, store: ShardStore) -> None:

@@ -28,6 +28,8 @@ from efemb.dask.cluster import (
 from efemb.data.store.executors import InterruptedTasksError, Watch
 from efemb.errors import ClusterLostError, EfembError, ParameterError, ShardError
 
+# For an outcome, which is small; twice as long each time.
+FETCH_SECONDS, MOST_FETCHES = 5.0, 20
 SLOW_SECONDS, SLOW_FACTOR = 30.0, 5.0  # a task is copied if it is older than both say
 
 
@@ -60,6 +62,7 @@ class _Attempt:
     futures: list[Any] = field(default_factory=list)
     began: float = 0.0  # since a worker has it
     kills: int = 0
+    fetches: int = 0  # of an outcome, in vain
 
 
 class DaskExecutor:
@@ -216,23 +219,33 @@ class _Phase:
         """Take the first outcome of a task; its other copies are not waited for."""
         for future in list(attempt.futures):
             if future.status == "finished":
-                try:
-                    outcome = future.result(timeout=self.executor.wait)
-                except (TimeoutError, OSError):  # it went away with its worker
-                    attempt.futures.remove(future)
-                    if not attempt.futures:
-                        self._submit(attempt)
-                    continue
-                if isinstance(outcome, Failure):
-                    raise self._shard_error(attempt, outcome)
-                self.outcomes[attempt.number] = outcome
-                self.seconds.append(time.monotonic() - attempt.began)
-                self._drop(attempt)
-                return
-            if future.status in ("error", "cancelled", "lost"):
+                self._fetch(attempt, future)
+            elif future.status in ("error", "cancelled", "lost"):
                 attempt.futures.remove(future)
                 self._fail(attempt, future)
-                return
+            else:
+                continue
+            return
+
+    def _fetch(self, attempt: _Attempt, future: Any) -> None:
+        """Take an outcome from its worker; where that is gone, the task is submitted again."""
+        patience = min(self.executor.wait, FETCH_SECONDS * 2**attempt.fetches)
+        try:
+            outcome = future.result(timeout=patience)
+        except Exception as error:  # of the cluster: those of tasks are outcomes
+            attempt.fetches += 1
+            if attempt.fetches > MOST_FETCHES:
+                raise self._shard_error(attempt, Failure(None, explain(error))) from error
+            attempt.futures.remove(future)
+            self.executor.client.cancel([future], force=True)
+            if not attempt.futures:
+                self._submit(attempt)
+            return
+        if isinstance(outcome, Failure):
+            raise self._shard_error(attempt, outcome)
+        self.outcomes[attempt.number] = outcome
+        self.seconds.append(time.monotonic() - attempt.began)
+        self._drop(attempt)
 
     def _drop(self, attempt: _Attempt) -> None:
         del self.open[attempt.number]
