@@ -37,8 +37,13 @@ def test_demo(run, tmp_path: Path) -> None:
     for word in ("popularity", "p-emb, K = 2", "Similar", "Complements", "Substitutes", "Topics"):
         assert word in done.out
     page = out.read_text("utf-8")
-    assert "<img" in page
-    assert "THING" in page
+    assert page.index("<img") < page.index("<table")  # the map comes first
+    for section in ("Similar items", "Complements", "Substitutes", "Topics"):
+        words, tables = page.partition(f">{section}</h2>")[2].partition("<h2")[0].split("</p>")[:2]
+        assert len(words) > 100
+        assert "query" not in tables  # it is the heading of its table
+    similar = page.partition(">Similar items</h2>")[2].partition("<h2")[0]
+    assert similar.count("<h3>THING") == similar.count("<table") == 4
     explorer = tmp_path / "report-explorer.html"
     assert str(explorer) in done.out
     assert explorer.read_text("utf-8").startswith("<!DOCTYPE html>")

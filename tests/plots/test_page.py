@@ -59,7 +59,8 @@ def parsed(page: Page) -> Reader:
 
 def full_page() -> Page:
     table = Table({"item": [NASTY, "b"], "n": [1, 2]})
-    page = Page(NASTY, lead=NASTY).paragraph(NASTY).section(NASTY).table(table, NASTY)
+    page = Page(NASTY, lead=NASTY).paragraph(NASTY).section(NASTY).subsection(NASTY)
+    page.table(table, NASTY)
     return page.section("two").figure(history(baskets()), NASTY, alt=NASTY).code(NASTY)
 
 
@@ -67,7 +68,7 @@ def test_everything_is_escaped() -> None:
     page = full_page()
     assert "<script" not in page.html()
     found = parsed(page)
-    for tag in ("title", "h1", "h2", "p", "a", "td", "figcaption", "pre"):
+    for tag in ("title", "h1", "h2", "h3", "p", "a", "td", "figcaption", "pre"):
         assert NASTY in found.texts[tag], tag
     assert found.values("img", "alt") == [NASTY]
 

@@ -40,6 +40,24 @@ RELATIONS = (
     "likely; substitutes among them share the same company but are seldom bought together."
 )
 SUBSTITUTES = "Substitutes: similar, but bought together significantly less often than by chance"
+COMPLEMENTS = "Complements: largest rho . alpha, bought together at least 5 times"
+TOPICS = "Topics: leading items of five dimensions after varimax rotation"
+# What the tables show, in words.
+WORDS = {
+    SIMILAR: "Items whose embeddings point in the same direction: they are bought in the same "
+    "situations, whether or not they are bought together. Three for each of the most frequent "
+    "items; count is the number of trips that contain them.",
+    COMPLEMENTS: "Items that are more likely to be bought if the item is in the basket. together "
+    "is the number of trips with both, expected that number if they had nothing to do with each "
+    "other, lift the ratio of the two, and share the part of the trips with the item that also "
+    "contain the other.",
+    SUBSTITUTES: "Items that fit the same baskets but are bought together significantly less "
+    "often than by chance (a lift below 1): one of them takes the place of the other. An item "
+    "that is not listed here has none of which the trips are sure.",
+    TOPICS: "The dimensions of the vectors, rotated (varimax) so that each has few large entries, "
+    "which makes them readable: items at the top of a dimension tend to be bought on the same "
+    "kind of trip.",
+}
 
 
 def command(
@@ -134,11 +152,9 @@ def answer_questions(
             {f"p-emb, K = {model.n_components}": model}, test, train=train, progress=progress
         ),
         SIMILAR: model.similar(items, SHOWN, **often),
-        "Complements: largest rho . alpha, bought together at least 5 times": model.complements(
-            items, SHOWN, min_support=LEAST_TOGETHER, **bought
-        ),
+        COMPLEMENTS: model.complements(items, SHOWN, min_support=LEAST_TOGETHER, **bought),
         SUBSTITUTES: model.substitutes(items, SHOWN, apart=False, **bought),
-        "Topics: leading items of five dimensions after varimax rotation": model.topics(
+        TOPICS: model.topics(
             SHOWN, topic=list(range(min(5, model.n_components))), rotate="varimax", **often
         ),
     }
@@ -180,10 +196,9 @@ def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Pat
     picture = plots.relations(model, item, min_count=LEAST_BASKETS, data=train)
     page.figure(picture, f"Relations of {item}")
     for title, table in answers:
-        name, _, caption = title.partition(": ")
-        page.section(name)
+        page.section(title.partition(": ")[0]).paragraph(WORDS[title])
         for query, rows in _by_query(table):
-            page.table(rows, f"{query}: {caption}" if query else caption)
+            page.subsection(query).table(rows)
     page.section("Training").figure(plots.history(model), "Validation score during training")
     page.write(out)
 
@@ -210,11 +225,9 @@ def _judge(table: Table) -> str:
 
 def _by_query(table: Table) -> list[tuple[str, Table]]:
     """The answers to each question apart, without repeating it in every row."""
-    group = next((name for name in ("query", "topic") if name in table.columns), None)
-    if group is None or not len(table):
-        return [("", table)]
+    group = "query" if "query" in table.columns else "topic"
     others = [name for name in table.columns if name not in (group, *DETAILS)]
-    word = "topic " if group == "topic" else ""
+    word = "Topic " if group == "topic" else ""
     return [
         (
             f"{word}{value}",

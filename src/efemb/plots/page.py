@@ -61,6 +61,10 @@ class Page:
         number = len(self._sections)
         return self._add(f'<h2 id="section-{number}">{_escape(title)}</h2>')
 
+    def subsection(self, title: str) -> Self:
+        """Add a heading within a section; it is not in the table of contents."""
+        return self._add(f"<h3>{_escape(title)}</h3>")
+
     def paragraph(self, text: str) -> Self:
         """Add text; an empty line begins a new paragraph."""
         return self._add(_wrap_paragraphs(text))
@@ -225,6 +229,7 @@ main { max-width: 66rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 0.5rem; }
 h2 { font-size: 1.3rem; line-height: 1.3; margin: 2.5rem 0 0.75rem; padding-bottom: 0.25rem;
   border-bottom: 1px solid var(--line); }
+h3 { font-size: 1.05rem; line-height: 1.3; margin: 1.5rem 0 0.25rem; }
 p { margin: 0.75rem 0; max-width: 44rem; }
 a { color: var(--link); }
 nav { margin: 1.25rem 0; padding: 0.5rem 1rem; background: var(--shade); border-radius: 6px; }
@@ -246,7 +251,7 @@ th { border-bottom-width: 2px; white-space: nowrap; }
     --link: #000000; color-scheme: light; }
   body { font-size: 10.5pt; }
   main { max-width: none; padding: 0; }
-  h2 { break-after: avoid; }
+  h2, h3 { break-after: avoid; }
   figure, tr, pre { break-inside: avoid; }
   .table { overflow: visible; }
   img { padding: 0; } }
