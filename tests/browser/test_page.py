@@ -432,6 +432,29 @@ def test_a_served_page_answers_like_a_written_one(visit: Callable) -> None:
         one.problems.clear()  # the browser may report it
 
 
+def test_marks_do_not_depend_on_who_answers(visit: Callable, written: Callable) -> None:
+    """An item that is both similar and a substitute has the color of the latter, in both forms."""
+    data = efemb.datasets.fetch_sample_trips()
+    model = stop_early(efemb.PoissonEmbedding(5, max_iter=30, random_state=0), data)
+    labels, shown = list(data.entities), []
+    with serving_page(model) as home:
+        for address in (home, written(model)):
+            one = visit(address).open()
+            for item in range(10):
+                one.page.evaluate(f"explorer.selectItem({item})")
+                one.settle()
+                shown.append(one.page.evaluate("explorer.map.marks.map(m => [m.code, m.color])"))
+    assert shown[:10] == shown[10:]
+    n_both = 0
+    for label, marks in zip(labels[:10], shown[:10], strict=True):
+        rows = model.substitutes(label, 10)
+        sure = [row["label"] for row in rows if row["kind"] == "suggested"][:6]
+        drawn_last = {labels[code]: color for code, color in marks}
+        assert all(drawn_last[one] == "#D55E00" for one in sure)
+        n_both += len(set(model.similar(label, 6)["label"]) & set(sure))
+    assert n_both > 0
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_items(visit: Callable) -> None:
     with serving_page(shop(100_000, 20)) as home:

@@ -63,8 +63,9 @@ export async function listing(app, title, answer, how, view = app) {
     content = note(reason(error));
   }
   const { color } = how;
-  const marks = color ? rows.slice(0, how.marked ?? 6).map((row) => (
-    { code: row.code, weight: row.weight, color: typeof color === "string" ? color : color(row) })) : [];
+  const sure = color ? rows.filter((row) => row.kind !== "unclear") : [];
+  const marks = sure.slice(0, how.marked ?? 6).map((row) => (
+    { code: row.code, weight: row.weight, color: typeof color === "function" ? color(row) : String(color) }));
   return { node: section(title, content), marks, rows };
 }
 
