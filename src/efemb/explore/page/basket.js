@@ -2,7 +2,7 @@
 
 import { MARKS } from "./colors.js";
 import { barList, button, element, labelNode, note, percent, section, shortNumber } from "./dom.js";
-import { listing, reason } from "./lists.js";
+import { answered, listing } from "./lists.js";
 
 /**
  * @import { Mark, Shown, TermEntry } from "./types"
@@ -72,20 +72,17 @@ function basketList(app) {
 }
 
 /** Contributions to the predictor of an item, which add up to it exactly. @param {Explorer} app @param {number} item */
-async function explanation(app, item) {
-  const title = element("h3", {}, "Why ", labelNode(app.labels[item], 40));
-  try {
-    /** @type {{ term: string, contribution: number }[]} */
-    const parts = await app.ask("explain", { basket: app.state.basket, item, row: app.row });
+function explanation(app, item) {
+  const answer = app.ask("explain", { basket: app.state.basket, item, row: app.row });
+  return answered(element("span", {}, "Why ", labelNode(app.labels[item], 40)), answer, (/** @type {any[]} */ parts) => {
     const sum = parts.reduce((total, part) => total + part.contribution, 0);
-    return element("section", { class: "why" }, title,
+    return [
       barList(parts.map(({ term, contribution }) => ({ label: term, value: contribution }))),
       note(`They add up to ${shortNumber(sum)}: ${app.header.prediction.total}.`),
       button("Show this item", () => app.selectItem(item), { class: "plain" }),
-      button("Add it to the basket", () => app.addToBasket(item), { class: "plain" }));
-  } catch (error) {
-    return element("section", {}, title, note(reason(error)));
-  }
+      button("Add it to the basket", () => app.addToBasket(item), { class: "plain" }),
+    ];
+  });
 }
 
 /**

@@ -64,6 +64,15 @@ export function button(content, onclick, properties = {}) {
   return element("button", { ...properties, onclick }, content);
 }
 
+/** Replace what is in a container; the focus stays at its place, or on the container if the contents are others. */
+/** @param {HTMLElement} container @param {Node[]} nodes @param {boolean} [alike] */
+export function refill(container, nodes, alike = true) {
+  const controls = () => /** @type {HTMLElement[]} */ ([...container.querySelectorAll("button, input, select")]);
+  const place = controls().findIndex((control) => control === document.activeElement);
+  container.replaceChildren(...nodes);
+  if (place >= 0) ((alike && controls()[place]) || container).focus();
+}
+
 /**
  * A list with a bar in each line. Bars start at zero; negative ones go the other way, in another color, if
  * the list has both. Lines that can be chosen are buttons. @param {Line[]} lines

@@ -1,6 +1,6 @@
 /** Lists of items, made of answers: the part that all panels have in common. */
 
-import { barList, button, note, section, shortNumber } from "./dom.js";
+import { barList, button, element, note, shortNumber } from "./dom.js";
 
 /**
  * @import { Row } from "./types"
@@ -49,24 +49,26 @@ export function itemLines(app, view, rows, how) {
   }));
 }
 
-/** An answer as a section with a list, or with the reason why there is none, and what is lit for it. */
+/** An answer as a section, or the reason why there is none. */
+/** @template T @param {string | Node} title @param {Promise<T>} answer @param {(answer: T) => Node[]} show */
+export async function answered(title, answer, show) {
+  const nodes = await answer.then(show).catch((error) => [note(reason(error))]);
+  return element("section", {}, element("h3", {}, title), ...nodes);
+}
+
+/** A section with a list of items, and what is lit for it. */
 /** @param {Explorer} app @param {string} title @param {Promise<Row[]>} answer @param {Listing} how @param {ModelView} [view] */
 export async function listing(app, title, answer, how, view = app) {
   /** @type {Row[]} */ let rows = [];
-  let content;
-  try {
-    rows = await answer;
-    if (how.pick) rows = how.pick(rows);
+  const node = await answered(title, answer, (answers) => {
+    rows = how.pick ? how.pick(answers) : answers;
     const shown = rows.slice(0, how.shown ?? rows.length);
-    content = rows.length || !how.empty ? barList(itemLines(app, view, shown, how)) : note(how.empty);
-  } catch (error) {
-    content = note(reason(error));
-  }
-  const { color } = how;
-  const sure = color ? rows.filter((row) => row.kind !== "unclear") : [];
+    return [rows.length || !how.empty ? barList(itemLines(app, view, shown, how)) : note(how.empty)];
+  });
+  const { color } = how, sure = color ? rows.filter((row) => row.kind !== "unclear") : [];
   const marks = sure.slice(0, how.marked ?? 6).map((row) => (
     { code: row.code, weight: row.weight, color: typeof color === "function" ? color(row) : String(color) }));
-  return { node: section(title, content), marks, rows };
+  return { node, marks, rows };
 }
 
 /** @param {unknown} error */

@@ -2,7 +2,7 @@
 
 import { askPage, askServer } from "./answers.js";
 import { colorItems } from "./colors.js";
-import { element, labelNode, note } from "./dom.js";
+import { element, labelNode, note, refill } from "./dom.js";
 import { reason } from "./lists.js";
 import { MapView } from "./map.js";
 import { PANELS } from "./panels.js";
@@ -154,15 +154,15 @@ export class Explorer extends ModelView {
     const turn = ++this.asked, tabs = Object.entries({ ...(this.other && { compare: "Compare" }), ...this.header.tabs });
     if (!tabs.some(([key]) => key === this.state.tab)) this.state.tab = tabs[0][0];
     const { tab, item, basket } = this.state;
-    byId("tabs").replaceChildren(...tabs.map(([key, title]) => element("button", {
+    refill(byId("tabs"), tabs.map(([key, title]) => element("button", {
       role: "tab", id: `tab-${key}`, "aria-selected": String(key === tab), "aria-controls": "panel",
       onclick: () => this.set({ tab: key }),
     }, key === "basket" && basket.length ? `${title} (${basket.length})` : title)));
     this.keepState();
     const shown = await PANELS[tab](this);
     if (turn !== this.asked) return;
-    byId("panel").replaceChildren(...shown.nodes);
     const subject = `${tab} ${item} ${this.selection.length}`;
+    refill(byId("panel"), shown.nodes, subject === this.subject);
     if (subject !== this.subject) byId("panel").scrollTop = 0;  // but not if only an amount changed
     this.subject = subject;
     const lit = OF_ITEM.includes(tab) ? item : null;

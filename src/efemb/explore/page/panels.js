@@ -3,7 +3,7 @@
 import { MARKS } from "./colors.js";
 import { basketPanel } from "./basket.js";
 import { barList, button, curve, downloadCsv, element, labelNode, note, percent, section, shortNumber } from "./dom.js";
-import { addButton, describeCount, describePair, itemLines, listing, reason, refuse } from "./lists.js";
+import { addButton, answered, describeCount, describePair, itemLines, listing, refuse } from "./lists.js";
 
 /**
  * @import { Line, Row, Shown, SliceEntry } from "./types"
@@ -43,7 +43,7 @@ async function itemPanel(app) {
   const sections = lists.map(({ node }) => node);
   const legend = app.header.neural ? note("Blue: the neighbor raises the prediction; orange: it lowers it.")
     : relations.refused ? null : kindLegend(sections);
-  if (slices?.in_order) sections.push(await timeSection(app, item));
+  if (slices?.in_order) sections.push(await timeSection(app, item, slices));
   return {
     nodes: [itemTitle(app, item), ...(legend ? [legend] : []), ...sections], marks: lists.flatMap(({ marks }) => marks),
   };
@@ -75,22 +75,16 @@ function itemTitle(app, code) {
 // -- time ----------------------------------------------------------------------------------------
 
 /** An item in each slice of time: how similar it is to itself at first, and its nearest then. */
-/** @param {Explorer} app @param {number} item */
-async function timeSection(app, item) {
-  const { labels = [], column = "" } = app.header.slices || {};
-  const title = `By ${column} (cosine with the first)`;
-  const counts = app.arrays["slices.counts"];
-  try {
-    const path = await app.ask("trajectory", { item });
-    return section(title, barList(path.map((/** @type {any} */ step) => ({
-      label: String(labels[step.group]), value: step.similarity, chosen: step.group === app.state.slice,
-      detail: [`near ${step.near.map((/** @type {Row} */ row) => app.labels[row.code].slice(0, 40)).join(", ")}`,
-        counts && describeCount(app, counts[step.group * app.header.n + item])].filter(Boolean).join(" · "),
-      choose: () => app.setSlice(step.group === app.state.slice ? undefined : step.group),
-    }))));
-  } catch (error) {
-    return section(title, note(reason(error)));
-  }
+/** @param {Explorer} app @param {number} item @param {SliceEntry} slices */
+function timeSection(app, item, { labels, column }) {
+  const counts = app.arrays["slices.counts"], { slice } = app.state;
+  return answered(`By ${column} (cosine with the first)`, app.ask("trajectory", { item }), (path) => (
+    [barList(path.map((/** @type {any} */ { group, similarity, near }) => ({
+      label: String(labels[group]), value: similarity, chosen: group === slice,
+      detail: [`near ${near.map((/** @type {Row} */ row) => app.labels[row.code].slice(0, 40)).join(", ")}`,
+        counts && describeCount(app, counts[group * app.header.n + item])].filter(Boolean).join(" · "),
+      choose: () => app.setSlice(group === slice ? undefined : group),
+    })))]));
 }
 
 /** The items that moved most. @param {Explorer} app @param {SliceEntry} slices */
