@@ -54,9 +54,10 @@ def self_contained_page(payloads: Sequence[bytes]) -> str:
     """A document that needs nothing else; `payloads` are compressed."""
     script, style = join_modules(), "".join(map(page_file, STYLES))
     # Scripts may compile functions, which plotly's WebGL does, but nothing can be fetched.
+    scripts = f"'{_digest(script.encode())}' '{_digest(plotly_script())}'"
     policy = (
-        f"default-src 'none'; script-src 'unsafe-eval' blob: '{_digest(script)}'; "
-        "style-src 'unsafe-inline'; img-src data: blob:"
+        f"default-src 'none'; script-src 'unsafe-eval' {scripts}; style-src 'unsafe-inline'; "
+        "img-src data: blob:"
     )
     plotly = base64.b64encode(gzip.compress(plotly_script(), mtime=0)).decode("ascii")
     inside = [_inert("plotly", plotly)]
@@ -95,6 +96,6 @@ def _inert(name: str, content: str) -> str:
     return f'<script type="application/octet-stream" id="{name}">{content}</script>'
 
 
-def _digest(script: str) -> str:
-    digest = hashlib.sha256(script.encode()).digest()
+def _digest(script: bytes) -> str:
+    digest = hashlib.sha256(script).digest()
     return "sha256-" + base64.b64encode(digest).decode("ascii")

@@ -289,8 +289,9 @@ async function loadPayload(number, served) {
 async function start() {
   const { served, models } = /** @type {Record<string, string>} */ (document.documentElement.dataset);
   const isServed = served === "true";
+  const opening = openSurface(byId("maps"), isServed);  // first: it takes longest
   const loading = Array.from({ length: Number(models) }, (_, number) => loadPayload(number, isServed));
-  const [surface, ...payloads] = await Promise.all([openSurface(byId("maps"), isServed), ...loading]);
+  const [surface, ...payloads] = await Promise.all([opening, ...loading]);
   const asks = payloads.map((payload, number) => (isServed ? askServer(number) : askPage(payload)));
   const app = new Explorer(payloads[0], asks[0], surface);
   if (payloads[1]) {
