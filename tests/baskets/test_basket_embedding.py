@@ -18,6 +18,7 @@ from efemb.baselines import EASE, PersonalPopularity, Popularity
 from efemb.baskets import fitting, parts
 from efemb.baskets.experts import SMOOTHED
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.evaluation import leave_one_out
 from efemb.model.score import log_sums
 
 pytestmark = pytest.mark.slow  # fits of mixtures
@@ -188,6 +189,26 @@ def test_reliability_is_that_of_the_sample(model: BasketEmbedding) -> None:
     error = np.sqrt(predicted * (1 - predicted) / n)
     large = n * predicted > 20
     assert (np.abs(predicted - observed)[large] < 5 * error[large]).all()
+
+
+def test_comparisons_have_the_probabilities_of_recommendations(
+    model: BasketEmbedding, split: tuple[Dataset, Dataset]
+) -> None:
+    test = split[1].take_rows(np.arange(40))
+    predictions = leave_one_out(model, test)
+    first = int(np.flatnonzero(np.bincount(predictions.row) >= 3)[0])
+    cell = int(np.flatnonzero(predictions.row == first)[0])
+    others = predictions.entity[
+        (predictions.row == first) & (predictions.entity != predictions.entity[cell])
+    ]
+    answer = model.complete([LABELS[i] for i in others], n=40)
+    asked = LABELS[predictions.entity[cell]]
+    probability = dict(zip(answer["label"], answer["probability"], strict=True))[asked]
+    assert predictions.absent_log_share is not None
+    assert predictions.absent_log_share[cell] == pytest.approx(np.log(probability), abs=1e-4)
+    table = efemb.compare({"baskets": model}, test)
+    own = predictions.score("absent_log_likelihood").value
+    assert table["absent_log_likelihood"].tolist() == pytest.approx([own])
 
 
 def test_the_report_has_the_reliability_curve(

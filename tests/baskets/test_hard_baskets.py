@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
+import efemb
 from efemb import BasketEmbedding, Blend, Dataset, ItemPairs, PoissonEmbedding
 from efemb.baselines import EASE, Popularity
 from efemb.errors import DataError, MemoryEstimateError
@@ -172,3 +173,18 @@ def test_too_many_items_are_refused_with_an_estimate(
     monkeypatch.setattr(item_regressions, "available_memory", lambda: 1000)
     with pytest.raises(MemoryEstimateError, match=rf"20 items.*needs about.*{way_out}"):
         make().fit(labeled(simulate()))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_fifty_rows_are_predicted_no_worse_than_by_popularity(seed: int) -> None:
+    trips = efemb.simulation.simulate_baskets(
+        n_rows=350, n_entities=60, n_lines=2100, n_topics=4, seed=seed
+    )
+    train, test = trips.take_rows(np.arange(350) < 50), trips.take_rows(np.arange(350) >= 50)
+    model = BasketEmbedding(random_state=0).fit(train)
+    assert model.score(test) > Popularity().fit(train).score(test)
+    nothing = Dataset(np.zeros((1, 60)), entities=train.entities)
+    ((_, logs),) = model.log_means(nothing, np.array([0]), np.array([0]))
+    lines = np.maximum(np.asarray((train.values != 0).sum(axis=0)).ravel(), 0.5)
+    apart = np.abs(logs[0] - log_sums(logs)[0] - np.log(lines / lines.sum()))
+    assert np.median(apart) < 0.3  # an empty basket gets a default close to popularity

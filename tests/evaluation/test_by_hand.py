@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import efemb
-from efemb.evaluation import held_out_entries, leave_fold_out, leave_one_out
+from efemb.evaluation import held_out_entries, leave_fold_out, leave_one_out, predictions
 from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.parameters import Parameters
 
@@ -48,6 +48,18 @@ def test_conditional_log_likelihood() -> None:
     """Poisson of means 1, 2, 1, 4 at 1, 2, 1, 1: -1, log 2 - 2, -1, log 4 - 4."""
     found = leave_one_out(MODEL, BASKETS).log_likelihood()
     assert (found.value, found.n) == (pytest.approx(-1.480140, abs=1e-6), 4)
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.999])
+def test_shares_outside_the_context(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what is in the context: 1 of 1 + 16, 2 of 2 + 4, 1 of 1 + 2, 4 of 2 + 4."""
+    monkeypatch.setattr(predictions, "MOSTLY_INSIDE", limit)  # 0: every sum is added up anew
+    found = leave_one_out(MODEL, BASKETS)
+    shares = [1 / 17, 2 / 6, 1 / 3, 4 / 6]
+    assert found.absent_log_share == pytest.approx([math.log(share) for share in shares])
+    table = efemb.compare({"one": MODEL}, BASKETS)
+    per_unit = sum(x * math.log(s) for x, s in zip([1, 2, 1, 1], shares, strict=True)) / 5
+    assert table["absent_log_likelihood"].tolist() == pytest.approx([per_unit])
 
 
 def test_ranks() -> None:

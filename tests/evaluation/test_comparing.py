@@ -222,6 +222,7 @@ def test_summary_tells_all_scores() -> None:
     assert table["metric"].tolist() == [
         "normalized_log_likelihood",
         "normalized_log_likelihood",
+        "absent_log_likelihood",
         "log_likelihood",
         "recall@10",
         "ndcg@10",

@@ -294,6 +294,27 @@ class BasketEmbedding(Queries, Baseline):
                     shares[chosen] = self._shares(mixture, data, *given, absent=absent)
             yield cells, shares
 
+    def absent_log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
+        """Calibrated log shares among the entities outside the context, as `recommend` has them.
+
+        Parameters
+        ----------
+        X : like the X of `fit`
+        rows, entities : integer arrays of shape (n,)
+            The queried cells; an entity is removed from its own context.
+
+        Yields
+        ------
+        slice
+            Positions of a block of queried cells.
+        array of shape (cells of the block, N)
+            -infinity for entities in the context.
+        """
+        check_is_fitted(self, "mixture_")
+        data = self._known(X)
+        cells = check_entries((rows, entities), data.n_rows, data.n_entities)
+        yield from self._log_mean_blocks(data, *cells, absent=True)
+
     def _shares(
         self, mixture: SizeMixture, data: Dataset, rows: Ints, entities: Ints, *, absent: bool
     ) -> Floats:

@@ -16,7 +16,7 @@ from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.evaluation.adapter import as_dataset, conform, family_of, vocabulary_of
-from efemb.evaluation.metrics import RANKING, Metric, metric_of
+from efemb.evaluation.metrics import ABSENT, RANKING, Metric, metric_of
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
 from efemb.evaluation.repeats import AmongItsKind, is_repeat
@@ -97,8 +97,8 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
         row_error (see `Score`), difference (from the reference), difference_error and the 95%
         interval low, high (both over rows), verdict ("best"; "better" or "worse" if the interval
         excludes 0, otherwise "inconclusive"), n, skipped; for counts and binary data on rows also
-        recall@10, ndcg@10 and mrr@100, of the entry among all entities that are not in the rest of
-        its row.
+        absent_log_likelihood, recall@10, ndcg@10 and mrr@100, of the entry among all entities that
+        are not in the rest of its row.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def _tabulate_metrics(predictions: Mapping[str, Predictions], metrics: Any, *opt
     joined = {
         column: np.concatenate([table[column] for table in tables.values()])
         for column in tables[names[0]].columns
-        if column not in RANKING
+        if column not in (ABSENT, *RANKING)
     }
     return Table({"metric": np.repeat(np.array(names, dtype=object), len(predictions)), **joined})
 
@@ -272,8 +272,9 @@ def tabulate_scores(
     table = _table(names, each, gaps, verdicts, skipped)
     if any_one.rank is None:
         return Table({name: table[name] for name in table.columns}, note)
-    ranking = {m: [predictions[name].score(m).value for name in names] for m in RANKING}
-    return Table({**{name: table[name] for name in table.columns}, **ranking}, note)
+    beside = RANKING if any_one.absent_log_share is None else (ABSENT, *RANKING)
+    further = {m: [predictions[name].score(m).value for name in names] for m in beside}
+    return Table({**{name: table[name] for name in table.columns}, **further}, note)
 
 
 def _verdict(name: str, best: str, reference: str | None, gap: Difference, better: int) -> str:

@@ -30,6 +30,10 @@ def _log_share(predictions: Predictions) -> Floats:
     return predictions.known("log_share")
 
 
+def _absent_log_share(predictions: Predictions) -> Floats:
+    return predictions.known("absent_log_share")
+
+
 def _log_density(predictions: Predictions) -> Floats:
     return predictions.known("log_density")
 
@@ -65,8 +69,10 @@ def _first(k: int, gain: Callable[[Floats], Floats]) -> Metric:
     return Metric(gains, "entry")
 
 
+ABSENT = "absent_log_likelihood"
 METRICS = {
     "normalized_log_likelihood": Metric(_log_share, "unit"),
+    ABSENT: Metric(_absent_log_share, "unit"),
     "log_likelihood": Metric(_log_density, "entry"),
     "mean_squared_error": Metric(_squared_error, "entry", larger_is_better=False),
     "mean_reciprocal_rank": Metric(_reciprocal_rank, "entry"),

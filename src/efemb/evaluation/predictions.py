@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.arrays import normal_log_density
 from efemb.errors import DataError, ParameterError
 from efemb.evaluation.adapter import Judged, stored_entries
-from efemb.evaluation.metrics import RANKING, RECALL, metric_of
+from efemb.evaluation.metrics import ABSENT, RANKING, RECALL, metric_of
 from efemb.evaluation.scores import By, Score, average
 from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.base import gather_rows
@@ -24,8 +24,10 @@ from efemb.model.links import Identity
 from efemb.model.objective import CACHED_NUMBERS, expected_value, log_density, log_sums
 from efemb.table import Table, import_package
 
+MOSTLY_INSIDE = 0.999  # share of the context in a sum, above which the rest is added up by itself
 _WHERE = {
     "log_share": "counts and binary data whose contexts are rows",
+    "absent_log_share": "counts and binary data whose contexts are rows",
     "rank": "counts and binary data whose contexts are rows",
     "log_density": "families that define the parameter of a mean (Family.predictor)",
     "mean": "real data, and contexts that are not rows",
@@ -54,6 +56,9 @@ class Predictions:
         half.
     context_size : integer array of shape (n,), optional
         Number of observed members of the entry's context.
+    absent_log_share : array of shape (n,), optional
+        Like `log_share`, among the entities outside the context only. `BasketEmbedding` has weights
+        of its own for these, which make them calibrated probabilities.
     n_skipped : int, default=0
         Number of entries that were skipped because their context was empty.
     """
@@ -66,6 +71,7 @@ class Predictions:
     mean: Floats | None = None
     rank: Floats | None = None
     context_size: Ints | None = None
+    absent_log_share: Floats | None = None
     n_skipped: int = 0
 
     def __post_init__(self) -> None:
@@ -136,10 +142,12 @@ class Predictions:
 
         Parameters
         ----------
-        metric : {"normalized_log_likelihood", "log_likelihood", "mean_squared_error", \
-"mean_reciprocal_rank", "recall@10", "mrr@100", "ndcg@10"}
-            The last three accept any cut-off k. An entry contributes 1, 1 / rank and
-            1 / log2(1 + rank), respectively, if its rank is at most k, otherwise 0.
+        metric : {"normalized_log_likelihood", "absent_log_likelihood", "log_likelihood", \
+"mean_squared_error", "mean_reciprocal_rank", "recall@10", "mrr@100", "ndcg@10"}
+            "absent_log_likelihood" is normalized over the entities outside the context, as the
+            probabilities of `recommend` are. The last three accept any cut-off k. An entry
+            contributes 1, 1 / rank and 1 / log2(1 + rank), respectively, if its rank is at most
+            k, otherwise 0.
         by : {"unit", "entry", "row"}, optional
             What the mean and its standard error are taken over: units of count, entries or rows.
             Default: "unit" for the normalized log-likelihood, otherwise "entry".
@@ -274,6 +282,8 @@ class Predictions:
                 ("normalized_log_likelihood", "unit"),
                 ("normalized_log_likelihood", "entry"),
             ]
+        if self.absent_log_share is not None:
+            wanted.append((ABSENT, "unit"))
         if self.log_density is not None:
             wanted.append(("log_likelihood", "entry"))
         if self.mean is not None:
@@ -346,21 +356,25 @@ def predict_means(judged: Judged, x: Floats, expected: Expected) -> Predictions:
 def score_entries(
     judged: Judged, row: Ints, code: Ints, x: Floats, advance: Callable[[int], None]
 ) -> dict[str, Any]:
-    """log_share, log_density and rank of entries, each given its row without itself."""
-    n_entities, (context, _) = judged.data.n_entities, stored_entries(judged.data)
-    arrays = {name: np.full(len(row), np.nan) for name in ("log_share", "log_mean", "rank")}
-    for cells, log_means in judged.model.log_means(judged.data, row, code):
-        _check_block(judged, cells, log_means)
-        step = max(1, CACHED_NUMBERS // n_entities)
-        for start in range(cells.start, cells.stop, step):
-            chunk = slice(start, min(start + step, cells.stop))
-            values = log_means[start - cells.start : chunk.stop - cells.start]
+    """Log shares, log_density and rank of entries, each given its row without itself."""
+    context, _ = stored_entries(judged.data)
+    names = ("log_share", "absent_log_share", "log_mean", "rank")
+    arrays = {name: np.full(len(row), np.nan) for name in names}
+    for chunk, values in _chunks(judged, judged.model.log_means, row, code):
+        own = values[np.arange(len(values)), code[chunk]]
+        members, log_total = _context_members(context, row[chunk], code[chunk]), log_sums(values)
+        log_share = own - log_total
+        arrays["log_share"][chunk] = log_share
+        arrays["log_mean"][chunk] = own
+        arrays["rank"][chunk] = ranks(values, own, *members)
+        absent = _absent_log_shares(values, log_share, log_total, *members)
+        arrays["absent_log_share"][chunk] = absent
+        advance(chunk.stop - chunk.start)
+    if hasattr(judged.model, "absent_log_means"):  # weights of its own for absent entities
+        for chunk, values in _chunks(judged, judged.model.absent_log_means, row, code):
             own = values[np.arange(len(values)), code[chunk]]
-            arrays["log_share"][chunk] = own - log_sums(values)
-            arrays["log_mean"][chunk] = own
-            arrays["rank"][chunk] = ranks(values, own, context, row[chunk], code[chunk])
-        advance(cells.stop - cells.start)
-    log_mean, log_share = arrays["log_mean"], arrays["log_share"]
+            arrays["absent_log_share"][chunk] = own - log_sums(values)
+    log_mean, log_share = arrays.pop("log_mean"), arrays["log_share"]
     bad = np.flatnonzero(np.isnan(log_share))
     if len(bad):
         raise DataError(
@@ -368,21 +382,56 @@ def score_entries(
             f"entries, the first in row {row[bad[0]]}: has the fit diverged?"
         )
     density = log_density_at(judged.family.at(code), x, log_mean, log_share)
-    return {"log_share": log_share, "log_density": density, "rank": arrays["rank"]}
+    return {**arrays, "log_density": density}
 
 
-def ranks(values: Floats, own: Floats, context: Any, row: Ints, code: Ints) -> Floats:
-    """1 + number of entities outside the context with a larger value; ties count half."""
+def _chunks(
+    judged: Judged, log_means: Callable[..., Any], row: Ints, code: Ints
+) -> Iterator[tuple[slice, Floats]]:
+    """Log means of all entities given the rows of some entries, few of them at a time."""
+    step = max(1, CACHED_NUMBERS // judged.data.n_entities)
+    for cells, block in log_means(judged.data, row, code):
+        _check_block(judged, cells, block)
+        for start in range(cells.start, cells.stop, step):
+            chunk = slice(start, min(start + step, cells.stop))
+            yield chunk, block[start - cells.start : chunk.stop - cells.start]
+
+
+def _context_members(context: Any, row: Ints, code: Ints) -> tuple[Ints, Ints]:
+    """(cell, entity) of everything else in the rows of some entries."""
     ptr, where = gather_rows(context.indptr, row)
     cell = np.repeat(np.arange(len(row)), np.diff(ptr))
     member = context.indices[where]
     is_other = member != code[cell]
-    cell, member = cell[is_other], member[is_other]
+    return cell[is_other], member[is_other]
+
+
+def _absent_log_shares(
+    values: Floats, log_share: Floats, log_total: Floats, cell: Ints, member: Ints
+) -> Floats:
+    """Log share of each entry among the entities outside its context.
+
+    log_total : log of the sum of all means;  cell, member : what is in the context of each entry
+    """
+    inside = np.bincount(cell, np.exp(values[cell, member] - log_total[cell]), len(values))
+    absent = log_share - np.log1p(-np.minimum(inside, MOSTLY_INSIDE))
+    for i in np.flatnonzero(inside > MOSTLY_INSIDE):  # what is left of 1 would be rounding
+        outside = np.array(values[i : i + 1])
+        outside[0, member[cell == i]] = -np.inf
+        absent[i] = log_share[i] + log_total[i] - log_sums(outside)[0]
+    return np.asarray(absent)
+
+
+def ranks(values: Floats, own: Floats, cell: Ints, member: Ints) -> Floats:
+    """1 + number of entities outside the context with a larger value; ties count half.
+
+    cell, member : what is in the context of each entry
+    """
     in_context = values[cell, member]
     larger = _counts(values > own[:, None])
-    larger = larger - np.bincount(cell, in_context > own[cell], len(row))
+    larger = larger - np.bincount(cell, in_context > own[cell], len(own))
     as_large = _counts(values >= own[:, None])  # including itself
-    as_large = as_large - np.bincount(cell, in_context >= own[cell], len(row))
+    as_large = as_large - np.bincount(cell, in_context >= own[cell], len(own))
     return np.asarray((larger + as_large + 1.0) / 2.0)
 
 

@@ -52,7 +52,7 @@ def regress(present: Any, penalty: float, dropout: float, n_neighbors: int) -> A
     return weights
 
 
-def compare_with_shares(sums: Any, X: Any, kappa: float = 3.0) -> Any:
+def compare_with_shares(sums: Any, X: Any, kappa: float = 5.0) -> Any:
     """log(1 + s / (kappa p)) by its definition."""
     shares = np.maximum(X.sum(axis=0), 0.5) / len(X)
     return np.log(1.0 + np.maximum(sums, 0.0) / (kappa * shares))
@@ -78,7 +78,7 @@ def test_cells_are_those_of_the_definition(dropout: float, n_neighbors: int) -> 
     for t in new:
         for n in range(N):
             total = sum(B[m, n] for m in range(N) if m != n and Y[t, m])
-            expected = math.log(1.0 + max(total, 0.0) / (3.0 * X[:, n].mean()))
+            expected = math.log(1.0 + max(total, 0.0) / (5.0 * X[:, n].mean()))
             assert cells[t, n] == pytest.approx(expected, abs=1e-4)
     own = dense_cells(term.bind(train), 80)
     halves = [own_half(term, train, which) for which in (1, 2)]

@@ -82,7 +82,7 @@ class ItemPairs(CellTerm):
         dropout: float = 0.0,
         n_neighbors: int = 100,
         sparse: bool | None = None,
-        kappa: float = 3.0,
+        kappa: float = 5.0,
         prior: Any = "normal",
         pairs: Mapping[str, Any] | None = None,
     ) -> None:
