@@ -191,6 +191,19 @@ def test_reliability_is_that_of_the_sample(model: BasketEmbedding) -> None:
     assert (np.abs(predicted - observed)[large] < 5 * error[large]).all()
 
 
+@pytest.mark.slow
+def test_zeros_of_very_many_cells_are_drawn(
+    split: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, test = split
+    monkeypatch.setattr(parts, "MOST_CELLS", train.n_rows * 40 // 2)
+    monkeypatch.setattr(parts, "DRAWN_ZEROS", 30)
+    monkeypatch.setattr(fitting, "DRAWN_ZEROS", 30)
+    model = BasketEmbedding(6, user=None, random_state=0).fit(train)
+    assert model.report_["zeros"] == "30 per minibatch"
+    assert model.score(test) > Popularity("poisson").fit(train).score(test)
+
+
 def test_comparisons_have_the_probabilities_of_recommendations(
     model: BasketEmbedding, split: tuple[Dataset, Dataset]
 ) -> None:
@@ -325,10 +338,11 @@ def test_hostile_rows(case: str) -> None:
 def test_too_many_items_for_a_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     from efemb.model import item_regressions
 
-    monkeypatch.setattr(item_regressions, "available_memory", lambda: 1000)
+    monkeypatch.setattr(item_regressions, "MOST_DENSE", 30)
     X = simulate(300)
     model = BasketEmbedding(2, random_state=0, max_iter=3).fit(X)
     assert model.report_["pairs"] == "100 per item"
+    monkeypatch.setattr(item_regressions, "available_memory", lambda: 1000)
     with pytest.raises(efemb.MemoryEstimateError, match="n_neighbors=100"):
         BasketEmbedding(2, n_neighbors=None).fit(X)
 

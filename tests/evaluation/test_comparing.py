@@ -395,7 +395,8 @@ def test_unknown_entities_are_skipped_on_request() -> None:
 def test_predictions_as_a_frame() -> None:
     judged = leave_one_out(MODELS["one"], X)
     frame = judged.to_pandas()
-    assert frame.columns.tolist() == ["row", "entity", "x", "log_share", "log_density", "rank"]
+    arrays = ["row", "entity", "x", "log_share", "log_density", "rank", "absent_log_share"]
+    assert frame.columns.tolist() == arrays
     assert_allclose(frame["rank"], judged.rank)
 
 
