@@ -131,7 +131,10 @@ def is_drawn(model: Any) -> bool:
 def has_moments(model: Any, data: Any) -> bool:
     """Whether the data enter by their second moments only, which take all rows."""
     fixed = all(isinstance(part, FIXED) for part in parts_of(model.context))
-    plain = model.link == "identity" and model.combine == "linear" and data.n_dims == 1
+    plain = model.link == "identity" and model.combine == "linear"
+    if data.n_dims > 1:  # numbers are entities of their own, unless members are counted
+        parts = parts_of(model.context)
+        plain &= all(part.scale == "none" and not part.binary for part in parts)
     return fixed and plain and family_of(model) == "gaussian" and not is_drawn(model)
 
 

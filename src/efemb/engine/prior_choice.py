@@ -49,6 +49,8 @@ def _choose(
 ) -> ChosenPriors:
     if not isinstance(solver, MomentsSolver):
         return priors_without_moments(spec, lists)
+    if solver.flattened:  # a ridge belongs to a pair of entities, not of their numbers
+        spec = _without_ridge(spec)
     if keep and lists is not None and all(part.ridge is not None for part in lists):
         solver.add_ridge([part.ridge for part in lists])
         return ChosenPriors(_in_numbers(spec, 1.0), lists, {})
@@ -88,14 +90,20 @@ def _in_numbers(spec: Spec, precision: float) -> Spec:
 
 def priors_without_moments(spec: Spec, lists: tuple[Lists, ...] | None) -> ChosenPriors:
     """Precision 1 and no ridge, where there are no Gram matrices to choose them by."""
+    plain = _without_ridge(spec)
+    report = {"prior": repr(_in_numbers(plain, 1.0).prior_rho)} if _is_automatic(spec) else {}
+    return ChosenPriors(_in_numbers(plain, 1.0), lists, report)
+
+
+def _without_ridge(spec: Spec) -> Spec:
+    """The model without a ridge that was not asked for in numbers."""
     if spec.weight_ridge not in (None, "auto"):
         raise ParameterError(
             f"weight_ridge={spec.weight_ridge!r} needs Gram matrices: a Gaussian family with the "
             "identity link, scalar data, a context that is fixed for each entity, and "
             "solver='auto' or 'moments'"
         )
-    report = {"prior": repr(_in_numbers(spec, 1.0).prior_rho)} if _is_automatic(spec) else {}
-    return ChosenPriors(replace(_in_numbers(spec, 1.0), weight_ridge=None), lists, report)
+    return replace(spec, weight_ridge=None)
 
 
 def _precision(solver: MomentsSolver, found: Ridges) -> float:

@@ -177,6 +177,10 @@ class BoundContext(ABC):
         """The data with what is held out of training: who looks a row up knows it by all of it."""
         return self.data
 
+    def flattened(self) -> BoundContext | None:
+        """The same contexts of N D scalar entities, None where there are none of that kind."""
+        return None
+
     def spread_to_rows(self, values: Ints) -> Ints:
         """Values of what row columns describe, for each row: in a text these are documents."""
         return values

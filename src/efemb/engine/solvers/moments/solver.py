@@ -42,16 +42,21 @@ class Ridges:
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
-    """Whether the model is Gaussian with the identity link on scalar data and fixed contexts."""
+    """Whether the model is Gaussian with the identity link and has fixed contexts."""
     return (
         bound.lists is not None
-        and bound.n_dims == 1
+        and (bound.n_dims == 1 or _flattens(bound, spec))
         and spec.family.quadratic
         and spec.link.is_identity
         and not spec.combine.reverse
         and spec.zeros.gradient == "exact"
         and not spec.terms
     )
+
+
+def _flattens(bound: BoundContext, spec: Spec) -> bool:
+    """Whether the D numbers of an observation can be entities of their own."""
+    return not spec.family.varies and bound.flattened() is not None
 
 
 class MomentsSolver(Solver[EntityLists]):
@@ -68,9 +73,13 @@ class MomentsSolver(Solver[EntityLists]):
         """Accumulate the Gram matrices."""
         if not applies(self.bound, self.spec):
             raise ParameterError(
-                "solver 'moments' needs a Gaussian family with the identity link, scalar data and "
-                "a context that is fixed for each entity; use solver='auto'"
+                "solver 'moments' needs a Gaussian family with the identity link and a context "
+                "that is fixed for each entity (with scale='none' where an observation has several "
+                "numbers); use solver='auto'"
             )
+        self.flattened = self.bound.n_dims > 1
+        flat = self.bound.flattened() if self.flattened else None
+        self.bound = self.bound if flat is None else flat
         self._lay_out()
         self._accumulate()
 

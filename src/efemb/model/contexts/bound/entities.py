@@ -204,6 +204,28 @@ class EntityLists(BoundContext):
         moved = tuple(replace(part, slot=part.slot + slots) for part in self.lists)
         return EntityLists(self.data, moved, private=self.private)
 
+    def flattened(self) -> EntityLists | None:
+        """The same contexts of N D scalar entities, None where that would change what they are.
+
+        A member with D numbers becomes D members. Divisors count members, not numbers, and centers
+        belong to scalar data. What is missing in part is missing.
+        """
+        from efemb.data.dataset import Dataset
+
+        for part in self.lists:
+            if part.scale != "none" or part.binary or part.center is not None:
+                return None
+        lists = tuple(_with_components(part, self.n_dims) for part in self.lists)
+        size = (self.n_rows, self.n_entities * self.n_dims)
+        flat = [
+            Dataset(
+                dense_rows(data, np.arange(self.n_rows)).reshape(size),
+                recordings=self.data.recordings,
+            )
+            for data in (self.data, self.targets)
+        ]
+        return EntityLists(flat[0], lists, private=self.private, targets=flat[1])
+
     def around(self, entities: Ints) -> tuple[EntityLists, Ints]:
         """The lists of some entities on their own and their members' columns, and these columns.
 
@@ -457,3 +479,16 @@ def sum_by_owner(share: Floats, ptr: Ints) -> Floats:
     running = np.zeros((share.shape[0], share.shape[1] + 1))
     np.cumsum(share, axis=1, out=running[:, 1:])
     return np.asarray(running[:, ptr[1:]] - running[:, ptr[:-1]])
+
+
+def _with_components(part: Lists, n_dims: int) -> Lists:
+    """Lists of the D numbers of every entity: all numbers of its members."""
+    n_entities = len(part.ptr) - 1
+    ptr, order = gather_rows(part.ptr, np.repeat(np.arange(n_entities), n_dims))
+    edges = np.repeat(order, n_dims)
+    arrays = {
+        name: None if getattr(part, name) is None else getattr(part, name)[edges]
+        for name in EDGE_ARRAYS
+    }
+    arrays["members"] = with_components(part.members[order], n_dims)
+    return replace(part, ptr=ptr * n_dims, **arrays)
