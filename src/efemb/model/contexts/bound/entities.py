@@ -486,7 +486,7 @@ def _with_components(part: Lists, n_dims: int) -> Lists:
     n_entities = len(part.ptr) - 1
     ptr, order = gather_rows(part.ptr, np.repeat(np.arange(n_entities), n_dims))
     edges = np.repeat(order, n_dims)
-    arrays = {
+    arrays: dict[str, Any] = {
         name: None if getattr(part, name) is None else getattr(part, name)[edges]
         for name in EDGE_ARRAYS
     }
