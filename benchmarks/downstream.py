@@ -166,22 +166,23 @@ def _locate_neurons(report: Report) -> None:
     for which in ("regions", "tectum"):
         data = efemb.datasets.fetch_zebrafish(which, report.settings.data, progress=False)
         signals = np.asarray(data.values, dtype=np.float64)
+        recorded = np.flatnonzero(np.nan_to_num(signals.std(axis=0)) > 0)
+        signals = signals[:, recorded]
         signals = (signals - signals.mean(axis=0)) / signals.std(axis=0)
+        vectors: dict[str, Any] = {}
         # Neighbors by correlation: contexts made of the nearest would give the places away.
-        model = efemb.GaussianEmbedding(K_NEURONS, context=efemb.Neighbors(10), random_state=0).fit(
-            signals
-        )
-        vectors = {
-            "g-emb, rho": model.rho_,
-            "g-emb, rho and alpha": np.hstack([model.rho_, model.alpha_]),
-            "PCA": PCA(K_NEURONS, random_state=0).fit(signals).components_.T,
-            "factor analysis": FactorAnalysis(K_NEURONS).fit(signals).components_.T,
-            "correlations with all": np.corrcoef(signals.T),
-        }
-        places = np.asarray(data.positions, dtype=np.float64)
+        for name, size in (("g-emb (c=10)", 10), ("g-emb (c=all)", len(recorded) - 1)):
+            context = efemb.Neighbors(size)
+            model = efemb.GaussianEmbedding(K_NEURONS, context=context, random_state=0)
+            vectors[f"{name}, rho"] = model.fit(signals).rho_
+            vectors[f"{name}, rho and alpha"] = np.hstack([model.rho_, model.alpha_])
+        vectors["PCA"] = PCA(K_NEURONS, random_state=0).fit(signals).components_.T
+        vectors["factor analysis"] = FactorAnalysis(K_NEURONS).fit(signals).components_.T
+        vectors["correlations with all"] = np.corrcoef(signals.T)
+        places = np.asarray(data.positions, dtype=np.float64)[recorded]
         explained = {name: explain_places(each, places) for name, each in vectors.items()}
         task = f"{len(places)} {'regions' if which == 'regions' else 'neurons'}, place, R^2"
-        _add_paired(report, task, explained, "g-emb, rho")
+        _add_paired(report, task, explained, "g-emb (c=all), rho")
 
 
 def explain_places(features: Array, places: Array) -> Array:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from efemb.engine.solvers.windows.solver import WindowsSolver
 
 LINE, GRAIN = 16, 4  # numbers of a cache line, and of the kernels' smallest vector
-SETTLED = 8  # proximal steps of the prior of groups in a pass; each costs a pass over the table
+SETTLED = 8  # proximal steps of the prior of groups in a pass, at most
+SETTLING = 16  # outputs of the text for each row that a proximal step goes over, at least
 
 
 class WindowPasses:
@@ -276,9 +277,13 @@ class GroupedPasses(WindowPasses):
 
     def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
         self.n_tokens = n_tokens
+        # Large tables of short texts are settled less often: it is a pass over all of their rows.
+        n_rows = len(self.all_target) - len(self.target)
+        outputs = n_tokens * (1 + self.streams.n)
+        settled = int(np.clip(outputs // (SETTLING * n_rows), 1, SETTLED))
         for value, chunk in zip(super()._run(chunks, n_tokens), chunks, strict=False):
             self.pending += chunk.n_tokens
-            if self.pending * SETTLED >= n_tokens:
+            if self.pending * settled >= n_tokens:
                 self._settle()
             yield value
 
