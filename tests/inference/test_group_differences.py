@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import efemb
+from efemb.inference.group_differences import compare_groups
+from efemb.inference.uncertainty import laplace
 from model.structures.test_grouped import swapped
 
 PLANTED = {0, 1, 2, 3}  # whose partners change in the south
@@ -31,6 +33,24 @@ def test_a_planted_difference_is_found_and_none_in_shuffled_data() -> None:
     assert set(table["group"]) == {"south"}
     shuffled = efemb.Dataset(data.values, rows={"shop": np.random.default_rng(3).permutation(shop)})
     assert (fit(shuffled).differs(shuffled, n=32)["q_value"] > 0.05).all()
+
+
+@pytest.mark.slow
+def test_p_values_of_random_groups_are_uniform() -> None:
+    """Groups that were drawn after the fit differ by chance only; the fit is far from converged."""
+    data = swapped(3000, n_pairs=8)
+    model = efemb.PoissonEmbedding(6, random_state=0, max_iter=15, early_stopping=False)
+    with pytest.warns(Warning, match="max_iter"):
+        fitted = model.fit(data).fitted()
+    p_values = []
+    for seed in range(40):
+        late = np.random.default_rng(seed).permutation(data.n_rows) < data.n_rows // 3
+        parts = [data.take_rows(np.flatnonzero(half)) for half in (late, ~late)]
+        errors = [laplace(fitted, part, sandwich=True) for part in parts]
+        p_values.append(compare_groups(errors, fitted, 10.0, False)[2, 0])
+    shares = [(np.array(p_values) < level).mean() for level in (0.5, 0.1, 0.01)]
+    gaps = np.abs(np.array(shares) - [0.5, 0.1, 0.01])
+    assert (gaps < [0.08, 0.04, 0.012]).all(), shares
 
 
 def test_columns_options_and_bad_questions() -> None:

@@ -281,17 +281,26 @@ class Laplace:
         p = len(information) if self._spec.intercept else len(rho)
         return scores[:, :p], information[:p, :p]
 
-    def scores(self, codes: Ints) -> tuple[Floats, Floats, Floats]:
+    def vectors_of(self, codes: Ints) -> Floats:
+        """Vectors of some entities in the model (n, p), the intercept last where there is one."""
+        return self._joined(self._posterior(codes), codes)
+
+    def _posterior(self, codes: Ints) -> EntityPosterior:
+        blocks = vector_blocks(self._spec, self.model.n_components)
+        return EntityPosterior(self._conditionals(codes), blocks)
+
+    def _joined(self, posterior: EntityPosterior, codes: Ints) -> Floats:
+        target, intercept = self._vectors.target[codes], self._vectors.intercept[codes]
+        return posterior.joined(target, intercept if self._spec.intercept else None)
+
+    def scores(self, codes: Ints, at: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Score (n, p), information and moments of the scores of the rows (n, p, p), no prior.
 
-        At the vectors of the model, with the intercept last where there is one.
+        at : vectors of the form of `vectors_of`; by default those of the model
         """
-        conditionals = self._conditionals(codes)
-        posterior = EntityPosterior(
-            conditionals, vector_blocks(self._spec, self.model.n_components)
-        )
-        target, intercept = self._vectors.target[codes], self._vectors.intercept[codes]
-        vectors = posterior.joined(target, intercept if self._spec.intercept else None)
+        posterior = self._posterior(codes)
+        conditionals = posterior.conditionals
+        vectors = self._joined(posterior, codes) if at is None else at
         _, score = posterior.likelihood(vectors, np.arange(len(codes)))
         shape = (*vectors.shape, vectors.shape[1])
         information, moments = np.empty(shape), np.empty(shape)

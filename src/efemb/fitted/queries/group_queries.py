@@ -155,7 +155,7 @@ class GroupQueries(Asked):
             label, count (rows of the later half with the item), distance (between the first and the
             last slice), ratio (distance between the halves of the rows over its standard error if
             nothing moved), p_value and q_value (expected share of false discoveries up to this
-            row, if more than half of the items do not move); the smallest p-value first. Of a text,
+            row); the smallest p-value first. Of a text,
             label, count_first and count_last (tokens of the first and the last slice), distance and
             similarity (cosine) between these slices; the largest distance first.
 
