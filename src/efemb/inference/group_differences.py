@@ -150,7 +150,7 @@ def _shared_optimum(errors: list[Laplace], block: Ints, k: int, ridge: float) ->
     The scores of rows at another place would be larger than chance makes them, all in one
     direction, and a group that has more of such rows by chance would seem to differ.
     """
-    vectors = [one.vectors_of(block).astype(np.float64) for one in errors]
+    vectors: list[Floats] = [one.vectors_of(block).astype(np.float64) for one in errors]
     shared = np.mean([at[:, :k] for at in vectors], axis=0)
     for _ in range(NEWTON_STEPS):
         for at in vectors:
