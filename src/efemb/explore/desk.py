@@ -17,6 +17,7 @@ import numpy as np
 from efemb.errors import EfembError
 from efemb.explore.contents import Contents
 from efemb.explore.maps import POSITIONS, PROJECTIONS
+from efemb.explore.prediction import row_columns
 from efemb.explore.slices import follow_item
 from efemb.fitted.cooccurrence import Support
 from efemb.fitted.selection import PairOptions
@@ -105,11 +106,7 @@ class Desk:
     def _row(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or len(value) > 50:
             raise BadRequestError("row takes names and values of row columns")
-        spec = self.model.spec
-        known = {column for term in spec.terms for column in term.columns}
-        known.update(spec.structure.columns)
-        if self.whole is not None:
-            known = {"user"}
+        known = row_columns(self.model, self.whole)
         for name, one in value.items():
             if name not in known:
                 raise BadRequestError(f"the model has no row column {name[:60]!r}")

@@ -102,6 +102,14 @@ def describe_whole(whole: Any) -> dict[str, Any]:
     }
 
 
+def row_columns(model: FittedEmbedding, whole: Any = None) -> set[str]:
+    """Row columns that a question may give values of."""
+    if whole is not None:
+        return {"user"}
+    of_terms = {column for term in model.spec.terms for column in term.columns}
+    return of_terms.union(model.spec.structure.columns)
+
+
 def _page_reason(model: FittedEmbedding) -> str | None:
     """Why a page cannot compute the predictions of a model, None if it can."""
     spec = model.spec
