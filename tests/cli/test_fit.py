@@ -120,6 +120,13 @@ def test_texts_of_several_files_in_lower_case(run, text: Path, trips: Path, tmp_
     assert "--lower applies to text" in run("fit", trips, "--lower", *place).err
 
 
+def test_a_text_of_a_few_lines_is_fitted_without_a_score(run, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("the cat sat on the mat\n" * 3, "utf-8")
+    place = ("-o", tmp_path / "m", "-k", "1", "--min-count", "1", *QUICK)
+    done = run("fit", tmp_path / "t.txt", *place)
+    assert (done.code, "too short to hold out 0.05 of it: no score" in done.err) == (0, True)
+
+
 def test_arrays(run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.save(tmp_path / "act.npy", rng.normal(size=(50, 12)))

@@ -25,6 +25,7 @@ from efemb.cli._models import (
 )
 from efemb.cli._output import Say, echo, make_reporter, show_json
 from efemb.cli._shards import Cluster, ShardRun, choose_store, fit_from_shards
+from efemb.errors import DataError
 
 
 def command(
@@ -181,10 +182,17 @@ def _split(data: Any, test: float, seed: int, say: Say) -> tuple[Any, Any]:
     """
     if test == 0:
         return data, None
-    if not isinstance(data, efemb.Corpus) and not int(test * len(data)):
+    text = isinstance(data, efemb.Corpus)
+    if not text and not int(test * len(data)):
         say(f"{len(data):,} rows are too few to hold out {test:g} of them: no score")
         return data, None
-    train, held_out = data.split(test=test, seed=seed)
+    try:
+        train, held_out = data.split(test=test, seed=seed)
+    except DataError:
+        if not text:
+            raise
+        say(f"the text is too short to hold out {test:g} of it: no score")
+        return data, None
     return train, held_out
 
 
