@@ -231,9 +231,10 @@ def _product(values: Any, pairs: Any) -> Floats:
 
 def _contains(matrix: Any, rows: Ints, entities: Ints) -> Any:
     """Whether an entity is in its row, (n,)."""
-    width = matrix.shape[1]
-    row, stored = stored_cells(matrix)
-    return np.isin(rows.astype(np.int64) * width + entities, row.astype(np.int64) * width + stored)
+    ptr, stored = gather_rows(matrix.indptr, rows)
+    cell = np.repeat(np.arange(len(rows)), np.diff(ptr))
+    own = cell[matrix.indices[stored] == entities[cell]]
+    return np.bincount(own, minlength=len(rows)) > 0
 
 
 def context_sizes(matrix: Any, rows: Ints, entities: Ints) -> Ints:
