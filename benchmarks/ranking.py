@@ -197,10 +197,13 @@ def _words(setting: Setting) -> str:
 def _answered(
     predictions: dict[str, dict[str, Any]], questions: str, figure: str
 ) -> dict[str, Any]:
-    """Predictions of the models that were asked these questions and have such a figure."""
-    key = f"{FIGURES[figure][0]} {questions}"
+    """Predictions of the models that were asked these questions and have such a figure.
+
+    Recommended models rank whole contexts by the probabilities that they recommend by.
+    """
+    key, own = f"{FIGURES[figure][0]} {questions}", f"calibrated {questions}"
     return {
-        name: tables[key]
+        name: tables[own if KNOWN[name].recommended and figure != SHARES and own in tables else key]
         for name, tables in predictions.items()
         if key in tables and not (figure == SHARES and _only_ranks(name))
     }

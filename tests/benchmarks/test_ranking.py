@@ -11,7 +11,15 @@ from benchmarks.contestants import CONTESTANTS
 from benchmarks.data import movie_rows, movie_split
 from benchmarks.harness import Settings
 from benchmarks.questions import Questions, question_sets
-from benchmarks.ranking import RECALL, SHARES, NextItems, _add_duels, counts_of, tune
+from benchmarks.ranking import (
+    RECALL,
+    SHARES,
+    NextItems,
+    _add_duels,
+    _answered,
+    counts_of,
+    tune,
+)
 from benchmarks.reporting import Report
 from scipy.sparse import csr_array
 
@@ -143,6 +151,15 @@ def test_recommended_models_meet_those_that_know_as_much() -> None:
     assert beside[f"trips: {ours} - EASE: log-likelihood"].endswith(", the best")
     assert beside[f"trips: {home} - personal popularity: log-likelihood"].endswith(", the best")
     assert f"trips: {ours} - personal popularity: log-likelihood" not in values
+
+
+def test_recommended_models_rank_by_what_they_recommend() -> None:
+    tables = {"share test": "means", "calibrated test": "probabilities", "share all": "all means"}
+    predictions: dict[str, Any] = {"efemb BasketEmbedding": tables, "EASE": tables}
+    by_mean, by_own = (_answered(predictions, "test", figure) for figure in (SHARES, RECALL))
+    assert by_mean == {"efemb BasketEmbedding": "means", "EASE": "means"}
+    assert by_own == {"efemb BasketEmbedding": "probabilities", "EASE": "means"}
+    assert _answered(predictions, "all", RECALL)["efemb BasketEmbedding"] == "all means"
 
 
 def test_next_items_are_judged_by_their_calibrated_probabilities() -> None:
