@@ -25,6 +25,7 @@ from efemb.baskets.experts import (
 from efemb.baskets.parts import (
     DRAWN_ZEROS,
     FAMILIES,
+    MOST_NUMBERS,
     SMOOTHED_SCORE,
     PartOptions,
     Parts,
@@ -144,7 +145,8 @@ def _check_memory(options: PartOptions, data: Dataset, n_folds: int) -> None:
     n_items, neighbors = data.n_entities, options.n_neighbors
     pairs = dense_size(n_items) if neighbors is None else sparse_size(sparse(data), neighbors)
     questions = n_folds * sum(_count_questions(n_items, n_folds)) * len(BASES) * n_items
-    need = max(pairs, np.dtype(np.float32).itemsize * questions)
+    at_work = 4 * min(questions, MOST_NUMBERS)  # copies of one piece of them
+    need = max(pairs, np.dtype(np.float32).itemsize * (questions + at_work))
     check_memory(need, "BasketEmbedding", n_items, SPARSE_WAY_OUT if neighbors else WAY_OUT)
 
 
