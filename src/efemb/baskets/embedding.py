@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from efemb._typing import Floats, Ints
-from efemb.baselines.base import Baseline, cell_blocks
+from efemb.baselines.base import cell_blocks
 from efemb.baskets.experts import BASES, SizeMixture
 from efemb.baskets.fitting import AUTO, fit_baskets, make_folds
 from efemb.baskets.parts import (
@@ -24,15 +24,13 @@ from efemb.baskets.parts import (
     context_members,
     context_sizes,
 )
-from efemb.blend.basket_queries import basket_row, complete_basket
-from efemb.data.matrices import absent_cells, sparse, stored_cells
+from efemb.blend.basket_model import BasketModel
+from efemb.data.matrices import sparse
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.estimators.checks import check_components, check_shape, generator
 from efemb.fitted.queries import Queries
-from efemb.fitted.query_context import is_table
 from efemb.fitted.recommendation import RowScores
 from efemb.fitted.selection import Choice, Options, accepts
-from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number
 from efemb.model.predict import check_entries
 from efemb.table import Table
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class BasketEmbedding(Queries, Baseline):
+class BasketEmbedding(Queries, BasketModel):
     r"""Vectors, item pairs, popularity and the customer's history as one model of baskets.
 
     The share of item j given a basket of s items is a mixture of experts,
@@ -152,7 +150,6 @@ class BasketEmbedding(Queries, Baseline):
     random_state: Any = None
     verbose: int = 0
 
-    _allow_real = True
     _completes_by_vectors = False
     report_: dict[str, Any] = field(init=False)
     parts_: Parts = field(init=False)
@@ -179,9 +176,6 @@ class BasketEmbedding(Queries, Baseline):
         self
         """
         return super().fit(_read_path(X), validation=_read_path(validation))
-
-    def _family(self) -> Family:
-        return Categorical()
 
     def _check(self) -> None:
         check_components(self.n_components)
@@ -324,55 +318,7 @@ class BasketEmbedding(Queries, Baseline):
         logs = self.parts_.logs(data, rows, entities, personal=mixture is self.personal_)
         return mixture.log_shares(logs, context_sizes(matrix, rows, entities), members)
 
-    def _own_log_means(self, data: Dataset) -> Floats:
-        """Log shares of absent entities given the whole row, of others given its rest."""
-        matrix = sparse(data)
-        own_shares = np.full(data.shape, -np.log(data.n_entities))
-        rows, absent = absent_cells(matrix)
-        for cells, logs in self._log_mean_blocks(data, rows, absent):
-            own_shares[rows[cells]] = logs
-        rows, entities = stored_cells(matrix)
-        for cells, logs in self._log_mean_blocks(data, rows, entities.astype(np.int64)):
-            own = entities[cells]
-            own_shares[rows[cells], own] = logs[np.arange(len(own)), own]
-        return own_shares
-
-    @accepts(Options)
-    def complete(  # type: ignore[override]
-        self, basket: Any, n: int = 10, *, user: Any = None, **options: Unpack[Options]
-    ) -> Table:
-        """The most probable next items, given a basket.
-
-        Parameters
-        ----------
-        basket : list of labels, mapping of labels to amounts, or rows x items
-            Its items are excluded from the result; it may be empty. A Dataset or another table of
-            rows is answered by `recommend`.
-        n : int, default=10
-            Number of items; fewer are returned if fewer remain.
-        user : label, optional
-            The customer; one that the fit did not see has no history.
-        where : function of a label, str, boolean array or labels, optional
-            Restricts the result to these items; a str matches labels that contain it, ignoring
-            case.
-        exclude : label or labels, optional
-            Items that are never in the result.
-        min_count : float, optional
-            Restricts the result to items that occur at least this often.
-        match : {"exact", "prefix"}, default="exact"
-            "prefix" also accepts the beginning of a label, or a part of it, ignoring case.
-        unknown : {"error", "skip"}, default="error"
-            "skip" ignores unknown labels of the basket.
-
-        Returns
-        -------
-        Table
-            Columns label and probability (calibrated, among all items outside the basket).
-        """
-        check_is_fitted(self, "mixture_")
-        if is_table(basket):
-            return self.recommend(basket, n, **options)
-        return complete_basket(self, basket, n, user, options)
+    complete = BasketModel.complete  # type: ignore[assignment]  # not that of the vectors
 
     def _whole_row_log_means(
         self, data: Dataset, rows: Ints, entities: Ints, *, exclude_seen: bool
@@ -421,7 +367,7 @@ class BasketEmbedding(Queries, Baseline):
         if by not in ("expert", "item"):
             raise ParameterError(f"by={by!r} is unknown; {suggest(by, ['expert', 'item'])}")
         choice = Choice(self._item_labels(), **options)
-        data = basket_row(self, basket, choice, user)
+        data = self._basket_row(basket, choice, user)
         entity = int(choice.codes([item], needed=True)[0])
         if by == "item":
             return self._explain_items(data, entity)

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout
-from efemb.baselines.base import Baseline
-from efemb.blend.basket_queries import basket_row, complete_basket, explain_entity
+from efemb.blend.basket_model import BasketModel
 from efemb.blend.members import (
     check_fitted,
     check_models,
@@ -21,15 +20,13 @@ from efemb.blend.members import (
     share_blocks,
 )
 from efemb.blend.pools import POOLS, Pool, Sample
-from efemb.data.matrices import absent_cells, sparse, stored_cells
+from efemb.data.matrices import sparse
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.estimators.checks import check_shape, generator
 from efemb.evaluation.adapter import vocabulary_of
 from efemb.fitted.nearest import checked_number
-from efemb.fitted.query_context import is_table
 from efemb.fitted.selection import Choice, Options, accepts
-from efemb.model.families import Categorical, Family
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-class Blend(Baseline):
+class Blend(BasketModel):
     r"""A model of counts or binary data that combines several, weighted by held-out likelihood.
 
     With :math:`q_{ij}` the share of entity j in the means of model i given a row,
@@ -102,7 +99,6 @@ class Blend(Baseline):
     (['popularity', 'vectors'], 1.0)
     """
 
-    _allow_real = True  # whether fractions are allowed is up to each model
     models_: dict[str, Any]
     how_: str
     weights_: dict[str, float]
@@ -248,56 +244,6 @@ class Blend(Baseline):
         for cells, logs in share_blocks(self.models_, self._labeled(data), rows, entities):
             yield cells, self.pool_.combine(logs)
 
-    def _own_log_means(self, data: Dataset) -> Floats:
-        """Log shares of absent entities given the whole row, of others given its rest."""
-        matrix = sparse(data)
-        log_shares = np.empty(data.shape)
-        rows, absent = absent_cells(matrix)
-        for cells, logs in self._log_mean_blocks(data, rows, absent):
-            log_shares[rows[cells]] = logs
-        rows, entities = stored_cells(matrix)
-        for cells, logs in self._log_mean_blocks(data, rows, entities):
-            own = entities[cells]
-            log_shares[rows[cells], own] = logs[np.arange(len(own)), own]
-        return log_shares
-
-    @accepts(Options)
-    def complete(
-        self, basket: Any, n: int = 10, *, user: Any = None, **options: Unpack[Options]
-    ) -> Table:
-        """The most probable items to add to a basket.
-
-        Parameters
-        ----------
-        basket : list of labels, mapping of labels to amounts, or rows x items
-            Its items are excluded from the result; it may be empty. A Dataset or another table of
-            rows is answered by `recommend`.
-        n : int, default=10
-            Number of items; fewer are returned if fewer remain.
-        user : label, optional
-            The owner of the basket, for models with users.
-        where : function of a label, str, boolean array or labels, optional
-            Restricts the result to these items; a str matches labels that contain it, ignoring
-            case.
-        exclude : label or labels, optional
-            Items that are never in the result.
-        min_count : float, optional
-            Restricts the result to items that occur at least this often.
-        match : {"exact", "prefix"}, default="exact"
-            "prefix" also accepts the beginning of a label, or a part of it, ignoring case.
-        unknown : {"error", "skip"}, default="error"
-            "skip" ignores unknown labels of the basket.
-
-        Returns
-        -------
-        Table
-            Columns label and probability (among all items outside the basket), best first.
-        """
-        check_is_fitted(self, "pool_")
-        if is_table(basket):
-            return self.recommend(basket, n, **options)
-        return complete_basket(self, basket, n, user, options)
-
     @accepts(Options)
     def explain(
         self, basket: Any, item: Any, *, user: Any = None, **options: Unpack[Options]
@@ -326,7 +272,11 @@ class Blend(Baseline):
         """
         check_is_fitted(self, "pool_")
         choice = Choice(self._item_labels(), **options)
-        return explain_entity(self, basket_row(self, basket, choice, user), choice.code(item))
+        data, entity = self._basket_row(basket, choice, user), choice.code(item)
+        cell = (np.zeros(1, dtype=np.int64), np.array([entity]))
+        ((_, logs),) = share_blocks(self.models_, self._labeled(data), *cell)
+        columns = self.pool_.explain(logs[0], entity, list(self.models_))
+        return Table(columns, "what each model says of the item, and how much it counts")
 
     def save(self, path: Any) -> None:
         """Write the blend and its models to one folder; `efemb.load` reads it.
@@ -342,9 +292,6 @@ class Blend(Baseline):
 
         check_is_fitted(self, "pool_")
         save(self, path)
-
-    def _family(self) -> Family:
-        return Categorical()
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         raise NotImplementedError  # `fit` is overridden: it does not always receive data

@@ -29,9 +29,20 @@ class Described(Structure):
     """
 
     signed = True
-    features: Any
-    precision: float
-    frozen: Mapping[str, Any] | None
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        precision: float = 10.0,
+        frozen: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.features = features
+        self.precision = precision
+        self.frozen = frozen
+
+    def __repr__(self) -> str:
+        """Without what a fit stores."""
+        return f"{type(self).__name__}({list(self.features)!r}, precision={self.precision:g})"
 
     @property
     def own_rows(self) -> tuple[bool, bool]:

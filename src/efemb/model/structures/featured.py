@@ -46,20 +46,6 @@ class Featured(Described):
     4
     """
 
-    def __init__(
-        self,
-        features: Sequence[str],
-        precision: float = 10.0,
-        frozen: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.features = features
-        self.precision = precision
-        self.frozen = frozen
-
-    def __repr__(self) -> str:
-        """Without the features of the entities."""
-        return f"Featured({list(self.features)!r}, precision={self.precision:g})"
-
     def learn(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Values of categories, then centers and scales of numbers."""
         numeric = [name for name in self.features if _is_numeric(columns[name])]

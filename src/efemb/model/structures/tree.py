@@ -45,20 +45,6 @@ class Tree(Described):
     ['dairy', 'bakery']
     """
 
-    def __init__(
-        self,
-        features: Sequence[str],
-        precision: float = 10.0,
-        frozen: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.features = features
-        self.precision = precision
-        self.frozen = frozen
-
-    def __repr__(self) -> str:
-        """Without the nodes."""
-        return f"Tree({list(self.features)!r}, precision={self.precision:g})"
-
     def learn(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Nodes in the order of their first entities."""
         paths = _paths([columns[name] for name in self.features])

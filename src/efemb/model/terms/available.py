@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_sparse
 from efemb.data.columns import CellTable
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.families.base import Family
 from efemb.model.links import Link
-from efemb.model.terms.base import BoundCells, CellTerm, TermArray
+from efemb.model.terms.base import BoundCells, TermArray
 from efemb.model.terms.cell_table import (
     KnownCells,
     RowsOfTable,
+    TableTerm,
     cell_table,
-    change_columns,
     find_table,
     store_table,
 )
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 PENALTY = 1000.0
 
 
-class Available(CellTerm):
+class Available(TableTerm):
     """Entities that are not available in a group of rows have a mean of 0 there.
 
     Their cells add nothing to the objective, neither as zeros in training nor in the denominator of
@@ -68,26 +67,9 @@ class Available(CellTerm):
         return f"Available({self.table!r})"
 
     @property
-    def label(self) -> str:
-        """The table."""
-        return self.table
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The row column that groups the rows of the table."""
-        return () if self.stored is None else (str(self.stored["by"]),)
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The table."""
-        return (self.table,)
-
-    def change_table(
-        self, row: Mapping[str, Any] | None, codes: Ints, numbers: Floats
-    ) -> CellTable:
-        """The table with other numbers for some entities: 0 where they are not available."""
-        assert self.stored is not None
-        return change_columns(self.stored, self.table, row, codes, numbers)
+    def stored_table(self) -> Mapping[str, Any] | None:
+        """The table of the training data."""
+        return self.stored
 
     def check(self) -> None:
         """The table is a name."""

@@ -13,9 +13,10 @@ from efemb.data.columns import CellTable
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import row_column
 from efemb.model.priors import Normal, Prior
-from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray
+from efemb.model.terms.base import Arrays, BoundCells, TermArray
 from efemb.model.terms.cell_table import (
     RowsOfTable,
+    TableTerm,
     cell_table,
     change_columns,
     find_table,
@@ -30,7 +31,7 @@ ROUNDING = 1e-9
 COMMON = Normal(0.01)  # of the response of all entities: it is learned from all of the data
 
 
-class CellCovariate(CellTerm):
+class CellCovariate(TableTerm):
     """u_tn += c_n z_tn: entities respond to a number of their own, such as their price.
 
     c_n = common + category + entity: the response of all entities, and how its category and the
@@ -74,19 +75,9 @@ class CellCovariate(CellTerm):
         return f"CellCovariate({', '.join([repr(self.table), *shown])})"
 
     @property
-    def label(self) -> str:
-        """The table."""
-        return self.table
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The row column that groups the rows of the table."""
-        return () if self.frozen is None else (str(self.frozen["by"]),)
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The table."""
-        return (self.table,)
+    def stored_table(self) -> Mapping[str, Any] | None:
+        """The table of the training data."""
+        return self.frozen
 
     def change_table(
         self, row: Mapping[str, Any] | None, codes: Ints, numbers: Floats
@@ -94,7 +85,7 @@ class CellCovariate(CellTerm):
         """The table with changes; of logarithms numbers are factors, else new values."""
         assert self.frozen is not None
         if not self.log:
-            return change_columns(self.frozen, self.table, row, codes, numbers)
+            return super().change_table(row, codes, numbers)
         if not (numbers > 0).all():
             raise DataError(
                 f"{self.table} is multiplied by positive factors, got {numbers.min():g}"

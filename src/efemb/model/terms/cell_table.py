@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,46 @@ from efemb.data.array_checks import is_sparse
 from efemb.data.columns import CellTable
 from efemb.errors import DataError
 from efemb.model.ingredient import Ingredient, row_column
-from efemb.model.terms.base import Arrays, BoundCells
+from efemb.model.terms.base import Arrays, BoundCells, CellTerm
 from efemb.model.terms.cell_values import CellValues, GroupTable, SparseRows
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 Stored = Mapping[str, Any]
+
+
+class TableTerm(CellTerm):
+    """A term of one cell table of the data, which a fit stores in its model."""
+
+    table: str
+
+    @property
+    @abstractmethod
+    def stored_table(self) -> Stored | None:
+        """The table of the training data, None before a fit."""
+
+    @property
+    def label(self) -> str:
+        """The table."""
+        return self.table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The row column that groups the rows of the table."""
+        return () if self.stored_table is None else (str(self.stored_table["by"]),)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The table."""
+        return (self.table,)
+
+    def change_table(
+        self, row: Mapping[str, Any] | None, codes: Ints, numbers: Floats
+    ) -> CellTable:
+        """The table with other numbers for some entities."""
+        assert self.stored_table is not None
+        return change_columns(self.stored_table, self.table, row, codes, numbers)
 
 
 def cell_table(data: Dataset, name: str, asked_by: Ingredient) -> CellTable:
