@@ -80,3 +80,28 @@ def test_a_model_of_baskets_takes_one_row_column(run: Callable[..., Any], trips:
     refused = run("fit", trips, *asked)
     assert refused.code == 2
     assert "single --row" in refused.err
+
+
+def test_a_basket_is_completed_for_a_customer(
+    run: Callable[..., Any], basket_model: Path, tmp_path: Path
+) -> None:
+    model = efemb.load(basket_model)
+    asked = ("predict", basket_model, "item 1", "--new", "-n", "3", "--json")
+    for house in ("3", "4"):
+        rows = json.loads(run(*asked, "--row", f"house={house}").out)
+        wanted = model.complete(["item 1"], 3, user=house)
+        assert [row["label"] for row in rows] == list(wanted["label"])
+        assert rows[0]["probability"] == pytest.approx(wanted["probability"][0])
+    assert run(*asked, "--row", "house=3").out != run(*asked, "--row", "house=4").out
+    refused = run(*asked, "--row", "town=Bern")
+    assert (refused.code, "write --row house=VALUE" in refused.err) == (2, True)
+    assert "write COLUMN=VALUE" in run(*asked, "--row", "house").err
+    plain = tmp_path / "plain"
+    X = np.random.default_rng(0).poisson(1.0, (60, 4))
+    terms = [efemb.RowVectors("house", 1)]
+    homes = efemb.Dataset(X, entities=list("abcd"), rows={"house": ["1", "2"] * 30})
+    fitted = efemb.PoissonEmbedding(1, random_state=0, terms=terms).fit(homes)
+    fitted.save(plain)
+    rows = json.loads(run("predict", plain, "a", "--row", "house=2", "--json").out)
+    assert [row["label"] for row in rows] == list(fitted.predict(["a"], house="2")["label"])
+    assert "predict() has no parameter 'town'" in run("predict", plain, "a", "--row", "town=2").err

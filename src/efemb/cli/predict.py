@@ -10,6 +10,7 @@ import efemb
 from efemb.cli import _arguments as of
 from efemb.cli._labels import Labels, embedding_of
 from efemb.cli._output import show
+from efemb.errors import ParameterError
 
 
 def command(
@@ -20,6 +21,13 @@ def command(
         bool,
         typer.Option("--new", help="Only items not in the context: complete a basket."),
     ] = False,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Who shops, or when, for models that know it: household=1234; repeat for several.",
+            metavar="COLUMN=VALUE",
+        ),
+    ] = None,
     min_count: of.MinCount = None,
     where: of.Where = None,
     exclude: of.Exclude = None,
@@ -30,6 +38,7 @@ def command(
 
     \b
       efemb predict model beer=2 chips --new
+      efemb predict model beer=2 chips --new --row household=1234
       efemb predict text-model once upon a
     """
     fitted: Any = efemb.load(model)
@@ -38,4 +47,27 @@ def command(
     ask = fitted.complete if new else fitted.predict
     labels = Labels(fitted, skip_unknown=skip_unknown)
     filters = labels.filters(min_count, where, exclude)
-    show(ask(labels.context(context), n, **filters), as_json)
+    values = _row_values(row or [], fitted)
+    show(ask(labels.context(context), n, **filters, **values), as_json)
+
+
+def _row_values(typed: list[str], model: Any) -> dict[str, str]:
+    """Values of row columns as keywords of the question; a model of baskets knows customers."""
+    values: dict[str, str] = {}
+    for text in typed:
+        column, sign, value = text.partition("=")
+        if not sign:
+            raise ParameterError(f"--row {text}: write COLUMN=VALUE, such as household=1234")
+        values[column] = value
+    report = getattr(model, "report_", {})
+    if not values or "history" not in report:
+        return values
+    customers = report["history"]
+    if customers is None:
+        raise ParameterError("this model does not know customers: fit it with --row COLUMN")
+    if list(values) != [customers]:
+        raise ParameterError(
+            f"--row {typed[0]}: the model knows one column of rows, {customers!r}; write "
+            f"--row {customers}=VALUE"
+        )
+    return {"user": values[customers]}

@@ -194,7 +194,7 @@ def check_positions(
     if array.ndim != 2 or array.shape[1] == 0:
         raise DataError(f"positions must be entities x coordinates, not of shape {array.shape}")
     if len(array) != n_entities:
-        hint = transposed_hint(len(array), n_rows)
+        hint = transposed_hint(len(array), n_rows) or "; pass one row per entity, in their order"
         raise DataError(
             f"positions has {len(array)} rows, but there are {n_entities} entities{hint}"
         )

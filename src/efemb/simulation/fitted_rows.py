@@ -199,7 +199,7 @@ def read_tables(fitted: FittedEmbedding, tables: Mapping[str, Any]) -> dict[str,
     for name, scenario in tables.items():
         if name not in terms:
             known = suggest(name, terms) if terms else "its terms read no tables"
-            raise InputTypeError(f"the model has no table {name!r}; {known}")
+            raise InputTypeError(f"there is no parameter and no table {name!r} here; {known}")
         table = scenario
         if isinstance(scenario, Mapping):
             codes = np.array([choice.code(item) for item in scenario], dtype=np.int64)
