@@ -241,9 +241,7 @@ def skipgram(
                 keep = max(one - length * target[row, K + SHRINK], real(0.0))
                 mix(target, row, moved, 0, keep, length, K)
                 if bias_step > 0:
-                    target[row, K + BIAS_SQUARES] += gain * total * total
-                    root = np.sqrt(target[row, K + BIAS_SQUARES])
-                    target[row, K + BIAS] += bias_step * total / root
+                    _bias_step(target, row, K, total, gain, bias_step)
             for i in range(members):
                 word = around[i]
                 square = dot(errors, i, errors, i, K) * part
@@ -312,9 +310,7 @@ def skipgram_apart(
                     keep = max(one - length * target[row, K + SHRINK], real(0.0))
                     update(target, row, bag, word, error, 0, g, keep, length * g, K)
                     if bias_step > 0:
-                        target[row, K + BIAS_SQUARES] += gain * g * g
-                        root = np.sqrt(target[row, K + BIAS_SQUARES])
-                        target[row, K + BIAS] += bias_step * g / root
+                        _bias_step(target, row, K, g, gain, bias_step)
                 square = dot(error, 0, error, 0, K) * part if gain > 0 else real(0.0)
                 length = _row_step(bag, word, K, square, step, gain)
                 keep = max(one - length * bag[word, K + SHRINK], real(0.0))

@@ -123,3 +123,26 @@ def test_bad_input_is_refused(
     values = np.array(column, dtype=None if isinstance(column[0], int) else object)
     with pytest.raises(error, match=match):
         efemb.PoissonEmbedding(2, structure=structure).fit(dated(values))
+
+
+def test_dates_out_of_order_make_the_slices_of_sorted_ones() -> None:
+    dates = np.array(["2020-03-05", "2019-12-31", None, "2020-01-01"], dtype=object)
+    frozen = Dynamic("time", "month").freeze(dated(dates))
+    assert frozen.labels == ["2019-12", "2020-01", "2020-02", "2020-03"]
+    assert frozen.codes(dated(dates)).tolist() == [3, 0, -1, 1]
+    order = np.array([1, 3, 0, 2])
+    assert frozen.codes(dated(dates[order])).tolist() == [0, 1, 3, -1]
+    assert Dynamic("time", "month").freeze(dated(dates[order])).labels == frozen.labels
+
+
+def test_counts_stand_beside_interpolated_slices() -> None:
+    data = changed(600)
+    some = data.take_rows(data.rows["week"] != 4)
+    model = efemb.PoissonEmbedding(2, structure=Dynamic("week"), random_state=0, max_iter=2)
+    with pytest.warns(Warning, match="max_iter"):
+        model.fit(some)
+    path = model.trajectory(1, data=some)
+    assert path["at"].tolist() == list(range(10))
+    week = some.rows["week"][some.values[:, 1] > 0]
+    assert path["count"].tolist() == np.bincount(week, minlength=10).tolist()
+    assert path["count"][4] == 0

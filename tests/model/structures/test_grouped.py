@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import efemb
+from efemb.fitted.group_models import shared_model
 from efemb.model.structures.grouped import Grouped
 
 
@@ -106,3 +107,17 @@ def test_memory_is_said_before_the_fit(capsys: pytest.CaptureFixture[str]) -> No
         model.fit(data)
     said = capsys.readouterr().err
     assert said.startswith("2 groups of rows x 10 entities x 2 components: about ")
+
+
+def test_rows_of_unseen_and_missing_groups_have_the_shared_embeddings() -> None:
+    data = swapped(600)
+    model = efemb.PoissonEmbedding(2, structure=Grouped("shop", min_rows=9), max_iter=3)
+    with pytest.warns(Warning, match="max_iter"):
+        model.fit(data)
+    new = np.array(["west", None] * 300, dtype=object)
+    elsewhere = efemb.Dataset(data.values, rows={"shop": new})
+    shared = shared_model(model.fitted())
+    np.testing.assert_allclose(model.conditional(elsewhere), shared.conditional(elsewhere))
+    assert not np.allclose(model.conditional(data), shared.conditional(data))
+    with pytest.raises(efemb.ParameterError, match="'west' is not a group of 'shop'"):
+        model.similar(0, group="west")
