@@ -29,7 +29,7 @@ trips = efemb.Dataset(
 # %%
 # Context vectors are those of the whole year, which aligns the months.
 structure = efemb.Dynamic("month", precision=10)
-model = efemb.PoissonEmbedding(6, structure=structure, random_state=0).fit(trips)
+model = efemb.PoissonEmbedding(12, structure=structure, random_state=0).fit(trips)
 for at in (1, 12):
     print(at, model.complements("basil", n=1, at=at)["label"][0])
 
@@ -46,8 +46,9 @@ print(when[:3])
 ax = change_points(when)
 
 # %%
-# What: all products by the difference between the two halves of the year, in standard errors. The
-# p-values take it that most products do not move.
+# What: all products by the difference between the two halves of the year, in standard errors. An
+# embedding is a compromise where there are fewer components than products, so that products whose
+# own role is constant may move a little as well.
 what = model.drift(trips, n=12)
 print(what)
 ax = answer(what, value="ratio")

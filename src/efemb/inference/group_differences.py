@@ -310,7 +310,7 @@ def _check_rows(fitted: FittedEmbedding, question: str, way_out: str) -> None:
     if fitted.spec.context.reads_text:
         raise ParameterError(
             f"{question} needs the errors of embeddings, which a text has too many rows for: use "
-            f"{way_out}"
+            f"{way_out}, or fit the counts of words by document (a Dataset with the same column)"
         )
 
 
