@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from benchmarks.harness import Report, Settings
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 
+import efemb
 from benchmarks import downstream
 
 
@@ -35,3 +38,25 @@ def test_differences_are_paired() -> None:
     downstream._add_paired(report, "task", results, "ours")
     assert [row["value"] for row in report.rows] == [0.75, 0.5]
     assert report.rows[1]["beside"] == "-0.2500 ± 0.2500 from ours"
+
+
+def test_places_are_explained_by_what_knows_them() -> None:
+    rng = np.random.default_rng(0)
+    places = rng.normal(size=(40, 2))
+    known = downstream.explain_places(places @ rng.normal(size=(2, 5)), places)
+    unknown = downstream.explain_places(rng.normal(size=(40, 5)), places)
+    assert known.shape == (40,)
+    assert known.mean() > 0.95
+    assert unknown.mean() < 0.2
+
+
+def test_products_of_a_type_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downstream, "LEAST_TRIPS", 2)
+    values = csr_array([[1.0, 2.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 3.0]])
+    kinds = np.array(["milk", "milk", "tea", "tea"], dtype=object)
+    rows = {"household": ["a", "b", "a"], "week": [1, 1, 2]}
+    trips = downstream.by_type(efemb.Dataset(values, rows=rows, features={"type": kinds}))
+    assert list(trips.entities) == ["milk", "tea"]
+    assert trips.values.toarray().tolist() == [[3.0, 0.0], [1.0, 1.0], [0.0, 3.0]]
+    total = downstream._by_household(trips, {"a": 0})
+    assert total.tolist() == [[3.0, 3.0]]
