@@ -71,7 +71,7 @@ class ItemPairs(CellTerm):
     >>> basket = term.bind(efemb.Dataset([[4, 0, 0]]))
     >>> cells = basket.cells({"coefficient": np.ones(1)}, np.array([0]))
     >>> cells.ids.tolist(), cells.values.round(2).tolist()
-    ([1, 2], [0.73, 0.14])
+    ([1, 2], [0.18, 0.06])
     """
 
     reads_items = True
