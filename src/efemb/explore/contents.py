@@ -82,7 +82,6 @@ def make_payload(contents: Contents) -> Payload:
     payload = Payload(
         {
             "name": contents.name,
-            "model": model.model,
             "n": model.n_entities,
             "k": model.n_components,
             "noun": (noun := _noun(model)),
@@ -360,17 +359,12 @@ def _facts(model: FittedEmbedding) -> list[list[str]]:
 
 
 def _history(model: FittedEmbedding) -> dict[str, Any]:
-    """Passes and values of the curve that says most, thinned to a few hundred points."""
+    """Name and values of the curve that says most, thinned to a few hundred points."""
     for name in CURVES:
-        pairs = [
-            (index + 1, float(record[name]))
-            for index, record in enumerate(model.history)
-            if isinstance(record.get(name), int | float) and math.isfinite(record[name])
-        ]
-        if len(pairs) > 1:
-            step = -(-len(pairs) // MOST_RECORDS)
-            passes, values = zip(*pairs[::step], strict=True)
-            return {"name": name, "passes": list(passes), "values": list(values)}
+        numbers = [record.get(name) for record in model.history]
+        values = [float(x) for x in numbers if isinstance(x, int | float) and math.isfinite(x)]
+        if len(values) > 1:
+            return {"name": name, "values": values[:: -(-len(values) // MOST_RECORDS)]}
     return {}
 
 

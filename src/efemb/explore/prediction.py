@@ -81,7 +81,6 @@ def describe_prediction(model: FittedEmbedding) -> dict[str, Any]:
         header["columns"] = ["probability"]
     else:
         header["columns"] = ["probability", "mean"] if spec.family.normalized_score else ["mean"]
-    header["counts"] = spec.family.support.low == 0 and not spec.context.reads_text
     try:
         question.bind(model)
     except EfembError as error:
@@ -96,7 +95,6 @@ def describe_whole(whole: Any) -> dict[str, Any]:
         "explains": True,
         "text": False,
         "columns": ["probability"],
-        "counts": True,
         "total": "the shares that its experts have in this probability",
         "terms": [user] if whole.parts_.history is not None else [],
     }

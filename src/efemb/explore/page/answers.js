@@ -264,7 +264,7 @@ class PageAnswers {
     const { text, has_intercept: shifted } = this.header.prediction;
     const parts = this.weightMembers(text ? basket : basket.filter(([code]) => code !== item)).map(([code, weight]) => (
       { term: this.header.labels[code], contribution: weight * multiply(takeRow(this.bag, code, this.k), target)[0] }));
-    if (shifted) parts.push({ term: "(intercept)", contribution: this.intercept(group)[item] });
+    if (shifted || group !== undefined) parts.push({ term: "(intercept)", contribution: this.intercept(group)[item] });
     for (const { label, add } of this.termParts(row)) parts.push({ term: label, contribution: add[item] });
     return parts.sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
   }

@@ -9,7 +9,7 @@ export interface TermEntry {
   choices?: (string | number)[]; center?: number; scale?: number;
 }
 export interface PredictionEntry {
-  refused?: string; remark?: string; columns: string[]; explains: boolean; text: boolean; counts: boolean;
+  refused?: string; remark?: string; columns: string[]; explains: boolean; text: boolean;
   family: string; link: string; scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number;
   total: string; tables?: Record<string, string[]>; terms: TermEntry[];
 }
@@ -22,7 +22,7 @@ export interface CardEntry { facts: string[][]; history: { name?: string; values
 /** A way to color the points: names and colors of buckets, the first of which is the rest. */
 export interface ColoringEntry { key: string; name: string; title: string; buckets: [string, string][] }
 export interface Header {
-  name: string; model: string; n: number; k: number; noun: string; article: string; neural: boolean; labels: string[]; notes: string[]; spaces: string[];
+  name: string; n: number; k: number; noun: string; article: string; neural: boolean; labels: string[]; notes: string[]; spaces: string[];
   maps: MapEntry[]; topics: string[]; relations: RelationEntry; prediction: PredictionEntry; card: CardEntry;
   tied?: boolean; slices?: SliceEntry; groups?: { title: string; names: string[] }; tabs: Record<string, string>;
   colorings: ColoringEntry[];
