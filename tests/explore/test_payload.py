@@ -237,3 +237,5 @@ def test_colors_are_steps_and_groups() -> None:
     assert places[0] == 0  # unknown
     assert places[1:].tolist() == sorted(places[1:])
     assert set(places[1:]) == set(range(1, 8))
+    names = [name for name, _ in payload.header["colorings"][0]["buckets"]]
+    assert names[:3] == ["unknown", "up to 10", "10 to 20"]

@@ -59,7 +59,8 @@ def color_by_number(
     edges = np.linspace(low, max(high, low + 1e-12), len(STEPS) + 1)
     places = np.zeros(len(values), dtype=np.uint8)
     places[known] = 1 + np.searchsorted(edges[1:-1], scaled[known], side="right")
-    marks = [_short(10**edge if log else edge) for edge in edges[1:-1]]
+    counted = bool(np.all(values[known] == np.rint(values[known])))
+    marks = [_short(10**edge if log else edge, counted) for edge in edges[1:-1]]
     names = [f"up to {marks[0]}", *(f"{a} to {b}" for a, b in pairwise(marks))]
     rest = ("none" if log else "unknown", REST)
     buckets = [rest, *zip([*names, f"{marks[-1]} and more"], STEPS, strict=True)]
@@ -82,9 +83,9 @@ def _add(
     payload.arrays[f"color.{key}"] = places
 
 
-def _short(value: float) -> str:
-    """Three digits; whole numbers from 10 on."""
-    return f"{round(value):,}" if abs(value) >= 10 else f"{value:.3g}"
+def _short(value: float, counted: bool) -> str:
+    """Three digits; whole numbers from 10 on, and from 2 on where only those are counted."""
+    return f"{round(value):,}" if abs(value) >= (2 if counted else 10) else f"{value:.3g}"
 
 
 # -- numbers of items -----------------------------------------------------------------------------
