@@ -33,7 +33,7 @@ NO_DATA: dict[str, Any] = {
     "structured": np.zeros(3, dtype=[("a", float)]),
     "dates": DATES,
     "durations": DATES - DATES,
-    "a matrix": np.asmatrix(X),
+    "a matrix": X.view(np.matrix),  # asmatrix would warn of what is tested here
     "ragged": [[1, 2], [3]],
     "a generator": (row for row in X),
     "a set": {1, 2},
