@@ -113,6 +113,7 @@ def test_tables_that_are_not_in_memory_give_the_same_model(name: str) -> None:
     np.testing.assert_array_equal(efemb.Dataset(table()).values, X)
     baseline = efemb.baselines.Popularity().fit(table())
     assert baseline.score(table()) == efemb.baselines.Popularity().fit(frame).score(frame)
+    assert model.complete(table(), n=1) == expected.complete(frame, n=1)
     held_out = efemb.evaluation.leave_one_out(model, table())
     assert held_out.summary() == efemb.evaluation.leave_one_out(expected, frame).summary()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.containers import is_lazy
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 from efemb.fitted.selection import Choice, Options
@@ -104,7 +105,8 @@ class QueryContext:
 
 def is_table(context: Any) -> bool:
     """Whether a context is a Dataset, array or frame of rows x items instead of labels."""
-    return len(getattr(context, "shape", ())) > 1
+    streams = hasattr(type(context), "__arrow_c_stream__") or is_lazy(context)
+    return streams or len(getattr(context, "shape", ())) > 1
 
 
 def row_columns(model: FittedEmbedding) -> list[str]:
