@@ -19,6 +19,7 @@ from efemb.explore.server import make_app
 from efemb.explore.serving import MOST_BYTES, REQUESTS, RateLimit
 from efemb.fitted.embedding import FittedEmbedding
 from explore.scenes import (
+    dated_words,
     decode,
     fit,
     mixture,
@@ -181,6 +182,18 @@ def test_slices_of_time() -> None:
     assert client_of(plain()).post("/api/trajectory", json={"item": 3}).status_code == 422
     body = {"item": 3, "group": 0}
     assert client_of(plain()).post("/api/similar", json=body).status_code == 400
+
+
+def test_explanations_of_a_slice_have_its_intercept() -> None:
+    """Words have no intercept of their own, but one in every slice of time."""
+    model, _ = dated_words()
+    names = list(model.fitted().entities)
+    for year in model.fitted().spec.structure.labels:
+        expected = model.of_group(year).explain([names[3]], names[7])
+        row = {"year": year}
+        parts = ask(client_of(model), "explain", basket=[[3, 1]], item=7, row=row)
+        assert [part["term"] for part in parts] == expected["term"].tolist()
+        np.testing.assert_allclose([p["contribution"] for p in parts], expected["contribution"])
 
 
 def test_a_map_is_made_when_it_is_asked_for(shop: TestClient) -> None:

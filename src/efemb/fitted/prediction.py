@@ -233,7 +233,7 @@ def _explain_item(
         for name in parts.terms
     ]
     others = list(parts.terms.values())
-    if model.parameters.intercept is not None:
+    if model.parameters.intercept is not None or parts.intercept:  # that of a group of rows, too
         names, others = [INTERCEPT, *names], [parts.intercept, *others]
     unknown = np.full(len(names), np.nan)
     contribution = np.append(parts.contribution, others)
