@@ -185,28 +185,18 @@ def _papers(report: Report) -> None:
         ).play()
 
 
-def _brown(report: Report) -> None:
-    import efemb
+def _grouped(name: str, read: Callable[[Settings], Any], column: str) -> Callable[[Report], None]:
+    """The contest of a text whose documents have groups."""
 
-    TextContest(
-        report,
-        "Brown by genre",
-        brown_genres(report.settings),
-        "genre",
-        lambda precision: efemb.Grouped("genre", precision=precision, min_rows=1),
-    ).play()
+    def play(report: Report) -> None:
+        import efemb
 
+        def structure(precision: float) -> Any:
+            return efemb.Grouped(column, precision=precision, min_rows=1)
 
-def _newsgroups(report: Report) -> None:
-    import efemb
+        TextContest(report, name, read(report.settings), column, structure).play()
 
-    TextContest(
-        report,
-        "20 Newsgroups by group",
-        newsgroups_by_group(report.settings),
-        "group",
-        lambda precision: efemb.Grouped("group", precision=precision, min_rows=1),
-    ).play()
+    return play
 
 
 def _households(report: Report) -> None:
@@ -290,7 +280,7 @@ def _ratio(sums: Array, units: Array) -> str:
 
 CONTESTS = {
     "arxiv": _papers,
-    "brown": _brown,
-    "newsgroups": _newsgroups,
+    "brown": _grouped("Brown by genre", brown_genres, "genre"),
+    "newsgroups": _grouped("20 Newsgroups by group", newsgroups_by_group, "group"),
     "households": _households,
 }

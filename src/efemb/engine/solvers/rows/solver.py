@@ -52,6 +52,11 @@ class RowsSolver(Solver[RowBags]):
         """Draws of zeros, and what depends on the family."""
         popularity = count_entities(self.bound) if self.popularity is None else self.popularity
         self.side = row_side(self.spec, self.bound)
+        if self.side is not None and self.side.has_cells and self.spec.zeros.of_softmax:
+            raise ParameterError(
+                f"zeros={self.spec.zeros!r} does not take terms that add to single cells "
+                "(History, prices, ItemPairs, Offset): use zeros='all'"
+            )
         self.draws = Draws(self.spec.zeros, popularity, self.seed, self.dtype)
         zeros = self.spec.zeros
         offset = self.spec.noise_offset(popularity)
@@ -330,9 +335,16 @@ class RowsSolver(Solver[RowBags]):
         """
 
         def work(piece: slice) -> tuple[float, Factors]:
-            of_piece = None if side is None else side[piece]
-            given = (_part(block, piece), vectors, weight[piece], of_piece)
-            return self._softmax_piece(*given, rows[piece], arrays, drawn)
+            of_piece, places = None if side is None else side[piece], rows[piece]
+            offsets = None if self.side is None else self.side.offsets(arrays, places)
+            value, gradient, g_side, of_cells = softmax_terms(
+                self, _part(block, piece), vectors, weight[piece], of_piece, offsets, drawn
+            )
+            if self.side is not None and g_side is not None:
+                gradient.add_terms(self.side.pull_back(arrays, places, g_side))
+            if self.side is not None and offsets is not None:
+                gradient.add_terms(self.side.pull_back_cells(arrays, places, of_cells))
+            return value, gradient
 
         self.gather_ahead()
         # A gradient a piece: only a few of them at a time.
@@ -342,36 +354,6 @@ class RowsSolver(Solver[RowBags]):
             total += value
             gradient.add(part)
         return total, gradient
-
-    def _softmax_piece(
-        self,
-        block: RowBlock,
-        vectors: Factors,
-        weight: Floats,
-        side: Floats | None,
-        rows: Ints,
-        arrays: dict[str, Floats],
-        drawn: Columns | None,
-    ) -> tuple[float, Factors]:
-        places, left_out, offsets = rows, None, None
-        if self.side is not None and self.side.reads_items:  # each entry has offsets of its own
-            places, left_out = rows[block.row_of_entry], block.ids
-        if self.side is not None:
-            offsets = self.side.offsets(arrays, places, left_out)
-        if drawn is not None and offsets is not None:
-            raise ParameterError(
-                f"zeros={self.spec.zeros!r} does not take terms that add to single cells "
-                "(History, prices, ItemPairs, Offset): use zeros='all'"
-            )
-        value, gradient, g_side, of_cells = softmax_terms(
-            self, block, vectors, weight, side, offsets, drawn
-        )
-        if self.side is not None and g_side is not None:
-            gradient.add_terms(self.side.pull_back(arrays, rows, g_side))
-        if self.side is not None and offsets is not None:
-            slopes = self.side.pull_back_cells(arrays, places, of_cells, left_out)
-            gradient.add_terms(slopes)
-        return value, gradient
 
 
 def thin(ptr: Ints, share: float, rng: np.random.Generator) -> Bools:
