@@ -234,8 +234,8 @@ def _predict_purchases(report: Report) -> None:
     _add_paired(report, f"{N_TYPES} purchases of next week, area", areas, "household vectors")
 
 
-def by_type(data: Any) -> Any:
-    """Trips with counts of product types instead of products, those of enough trips."""
+def by_type(data: Any, least: int = LEAST_TRIPS) -> Any:
+    """Trips with counts of product types instead of products, those of at least so many trips."""
     from scipy.sparse import csr_array
 
     import efemb
@@ -244,7 +244,7 @@ def by_type(data: Any) -> Any:
     shape = (len(code), len(types))
     merge = csr_array((np.ones(len(code)), (np.arange(len(code)), code)), shape=shape)
     counts = csr_array(data.values) @ merge
-    often = np.flatnonzero((counts > 0).sum(axis=0) >= LEAST_TRIPS)
+    often = np.flatnonzero((counts > 0).sum(axis=0) >= least)
     return efemb.Dataset(csr_array(counts[:, often]), entities=types[often], rows=dict(data.rows))
 
 

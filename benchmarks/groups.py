@@ -28,7 +28,8 @@ FIXED = 1e8  # a precision at which embeddings stay together, so that intercepts
 PASSES_APART = (2, 5, 15)
 TUNING, STEP = 3, 0.01  # passes of falling steps, and the first; of 1, 3 and .005 to .03, on arXiv
 N_WORDS = 24_000
-MOST_TRIPS, TRIP_PASSES = 15_000, 25
+MOST_TRIPS, TRIP_PASSES = 28_000, 25
+LEAST_TRIPS = 1500  # with a product type
 ONE, SHIFTED = "one model", "intercepts by group"
 OWN, APART, TUNED = "embeddings by group", "a fit per group", "one model, tuned by each group"
 
@@ -206,7 +207,7 @@ def _households(report: Report) -> None:
     data = efemb.datasets.fetch_complete_journey(
         report.settings.data, demographics=True, progress=False
     )
-    trips = by_type(data)
+    trips = by_type(data, LEAST_TRIPS)
     known = np.array([size is not None for size in trips.rows["household_size"].tolist()])
     order = np.random.default_rng(0).permutation(np.flatnonzero(known))
     cuts = np.split(order, [6000, 10_000, 10_000 + MOST_TRIPS])
@@ -254,6 +255,10 @@ def _contest_of_trips(
             float(sums.sum() / units.sum()),
             beside="" if side == ONE else f"{_ratio(sums - against, units)} from {ONE}",
         )
+    for rival in (SHIFTED, APART):
+        units, sums = (np.concatenate(one) for one in zip(*each[OWN], strict=True))
+        gap = _ratio(sums - np.concatenate([against for _, against in each[rival]]), units)
+        report.add(f"{name}: {OWN} less {rival}", gap)
     for i, label in enumerate(labels):
         units, sums = each[OWN][i]
         for rival in (SHIFTED, APART):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from benchmarks.harness import Report, Settings
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
@@ -50,12 +49,11 @@ def test_places_are_explained_by_what_knows_them() -> None:
     assert unknown.mean() < 0.2
 
 
-def test_products_of_a_type_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downstream, "LEAST_TRIPS", 2)
+def test_products_of_a_type_are_added_up() -> None:
     values = csr_array([[1.0, 2.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 3.0]])
     kinds = np.array(["milk", "milk", "tea", "tea"], dtype=object)
     rows = {"household": ["a", "b", "a"], "week": [1, 1, 2]}
-    trips = downstream.by_type(efemb.Dataset(values, rows=rows, features={"type": kinds}))
+    trips = downstream.by_type(efemb.Dataset(values, rows=rows, features={"type": kinds}), 2)
     assert list(trips.entities) == ["milk", "tea"]
     assert trips.values.toarray().tolist() == [[3.0, 0.0], [1.0, 1.0], [0.0, 3.0]]
     total = downstream._by_household(trips, {"a": 0})
