@@ -247,8 +247,8 @@ def _contest_of_trips(
         for side, model in sides.items()
     }
     each[APART] = [_score_trips(apart[label], of(test, label)) for label in labels]
-    for side, found in each.items():
-        units, sums = (np.concatenate(one) for one in zip(*found, strict=True))
+    for side, of_labels in each.items():
+        units, sums = (np.concatenate(one) for one in zip(*of_labels, strict=True))
         against = np.concatenate([sums_of for _, sums_of in each[ONE]])
         report.add(
             f"{name}: {side}",
