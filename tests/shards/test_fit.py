@@ -227,6 +227,14 @@ def test_a_shard_is_freed_before_the_next_one_is_read(
     assert len(solvers) > store.n_shards
 
 
+def test_many_shards_are_measured_by_few_tasks(
+    store: ShardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = checksum(fit(model(), store))
+    monkeypatch.setattr("efemb.engine.fit_shards.MOST_MEASURED", 3)
+    assert checksum(fit(model(), store)) == expected
+
+
 def test_a_shard_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> None:
     shutil.copytree(store.path, tmp_path / "copy")
     path = tmp_path / "copy" / "shards" / "00003.values.npy"

@@ -14,7 +14,7 @@ import numpy as np
 from efemb.data.store.executors import Executor
 from efemb.data.store.shard_store import ShardStore
 from efemb.engine.backends.sharded import Layout, ShardedBackend
-from efemb.engine.backends.tasks import Measured, MeasureTask, ShardJob, measure
+from efemb.engine.backends.tasks import Measured, MeasureTask, ShardJob, groups_of, measure
 from efemb.engine.callbacks import Callbacks, Checkpoint
 from efemb.engine.checkpoint import Savepoint, identity
 from efemb.engine.fit import Fit, batch_size, check_observed, choose_optimizer, make_plan
@@ -31,6 +31,7 @@ from efemb.model.spec import Spec
 
 # Averagings in a pass: at least so many, and often enough that replicas do not drift apart.
 FEWEST_ROUNDS, MOST_ROUNDS, STEPS_OF_ROUND, BATCH = 4, 64, 64, 1024
+MOST_MEASURED = 32  # tasks that measure shards: what they return has several numbers per entity
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def fit_shards(
     )
     callbacks = Callbacks(options.callbacks or ())
     callbacks.announce(_describe(store, layout))
-    tasks = [MeasureTask(job, shard) for shard in layout.shards]
+    tasks = [MeasureTask(job, group) for group in groups_of(layout.shards, MOST_MEASURED)]
     measured: Measured = reduce(add, executor.run("measure", measure, tasks))
     check_observed(measured.n_observed)
     job = _adapt(job, measured)

@@ -117,10 +117,10 @@ _kept: dict[tuple[Any, ...], Validation | None] = {}
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """A shard to be looked at before training."""
+    """Shards to be looked at before training."""
 
     job: ShardJob
-    shard: int
+    shards: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,20 @@ class Measured:
 
 
 def measure(task: MeasureTask) -> Measured:
-    """Check and measure a shard."""
-    job = task.job
-    data = job.read(task.shard)
+    """Check and measure shards; of many only what they add up to is in memory."""
+    measured = _measure(task.job, task.shards[0])
+    for shard in task.shards[1:]:
+        measured = measured + _measure(task.job, shard)
+    return measured
+
+
+def _measure(job: ShardJob, shard: int) -> Measured:
+    data = job.read(shard)
     job.check(data)
     family, text = job.spec.family, job.spec.context.reads_text
     values = not text and (family.learns or not family.normalized_score)
     with workers(job.n_jobs) as pool:
-        split = job.split(task.shard, pool, data)
+        split = job.split(shard, pool, data)
         solver = split.solver
         return Measured(
             Statistics.of(split.bound, solver.row_weight),
