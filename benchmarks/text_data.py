@@ -189,8 +189,8 @@ def _second_column(path: Path) -> Iterator[str]:
 
 
 def table_lines(path: Path) -> Iterator[str]:
-    """Lines of a compressed table, without its three header lines."""
+    """Lines of a compressed table, without its three header lines and empty ones."""
     with lzma.open(path) as file:
         for i, line in enumerate(io.TextIOWrapper(file, encoding="utf-8")):
-            if i >= 3:
+            if i >= 3 and line.strip():
                 yield line.rstrip("\n")

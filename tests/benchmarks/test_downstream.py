@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import lzma
+from pathlib import Path
+
 import numpy as np
 from benchmarks.harness import Report, Settings
+from benchmarks.text_data import table_lines
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
@@ -58,3 +62,10 @@ def test_products_of_a_type_are_added_up() -> None:
     assert trips.values.toarray().tolist() == [[3.0, 0.0], [1.0, 1.0], [0.0, 3.0]]
     total = downstream._by_household(trips, {"a": 0})
     assert total.tolist() == [[3.0, 3.0]]
+
+
+def test_empty_lines_of_a_table_are_no_documents(tmp_path: Path) -> None:
+    path = tmp_path / "table.tab.xz"
+    with lzma.open(path, "wt", encoding="utf-8") as file:
+        file.write("Category\tText\ndiscrete\tstring\nclass\tmeta\n\nsci.med\ta b\n")
+    assert list(table_lines(path)) == ["sci.med\ta b"]
