@@ -108,6 +108,7 @@ def zero_constant_vectors(
 ) -> None:
     """Set the vectors of constant entities to exactly zero: rounding errors have a direction, too.
 
+    Under a Gaussian the intercept is the whole optimum, wherever early stopping left the vectors.
     Positive vectors cannot be 0 and shared ones belong to several entities: both are unchanged.
     """
     constant = np.array(report.get("constant_entities", ()), dtype=np.int64)
@@ -115,7 +116,9 @@ def zero_constant_vectors(
         return
     rho = parameters.rho
     sizes = np.abs(rho).reshape(len(rho), -1).max(axis=1)
-    negligible = constant[sizes[constant] < ROUNDING * sizes.max()]
+    alone = spec.intercept and not spec.structure.tied
+    solved = alone and spec.family.quadratic and spec.link.is_identity
+    negligible = constant if solved else constant[sizes[constant] < ROUNDING * sizes.max()]
     rho[negligible] = 0.0
     if spec.structure.tied:
         parameters.alpha[negligible] = 0.0  # equal to rho, but perhaps a copy
