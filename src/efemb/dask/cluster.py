@@ -142,13 +142,13 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def differences(expected: dict[str, str], found: dict[str, str], *, mixed_cpus: bool) -> list[str]:
+def differences(expected: dict[str, str], actual: dict[str, str], *, mixed_cpus: bool) -> list[str]:
     """What is not the same, in words."""
     names = [name for name in expected if not (mixed_cpus and name == "processor")]
     return [
-        f"{name} {found.get(name)} instead of {expected[name]}"
+        f"{name} {actual.get(name)} instead of {expected[name]}"
         for name in names
-        if expected[name] != found.get(name)
+        if expected[name] != actual.get(name)
     ]
 
 
@@ -156,8 +156,8 @@ def check_alike(client: Any, *, mixed_cpus: bool) -> None:
     """Refuse workers whose software or processor would give other bits, or that lack efemb."""
     # A worker that cannot unpickle a function of ours goes down: one of Python's is sent first.
     _ask_workers(client, eval, "__import__('efemb').__version__")
-    for address, found in _ask_workers(client, fingerprint).items():
-        differing = differences(fingerprint(), found, mixed_cpus=mixed_cpus)
+    for address, actual in _ask_workers(client, fingerprint).items():
+        differing = differences(fingerprint(), actual, mixed_cpus=mixed_cpus)
         if differing:
             raise ParameterError(
                 f"the worker {address} has {', '.join(differing)}: results would depend on which "
