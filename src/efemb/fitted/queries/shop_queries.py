@@ -324,7 +324,7 @@ class ShopQueries(Asked):
         >>> model = efemb.Embedding(1, family=family, context="basket", random_state=0).fit(trips)
         >>> print(model.exposure("turkey"))
         label   exposure
-        turkey  0.193
+        turkey    0.2671
         """
         model = self.fitted()
         exposures = model.spec.family.exposures(model.n_entities)

@@ -335,15 +335,20 @@ class RowsSolver(Solver[RowBags]):
         """
 
         def work(piece: slice) -> tuple[float, Factors]:
-            of_piece, places = None if side is None else side[piece], rows[piece]
-            offsets = None if self.side is None else self.side.offsets(arrays, places)
+            some, of_piece = _part(block, piece), None if side is None else side[piece]
+            places, left_out, offsets = rows[piece], None, None
+            if self.side is not None and self.side.reads_items:  # an entry has offsets of its own
+                places, left_out = places[some.row_of_entry], some.ids
+            if self.side is not None:
+                offsets = self.side.offsets(arrays, places, left_out)
             value, gradient, g_side, of_cells = softmax_terms(
-                self, _part(block, piece), vectors, weight[piece], of_piece, offsets, drawn
+                self, some, vectors, weight[piece], of_piece, offsets, drawn
             )
             if self.side is not None and g_side is not None:
-                gradient.add_terms(self.side.pull_back(arrays, places, g_side))
+                gradient.add_terms(self.side.pull_back(arrays, rows[piece], g_side))
             if self.side is not None and offsets is not None:
-                gradient.add_terms(self.side.pull_back_cells(arrays, places, of_cells))
+                slopes = self.side.pull_back_cells(arrays, places, of_cells, left_out)
+                gradient.add_terms(slopes)
             return value, gradient
 
         self.gather_ahead()
