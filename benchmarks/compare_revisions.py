@@ -124,6 +124,9 @@ def run_script(source: Path, *options: str) -> dict[str, float]:
     environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": str(source)}
     # As an installed package has its bytecode; else a start would measure the compiler of Python.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    # What is freed is kept: else whether pages are touched anew, which takes as long as the work of
+    # short jobs, depends on the sizes that a process happened to free before.
+    environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 31)}
     done = subprocess.run(
         [sys.executable, "-P", str(script), str(source), *options],
         env=environment,

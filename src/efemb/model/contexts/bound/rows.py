@@ -408,7 +408,7 @@ class ByEntity:
     edges: Ints
     order: Ints
 
-    @property
+    @cached_property
     def row(self) -> Ints:
         return self.block.row_of_entry.take(self.order)
 
