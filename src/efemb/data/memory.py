@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 
@@ -34,7 +35,16 @@ def _machine_memory() -> int | None:
 
 def _group_memory(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
     """What each control group of the process has left; version 2, then version 1."""
-    own = _read_text(Path("/proc/self/cgroup")) or ""
+    for limit_file, usage_file in _group_files(root):
+        limit, used = _read_text(limit_file), _read_text(usage_file)
+        if limit is not None and used is not None and limit.strip().isdigit():
+            yield max(0, int(limit) - int(used))
+
+
+@cache
+def _group_files(root: Path) -> list[tuple[Path, Path]]:
+    """Files with the limit and the usage of each control group of the process."""
+    files, own = [], _read_text(Path("/proc/self/cgroup")) or ""
     for line in own.splitlines():
         controllers, _, group = line.partition(":")[2].partition(":")
         folder, names = root / group.lstrip("/"), ("memory.max", "memory.current")
@@ -45,9 +55,10 @@ def _group_memory(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
             continue
         # Within a container the path is that of the host, and the root is the container's own.
         for place in (folder, folder.parent if folder != root else root, root):
-            limit, used = (_read_text(place / name) for name in names)
-            if limit is not None and used is not None and limit.strip().isdigit():
-                yield max(0, int(limit) - int(used))
+            limit_file, usage_file = (place / name for name in names)
+            if limit_file.exists() and usage_file.exists():
+                files.append((limit_file, usage_file))
+    return files
 
 
 def _limited_memory() -> Iterator[int]:

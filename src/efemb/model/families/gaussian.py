@@ -39,7 +39,9 @@ class Gaussian(Family):
     @property
     def variance(self) -> float:  # type: ignore[override]
         """The variance in use, or its mean; that of the data until a learned one is known."""
-        return self.scale if isinstance(self.sigma2, str) else float(np.mean(self.sigma2))
+        if isinstance(self.sigma2, str):
+            return self.scale
+        return float(self.sigma2.mean() if isinstance(self.sigma2, np.ndarray) else self.sigma2)
 
     @property
     def _variance(self) -> Any:
