@@ -362,12 +362,16 @@ def score_entries(
     arrays = {name: np.full(len(row), np.nan) for name in names}
     for chunk, values in _chunks(judged, judged.model.log_means, row, code):
         own = values[np.arange(len(values)), code[chunk]]
-        members, log_total = _context_members(context, row[chunk], code[chunk]), log_sums(values)
+        cell, member = _context_members(context, row[chunk], code[chunk])
+        in_context, log_total = values[cell, member], log_sums(values)
         log_share = own - log_total
         arrays["log_share"][chunk] = log_share
         arrays["log_mean"][chunk] = own
-        arrays["rank"][chunk] = ranks(values, own, *members)
-        absent = _absent_log_shares(values, log_share, log_total, *members)
+        arrays["rank"][chunk] = ranks(values, own, cell, in_context)
+        inside = np.bincount(cell, np.exp(in_context - log_total[cell]), len(values))
+        absent = log_share - np.log1p(-np.minimum(inside, MOSTLY_INSIDE))
+        for i in np.flatnonzero(inside > MOSTLY_INSIDE):  # what is left of 1 would be rounding
+            absent[i] = own[i] - _log_sum_outside(values[i], member[cell == i])
         arrays["absent_log_share"][chunk] = absent
         advance(chunk.stop - chunk.start)
     if hasattr(judged.model, "absent_log_means"):  # weights of its own for absent entities
@@ -406,28 +410,18 @@ def _context_members(context: Any, row: Ints, code: Ints) -> tuple[Ints, Ints]:
     return cell[is_other], member[is_other]
 
 
-def _absent_log_shares(
-    values: Floats, log_share: Floats, log_total: Floats, cell: Ints, member: Ints
-) -> Floats:
-    """Log share of each entry among the entities outside its context.
-
-    log_total : log of the sum of all means;  cell, member : what is in the context of each entry
-    """
-    inside = np.bincount(cell, np.exp(values[cell, member] - log_total[cell]), len(values))
-    absent = log_share - np.log1p(-np.minimum(inside, MOSTLY_INSIDE))
-    for i in np.flatnonzero(inside > MOSTLY_INSIDE):  # what is left of 1 would be rounding
-        outside = np.array(values[i : i + 1])
-        outside[0, member[cell == i]] = -np.inf
-        absent[i] = log_share[i] + log_total[i] - log_sums(outside)[0]
-    return np.asarray(absent)
+def _log_sum_outside(log_means: Floats, members: Ints) -> float:
+    """Log of the sum of the means of all entities but these."""
+    outside = np.array(log_means[None])
+    outside[0, members] = -np.inf
+    return float(log_sums(outside)[0])
 
 
-def ranks(values: Floats, own: Floats, cell: Ints, member: Ints) -> Floats:
+def ranks(values: Floats, own: Floats, cell: Ints, in_context: Floats) -> Floats:
     """1 + number of entities outside the context with a larger value; ties count half.
 
-    cell, member : what is in the context of each entry
+    cell, in_context : the entry and the value of everything that is in a context
     """
-    in_context = values[cell, member]
     larger = _counts(values > own[:, None])
     larger = larger - np.bincount(cell, in_context > own[cell], len(own))
     as_large = _counts(values >= own[:, None])  # including itself
