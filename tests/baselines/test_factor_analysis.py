@@ -132,6 +132,7 @@ def observed_log_likelihood(model: Any, X: Any) -> float:
     return total
 
 
+@pytest.mark.slow
 def test_missing_numbers_are_left_out_of_the_likelihood() -> None:
     X = signals(200)
     holes = X.copy()

@@ -6,6 +6,7 @@ import lzma
 from pathlib import Path
 
 import numpy as np
+import pytest
 from benchmarks.harness import Report, Settings
 from benchmarks.text_data import table_lines
 from numpy.testing import assert_allclose
@@ -21,6 +22,7 @@ def test_documents_are_means_of_unit_vectors() -> None:
     assert_allclose(means, [[0.4, (0.8 + 1.0 + 0.8) / 3], [0.0, 1.0], [0.0, 0.0]])
 
 
+@pytest.mark.slow
 def test_good_features_are_told_from_noise() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 240).astype(str)

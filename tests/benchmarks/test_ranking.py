@@ -162,6 +162,7 @@ def test_recommended_models_rank_by_what_they_recommend() -> None:
     assert _answered(predictions, "all", RECALL)["efemb BasketEmbedding"] == "all means"
 
 
+@pytest.mark.slow
 def test_next_items_are_judged_by_their_calibrated_probabilities() -> None:
     trips = efemb.simulation.simulate_baskets(
         n_rows=300, n_entities=20, n_lines=1500, n_topics=2, seed=0

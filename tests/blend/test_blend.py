@@ -122,6 +122,7 @@ def test_a_model_twice_gives_the_score_of_the_model(
         assert_allclose(shares(once, test, row, entity), wanted / wanted.sum(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_unfitted_models_are_fitted_to_the_rows_that_are_not_held_out(
     parts: tuple[Dataset, ...],
 ) -> None:
@@ -150,6 +151,7 @@ def test_unfitted_models_take_all_of_x_where_validation_is_given(
     assert_array_equal(blend.models_["a"].mean_, Popularity().fit(parts[0]).mean_)
 
 
+@pytest.mark.slow
 def test_few_entries_are_a_seeded_draw(parts: tuple[Dataset, ...], models: dict[str, Any]) -> None:
     fits = [
         Blend(models, max_entries=50, random_state=s).fit(validation=parts[1]) for s in (0, 0, 1)

@@ -22,6 +22,8 @@ from efemb.blend.blend_files import BLEND
 from efemb.errors import DataError, ParameterError
 from efemb.storage.folder import checksum, render, sha256
 
+pytestmark = pytest.mark.slow  # fits of several models
+
 LABELS = [f"item {i}" for i in range(8)]
 REAL = ("FactorAnalysis",)
 
@@ -53,7 +55,6 @@ def reseal(folder: Path, change: Any) -> None:
     (folder / "manifest.json").write_bytes(render({**body, "checksum": checksum(body)}))
 
 
-@pytest.mark.slow
 def test_a_loaded_blend_answers_as_the_saved_one(
     blend: Blend, trips: Dataset, tmp_path: Path
 ) -> None:

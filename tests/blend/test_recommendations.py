@@ -14,6 +14,8 @@ from efemb import Blend, Dataset, PoissonEmbedding
 from efemb.baselines import EASE, PersonalPopularity, Popularity
 from efemb.errors import DataError, InputTypeError, ParameterError
 
+pytestmark = pytest.mark.slow  # fits of several models
+
 LABELS = ["beer", "bread", "butter", "cheese", "chips", "coffee", "eggs", "milk", "salt", "tea"]
 
 
@@ -40,7 +42,6 @@ def shares_given(blend: Blend, codes: list[int], target: int | None = None) -> A
     return np.exp(logs[0]) / np.exp(logs[0]).sum()
 
 
-@pytest.mark.slow
 def test_a_basket_is_completed_by_the_most_probable_other_items(blend: Blend) -> None:
     table = blend.complete(["beer", "milk"], n=3)
     shares = shares_given(blend, [0, 7])

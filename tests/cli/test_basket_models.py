@@ -32,6 +32,7 @@ def basket_model(run: Callable[..., Any], tmp_path: Path) -> Path:
     return folder / "m"
 
 
+@pytest.mark.slow
 def test_a_column_of_customers_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
     lines = [f"{i // 3},c{i // 24},item {i % 5}" for i in range(480)]
     path = tmp_path / "trips.csv"

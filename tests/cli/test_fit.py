@@ -280,6 +280,7 @@ def test_output_is_checked_first(run, blocked: Path, tmp_path: Path) -> None:
     assert (foreign / "photo.jpg").exists()
 
 
+@pytest.mark.slow
 def test_layouts_and_headers(run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [" ".join(map(str, rng.permutation(12)[: rng.integers(2, 7)])) for _ in range(80)]

@@ -101,6 +101,7 @@ def test_picture_of_neurons(run, tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "w.svg").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_reliability_of_a_basket_model(run, model: Path, tmp_path: Path) -> None:
     trips = efemb.simulation.simulate_baskets(
         n_rows=200, n_entities=20, n_lines=1000, n_topics=2, seed=0
@@ -218,6 +219,7 @@ def test_relations_are_checked_against_data(run, model: Path, trips: Path, tmp_p
     assert (wrong.code, "applies to relations" in wrong.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_signs_without_a_picture_are_one_remark(run, tmp_path: Path) -> None:
     labels = ["日本茶", "tea", "coffee", "milk"]
     data = efemb.simulation.simulate("p-emb", n_rows=50, n_entities=4, n_components=2, seed=0).data

@@ -83,6 +83,7 @@ def test_explanations_add_up(run, model: Path) -> None:
     assert "(intercept)" in shown
 
 
+@pytest.mark.slow
 def test_counts_and_lift_come_with_data(run, model: Path, trips: Path) -> None:
     done = run("complements", model, "chips", "--data", trips, "--json")
     # Baskets of one item count; the three of nothing but dirt are reported as such.

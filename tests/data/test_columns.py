@@ -85,6 +85,7 @@ def check_all(result: Dataset, data: Dataset, rows: Any = None, entities: Any = 
 SIZES = st.tuples(st.integers(4, 12), st.integers(2, 5), st.integers(0, 2**32 - 1))
 
 
+@pytest.mark.slow
 @given(SIZES, st.booleans(), st.data())
 def test_taking_rows_and_entities_takes_their_columns(
     sizes: tuple[int, int, int], is_sparse: bool, draw: Any
@@ -128,6 +129,7 @@ def test_a_difference_has_the_columns_of_the_later_row(sizes: tuple[int, int, in
         check_all(data.difference(), data, rows=later)
 
 
+@pytest.mark.slow
 @given(SIZES, st.data())
 def test_alignment_moves_features_and_cells(sizes: tuple[int, int, int], draw: Any) -> None:
     data = example(*sizes)

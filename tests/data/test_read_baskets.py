@@ -271,6 +271,7 @@ def test_any_file_gives_the_same_result_or_error_both_ways(text: str, tmp_path: 
             assert fast == outcome(on_bad)
 
 
+@pytest.mark.slow
 def test_a_record_longer_than_a_block_and_a_huge_label(tmp_path: Path) -> None:
     path = tmp_path / "lines.csv"
     huge = "x" * 9_000_000

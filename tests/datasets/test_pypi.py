@@ -51,6 +51,7 @@ def fetched() -> Any:
     return find_files(carried(), None, download=True, progress=False)
 
 
+@pytest.mark.slow
 @needs_pip
 def test_from_a_wheel(
     tmp_path: Path,

@@ -49,6 +49,7 @@ CASES: dict[str, tuple[Any, Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_parameters_have_the_same_bits_for_one_and_two_threads(
     case: str, monkeypatch: pytest.MonkeyPatch

@@ -150,6 +150,7 @@ def test_the_odd_word_out(name: str, fitted: dict[str, Any]) -> None:
     assert model.doesnt_match(["cat", "blue", "red", "pink"]) == "cat"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_score_beats_the_unigram_on_new_text(name: str, fitted: dict[str, Any]) -> None:
     """Knowing the topic leaves five words: log 5 = 1.61 nats of log 10 = 2.30."""

@@ -125,6 +125,7 @@ def test_a_page_of_a_mixture_says_that_it_has_the_vectors_only() -> None:
     assert header["prediction"]["terms"][0]["columns"] == ["user"]
 
 
+@pytest.mark.slow
 def test_smaller_vectors_make_a_smaller_page() -> None:
     sizes = [len(prepare(plain(), methods="pca").html(bits)) for bits in (8, 16, 24)]
     assert sizes == sorted(sizes)

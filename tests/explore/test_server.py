@@ -126,6 +126,7 @@ def test_words_around_a_gap() -> None:
     same_rows(answer, model.complete([names[1], names[1], names[4]]), model)
 
 
+@pytest.mark.slow
 def test_the_whole_of_a_mixture_completes_baskets() -> None:
     model, labels = mixture(), list(trips().entities)
     client = client_of(model)
@@ -441,6 +442,7 @@ def test_no_request_breaks_the_server(shop: TestClient, question: str, body: Any
     json.loads(response.content, parse_constant=pytest.fail)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.binary(max_size=200), st.text(max_size=30))
 def test_no_bytes_break_the_server(shop: TestClient, content: bytes, path: str) -> None:

@@ -61,6 +61,7 @@ def test_predicted_means_are_the_conditional_ones(name: str, row: list[int]) -> 
     assert (np.diff(found["probability"]) <= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAGS)
 @given(
     row=st.lists(st.integers(0, 1), min_size=SIZE, max_size=SIZE).filter(lambda x: sum(x) > 1),

@@ -69,6 +69,7 @@ def test_solvers_agree(scale: str) -> None:
     assert_allclose(gradient.bag, same.bag, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_it_fits_data_with_too_many_zeros_better() -> None:
     rng = np.random.default_rng(1)
     counts = rng.poisson(3.0, (400, 5)) * (rng.random((400, 5)) < 0.5)

@@ -200,6 +200,7 @@ def test_what_has_no_reliability_is_refused() -> None:
 # -- change points --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_slices_are_in_the_order_of_time_and_sure_ones_are_filled() -> None:
     ax = change_points(changes())
     stems = ax.collections[0].get_segments()

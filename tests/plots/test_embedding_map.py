@@ -83,6 +83,7 @@ def test_the_first_of_two_labels_in_one_place_is_written() -> None:
     assert len(drawn) < 9
 
 
+@pytest.mark.slow
 def test_labels_do_not_cover_labeled_points() -> None:
     ax = embedding_map(baskets(300), labels=80)
     ax.figure.draw_without_rendering()
@@ -302,6 +303,7 @@ def test_large_maps_are_pixels_in_vector_files() -> None:
 # -- what a map says by itself ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_few_items_are_drawn_by_tsne_and_many_by_principal_components(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -67,6 +67,7 @@ def test_green_is_positive_and_red_negative_in_the_paper() -> None:
     assert np.argmax(entity) == 2
 
 
+@pytest.mark.slow
 def test_every_neuron_is_a_circle_and_every_neighbor_a_dot() -> None:
     model = neurons()
     ax = spatial_weights(model, 2)

@@ -79,6 +79,7 @@ def flipped(content, place):
     return bytes(changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "npz"])
 def test_no_flipped_bit_is_believed_or_ends_the_run(tmp_path, kind):
     ran = []

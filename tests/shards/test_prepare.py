@@ -75,6 +75,7 @@ def test_a_store_holds_what_read_baskets_reads(tmp_path: Path, filters: dict[str
         assert store.report[name] == whole.report[name]
 
 
+@pytest.mark.slow
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(0, 200), max_size=4), seed=st.integers(0, 5), data=st.data())
 def test_bits_do_not_depend_on_files(
@@ -307,6 +308,7 @@ def test_a_file_that_vanishes_after_it_was_listed_is_named(
         prepare(str(tmp_path / "*.csv"), tmp_path / "store", **NAMES, n_shards=2)
 
 
+@pytest.mark.slow
 def test_a_million_tiny_files_are_a_thousand_tasks() -> None:
     sizes = {f"lines/{number}.csv": 90 for number in range(1_000_000)}
     groups = stores._groups(sizes)

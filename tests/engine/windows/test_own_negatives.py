@@ -72,6 +72,7 @@ def test_pairs_have_different_draws() -> None:
     assert max(len(different) for different in around.values()) > 1
 
 
+@pytest.mark.slow
 def test_visits_are_those_of_the_pairs() -> None:
     text = samples.corpus((4000,))
     run = samples.passes(model(), text, samples.parameters(5, 3, True), SGD(STEP))

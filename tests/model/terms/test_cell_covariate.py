@@ -35,6 +35,7 @@ def market(n_rows: int = 4000, seed: int = 0) -> efemb.Dataset:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [efemb.PoissonEmbedding, efemb.CategoricalEmbedding])
 def test_a_planted_elasticity_is_found_and_predicts(make: Any) -> None:
     train, test = market(12_000).split(test=0.25, seed=0)

@@ -224,6 +224,7 @@ def test_questions_name_the_pairs(tmp_path: Path) -> None:
     assert_array_equal(loaded.explain({"i2": 3}, "i3")["term"], model.explain(["i2"], "i3")["term"])
 
 
+@pytest.mark.slow
 def test_new_items_have_no_pairs_yet() -> None:
     data = trips(300)
     model = efemb.PoissonEmbedding(1, random_state=0, terms=[ItemPairs(10.0)]).fit(data)
