@@ -48,7 +48,7 @@ def read_text(
     Parameters
     ----------
     source : path, iterable of documents, function or Corpus
-        A plain, .gz, .bz2 or .xz file, a pattern such as "reviews-*.txt", or a list of Path
+        A plain, .gz, .bz2 or .xz file, a pattern such as ``"reviews-*.txt"``, or a list of Path
         objects; an iterable of documents, each a text that is split at whitespace or a list of
         tokens (text or numbers); or a function that returns such an iterable. A str is always a
         path or a pattern. A Corpus is returned unchanged, or re-encoded if `vocabulary` is passed.
