@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from efemb._typing import Bools, Ints
+from efemb.data.align import in_order
 from efemb.data.array_checks import is_missing_label, make_csr
+from efemb.data.dataset import Dataset
 from efemb.data.matrices import sparse, stored_cells
-from efemb.errors import DataError
-
-if TYPE_CHECKING:
-    from efemb.data.dataset import Dataset
+from efemb.errors import DataError, InputTypeError
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,17 @@ class Purchases:
         holds, known = np.zeros((len(owner), self.holds.shape[1]), dtype=bool), owner >= 0
         holds[known] = self.holds[owner[known]].toarray() != 0
         return holds
+
+
+def find_bought(data: Dataset, past: Any, user: str) -> Callable[[Ints], Bools]:
+    """Which entities the customers of some rows of the data have in earlier rows."""
+    if not isinstance(past, Dataset):
+        raise InputTypeError(
+            f"past must be a Dataset with the customers of its rows, got {type(past).__name__}"
+        )
+    purchases = Purchases.of(in_order(past, data.entities)[0], user, "past")
+    owner = purchases.owners(data, "data")
+    return lambda rows: purchases.of_owners(owner[rows])
 
 
 def _labels(data: Dataset, column: str, name: str) -> list[Any]:

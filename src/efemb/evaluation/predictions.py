@@ -422,16 +422,14 @@ def ranks(values: Floats, own: Floats, cell: Ints, in_context: Floats) -> Floats
 
     cell, in_context : the entry and the value of everything that is in a context
     """
-    larger = _counts(values > own[:, None])
-    larger = larger - np.bincount(cell, in_context > own[cell], len(own))
-    as_large = _counts(values >= own[:, None])  # including itself
-    as_large = as_large - np.bincount(cell, in_context >= own[cell], len(own))
-    return np.asarray((larger + as_large + 1.0) / 2.0)
+    twice = _compare(values, own[:, None]).sum(axis=1, dtype=np.uint32)  # itself counts 1
+    twice = twice - np.bincount(cell, _compare(in_context, own[cell]), len(own))
+    return np.asarray((twice + 1.0) / 2.0)
 
 
-def _counts(true: Bools) -> Ints:
-    """Number of True per row; `count_nonzero` would first widen every byte to eight."""
-    return np.asarray(true.view(np.uint8).sum(axis=1, dtype=np.uint32))
+def _compare(values: Floats, own: Floats) -> Ints:
+    """2 where the value is larger than its own, 1 where it is equal, else 0; bytes, for speed."""
+    return np.add((values > own).view(np.uint8), (values >= own).view(np.uint8))
 
 
 def _check_block(judged: Judged, cells: slice, log_means: Floats) -> None:

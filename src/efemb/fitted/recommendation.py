@@ -10,10 +10,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
-from efemb.data.align import in_order
-from efemb.data.dataset import Dataset
 from efemb.data.matrices import absent_cells, sparse
-from efemb.data.owners import Purchases
 from efemb.errors import InputTypeError
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.nearest import checked_number, largest
@@ -23,6 +20,7 @@ from efemb.model.objective import log_sums
 from efemb.table import Table
 
 if TYPE_CHECKING:
+    from efemb.data.dataset import Dataset
     from efemb.data.vocabulary import Vocabulary
 
 ROWS_AT_ONCE = 1 << 14
@@ -129,7 +127,9 @@ class Recommender:
             data = self._skip_unknown(data)
         scores = self._row_scores(data, exclude_seen=bool(exclude_seen))
         if past is not None:
-            scores = replace(scores, bought=_find_bought(scores.data, past, user))
+            from efemb.data.owners import find_bought
+
+            scores = replace(scores, bought=find_bought(scores.data, past, user))
         shown = progress or bool(getattr(self, "verbose", 0))
         columns = rank_rows(scores, n, choice.rows, exclude_seen=exclude_seen, progress=shown)
         row_labels = scores.data.row_labels
@@ -142,17 +142,6 @@ class Recommender:
             among += "" if past is None else " and new to the customer"
             note = f"score: probability that this is the next item, among {among}"
         return Table({**first, "rank": columns["rank"], "score": columns["score"]}, note)
-
-
-def _find_bought(data: Dataset, past: Any, user: str) -> Callable[[Ints], Bools]:
-    """Which entities the customers of some rows of the data have in earlier rows."""
-    if not isinstance(past, Dataset):
-        raise InputTypeError(
-            f"past must be a Dataset with the customers of its rows, got {type(past).__name__}"
-        )
-    purchases = Purchases.of(in_order(past, data.entities)[0], user, "past")
-    owner = purchases.owners(data, "data")
-    return lambda rows: purchases.of_owners(owner[rows])
 
 
 def whole_row_blocks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -42,10 +42,7 @@ class Ingredient:
     @classmethod
     def option_names(cls) -> list[str]:
         """Names of the constructor's arguments."""
-        if cls.__init__ is object.__init__:
-            return []
-        names = list(inspect.signature(cls.__init__).parameters)
-        return names[1:]
+        return list(_default_options(cls.__init__))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Options by name; with `deep`, also those of nested ingredients as `outer__inner`."""
@@ -138,14 +135,10 @@ class Ingredient:
 
     def __repr__(self) -> str:
         """Only the options that differ from the defaults."""
-        defaults = {
-            key: parameter.default
-            for key, parameter in inspect.signature(type(self).__init__).parameters.items()
-        }
         shown = []
-        for key in self.option_names():
+        for key, default in _default_options(type(self).__init__).items():
             value = getattr(self, key)
-            if not _same(value, defaults[key]):
+            if not _same(value, default):
                 size = np.size(value) if isinstance(value, np.ndarray) else 0
                 shown.append(f"{key}=<array of {size}>" if size > 6 else f"{key}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -158,6 +151,15 @@ class Ingredient:
         return all(_same(mine[key], theirs[key]) for key in mine)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@cache  # signatures take longer to read than many a question to answer
+def _default_options(constructor: Callable[..., None]) -> dict[str, Any]:
+    """Arguments of a constructor and their defaults."""
+    if constructor is object.__init__:
+        return {}
+    _, *arguments = inspect.signature(constructor).parameters.values()
+    return {argument.name: argument.default for argument in arguments}
 
 
 def _same(left: Any, right: Any) -> bool:
