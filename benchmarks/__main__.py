@@ -3,7 +3,7 @@
 python -m benchmarks --quick                        every scenario, small, without any data
 python -m benchmarks movies baskets --data FOLDER   full scenarios on real data
 python -m benchmarks --table                        what was measured last, as Markdown
-python -m benchmarks --readme README.md             the same in short, into the README
+python -m benchmarks --readme docs/figures.md       the same in short, into a page
 python -m benchmarks ranking --readme FILE          only the tables of one scenario, into a page
 """
 

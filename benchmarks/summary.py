@@ -11,7 +11,8 @@ from typing import Any
 from benchmarks import ranking_tables
 from benchmarks.cold_start import IMPORTS
 
-BEGIN, END = "<!-- made by `python -m benchmarks --readme README.md` -->", "<!-- end -->"
+BEGIN = "<!-- made by `python -m benchmarks --readme docs/figures.md` -->"
+END = "<!-- end -->"
 HEAD = "| job | efemb | beside it |\n|---|---|---|"
 
 
