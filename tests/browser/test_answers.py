@@ -233,6 +233,6 @@ def test_a_path_through_time(visit: Callable, written: Callable) -> None:
     for item in (0, 9):
         path = ask(page, "trajectory", item=item)
         table = model.trajectory(names[item])
-        for name in ("distance", "similarity"):
-            np.testing.assert_allclose([step[name] for step in path], table[name], atol=1e-5)
+        similarity = [step["similarity"] for step in path]
+        np.testing.assert_allclose(similarity, table["similarity"], atol=1e-5)
         assert [names[step["near"][0]["code"]] for step in path] == table["nearest"].tolist()

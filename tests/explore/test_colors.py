@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from efemb.explore.colors import HUES, REST, STEPS
+from efemb.explore.colors import HUES, MARKS, REST, STEPS
 from efemb.explore.page import page_file
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what a color looks like, in linear RGB.
@@ -74,7 +74,7 @@ def test_colors_differ(vision: str) -> None:
 @pytest.mark.parametrize("vision", VISION)
 def test_marks_differ(vision: str) -> None:
     """Some kinds share a color: a similar item and a positive weight, for example."""
-    marks = set(re.findall(r"#[0-9A-F]{6}", page_file("colors.js")))
+    marks = set(MARKS.values())
     assert marks <= set(HUES)
     for first, second in itertools.combinations(marks, 2):
         assert distance(first, second, vision) >= 2 * EASILY_TOLD

@@ -191,7 +191,8 @@ def test_slices_in_a_page() -> None:
     np.testing.assert_allclose(content["slices.intercept"], intercepts, rtol=1e-6)
     moved = np.linalg.norm(weeks[-1].parameters.rho - weeks[0].parameters.rho, axis=1)
     np.testing.assert_allclose(content["drift"], moved, rtol=1e-4)
-    ranked = [row["code"] for row in header["slices"]["drift"]]
+    assert header["lists"]["drift"]["value"] == "distance"
+    ranked = [row["code"] for row in header["lists"]["drift"]["rows"]]
     assert ranked == np.argsort(-content["drift"], kind="stable").tolist()
     week, values = np.asarray(data.rows["week"]), np.asarray(data.values)
     for number in range(4):
@@ -205,8 +206,9 @@ def test_drift_is_tested_where_errors_are_wanted() -> None:
     header, _ = decode(prepare(model, data=data, errors=errors, methods="pca").encoded[0])
     table = model.drift(data, n=30)
     labels = list(trips().entities)
-    assert [labels[row["code"]] for row in header["slices"]["drift"]] == table["label"].tolist()
-    assert header["slices"]["drift"][0]["q_value"] == pytest.approx(table["q_value"][0])
+    drift = header["lists"]["drift"]["rows"]
+    assert [labels[row["code"]] for row in drift] == table["label"].tolist()
+    assert drift[0]["q_value"] == pytest.approx(table["q_value"][0])
 
 
 def test_too_many_slices_are_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,7 @@ def test_slices_of_time() -> None:
         same_rows(ask(client, "complements", item=3, group=group), expected, of_week)
     path = ask(client, "trajectory", item=3)
     table = model.trajectory(names[3], data=data)
-    np.testing.assert_allclose([step["distance"] for step in path], table["distance"])
+    np.testing.assert_allclose([step["similarity"] for step in path], table["similarity"])
     assert [names[step["near"][0]["code"]] for step in path] == table["nearest"].tolist()
     for wrong in (-1, 4, "0", None, 1.5):
         body = {"item": 3, "group": wrong}
@@ -208,7 +208,7 @@ def test_other_maps_are_listed_and_made_later() -> None:
     explorer = prepare(plain(), methods="pca")
     header, content = decode(explorer.without_vectors().encoded[0])
     titles = [entry["title"] for entry in header["maps"]]
-    assert titles[:4] == ["PCA", "PCA", "t-SNE", "t-SNE"]
+    assert titles[:4] == ["rho · PCA", "alpha · PCA", "rho · t-SNE", "alpha · t-SNE"]
     assert "map.rho.tsne" not in content
     header, content = decode(explorer.encoded[0])  # a page has no one to ask
     assert {entry["array"] for entry in header["maps"]} <= set(content)

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A3FD0")
 REST = "#BFC4C9"
 STEPS = ("#2A5DB8", "#5E6FAC", "#7D829F", "#969692", "#B4A87B", "#CFBB60", "#E8CF3C")
+MARKS = {  # of what is lit on a map
+    "similar": HUES[0],
+    "complement": HUES[2],
+    "substitute": HUES[5],
+    "member": HUES[3],
+    "changed": HUES[1],
+    "positive": HUES[0],
+    "negative": HUES[5],
+}
 EXTREME = 0.01  # share of the smallest and of the largest numbers that are not told apart
 R2_ROWS = 2_000
 

@@ -13,6 +13,7 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.errors import InputTypeError, ParameterError
 from efemb.explore.colors import (
+    MARKS,
     color_by_category,
     color_by_nothing,
     color_by_number,
@@ -21,9 +22,10 @@ from efemb.explore.colors import (
 )
 from efemb.explore.groups import Groups
 from efemb.explore.maps import MapMaker, available_vectors
+from efemb.explore.page import describe_choices, describe_lists
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
-from efemb.explore.slices import add_slices
+from efemb.explore.slices import add_slices, spread_of_products
 from efemb.fitted.cooccurrence import Support
 from efemb.fitted.neighbor_weights import edge_weights
 from efemb.fitted.relation import LOW_Z, MIN_SIMILARITY, Affinity
@@ -38,6 +40,13 @@ BEGINNING = 20  # letters of such a label
 LONGEST_LABEL = 10_000
 MOST_RECORDS = 400
 CURVES = ("validation", "objective")
+# Numbers of items: array, column, name of the coloring, title of its legend, whether of logarithms.
+NUMBERS = (
+    ("counts", "count", "frequency", "frequency", True),
+    ("r2", "r2", "R² of each neuron", "R²", False),
+    ("drift", "drift", "drift", "distance from first to last", True),
+    ("uncertainty", "uncertainty", "uncertainty", "relative standard error", True),
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ def make_payload(contents: Contents) -> Payload:
     contents.maps.add_to(payload, contents.progress, more=not contents.vectors)
     _add_topics(payload, model)
     _add_relations(payload, contents)
-    _add_lists(payload, contents)
+    _add_neighbors(payload, contents)
     bits = contents.bits if contents.vectors else None
     add_slices(payload, model, contents.data, contents.errors, bits, contents.progress)
     add_prediction(payload, model, contents.whole, vectors=contents.vectors)
@@ -106,41 +115,30 @@ def make_payload(contents: Contents) -> Payload:
         "card": describe_card(contents),
         "neural": "lists.pointers" in payload.arrays,
     }
-    payload.header["tabs"] = _tabs(payload)
-    _add_colorings(payload)
+    _add_colorings(payload, contents)
+    payload.header |= {
+        "marks": MARKS,
+        "lists": describe_lists(payload.header),
+        "choices": describe_choices(payload.header),
+    }
     return payload
 
 
-def _tabs(payload: Payload) -> dict[str, str]:
-    """Titles of the panels that make sense for a model, by their names."""
-    noun, prediction = payload.header["noun"], payload.header["prediction"]
-    tabs = {"item": noun.capitalize()}
-    if noun == "word":
-        tabs["analogy"] = "Analogy"
-    if "refused" not in prediction or not payload.header["neural"]:
-        tabs["basket"] = "Gap" if prediction["text"] else "Basket"
-    return tabs | {"selection": "Selection", "model": "Model"}
-
-
-def _add_colorings(payload: Payload) -> None:
-    """Ways to color the map, that which says most first."""
-    header, arrays = payload.header, payload.arrays
-    if "groups" in header:
-        groups = header["groups"]
-        color_by_category(payload, "groups", groups["title"], arrays["groups"], groups["names"])
-    if "counts" in arrays:
-        color_by_number(payload, "counts", "frequency", "frequency", arrays["counts"], log=True)
-    if "r2" in arrays:
-        color_by_number(payload, "r2", "R² of each neuron", "R²", arrays["r2"])
-    color_by_category(payload, "topics", "topic", arrays["topics"], header["topics"])
-    if "drift" in arrays:
-        title = "distance from first to last"
-        color_by_number(payload, "drift", "drift", title, arrays["drift"], log=True)
-    if "uncertainty" in arrays:
-        title = "relative standard error"
-        color_by_number(
-            payload, "uncertainty", "uncertainty", title, arrays["uncertainty"], log=True
-        )
+def _add_colorings(payload: Payload, contents: Contents) -> None:
+    """What is known of each item, and ways to color the map by it, that which says most first."""
+    arrays, groups = payload.arrays, contents.groups
+    columns: list[dict[str, Any]] = []
+    payload.header["columns"] = columns
+    if groups is not None:
+        columns.append({"key": "groups", "title": groups.title, "names": groups.names})
+        color_by_category(payload, "groups", groups.title, arrays["groups"], groups.names)
+    for key, column, name, title, log in NUMBERS:
+        if key in arrays:
+            columns.append({"key": key, "title": column})
+            color_by_number(payload, key, name, title, arrays[key], log=log)
+    topics = payload.header["topics"]
+    columns.append({"key": "topics", "title": "topic", "names": topics})
+    color_by_category(payload, "topics", "topic", arrays["topics"], topics)
     color_by_nothing(payload)
 
 
@@ -155,13 +153,18 @@ def _add_items(payload: Payload, contents: Contents) -> None:
     counts = contents.model.entities.counts
     if isinstance(contents.support, Support):  # the rows that lift and shares are about
         counts = contents.support.counts
+    order = (
+        np.arange(contents.model.n_entities)
+        if counts is None
+        else np.argsort(-counts, kind="stable")
+    )
+    payload.arrays["order"] = order.astype(np.int32)  # of labels on the map
     if counts is not None:
         payload.arrays["counts"] = counts.astype(np.float32)
     else:
         payload.header["notes"].append("The model does not store how often its items occur.")
     groups = contents.groups
     if groups is not None:
-        payload.header["groups"] = {"title": groups.title, "names": groups.names}
         payload.arrays["groups"] = small_integers(groups.codes)
         payload.header["notes"].append(groups.remark() + ".")
     if contents.errors is not None:
@@ -172,7 +175,6 @@ def _add_vectors(payload: Payload, contents: Contents) -> None:
     vectors = available_vectors(contents.model)
     tied = contents.model.spec.structure.tied and len(vectors) == 2
     if tied:
-        payload.header["tied"] = True
         del vectors["alpha"]
     payload.header["quantization"] = {"bits": contents.bits}
     errors = {}
@@ -249,15 +251,13 @@ def _add_relations(payload: Payload, contents: Contents) -> None:
         return
     bag = affinity.bag.astype(np.float64)
     covariance = np.cov(bag.T, bias=True).reshape(bag.shape[1], -1)
-    response = np.einsum("nk,kl,nl->n", affinity.target, covariance, affinity.target)
     place = model.parameters.position
-    payload.arrays["relation.place"] = np.asarray(
-        np.ones(bag.shape[1]) if place is None else place.mean(axis=0), dtype=np.float64
-    )
+    if place is not None:
+        payload.arrays["relation.place"] = np.asarray(place.mean(axis=0), dtype=np.float64)
     # Mean and spread of the products of an item with all contexts follow from these.
     payload.arrays["relation.mean"] = bag.mean(axis=0)
     payload.arrays["relation.covariance"] = covariance
-    payload.arrays["relation.response"] = np.sqrt(np.maximum(response, 0.0))
+    payload.arrays["response"] = spread_of_products(affinity.target, covariance)
 
 
 def _add_support(payload: Payload, contents: Contents) -> None:
@@ -273,7 +273,7 @@ def _add_support(payload: Payload, contents: Contents) -> None:
 # -- neurons --------------------------------------------------------------------------------------
 
 
-def _add_lists(payload: Payload, contents: Contents) -> None:
+def _add_neighbors(payload: Payload, contents: Contents) -> None:
     """Weights of fixed lists of neighbors, and R^2 of each item."""
     model = contents.model
     if model.lists is None:
@@ -283,7 +283,7 @@ def _add_lists(payload: Payload, contents: Contents) -> None:
     except ParameterError as error:
         payload.header["notes"].append(f"Weights are not shown: {error}.")
         return
-    order = np.argsort(owner, kind="stable")
+    order = np.lexsort((-weight, owner))
     pointers = np.searchsorted(owner[order], np.arange(model.n_entities + 1))
     payload.arrays["lists.pointers"] = pointers.astype(np.int32)
     payload.arrays["lists.members"] = member[order].astype(np.int32)
@@ -344,11 +344,11 @@ def _facts(model: FittedEmbedding) -> list[list[str]]:
     facts = [
         ["items", f"{model.n_entities:,}"],
         ["dimensions", f"{model.n_components:,}"],
-        ["family", repr(spec.family)],
+        ["family", repr(spec.family)[:300]],
         ["link", spec.link.name()],
-        ["context", repr(spec.context)],
+        ["context", repr(spec.context)[:300]],
     ]
-    facts += [["term", repr(term)] for term in spec.terms]
+    facts += [["term", repr(term)[:300]] for term in spec.terms]
     if model.history:
         facts.append(["passes", f"{len(model.history):,}"])
     best = [record.get("validation") for record in model.history]
@@ -358,14 +358,21 @@ def _facts(model: FittedEmbedding) -> list[list[str]]:
     return facts
 
 
-def _history(model: FittedEmbedding) -> dict[str, Any]:
-    """Name and values of the curve that says most, thinned to a few hundred points."""
+def _history(model: FittedEmbedding) -> dict[str, str] | None:
+    """The curve that says most: its title, points of a line 300 wide and 60 high, and its ends."""
     for name in CURVES:
         numbers = [record.get(name) for record in model.history]
-        values = [float(x) for x in numbers if isinstance(x, int | float) and math.isfinite(x)]
+        values = np.array([x for x in numbers if isinstance(x, int | float) and math.isfinite(x)])
         if len(values) > 1:
-            return {"name": name, "values": values[:: -(-len(values) // MOST_RECORDS)]}
-    return {}
+            x = np.linspace(0, 300, len(values))
+            y = 60 - 58 * (values - values.min()) / (np.ptp(values) or 1.0)
+            few = slice(None, None, -(-len(values) // MOST_RECORDS))
+            return {
+                "title": f"Training: {name} by pass",
+                "points": " ".join(f"{a:.1f},{b:.2f}" for a, b in zip(x[few], y[few], strict=True)),
+                "caption": f"{values[0]:.4g} at first, {values[-1]:.4g} at the end",
+            }
+    return None
 
 
 def compare_with_popularity(contents: Contents) -> dict[str, Any]:

@@ -81,6 +81,9 @@ class Explorer:
                 share = kept_neighbors(mine.model, other.model)
                 title = "share of the 10 nearest kept"
                 color_by_number(payload, "kept", "neighbors kept", title, share, first=True)
+                choices = payload.header["choices"]
+                choices["tab"].insert(0, ("compare", "Compare"))
+                choices["color"].insert(0, ("kept", "neighbors kept"))
         return [payload.encode() for payload in payloads]
 
     def without_vectors(self) -> Explorer:

@@ -99,7 +99,10 @@ class MapMaker:
         for entry in listed:
             name = f"map.{entry['space']}.{entry['method']}"
             payload.arrays[name] = self.points(entry["space"], entry["method"], progress)
-            entry["array"], entry["title"] = name, TITLES[entry["method"]]
+            entry["array"], entry["title"] = name, _title(**entry)
+            sides = np.ptp(payload.arrays[name], axis=0)
+            # Of the box of a solid map; plotly's own ones leave the window if an axis is short.
+            entry["sides"] = np.maximum(1.1 * sides / (sides.max() or 1.0), 0.05).tolist()
         if more and LEAST <= n <= ON_DEMAND:
             listed += self._on_demand()
         payload.header["maps"] = listed
@@ -114,11 +117,15 @@ class MapMaker:
                 "space": space,
                 "method": method,
                 "array": f"map.{space}.{method}",
-                "title": TITLES[method],
+                "title": _title(space, method),
             }
             for method in left
             for space in self.spaces()
         ]
+
+
+def _title(space: str, method: str) -> str:
+    return " · ".join(filter(None, (space, TITLES[method])))
 
 
 def checked_methods(methods: Any) -> tuple[str, ...]:

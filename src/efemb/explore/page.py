@@ -5,19 +5,21 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from efemb.errors import MissingExtraError
 
 # In the order of their imports: each needs only those before it.
 MODULES = (
-    *("payload.js", "maths.js", "answers.js", "colors.js", "dom.js", "labels.js", "map.js"),
-    *("lists.js", "basket.js", "panels.js", "search.js", "state.js", "surface.js", "main.js"),
+    *("load.js", "answers.js", "dom.js", "map.js"),
+    *("panels.js", "search.js", "state.js", "main.js"),
 )
 STYLES = ("surface.css", "style.css")
 _IMPORT = re.compile(r"^import\s[^;]*?from\s+\"\./[\w.]+\";\n", re.M)
@@ -28,6 +30,47 @@ _COMMENT = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/\n", re.M | re.S)
 def page_file(name: str) -> str:
     """A file of the page as text."""
     return (resources.files("efemb.explore") / "page" / name).read_text("utf-8")
+
+
+def describe_choices(header: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    """Values and titles of everything that one of a few is chosen of; the first is the default."""
+    noun, prediction = header["noun"], header["prediction"]
+    tabs = [("item", noun.capitalize())]
+    if noun == "word":
+        tabs.append(("analogy", "Analogy"))
+    if "refused" not in prediction or not header["neural"]:
+        tabs.append(("basket", "Gap" if prediction["text"] else "Basket"))
+    slices = header.get("slices", {"labels": []})["labels"]
+    return {
+        "tab": [*tabs, ("selection", "Selection"), ("model", "Model")],
+        "map": [(one["array"], one["title"]) for one in header["maps"]],
+        "color": [(one["key"], one["name"]) for one in header["colorings"]],
+        "slice": [("", "all"), *((str(code), str(label)) for code, label in enumerate(slices))],
+        "theme": [("", ""), ("light", "Light"), ("dark", "Dark")],
+    }
+
+
+def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
+    """How answers are listed: what a file says for all models, and what depends on this one."""
+    text = page_file("lists.json")
+    if header["noun"] == "word":
+        text = re.sub(r"in (\{counts?\}) rows", r"\1 times", text)
+    lists: dict[str, Any] = json.loads(text)
+    header["item_lists"] = ["similar", "complements", "substitutes"]
+    relations, prediction = header["relations"], header["prediction"]
+    for name in ("complements", "substitutes"):
+        reason = relations.get("refused") or relations.get(f"refused_{name}")
+        if reason:
+            lists[name] = {"title": lists[name]["title"], "empty": reason}
+    if header["neural"]:
+        header["item_lists"] = ["weights", "similar"]
+        del lists["similar"]["color"]
+    if prediction["text"]:
+        lists["basket"]["title"] = "Words around the gap"
+    value = prediction["columns"][0]
+    lists["complete"] |= {"value": value, "percent": value != "mean"}
+    lists["drift"] |= header.get("slices", {}).pop("drift", {})
+    return lists
 
 
 @cache

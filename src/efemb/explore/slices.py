@@ -67,10 +67,15 @@ def add_slices(
     if structure.in_order:
         payload.arrays["drift"] = distance = _distances(model)
         moved = _tested_drift(model, data, progress) if errors is not None else None
-        payload.header["slices"]["drift"] = moved or [
-            {"code": int(code), "distance": float(distance[code])}
-            for code in np.argsort(-distance, kind="stable")[:MOVED]
-        ]
+        payload.header["slices"]["drift"] = {
+            "title": f"Moved most from {labels[0]} to {labels[-1]}",
+            "value": "ratio" if moved else "distance",
+            "rows": moved
+            or [
+                {"code": int(code), "distance": float(distance[code])}
+                for code in np.argsort(-distance, kind="stable")[:MOVED]
+            ],
+        }
 
 
 def _add_vectors(payload: Payload, model: FittedEmbedding, bits: int) -> None:
@@ -80,6 +85,16 @@ def _add_vectors(payload: Payload, model: FittedEmbedding, bits: int) -> None:
     payload.arrays["slices.intercept"] = np.concatenate(
         [nothing if p.intercept is None else p.intercept for p in slices]
     ).astype(np.float64)
+    covariance = payload.arrays.get("relation.covariance")
+    if covariance is not None:
+        spreads = [spread_of_products(p.rho, covariance) for p in slices]
+        payload.arrays["slices.response"] = np.concatenate(spreads)
+
+
+def spread_of_products(vectors: Floats, covariance: Floats) -> Floats:
+    """Standard deviation of the inner products of each row with contexts of that covariance."""
+    squares = np.einsum("nk,kl,nl->n", vectors, covariance, vectors)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)), dtype=np.float64)
 
 
 def _distances(model: FittedEmbedding) -> Floats:
@@ -106,12 +121,11 @@ def _tested_drift(model: FittedEmbedding, data: Any, progress: bool) -> list[dic
 
 
 def follow_item(model: FittedEmbedding, item: int) -> list[dict[str, Any]]:
-    """An item in every slice: how far it moved from the first, and its nearest there."""
+    """An item in every slice: how similar it is to itself in the first, and its nearest there."""
     label, index_of = model.entities[item], model.entities.index_of
     path = []
     for code, row in enumerate(trajectory(model, label)):
         near = of_group(model, row["at"]).vectors().similar(label, NEAREST)
         rows = [{"code": index_of(one["label"]), "similarity": one["similarity"]} for one in near]
-        moves = {name: row[name] for name in ("distance", "similarity")}
-        path.append({"group": code, **moves, "near": rows})
+        path.append({"group": code, "similarity": row["similarity"], "near": rows})
     return path

@@ -1,18 +1,12 @@
 /** Who answers questions: the page itself, or the server that it came from; both take the same bodies. */
 
-import { addRows, correlation, cosines, expectedValues, largest, liftInterval, multiply, quadraticLengths, rowLengths, shares,
-  takeRow } from "./maths.js";
-
 /** @import { Ask, Basket, Body, Floats, Payload, Row } from "./types" */
-
-const N_ANSWERS = 10;
 
 /** @param {number} model number of the model on the server @returns {Ask} */
 export function askServer(model) {
   return async (question, body) => {
-    const response = await fetch(`api/${question}`, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ model, ...body }),
-    });
+    const headers = { "Content-Type": "application/json" }, text = JSON.stringify({ model, ...body });
+    const response = await fetch(`api/${question}`, { method: "POST", headers, body: text });
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.error || `the server answered ${response.status}`);
     return answer;
@@ -22,259 +16,256 @@ export function askServer(model) {
 /** @param {Payload} payload @returns {Ask} */
 export function askPage(payload) {
   const answers = /** @type {any} */ (new PageAnswers(payload));
-  return async (question, body) => answers[question]({ n: N_ANSWERS, ...body });
+  return async (question, body) => answers[question]({ n: 10, ...body });
 }
+
+/** Inner products of all rows of a matrix with a vector. @param {Floats} matrix @param {Floats} vector */
+function multiply(matrix, vector) {
+  const k = vector.length, products = new Float64Array(matrix.length / k);
+  for (let row = 0, start = 0; row < products.length; row++, start += k) {
+    let sum = 0;
+    for (let j = 0; j < k; j++) sum += matrix[start + j] * vector[j];
+    products[row] = sum;
+  }
+  return products;
+}
+
+/** @param {Floats} matrix @param {number} row @param {number} k */
+const takeRow = (matrix, row, k) => matrix.subarray(row * k, (row + 1) * k);
+/** @param {Floats} vector */
+const lengthOf = (vector) => Math.sqrt(multiply(vector, vector)[0]);
+/** A cosine or correlation; 0 where it has none. @param {number} product @param {number} size */
+const ratio = (product, size) => (size > 0 ? Math.max(-1, Math.min(1, product / size)) : 0);
+
+/** Every row divided by its length. @param {Floats} matrix @param {number} k */
+function unitRows(matrix, k) {
+  const units = new Float64Array(matrix);
+  for (let row = 0; row < units.length / k; row++) {
+    const vector = takeRow(units, row, k), length = lengthOf(vector) || 1;
+    for (let j = 0; j < k; j++) vector[j] /= length;
+  }
+  return units;
+}
+
+/** The same weight for some rows. @param {number[]} rows @param {number} weight @returns {Basket} */
+const weigh = (rows, weight) => rows.map((row) => [row, weight]);
+
+/** Sum of rows, each times a weight. @param {Floats} matrix @param {number} k @param {Basket} weights */
+function addRows(matrix, k, weights) {
+  const sum = new Float64Array(k);
+  for (const [row, weight] of weights) for (let j = 0; j < k; j++) sum[j] += weight * matrix[row * k + j];
+  return sum;
+}
+
+/**
+ * Codes of the n largest scores, those of class 0 before those of class 1, and so on; ties are in order, and
+ * items of a class below 0 are left out. @param {Floats} scores @param {Int8Array} classes @param {number} n
+ */
+function best(scores, classes, n) {
+  /** @type {number[]} */ const found = [];
+  const isBefore = (a, b) => (classes[a] === classes[b] ? scores[a] > scores[b] : classes[a] < classes[b]);
+  for (let code = 0; code < scores.length; code++) {
+    if (classes[code] < 0 || (found.length === n && !isBefore(code, found[n - 1]))) continue;
+    let place = found.length;
+    while (place > 0 && isBefore(code, found[place - 1])) place--;
+    found.splice(place, 0, code);
+    found.length = Math.min(found.length, n);
+  }
+  return found;
+}
+
+/** Lift with the score interval of a Poisson count. @param {number} together @param {number} expected */
+function liftInterval(together, expected) {
+  const z = 1.959963984540054, half = z * Math.sqrt(together + z ** 2 / 4), middle = together + z ** 2 / 2;
+  const chance = expected > 0 ? expected : NaN, low = Math.max(middle - half, 0);
+  return { together, lift: together / chance, lift_low: low / chance, lift_high: (middle + half) / chance };
+}
+
+/** log(1 + exp(u)) without overflow. @param {number} u */
+const softplus = (u) => Math.max(u, 0) + Math.log1p(Math.exp(-Math.abs(u)));
+
+/** @type {Record<string, (u: number) => number>} */ const LINKS = {
+  identity: (u) => u, log: (u) => Math.log(Math.max(u, 1e-6)), softplus,
+  "log-softplus": (u) => (u < -15 ? u : Math.log(softplus(u))),
+};
 
 /** Answers by the vectors in the page; each question is a method of that name. */
 class PageAnswers {
   /** @param {Payload} payload */
   constructor({ header, arrays }) {
+    const { rho = arrays.alpha, alpha = rho, "relation.place": place } = arrays;  // tied models have one
     this.header = header;
-    this.arrays = /** @type {Record<string, any>} */ (arrays);
     this.k = header.k;
-    /** @type {Record<string, any>} */ this.memory = {};
+    /** @type {Record<string, any>} */ this.arrays = { ...arrays, rho, alpha };
+    /** @type {Floats} */ const bag = this.arrays[header.relations.bag];
+    this.bag = place ? bag.map((value, i) => value * place[i % this.k]) : bag;  // as inner products see them
+    this.paired = { given: -1, pair: (code) => ({}) };
+    /** Vectors divided by their lengths. @type {Record<string, Floats>} */ this.units = {};
   }
 
-  /** What is made when it is first needed. @template T @param {string} key @param {() => T} make @returns {T} */
-  once(key, make) {
-    return (this.memory[key] ??= make());
+  /** An array, or what a group of rows has instead. @returns {Floats} */
+  of(name, group) {
+    const all = this.arrays[`slices.${name}`], n_groups = this.header.slices?.labels.length || 1;
+    return group === undefined || !all ? this.arrays[name] : takeRow(all, group, all.length / n_groups);
   }
 
-  /** Vectors of all rows or, of rho, those of a group of rows. @param {string} space @param {number} [group] @returns {Floats} */
-  vectors(space, group) {
-    const { tied, n } = this.header;
-    const name = tied ? "rho" : space, size = n * this.k;
-    if (group !== undefined && name === "rho") return this.arrays["slices.rho"].subarray(group * size, (group + 1) * size);
-    return this.arrays[name] || this.arrays.rho || this.arrays.alpha;
+  /** Classes for `best`: all items but some. @param {number[]} codes */
+  without(codes) {
+    const classes = new Int8Array(this.header.n);
+    for (const code of codes) classes[code] = -1;
+    return classes;
   }
 
-  /** @param {string} space @param {number} [group] */
-  lengths(space, group) {
-    return this.once(`lengths ${space} ${group}`, () => rowLengths(this.vectors(space, group), this.k));
-  }
-
-  /** @param {Row} row @returns {Row} */
-  withCount(row) {
-    return this.arrays.counts ? { ...row, count: this.arrays.counts[row.code] } : row;
-  }
-
-  // -- similarity -------------------------------------------------------------------------------
-
-  /** @param {Floats} direction @param {string} space @param {number} n @param {number[]} without @param {number} [group] */
-  nearest(direction, space, n, without, group) {
-    const scores = cosines(this.vectors(space, group), this.lengths(space, group), direction);
-    return largest(scores, n, new Set(without)).map((code) => this.withCount({ code, similarity: scores[code] }));
-  }
-
-  /** Sum of unit vectors of rho. @param {number[]} codes @param {number} sign @param {number} [group] @returns {Basket} */
-  unitWeights(codes, sign, group) {
-    return codes.map((code) => [code, sign / (this.lengths("rho", group)[code] || 1)]);
+  /** Others near a sum of unit vectors. @param {Basket} weights @param {Partial<Body>} body */
+  nearest(weights, { space = "rho", group, n = 5 }, classes = this.without(weights.map(([code]) => code))) {
+    const units = this.units[`${space} ${group}`] ??= unitRows(this.of(space, group), this.k);
+    const direction = addRows(units, this.k, weights), size = lengthOf(direction);
+    const scores = multiply(units, direction).map((product) => ratio(product, size));
+    return best(scores, classes, n).map((code) => ({ code, similarity: scores[code] }));
   }
 
   /** @param {Body} body */
-  similar({ item, space, n, group }) {
-    return this.nearest(takeRow(this.vectors(space, group), item, this.k), space, n, [item], group);
+  similar(body) {
+    return this.nearest([[body.item, 1]], body);
   }
 
   /** @param {Body} body */
-  analogy({ positive, negative, n, group }) {
-    const weights = [...this.unitWeights(positive, 1, group), ...this.unitWeights(negative, -1, group)];
-    return this.nearest(addRows(this.vectors("rho", group), this.k, weights), "rho", n, [...positive, ...negative], group);
+  analogy(body) {
+    return this.nearest([...weigh(body.positive, 1), ...weigh(body.negative, -1)], { ...body, space: "rho" });
   }
 
   /** What a selection shares: the items in its middle, and those nearest to it. @param {Body} body */
   share({ items, group }) {
-    const middle = addRows(this.vectors("rho", group), this.k, this.unitWeights(items, 1, group));
-    const inside = new Set(items);
-    const others = Array.from({ length: this.header.n }, (_, code) => code).filter((code) => !inside.has(code));
-    return { central: this.nearest(middle, "rho", 5, others, group), near: this.nearest(middle, "rho", 5, items, group) };
+    const weights = weigh(items, 1), inside = this.without(items).map((one) => -1 - one);
+    return { central: this.nearest(weights, { group }, inside), near: this.nearest(weights, { group }) };
   }
 
-  /** An item in every group: how far it moved from the first, and its nearest there. @param {Body} body */
+  /** An item in every group: its cosine with itself in the first, and its nearest. @param {Body} body */
   trajectory({ item }) {
-    const { k, header } = this;
-    const first = takeRow(this.vectors("rho", 0), item, k);
-    return header.slices?.labels.map((_, group) => {
-      const here = takeRow(this.vectors("rho", group), item, k);
-      const distance = Math.hypot(...here.map((value, j) => value - first[j]));
-      const similarity = correlation(multiply(here, first)[0], Math.hypot(...here) * Math.hypot(...first));
-      return { group, distance, similarity, near: this.nearest(here, "rho", 3, [item], group) };
-    });
+    const rows = this.header.slices?.labels.map((_, group) => takeRow(this.of("rho", group), item, this.k));
+    return rows?.map((here, group) => ({
+      group, similarity: ratio(multiply(here, rows[0])[0], lengthOf(here) * lengthOf(rows[0])),
+      near: this.nearest([[item, 1]], { group, n: 3 }),
+    }));
   }
 
-  // -- relations --------------------------------------------------------------------------------
-
-  /** Context vectors as inner products see them: weights of places are in them. @returns {Floats} */
-  get bag() {
-    return this.once("bag", () => {
-      const place = this.arrays["relation.place"], bag = this.vectors(this.header.relations.bag);
-      return place.every((/** @type {number} */ weight) => weight === 1) ? bag
-        : bag.map((value, i) => value * place[i % this.k]);
-    });
-  }
-
-  /** @param {number} [group] */
-  target(group) {
-    return this.vectors(this.header.relations.target, group);
-  }
-
-  /** Standard deviation of the inner products of each item with all contexts. @param {number} [group] @returns {Floats} */
-  responses(group) {
-    if (group === undefined) return this.arrays["relation.response"];
-    const covariance = this.arrays["relation.covariance"];
-    return this.once(`response ${group}`, () => quadraticLengths(this.target(group), covariance, this.k));
+  /** What the data say of an item and any other one. @returns {(code: number) => Row} */
+  pairsWith(given) {
+    const { counts, "support.pointers": pointers, "support.items": items } = this.arrays;
+    if (!items || this.paired.given === given) return items ? this.paired.pair : () => ({});
+    const together = new Float64Array(this.header.n);
+    for (let at = items.indexOf(given), row = 0; at >= 0; at = items.indexOf(given, at + 1)) {
+      while (pointers[row + 1] <= at) row++;
+      for (let j = pointers[row]; j < pointers[row + 1]; j++) together[items[j]]++;
+    }
+    const pairs = Array.from(together, (count, code) => (
+      liftInterval(count, (counts[code] * counts[given]) / (pointers.length - 1))));
+    this.paired = { given, pair: (code) => pairs[code] };  // two questions ask for the same
+    return this.paired.pair;
   }
 
   /** @param {Body} body @returns {Row[]} */
   complements({ item, n, group }) {
-    const score = multiply(this.target(group), takeRow(this.bag, item, this.k));
-    const pairs = this.pairsWith(item);
-    if (!pairs) return largest(score, n, new Set([item])).map((code) => this.withCount({ code, score: score[code] }));
+    const target = this.of(this.header.relations.target, group), pair = this.pairsWith(item);
+    const score = multiply(target, takeRow(this.bag, item, this.k));
     // Surely more often together than by chance first; surely less often together never.
-    const unsure = new Set([item]), decided = new Set([item]);
-    for (let i = 0; i < this.header.n; i++) {
-      const { lift_low, lift_high } = pairs(i);
-      if (!(lift_low > 1)) unsure.add(i);
-      if (lift_low > 1 || lift_high < 1) decided.add(i);
-    }
-    const sure = largest(score, n, unsure);
-    return [...sure, ...largest(score, n, decided)].slice(0, n).map((code, i) => (
-      { code, score: score[code], kind: i < sure.length ? "complement" : "unclear", ...pairs(code) }));
+    const classes = this.without([item]).map((excluded, code) => {
+      const { lift, lift_low, lift_high } = pair(code);
+      return excluded || (lift_high < 1 ? -1 : lift === undefined || lift_low > 1 ? 0 : 1);
+    });
+    return best(score, classes, n).map((code) => (
+      { code, score: score[code], kind: classes[code] ? "unclear" : "complement", ...pair(code) }));
   }
 
   /** @param {Body} body @returns {Row[]} */
   substitutes({ item, n, group }) {
-    const { k, arrays, header } = this;
-    const target = this.target(group), own = takeRow(target, item, k), response = this.responses(group);
+    const { arrays, bag, k, header: { relations } } = this, hasData = "support.items" in arrays;
+    const target = this.of(relations.target, group), own = takeRow(target, item, k);
+    const pair = this.pairsWith(item), response = this.of("response", group);
     const mean = multiply(target, arrays["relation.mean"]);
-    const product = multiply(target, takeRow(this.bag, item, k)), back = multiply(this.bag, own);
+    const product = multiply(target, takeRow(bag, item, k)), back = multiply(bag, own);
     const alike = multiply(target, multiply(arrays["relation.covariance"], own));
-    const pairs = this.pairsWith(item);
-    const rows = [];
-    for (let i = 0; i < header.n; i++) {
-      const pair = pairs?.(i);
-      if (i === item || (pair && pair.lift_low > 1)) continue;
-      const z = ((product[i] - mean[i]) / (response[i] || Infinity)
-        + (back[i] - mean[item]) / (response[item] || Infinity)) / 2;
-      const similarity = correlation(alike[i], response[i] * response[item]);
-      const repelled = pair !== undefined && pair.lift_high < 1;
-      const low = pair ? repelled : z <= header.relations.low_z;
-      const kind = similarity < header.relations.min_similarity ? 2 : low ? 0 : 1;
-      if (!(product[i] < mean[i] || (repelled && kind === 0))) continue;
-      rows.push({ code: i, score: product[i], context_similarity: similarity, kind, rank: kind === 0 && !pair ? z : product[i] });
-    }
-    rows.sort((a, b) => a.kind - b.kind || a.rank - b.rank || a.code - b.code);
-    const names = [pairs ? "substitute" : "suggested", "unclear", "apart"];
-    return rows.slice(0, n).map(({ rank, kind, ...row }) => (
-      { ...row, kind: names[kind], ...(pairs ? pairs(row.code) : this.withCount(row)) }));
-  }
-
-  /** Rows that hold each item, one item after the other. @returns {{ starts: Int32Array, rows: Int32Array } | null} */
-  get inverted() {
-    return this.once("inverted", () => {
-      const pointers = this.arrays["support.pointers"], items = this.arrays["support.items"];
-      if (!pointers) return null;
-      const starts = new Int32Array(this.header.n + 1), rows = new Int32Array(items.length);
-      for (const item of items) starts[item + 1]++;
-      for (let i = 0; i < this.header.n; i++) starts[i + 1] += starts[i];
-      const next = starts.slice();
-      for (let row = 0; row + 1 < pointers.length; row++) {
-        for (let j = pointers[row]; j < pointers[row + 1]; j++) rows[next[items[j]]++] = row;
-      }
-      return { starts, rows };
+    const similarity = alike.map((value, code) => ratio(value, response[code] * response[item]));
+    const rank = product.map((value) => -value);
+    const classes = this.without([item]).map((excluded, code) => {
+      const { lift_low, lift_high } = pair(code);
+      const z = ((product[code] - mean[code]) / (response[code] || Infinity)
+        + (back[code] - mean[item]) / (response[item] || Infinity)) / 2;
+      const isLow = hasData ? lift_high < 1 : z <= relations.low_z;
+      const kind = similarity[code] < relations.min_similarity ? 2 : isLow ? 0 : 1;
+      if (kind === 0 && !hasData) rank[code] = -z;
+      const isLess = product[code] < mean[code] || (lift_high < 1 && kind === 0);
+      return excluded || (isLess && !(lift_low > 1) ? kind : -1);
     });
+    const kinds = [hasData ? "substitute" : "suggested", "unclear", "apart"];
+    return best(rank, classes, n).map((code) => ({
+      code, score: product[code], context_similarity: similarity[code], kind: kinds[classes[code]],
+      ...pair(code),
+    }));
   }
-
-  /** What the data say of an item and any other one, null without data. @param {number} given */
-  pairsWith(given) {
-    if (!this.inverted) return null;
-    const { starts, rows } = this.inverted, pointers = this.arrays["support.pointers"];
-    const together = new Float64Array(this.header.n), count = (/** @type {number} */ code) => starts[code + 1] - starts[code];
-    for (let i = starts[given]; i < starts[given + 1]; i++) {
-      for (let j = pointers[rows[i]]; j < pointers[rows[i] + 1]; j++) together[this.arrays["support.items"][j]]++;
-    }
-    return (/** @type {number} */ code) => {
-      const { lift, low, high } = liftInterval(together[code], (count(code) * count(given)) / (pointers.length - 1));
-      return { count: count(code), together: together[code], lift, lift_low: low, lift_high: high };
-    };
-  }
-
-  // -- predictions ------------------------------------------------------------------------------
 
   /** Members of a basket with their weights in the context sum. @param {Basket} basket @returns {Basket} */
   weightMembers(basket) {
     const { scale, text, binary, pseudo_count: pseudo } = this.header.prediction;
-    const amounts = basket.map(([, amount]) => (binary ? Number(amount !== 0) : amount));
+    const amounts = basket.map(([, amount]) => (binary ? 1 : amount));
     const counted = scale === "items" && !text;  // every word of a text is a term of its own
     const total = amounts.reduce((sum, amount) => sum + (counted ? 1 : amount), 0);
-    const divisor = scale === "none" ? 1 : total + pseudo || 1;
-    return basket.map(([code], i) => [code, amounts[i] / divisor]);
+    return basket.map(([code], i) => [code, amounts[i] / (scale === "none" ? 1 : total + pseudo || 1)]);
   }
 
-  /** The group that a row belongs to. @param {Body["row"]} row */
-  sliceOf(row) {
-    const { slices } = this.header;
+  /** The group of a row, and what adds to u beside the context: an intercept, and L . R of terms. */
+  shifts(row) {
+    const { slices, n, prediction: { terms, has_intercept } } = this.header;
     const place = slices ? slices.labels.indexOf(row[slices.column]) : -1;
-    return place >= 0 ? place : undefined;
-  }
-
-  /** @param {number} [group] @returns {Floats} */
-  intercept(group) {
-    const { n } = this.header;
-    return group === undefined ? this.arrays.intercept : this.arrays["slices.intercept"].subarray(group * n, (group + 1) * n);
-  }
-
-  /** L . R of each term with a value, by label. @param {Body["row"]} values */
-  termParts(values) {
-    /** @type {{ label: string, add: Float64Array }[]} */ const parts = [];
-    this.header.prediction.terms.forEach((term, number) => {
-      const value = values[term.columns[0]], rows = this.arrays[`term.${number}.rows`];
-      if (value === undefined || !rows) return;
-      const entities = this.arrays[`term.${number}.entities`], width = entities.length / this.header.n;
-      /** @type {Float64Array} */ let side = new Float64Array(width);
-      if (term.kind === "choice") {
-        const place = (term.choices || []).indexOf(value);
-        if (place >= 0) side = takeRow(rows, place, width);
-      } else {
-        const step = (Number(value) - Number(term.center)) / (term.scale || 1);
-        side = side.map((_, j) => rows[j] + step * (rows[width + j] - rows[j]));
-      }
-      parts.push({ label: term.label, add: multiply(entities, side) });
+    const group = place < 0 ? undefined : place;
+    const parts = terms.flatMap(({ label, columns, choices, center = 0, scale = 1 }, number) => {
+      const value = row[columns[0]], rows = this.arrays[`term.${number}.rows`];
+      if (value === undefined || !rows) return [];
+      // Choices have a row each; of a number there are those of its center and of one scale above it.
+      const step = (value - center) / scale, chosen = choices?.indexOf(value) ?? 0;
+      /** @type {Basket} */ const weights = choices ? [[chosen, 1]] : [[0, 1 - step], [1, step]];
+      const entities = this.arrays[`term.${number}.entities`];
+      const side = addRows(rows, entities.length / n, chosen < 0 ? [] : weights);
+      return [{ term: label, add: multiply(entities, side) }];
     });
-    return parts;
+    const intercept = { term: "(intercept)", add: this.of("intercept", group) };
+    return { group, parts: has_intercept || group !== undefined ? [...parts, intercept] : parts };
   }
 
   /** @param {Body} body @returns {Row[]} */
   complete({ basket, row, n }) {
-    const group = this.sliceOf(row), intercept = this.intercept(group), members = basket.map(([code]) => code);
-    const u = multiply(this.target(group), addRows(this.bag, this.k, this.weightMembers(basket)));
-    const parts = this.termParts(row);
-    u.forEach((inner, i) => { u[i] = parts.reduce((sum, { add }) => sum + add[i], inner + intercept[i]); });
-    const { family, link, columns } = this.header.prediction;
-    /** @type {Record<string, Float64Array>} */ const values = {};
-    if (columns.includes("probability")) values.probability = shares(u, family, link, this.arrays.noise, members);
-    if (columns.includes("mean")) values.mean = expectedValues(u, family, link);
-    return largest(Object.values(values)[0], n, new Set(members)).map((code) => (
-      { code, ...Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value[code]])) }));
+    const { relations, prediction: { family, link, columns } } = this.header, { noise } = this.arrays;
+    const { group, parts } = this.shifts(row), classes = this.without(basket.map(([code]) => code));
+    const sum = addRows(this.bag, this.k, this.weightMembers(basket));
+    const u = multiply(this.of(relations.target, group), sum);
+    for (const { add } of parts) add.forEach((value, code) => { u[code] += value; });
+    const linked = u.map(LINKS[link]), isOdds = family === "bernoulli";
+    const logs = isOdds ? linked.map((value) => -softplus(-value)) : linked;
+    const mean = family === "gaussian" ? linked : logs.map((value) => Math.exp(Math.min(value, 300)));
+    const scores = logs.map((one, code) => (classes[code] ? -Infinity : noise ? u[code] + noise[code] : one));
+    const top = scores.reduce((most, value) => Math.max(most, value), -Infinity);
+    const weights = scores.map((score) => Math.exp(score - top));
+    const total = weights.reduce((all, weight) => all + weight, 0);
+    const values = { mean, probability: weights.map((weight) => weight / total) };
+    return best(values[columns[0]], classes, n).map((code) => (
+      { code, ...Object.fromEntries(columns.map((name) => [name, values[name][code]])) }));
   }
 
-  /** @param {Body} body @returns {{ term: string, contribution: number }[]} */
+  /** @param {Body} body */
   explain({ basket, item, row }) {
-    const group = this.sliceOf(row), target = takeRow(this.target(group), item, this.k);
-    const { text, has_intercept: shifted } = this.header.prediction;
-    const parts = this.weightMembers(text ? basket : basket.filter(([code]) => code !== item)).map(([code, weight]) => (
-      { term: this.header.labels[code], contribution: weight * multiply(takeRow(this.bag, code, this.k), target)[0] }));
-    if (shifted || group !== undefined) parts.push({ term: "(intercept)", contribution: this.intercept(group)[item] });
-    for (const { label, add } of this.termParts(row)) parts.push({ term: label, contribution: add[item] });
-    return parts.sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
+    const { labels, relations, prediction } = this.header, { group, parts } = this.shifts(row);
+    const target = takeRow(this.of(relations.target, group), item, this.k);
+    const others = prediction.text ? basket : basket.filter(([code]) => code !== item);
+    const members = this.weightMembers(others).map(([code, weight]) => (
+      { term: labels[code], contribution: weight * multiply(takeRow(this.bag, code, this.k), target)[0] }));
+    return [...members, ...parts.map(({ term, add }) => ({ term, contribution: add[item] }))]
+      .sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
   }
 
-  /** Neighbors of a neuron with their weights. @param {Body} body @returns {Row[]} */
+  /** Neighbors of a neuron with their weights, the largest first. @param {Body} body @returns {Row[]} */
   weights({ item }) {
-    const pointers = this.arrays["lists.pointers"], rows = [];
-    for (let i = pointers[item]; i < pointers[item + 1]; i++) {
-      rows.push({ code: this.arrays["lists.members"][i], weight: this.arrays["lists.weights"][i] });
-    }
-    return rows.sort((a, b) => b.weight - a.weight);
+    const { "lists.pointers": pointers, "lists.members": members, "lists.weights": weights } = this.arrays;
+    const [start, end] = [pointers[item], pointers[item + 1]];
+    return Array.from(members.slice(start, end), (code, i) => ({ code, weight: weights[start + i] }));
   }
 }

@@ -1,219 +1,283 @@
-/** The panels beside the map: item, comparison, basket, analogy, selection and model. */
+/** The panels beside the map: mostly lists of answers, whose questions and texts are in lists.json. */
 
-import { MARKS } from "./colors.js";
-import { basketPanel } from "./basket.js";
-import { barList, button, curve, downloadCsv, element, labelNode, note, percent, section, shortNumber } from "./dom.js";
-import { addButton, answered, describeCount, describePair, itemLines, listing, refuse } from "./lists.js";
+import { button, downloadCsv, element, labelNode, note, percent, shortNumber, swatch } from "./dom.js";
 
 /**
- * @import { Line, Row, Shown, SliceEntry } from "./types"
+ * @import { List, Mark, Part, Row, Term } from "./types"
  * @import { Explorer, ModelView } from "./main.js"
  */
 
-// -- item ----------------------------------------------------------------------------------------
+const NAMES = /\{(\w+)\}/g;
 
-/** @param {Explorer} app @returns {Promise<Shown>} */
-async function itemPanel(app) {
-  const { item } = app.state, { relations, slices } = app.header, { counts } = app.arrays;
-  if (item === null) {
-    const rows = Array.from(app.order.slice(0, 8), (code) => ({ code, count: counts?.[code] ?? 0 }));
-    const first = counts ? [section("Most frequent", barList(itemLines(app, app, rows, { value: "count", adds: true })))] : [];
-    const moved = slices?.drift ? [await driftListing(app, slices)] : [];
-    return {
-      nodes: [note(`Click a point, or search for ${app.header.article} above.`), ...moved.map(({ node }) => node), ...first],
-      marks: moved.flatMap(({ marks }) => marks),
-    };
-  }
-  const space = app.space, body = { item, group: app.state.slice }, adds = true;
-  const detail = (/** @type {Row} */ row) => describePair(app, row);
-  const similar = listing(app, `Similar (cosine of ${space})`, app.ask("similar", { ...body, space }),
-    { value: "similarity", color: app.header.neural ? undefined : MARKS.similar, detail, adds });
-  const apart = relations.refused || relations.refused_substitutes;
-  // All at once: a server answers them side by side. Marks are in this order, the later above the earlier.
-  const lists = await Promise.all(app.header.neural ? [listing(app, "Weights of its neighbors", app.ask("weights", { item }), {
-    value: "weight", color: (row) => (row.weight < 0 ? MARKS.negative : MARKS.positive), marked: Infinity, shown: 20,
-    pick: (rows) => rows.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight)),
-  }), similar] : [similar,
-    listing(app, "Complements (it makes them more likely)", relations.refused ? refuse(relations.refused) : app.ask("complements", body),
-      { value: "score", color: MARKS.complement, detail, adds }),
-    listing(app, "Substitutes (same contexts, not together)", apart ? refuse(apart) : app.ask("substitutes", body), {
-      value: "score", color: MARKS.substitute, detail, adds, pick: (rows) => rows.filter((row) => row.kind !== "apart"),
-      empty: "No item shares its contexts without coming together with it.",
-    })]);
-  const sections = lists.map(({ node }) => node);
-  const legend = app.header.neural ? note("Blue: the neighbor raises the prediction; orange: it lowers it.")
-    : relations.refused ? null : kindLegend(sections);
-  if (slices?.in_order) sections.push(await timeSection(app, item, slices));
-  return {
-    nodes: [itemTitle(app, item), ...(legend ? [legend] : []), ...sections], marks: lists.flatMap(({ marks }) => marks),
-  };
+/** A text with values in place of their names in braces. @param {string} text */
+const fill = (text, values) => text.replace(NAMES, (_, name) => (
+  typeof values[name] === "number" ? shortNumber(values[name]) : values[name]));
+
+/** Of each group the first text whose values are known. @param {string[][]} groups */
+function describe(groups, values) {
+  const fits = (text) => [...text.matchAll(NAMES)].every(([, name]) => values[name] === 0 || values[name]);
+  return groups.flatMap((texts) => texts.find(fits) ?? []).map((text) => fill(text, values)).join(" · ");
 }
 
-/** What the colors on the map mean; each leads to its list. @param {HTMLElement[]} sections */
-function kindLegend(sections) {
-  const kinds = [["similar", MARKS.similar], ["complements", MARKS.complement], ["substitutes", MARKS.substitute]];
-  return element("p", { class: "legend" }, ...kinds.map(([name, color], i) => {
-    const swatch = element("span", {}, element("i", { style: { background: color } }), name);
-    return button(swatch, () => sections[i].scrollIntoView(), { title: `Go to ${name}` });
-  }));
+/** What is known of an item, by the names of columns. @param {ModelView} view @param {number} code */
+const factsOf = ({ header, arrays }, code) => Object.fromEntries(header.columns.map(({ key, names }) => (
+  [key, names ? names[arrays[key][code]] : arrays[key][code]])));
+
+/** A list by its name in lists.json, of what is chosen. @param {Partial<List>} [more] @returns {List} */
+function list(/** @type {Explorer} */ app, name, more, instead = {}) {
+  const how = app.header.lists[name], given = { ...app.given, ...instead };
+  const body = how.takes && Object.fromEntries(how.takes.map((part) => [part, given[part]]));
+  const answer = more?.answer || (body ? app.ask(name, body) : []);
+  return { ...how, title: fill(how.title || "", given), answer, ...more };
+}
+
+/** A list as a section, and what it lights on the map. @param {Explorer} app @param {List} shown */
+async function showList(app, shown) {
+  const { title = "", value = "", color, below, marked = 6, view = app } = shown, { marks } = app.header;
+  const colorOf = (row) => marks[row.color || (below && row[value] < 0 ? below : color)];
+  let content = note(shown.empty || "Nothing to list."), rows = /** @type {Row[]} */ ([]);
+  try {
+    rows = (await shown.answer).filter((row) => !row.kind || row.kind !== shown.without);
+    if (shown.nonzero) rows = rows.filter((row) => row[value] !== 0);
+    if (shown.by_size) rows.sort((a, b) => Math.abs(b[value]) - Math.abs(a[value]));
+    if (rows.length) content = element("ol", { class: "items" }, ...showRows(app, shown, rows));
+  } catch (error) {
+    content = note(/** @type {Error} */ (error).message);
+  }
+  const heading = element("h3", {}, color && !below ? swatch(marks[color]) : "", title);
+  const sure = rows.filter((row) => colorOf(row) && row.kind !== "unclear").slice(0, marked);
+  const remark = shown.note ? note(shown.note) : "";
+  const node = element("section", {}, heading, remark, content, ...(shown.after || []));
+  const lit = sure.map((row) => ({ view, code: row.code, weight: row.weight, color: colorOf(row) }));
+  return { node, lit };
+}
+
+/**
+ * Lines with bars, which start at zero; negative ones go the other way if there are both.
+ * @param {Explorer} app @param {List} list @param {Row[]} rows
+ */
+function showRows(app, { value = "", label = "", adds, buttons, choose, detail, view = app, ...how }, rows) {
+  const values = rows.slice(0, how.shown).map((row) => Number(row[value])), { pair } = app.header.lists;
+  const low = Math.max(...values) > 0 ? Math.min(0, ...values) : 0;
+  const range = Math.max(...values.map((one) => Math.max(one - low, Math.abs(one)))) || 1;
+  return rows.slice(0, how.shown).map((row, i) => {
+    const number = values[i], start = number < 0 && low < 0 ? number - low : -low;
+    const style = { width: `${(100 * Math.abs(number)) / range}%`, marginLeft: `${(100 * start) / range}%` };
+    const facts = { count: app.arrays.counts?.[row.code], ...row, kind: pair.kinds?.[row.kind] };
+    const content = [
+      labelNode(String(row[label] ?? view.labels[row.code]), 80),
+      ...(value ? [
+        element("span", { class: "value" }, how.percent ? percent(number) : shortNumber(number)),
+        element("span", { class: "bar" }, element("span", { class: number < 0 ? "negative" : "", style })),
+      ] : []),
+      element("small", {}, describe(detail || pair.detail || [], facts)),
+    ];
+    const take = choose || (row.code === undefined ? undefined : () => app.selectItem(row.code));
+    const properties = take && { "aria-pressed": Boolean(row.chosen), onclick: () => take(row) };
+    return element("li", { class: row.lit ? "lit" : "" },
+      element(take ? "button" : "div", { class: "item", ...properties }, ...content),
+      ...(buttons?.(row) || []), adds ? addButton(app, row.code) : "");
+  });
+}
+
+/** What a tab shows: nodes, and what is lit on the maps. @param {Explorer} app */
+export async function showTab(app) {
+  const parts = await TABS[app.state.tab](app);
+  const shown = await Promise.all(parts.filter((part) => part !== null).map((part) => (
+    part instanceof Node ? { node: part, lit: [] } : showList(app, part))));
+  /** @type {Mark[]} */ const lit = shown.flatMap((part) => part.lit);
+  return { nodes: shown.map(({ node }) => node), lit };
 }
 
 /** @param {Explorer} app @param {number} code */
-function itemTitle(app, code) {
-  const { header, arrays } = app;
-  const facts = [
-    header.groups?.names[arrays.groups?.[code]], arrays.counts && describeCount(app, arrays.counts[code]),
-    arrays.r2 && `R² ${shortNumber(arrays.r2[code])}`, arrays.drift && `moved ${shortNumber(arrays.drift[code])}`,
-    arrays.uncertainty && `relative error ${shortNumber(arrays.uncertainty[code])}`,
-    arrays.topics?.[code] >= 0 && `topic: ${header.topics[arrays.topics[code]].slice(0, 80)}`,
-  ];
-  return element("header", { class: "title" },
-    element("h2", {}, labelNode(app.labels[code], 120)), addButton(app, code),
-    element("p", { class: "facts" }, facts.filter(Boolean).join(" · ")));
+function addButton(app, code) {
+  if (app.header.prediction.refused) return "";
+  const title = "Add to the basket", name = `Add ${app.labels[code].slice(0, 60)} to the basket`;
+  return button("+", () => app.addToBasket(code), { class: "add", title, "aria-label": name });
 }
 
-// -- time ----------------------------------------------------------------------------------------
+/** @param {Explorer} app @param {number} code */
+const itemTitle = (app, code) => element("header", { class: "title" },
+  element("h2", {}, labelNode(app.labels[code], 120)), addButton(app, code),
+  element("p", { class: "facts" }, describe(app.header.lists.item.detail || [], factsOf(app, code))));
 
-/** An item in each slice of time: how similar it is to itself at first, and its nearest then. */
-/** @param {Explorer} app @param {number} item @param {SliceEntry} slices */
-function timeSection(app, item, { labels, column }) {
-  const counts = app.arrays["slices.counts"], { slice } = app.state;
-  return answered(`By ${column} (cosine with the first)`, app.ask("trajectory", { item }), (path) => (
-    [barList(path.map((/** @type {any} */ { group, similarity, near }) => ({
-      label: String(labels[group]), value: similarity, chosen: group === slice,
-      detail: [`near ${near.map((/** @type {Row} */ row) => app.labels[row.code].slice(0, 40)).join(", ")}`,
-        counts && describeCount(app, counts[group * app.header.n + item])].filter(Boolean).join(" · "),
-      choose: () => app.setSlice(group === slice ? undefined : group),
-    })))]));
+/** A labeled control; a slider has its number beside it. @param {Record<string, any>} properties */
+function control(id, label, properties, set, format = (number) => "") {
+  const output = element("output", {}, properties.shown || "");
+  return element("p", { class: "term" }, element("label", { for: id }, label), element("input", {
+    id, ...properties, onchange: ({ target }) => set(target.value.trim()),
+    oninput: ({ target }) => { output.textContent = format(Number(target.value)); },
+  }), output);
 }
 
-/** The items that moved most. @param {Explorer} app @param {SliceEntry} slices */
-function driftListing(app, { labels, drift = [] }) {
-  const tested = drift[0]?.ratio !== undefined;
-  return listing(app, `Moved most from ${labels[0]} to ${labels[labels.length - 1]}`, Promise.resolve(drift), {
-    value: tested ? "ratio" : "distance", color: MARKS.changed, shown: 10,
-    detail: (row) => (tested ? `distance ${shortNumber(row.distance)} · q-value ${shortNumber(row.q_value)}`
-      : describeCount(app, app.arrays.counts?.[row.code])),
-  });
+/** What a person chooses for a term: a household, a price. @param {Explorer} app @param {Term} term */
+function termControl(app, { columns: [name], kind, center = 0, scale = 1, choices = [] }) {
+  const { row } = app.state, id = `term-${name}`, value = row[name] || "";
+  const set = (text) => app.set({ row: { ...row, [name]: text } });
+  if (kind === "number") {
+    const limits = { type: "range", min: center - 3 * scale, max: center + 3 * scale, step: scale / 10 };
+    const shown = value ? shortNumber(Number(value)) : "average";
+    return control(id, name, { ...limits, value: value || center, shown }, set, shortNumber);
+  }
+  const known = choices.length ? `one of ${choices.length.toLocaleString("en")}` : "any known one";
+  const input = control(id, name, { list: `${id}-list`, value, placeholder: `${known}, or empty` }, set);
+  const options = choices.slice(0, 2000).map((choice) => element("option", { value: choice }));
+  input.append(element("datalist", { id: `${id}-list` }, ...options));
+  return input;
 }
 
-// -- two models ----------------------------------------------------------------------------------
-
-/** Neighbors of an item in two models. @param {Explorer} app @returns {Promise<Shown>} */
-async function comparisonPanel(app) {
-  const { item } = app.state, other = /** @type {ModelView} */ (app.other);
-  if (item === null) return { nodes: [note("Click an item to compare its neighbors in the two models.")], marks: [] };
-  const twin = other.find(app.labels[item]);
-  if (twin < 0) return { nodes: [itemTitle(app, item), note("The other model does not have this item.")], marks: [] };
-  /** @type {[ModelView, number][]} */ const sides = [[app, item], [other, twin]];
-  /** @type {Row[][]} */
-  const answers = await Promise.all(sides.map(([view, code]) => view.ask("similar", { item: code, space: "rho" })));
-  const names = answers.map((rows, i) => new Set(rows.map((row) => sides[i][0].labels[row.code])));
-  const same = answers[0].filter((row) => names[1].has(app.labels[row.code])).length;
-  const lists = await Promise.all(sides.map(([view], i) => {
-    const isNew = (/** @type {Row} */ row) => !names[1 - i].has(view.labels[row.code]);
-    return listing(app, `Similar in ${view.header.name}`, Promise.resolve(answers[i]), {
-      value: "similarity", lit: isNew, marked: Infinity, color: (row) => (isNew(row) ? MARKS.changed : MARKS.similar),
-      choose: (code) => app.selectLabel(view.labels[code]),
-    }, view);
-  }));
-  const summary = note(`${same} of ${answers[0].length} neighbors are the same; the others are marked.`);
-  return { nodes: [itemTitle(app, item), summary, ...lists.map(({ node }) => node)], marks: lists[0].marks, others: lists[1].marks };
+/** A slider for the price of the selected item, and what changes with it. @returns {Part[]} */
+function changeParts(/** @type {Explorer} */ app, table, columns) {
+  const { item, factor } = app.state, { article, prediction: { terms } } = app.header;
+  if (item === null) return [note(`Select ${article} to change its ${table}.`)];
+  // Prices are by week, for example: those of the last one, unless another is chosen.
+  const last = columns.map((one) => [one, terms.find((term) => term.columns[0] === one)?.choices?.at(-1)]);
+  const row = { ...Object.fromEntries(last.filter(([, value]) => value !== undefined)), ...app.given.row };
+  const where = columns.map((one) => `, ${one} ${row[one] ?? "unknown"}`).join("");
+  const limits = { type: "range", min: 0.5, max: 1.5, step: 0.05, value: factor, shown: percent(factor) };
+  const name = element("span", {}, `${table} of `, labelNode(app.labels[item], 24));
+  const set = (text) => app.set({ factor: Number(text) });
+  const slider = control(`change-${table}`, name, limits, set, percent);
+  const title = `What changes at ${percent(factor)}${where}`;
+  return factor === 1 ? [slider] : [slider, list(app, "what_if", { title }, { table, row })];
 }
 
-// -- selection -----------------------------------------------------------------------------------
-
-/** @param {Explorer} app @returns {Promise<Shown>} */
-async function selectionPanel(app) {
-  const { selection: items, header, arrays } = app, { groups, noun } = header;
-  const tools = element("p", { class: "tools" },
-    button("Draw a lasso", () => app.toggleLasso(), { "aria-pressed": String(app.map.mode === "lasso") }),
-    button("Select what is in view", () => app.setSelection(app.map.visible())));
-  if (!items.length) return { nodes: [tools, note(`Draw a lasso around points to see what these ${noun}s share.`)], marks: [] };
-  tools.append(button("Export as CSV", () => exportSelection(app)), button("Clear", () => app.setSelection([])));
-  const nodes = [tools, element("h2", {}, `${items.length.toLocaleString("en")} ${noun}${items.length === 1 ? "" : "s"}`)];
-  if (groups) nodes.push(section(groups.title, barList(shareLines(items, arrays.groups, groups.names))));
-  if (arrays.topics) nodes.push(section("Topics", barList(shareLines(items, arrays.topics, header.topics))));
-  const shared = app.ask("share", { items, group: app.state.slice });
-  const how = { value: "similarity", detail: (/** @type {Row} */ row) => describePair(app, row), adds: true };
-  const lists = await Promise.all([
-    listing(app, "In the middle", shared.then(({ central }) => central), how),
-    listing(app, "Nearest outside", shared.then(({ near }) => near), how)]);
-  return { nodes: [...nodes, ...lists.map(({ node }) => node)], marks: [] };
-}
-
-/** Categories of a selection beside their share of everything. */
-/** @param {number[]} items @param {ArrayLike<number>} values @param {string[]} names @returns {Line[]} */
-function shareLines(items, values, names) {
-  const inside = new Array(names.length).fill(0), everywhere = new Array(names.length).fill(0);
+/** Categories of a selection beside their share of everything. @param {string[]} names @returns {Row[]} */
+function shareRows(items, values, names) {
+  const inside = names.map(() => 0), everywhere = names.map(() => 0);
   for (const item of items) inside[values[item]]++;
-  for (let i = 0; i < values.length; i++) everywhere[values[i]]++;
-  const order = [...names.keys()].filter((i) => inside[i]).sort((a, b) => inside[b] - inside[a]).slice(0, 6);
-  return order.map((i) => {
-    const value = inside[i] / items.length, lift = value / (everywhere[i] / values.length);
-    return { label: names[i], value, text: percent(value), detail: `${shortNumber(lift)} times their share of everything` };
+  for (const value of values) everywhere[value]++;
+  const rows = names.map((name, i) => {
+    const share = inside[i] / items.length;
+    return { name, share, lift: (share * values.length) / everywhere[i] };
   });
+  return rows.filter(({ share }) => share).sort((a, b) => b.share - a.share).slice(0, 6);
 }
 
 /** @param {Explorer} app */
-function exportSelection({ header, arrays, map, labels, selection }) {
-  const { groups, topics } = header;
-  /** @type {[string, unknown, (code: number) => string | number][]} */ const columns = [
-    ["label", true, (code) => labels[code]],
-    ["count", arrays.counts, (code) => arrays.counts[code]],
-    [groups?.title ?? "", groups, (code) => groups?.names[arrays.groups[code]] ?? ""],
-    ["topic", arrays.topics, (code) => topics[arrays.topics[code]] ?? ""],
-    ["r2", arrays.r2, (code) => arrays.r2[code]],
-    ["x", true, (code) => map.at(code, 0)],
-    ["y", true, (code) => map.at(code, 1)],
-  ];
-  const known = columns.filter(([, exists]) => exists);
-  downloadCsv("selection.csv", [known.map(([name]) => name), ...selection.map((code) => known.map(([, , value]) => value(code)))]);
+function exportSelection(app) {
+  const { map, labels, selection, header: { columns } } = app;
+  const places = (code) => [map.at(code, 0), map.at(code, 1)];
+  const rows = selection.map((code) => [labels[code], ...Object.values(factsOf(app, code)), ...places(code)]);
+  downloadCsv("selection.csv", [["label", ...columns.map(({ title }) => title), "x", "y"], ...rows]);
 }
 
-// -- words ---------------------------------------------------------------------------------------
-
-/** @param {Explorer} app @returns {Promise<Shown>} */
-async function analogyPanel(app) {
-  const { positive, negative, item } = app.state;
-  /** @param {"positive" | "negative"} side @param {string} title */
-  const chips = (side, title) => section(title, element("ul", { class: "chips" }, ...app.state[side].map((code) => (
-    element("li", {}, labelNode(app.labels[code], 30),
-      button("×", () => app.set({ [side]: app.state[side].filter((one) => one !== code) }), { "aria-label": "Remove" }))))));
-  /** @param {"positive" | "negative"} side @param {string} text @param {number} code */
-  const put = (side, text, code) => button(element("span", {}, text, labelNode(app.labels[code], 20)),
-    () => app.set({ [side]: [...new Set([...app.state[side], code])] }));
-  const nodes = [
-    note("Near all of the first, far from the second: king and woman without man."),
-    item === null ? note("Search for a word first.")
-      : element("p", { class: "tools" }, put("positive", "with ", item), put("negative", "without ", item)),
-    chips("positive", "With"), chips("negative", "Without"),
-  ];
-  if (!positive.length) return { nodes, marks: [] };
-  const list = await listing(app, "Answer", app.ask("analogy", { positive, negative, group: app.state.slice }), { value: "similarity", color: MARKS.similar });
-  return { nodes: [...nodes, list.node], marks: [...[...positive, ...negative].map((code) => ({ code, color: MARKS.member })), ...list.marks] };
+/** An item in each slice of time: how similar it is to itself at first, and its nearest then. */
+function timeList(/** @type {Explorer} */ app, item) {
+  const { header: { slices, n }, arrays: { "slices.counts": counts }, labels, state: { slice } } = app;
+  const answer = app.ask("trajectory", { item }).then((path) => path.map(({ group, similarity, near }) => ({
+    similarity, group: String(group), at: slices?.labels[group], chosen: slice === String(group),
+    near: near.map(({ code }) => labels[code].slice(0, 40)).join(", "), count: counts?.[group * n + item],
+  })));
+  return list(app, "trajectory", {
+    answer, choose: ({ group, chosen }) => app.set({ slice: chosen ? "" : group }),
+  });
 }
 
-// -- the card of a model -------------------------------------------------------------------------
+/** Panels, by the names of their tabs. @type {Record<string, (app: Explorer) => Part[] | Promise<Part[]>>} */
+const TABS = {
+  item(app) {
+    const { article, slices, lists, item_lists } = app.header, { counts, order } = app.arrays;
+    const { item } = app.state;
+    if (item === null) {
+      const frequent = Array.from(order.slice(0, 8), (code) => ({ code, count: counts?.[code] }));
+      return [note(`Click a point, or search for ${article} above.`),
+        lists.drift.rows ? list(app, "drift", { answer: lists.drift.rows }) : null,
+        counts ? list(app, "frequent", { answer: frequent }) : null];
+    }
+    const time = slices?.in_order ? [timeList(app, item)] : [];
+    return [itemTitle(app, item), ...item_lists.map((name) => list(app, name)), ...time];
+  },
 
-/** What the model is, how its training went, and how it does on held-out data. @param {Explorer} app @returns {Promise<Shown>} */
-async function modelPanel({ header }) {
-  const { name, notes, card: { verdict, facts, history } } = header;
-  return {
-    nodes: [
-      element("h2", {}, name),
-      ...(verdict ? [section("Held-out data", element("p", { class: "score" }, verdict))] : []),
-      section("What it is", element("dl", {}, ...facts.flatMap(([term, fact]) => [
-        element("dt", {}, term), element("dd", {}, fact.slice(0, 300))]))),
-      ...(history.values ? [section(`Training: ${history.name} by pass`, curve(history.values))] : []),
-      ...notes.map(note),
-    ],
-    marks: [],
-  };
-}
+  async compare(app) {
+    const { item } = app.state, other = /** @type {ModelView} */ (app.other);
+    if (item === null) return [note("Click an item to compare its neighbors in the two models.")];
+    const twin = other.find(app.labels[item]);
+    if (twin < 0) return [itemTitle(app, item), note("The other model does not have this item.")];
+    const bodies = [item, twin].map((code) => ({ item: code, space: "rho" }));
+    const answers = await Promise.all(app.views.map((view, i) => view.ask("similar", bodies[i])));
+    const names = answers.map((rows, i) => new Set(rows.map(({ code }) => app.views[i].labels[code])));
+    const same = [...names[0]].filter((name) => names[1].has(name)).length;
+    const summary = note(`${same} of ${names[0].size} neighbors are the same; the others are marked.`);
+    return [itemTitle(app, item), summary,
+      ...app.views.map((view, i) => list(app, "compared", {
+        view, choose: ({ code }) => app.selectLabel(view.labels[code]), answer: answers[i].map((row) => {
+          const lit = !names[1 - i].has(view.labels[row.code]);
+          return { ...row, lit, color: lit ? "changed" : "similar" };
+        }),
+      }, { name: view.header.name }))];
+  },
 
-/** Panels by the name of their tab. @type {Record<string, (app: Explorer) => Promise<Shown>>} */
-export const PANELS = {
-  compare: comparisonPanel, item: itemPanel, analogy: analogyPanel, basket: basketPanel,
-  selection: selectionPanel, model: modelPanel,
+  analogy(app) {
+    const { item, positive } = app.state;
+    const words = (/** @type {"positive" | "negative"} */ side, title) => {
+      const codes = app.state[side], add = () => app.set({ [side]: [...new Set([...codes, item])] });
+      const remove = (gone) => app.set({ [side]: codes.filter((code) => code !== gone) });
+      const label = item === null ? "" : labelNode(app.labels[item], 20);
+      return list(app, "words", {
+        title, answer: codes.map((code) => ({ code })),
+        buttons: ({ code }) => [button("×", () => remove(code), { "aria-label": "Remove" })],
+        after: label ? [button(`${title.toLowerCase()} `, add, {}, label)] : [],
+      });
+    };
+    const answer = positive.length ? list(app, "analogy") : null;
+    return [note("Near all of the first, far from the second: king and woman without man. Search for words."),
+      words("positive", "With"), words("negative", "Without"), answer];
+  },
+
+  async basket(app) {
+    const { noun, prediction } = app.header, { tables = {}, terms } = prediction, { row, basket } = app.given;
+    if (prediction.refused) return [note(prediction.refused)];
+    const change = (sign, name, code, to) => (
+      button(sign, () => app.setAmount(code, to), { "aria-label": name }));
+    const empty = () => button("Empty the basket", () => app.set({ basket: [] }), { class: "plain" });
+    const named = terms.filter((term) => term.columns.length);
+    const controls = new Map(named.map((term) => [term.columns[0], term]));
+    /** @type {Part[]} */ const parts = Array.from(controls.values(), (term) => termControl(app, term));
+    parts.push(list(app, "basket", {
+      answer: basket.map(([code, amount]) => ({ code, amount })), after: basket.length ? [empty()] : [],
+      buttons: ({ code, amount }) => [
+        change("−", "One less", code, amount - 1), element("b", {}, shortNumber(amount)),
+        change("+", "One more", code, amount + 1), change("×", "Remove", code, 0)],
+    }), ...Object.entries(tables).flatMap(([table, columns]) => changeParts(app, table, columns)));
+    const hint = note(`Add ${noun}s with +: the page then lists what goes with all of them, and why.`);
+    if (!basket.length && !Object.keys(row).length) return [...parts, hint];
+    const explain = (/** @type {Row} */ { code }) => { app.explained = code; app.showPanel(); };
+    const complete = list(app, "complete", { choose: explain });
+    const rows = await Promise.resolve(complete.answer).catch(() => []);  // the list says what is wrong
+    const chosen = rows.find(({ code }) => code === app.explained) || rows[0];
+    parts.push(prediction.remark ? note(prediction.remark) : null, complete);
+    if (!chosen || !prediction.explains) return parts;
+    chosen.chosen = true;
+    const why = list(app, "explain", {}, { item: chosen.code, label: app.labels[chosen.code].slice(0, 60) });
+    const members = await Promise.resolve(why.answer).catch(() => []);
+    const total = members.reduce((sum, { contribution }) => sum + contribution, 0);
+    return [...parts, { ...why, after: [note(`They add up to ${shortNumber(total)}: ${prediction.total}.`),
+      button("Show this item", () => app.selectItem(chosen.code), { class: "plain" })] }];
+  },
+
+  selection(app) {
+    const { selection: items, header: { columns, noun }, arrays, map } = app;
+    const tools = element("p", { class: "tools" },
+      button("Draw a lasso", () => app.toggleLasso(), { "aria-pressed": map.mode === "lasso" }),
+      button("Select what is in view", () => app.setSelection(map.visible())));
+    if (!items.length) return [tools, note(`Draw a lasso around points to see what these ${noun}s share.`)];
+    const size = `${items.length.toLocaleString("en")} ${noun}${items.length === 1 ? "" : "s"}`;
+    tools.append(button("Export as CSV", () => exportSelection(app)),
+      button("Clear", () => app.setSelection([])));
+    const shared = app.ask("share", { items, group: app.given.group });
+    return [tools, element("h2", {}, size),
+      ...columns.flatMap(({ key, title, names }) => (names
+        ? [list(app, "shares", { title, answer: shareRows(items, arrays[key], names) })] : [])),
+      ...["central", "near"].map((name) => list(app, name, { answer: shared.then((both) => both[name]) }))];
+  },
+
+  model({ header: { name, notes, card: { verdict, facts, history } } }) {
+    const lines = facts.flatMap(([term, fact]) => [element("dt", {}, term), element("dd", {}, fact)]);
+    const line = element("polyline", { points: history?.points || "" });
+    return [element("h2", {}, name), verdict ? element("p", { class: "score" }, verdict) : null,
+      element("dl", {}, ...lines), history ? element("section", {}, element("h3", {}, history.title),
+        element("svg", { class: "curve", viewBox: "0 -2 300 66" }, line), note(history.caption)) : null,
+      ...notes.map(note)];
+  },
 };

@@ -1,62 +1,43 @@
-/** Search: a box that completes labels, by keyboard and by mouse. */
+/** Search: a box whose list of completions is kept short, the best first. */
 
-import { element, labelNode } from "./dom.js";
-
-const MOST = 12;
+import { element } from "./dom.js";
 
 /**
- * Codes of labels that fit a text: equal ones, those that start with it, words that do, then any part;
- * within each the most frequent first.
- * @param {string[]} folded labels in lower case @param {Int32Array} order @param {string} typed
+ * Codes of labels with all words of a text: equal ones, those that start with it, those with a word that
+ * does, then the others; within each the most frequent first.
+ * @param {string[]} folded labels in lower case @param {Int32Array} order @param {string} text
  */
-function findLabels(folded, order, typed) {
-  const text = typed.trim().toLowerCase();
-  if (!text) return [];
+function findLabels(folded, order, text) {
   const words = text.split(/\s+/);
   /** @type {number[][]} */ const ranked = [[], [], [], []];
-  for (const code of order) {
+  for (const code of text ? order : []) {
     const label = folded[code];
-    if (label === text) ranked[0].push(code);
-    else if (label.startsWith(text)) ranked[1].push(code);
-    else if (ranked[2].length < MOST && label.includes(` ${text}`)) ranked[2].push(code);
-    else if (ranked[3].length < MOST && words.every((word) => label.includes(word))) ranked[3].push(code);
+    if (label.startsWith(text)) ranked[label === text ? 0 : 1].push(code);
+    else if (label.includes(` ${text}`)) ranked[2].push(code);
+    else if (words.every((word) => label.includes(word))) ranked[3].push(code);
   }
-  return ranked.flat().slice(0, MOST);
+  return ranked.flat().slice(0, 12);
 }
 
 /**
- * @param {HTMLInputElement} input @param {HTMLElement} list @param {string[]} labels
+ * @param {HTMLInputElement} input @param {HTMLElement} list its completions @param {string[]} labels
  * @param {Int32Array} order @param {(code: number) => void} choose
  */
 export function connectSearch(input, list, labels, order, choose) {
-  /** @type {string[] | null} */ let folded = null;
+  /** @type {string[]} */ let folded = [];
   /** @type {number[]} */ let codes = [];
-  let active = 0;
-  const draw = () => {
-    const lines = codes.map((code, i) => element("li", {
-      id: `found-${i}`, role: "option", "aria-selected": String(i === active),
-      onmousedown: (/** @type {Event} */ event) => { event.preventDefault(); take(code); },
-    }, labelNode(labels[code], 70)));
-    list.replaceChildren(...(lines.length || !input.value.trim() ? lines : [element("li", { class: "note" }, "nothing found")]));
-    list.hidden = !list.childElementCount;
-    input.setAttribute("aria-expanded", String(!list.hidden));
-    input.setAttribute("aria-activedescendant", codes.length ? `found-${active}` : "");
-  };
-  const close = () => { codes = []; input.value = ""; draw(); };
-  const take = (/** @type {number} */ code) => { close(); choose(code); };
-  input.addEventListener("input", () => {
-    folded ||= labels.map((label) => label.slice(0, 200).toLowerCase());
-    codes = findLabels(folded, order, input.value);
-    active = 0;
-    draw();
+  const oneLine = (label) => label.slice(0, 200).replace(/\s+/g, " ").trim();
+  const take = (code) => { codes = []; input.value = ""; choose(code); };
+  input.addEventListener("input", (/** @type {any} */ { inputType }) => {
+    if (!folded.length) folded = labels.map((label) => oneLine(label).toLowerCase());
+    codes = findLabels(folded, order, oneLine(input.value).toLowerCase());
+    input.setCustomValidity(codes.length || !input.value ? "" : "nothing found");
+    list.replaceChildren(...codes.map((code) => element("option", { value: oneLine(labels[code]) })));
+    // A completion was clicked: it is the first, being equal.
+    if (codes.length && inputType === "insertReplacementText") take(codes[0]);
   });
   input.addEventListener("keydown", ({ key }) => {
-    if (key === "Enter" && codes.length) take(codes[active]);
-    else if (key === "Escape") input.blur();
-    else if (codes.length && (key === "ArrowDown" || key === "ArrowUp")) {
-      active = (active + (key === "ArrowUp" ? codes.length - 1 : 1)) % codes.length;
-      draw();
-    }
+    if (key === "Enter" && codes.length) take(codes[0]);
+    if (key === "Escape") input.blur();
   });
-  input.addEventListener("blur", close);
 }

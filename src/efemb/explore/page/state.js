@@ -1,69 +1,45 @@
 /** The state of a view, kept in the address, so that it can be shared; items are kept by their labels. */
 
-/** @import { State } from "./types" */
+/** @import { Header, State } from "./types" */
 
-/** @param {string[]} labels @returns {(label: any) => number} */
-export function labelFinder(labels) {
-  /** @type {Map<any, number>} */ const codes = new Map();
-  for (let code = labels.length - 1; code >= 0; code--) codes.set(labels[code], code);
-  return (label) => codes.get(label) ?? -1;
+/** @param {[string, any][]} pairs @returns {string | null} */
+const pack = (pairs) => (pairs.length ? new URLSearchParams(pairs).toString() : null);
+/** @param {string | null} text */
+const unpackPairs = (text) => [...new URLSearchParams(text || "")];
+
+/**
+ * What an address says; what it lacks or says wrongly is as at first.
+ * @param {string} address @param {Header["choices"]} choices @param {(label: string) => number} find
+ * @returns {State}
+ */
+export function readState(address, choices, find) {
+  const fields = new URLSearchParams(address), factor = Number(fields.get("factor"));
+  const choice = (name) => (choices[name].find(([one]) => one === fields.get(name)) || choices[name][0])[0];
+  const codes = (name) => fields.getAll(name).map(find).filter((code) => code >= 0);
+  const [left, right, bottom, top] = (fields.get("view") || "").split(",").map(Number);
+  return {
+    map: choice("map"), color: choice("color"), slice: choice("slice"), tab: choice("tab"),
+    theme: choice("theme"), solid: fields.has("solid"), factor: factor > 0 && factor < 10 ? factor : 1,
+    item: codes("item")[0] ?? null, positive: codes("positive"), negative: codes("negative"),
+    basket: unpackPairs(fields.get("basket")).map(([label, amount]) => /** @type {[number, number]} */ (
+      [find(label), Number(amount)])).filter(([code, amount]) => code >= 0 && amount > 0 && amount < 1e9),
+    row: Object.fromEntries(unpackPairs(fields.get("row"))),
+    view: left < right && bottom < top ? { x: [left, right], y: [bottom, top] } : null,
+  };
 }
 
-/** A list with other names; what has none (-1) is left out. @param {any} value @param {(value: any) => any} convert @returns {any} */
-const mapList = (value, convert) => (Array.isArray(value)
-  ? value.map(convert).filter((one) => one !== -1 && one?.[0] !== -1) : undefined);
-
-/** What becomes of the parts that name items. @type {Record<string, (value: any, name: (item: any) => any) => any>} */
-const RENAMED = {
-  item: (value, name) => name(value),
-  positive: (value, name) => mapList(value, name),
-  negative: (value, name) => mapList(value, name),
-  basket: (value, name) => mapList(value, (pair) => (Array.isArray(pair) ? [name(pair[0]), pair[1]] : pair)),
-};
-
-/** What the parts of a state must be; an address may say anything. @type {Record<string, (value: any) => boolean>} */
-const CHECKS = {
-  map: isText, color: isText, tab: isText, theme: isText, item: isCode, slice: isCode,
-  positive: (value) => Array.isArray(value) && value.every(isCode), negative: (value) => CHECKS.positive(value),
-  basket: (value) => Array.isArray(value) && value.every((pair) => isCode(pair?.[0]) && pair[1] > 0 && pair[1] < 1e9),
-  row: (value) => value !== null && typeof value === "object" && !Array.isArray(value),
-  factor: (value) => value > 0 && value < 10,
-  solid: (value) => value === true,
-  view: (value) => [value?.x, value?.y].every((side) => Array.isArray(side) && side.every(Number.isFinite) && side[0] < side[1]),
-};
-
-/** @param {any} value */
-function isText(value) { return typeof value === "string"; }
-/** @param {any} value */
-function isCode(value) { return Number.isInteger(value) && value >= 0; }
-
-/** What differs from how a page begins, as an address. @param {State} state @param {State} first @param {string[]} labels */
+/** What differs from how a page begins, as an address. @param {State} state @param {State} first */
 export function writeState(state, first, labels) {
-  const fields = new URLSearchParams(), [now, before] = /** @type {Record<string, any>[]} */ ([state, first]);
-  for (const [part, value] of Object.entries(now)) {
-    if (value === null || JSON.stringify(value) === JSON.stringify(before[part])) continue;
-    const renamed = RENAMED[part]?.(value, (code) => labels[code]) ?? value;
-    fields.set(part, isText(renamed) && parse(renamed) === renamed ? renamed : JSON.stringify(renamed));
+  const { item, basket, row, view, positive, negative } = state, fields = new URLSearchParams();
+  const name = (code) => labels[code];
+  const written = {
+    ...state, item: item === null ? [] : name(item), view: view && [...view.x, ...view.y].join(),
+    positive: positive.map(name), negative: negative.map(name), row: pack(Object.entries(row)),
+    basket: pack(basket.map(([code, amount]) => [name(code), amount])),
+  };
+  for (const [part, value] of Object.entries(written)) {
+    if (value === null || value === /** @type {any} */ (first)[part]) continue;
+    for (const one of [value].flat()) fields.append(part, String(one));
   }
   return fields.toString();
-}
-
-/** What an address says; unknown or broken parts are ignored. @param {string} address @param {(label: any) => number} find */
-export function readState(address, find) {
-  /** @type {Record<string, any>} */ const state = {};
-  for (const [part, text] of new URLSearchParams(address)) {
-    if (!Object.hasOwn(CHECKS, part)) continue;
-    const value = RENAMED[part]?.(parse(text), find) ?? parse(text);
-    if (CHECKS[part](value)) state[part] = value;
-  }
-  return /** @type {Partial<State>} */ (state);
-}
-
-/** @param {string} text @returns {any} the value of JSON, or any other text itself */
-function parse(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

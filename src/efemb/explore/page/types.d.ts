@@ -1,72 +1,71 @@
 /** What passes between the modules of the page; the format of the payload is in payload.py. */
 
+import type { ModelView } from "./main.js";
+
 export type Numbers = Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array;
 export type Floats = Float32Array | Float64Array;
-export interface MapEntry { space: string; method: string; array: string; title: string }
 /** What a person chooses for a term of the model: one of its groups, a number, or any text. */
-export interface TermEntry {
+export interface Term {
   label: string; columns: string[]; kind: "choice" | "number" | "text";
   choices?: (string | number)[]; center?: number; scale?: number;
 }
-export interface PredictionEntry {
-  refused?: string; remark?: string; columns: string[]; explains: boolean; text: boolean;
-  family: string; link: string; scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number;
-  total: string; tables?: Record<string, string[]>; terms: TermEntry[];
+export interface Prediction {
+  refused?: string; remark?: string; columns: string[]; explains: boolean; text: boolean; family: string; link: string;
+  scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number; total: string; terms: Term[];
+  tables?: Record<string, string[]>;
 }
-export interface RelationEntry {
-  refused?: string; refused_substitutes?: string; target: string; bag: string; min_similarity: number; low_z: number;
+/** How an answer is listed; see lists.json. */
+export interface ListEntry {
+  title?: string; takes?: string[]; value?: string; label?: string; percent?: boolean; by_size?: boolean; nonzero?: boolean;
+  color?: string; below?: string; shown?: number; marked?: number; adds?: boolean; without?: string;
+  empty?: string; note?: string; detail?: string[][]; kinds?: Record<string, string>; rows?: Row[];
 }
-/** Groups of rows with vectors of their own; `in_order` if they are slices of time. */
-export interface SliceEntry { column: string; labels: (string | number)[]; in_order: boolean; drift?: Row[] }
-export interface CardEntry { facts: string[][]; history: { name?: string; values?: number[] }; verdict?: string }
-/** A way to color the points: names and colors of buckets, the first of which is the rest. */
-export interface ColoringEntry { key: string; name: string; title: string; buckets: [string, string][] }
+/** A list with its answer, and what happens to its rows. */
+export interface List extends ListEntry {
+  answer: Row[] | Promise<Row[]>; view?: ModelView; after?: Node[];
+  choose?: (row: Row) => void; buttons?: (row: Row) => Node[];
+}
+export type Part = Node | List | null;
 export interface Header {
-  name: string; n: number; k: number; noun: string; article: string; neural: boolean; labels: string[]; notes: string[]; spaces: string[];
-  maps: MapEntry[]; topics: string[]; relations: RelationEntry; prediction: PredictionEntry; card: CardEntry;
-  tied?: boolean; slices?: SliceEntry; groups?: { title: string; names: string[] }; tabs: Record<string, string>;
-  colorings: ColoringEntry[];
-  arrays: Record<string, { type: string; shape: number[]; offset: number; bits?: number; rows?: number[] }>;
+  name: string; n: number; k: number; noun: string; article: string; neural: boolean; labels: string[]; notes: string[];
+  spaces: string[]; maps: { space: string; method: string; array: string; sides?: number[] }[]; prediction: Prediction;
+  relations: { target: string; bag: string; min_similarity: number; low_z: number };
+  card: { facts: string[][]; history: { title: string; points: string; caption: string } | null; verdict?: string };
+  /** Groups of rows with vectors of their own; `in_order` if they are slices of time. */
+  slices?: { column: string; labels: (string | number)[]; in_order: boolean };
+  /** What is known of items: arrays, of numbers or of places in `names`. */
+  columns: { key: string; title: string; names?: string[] }[];
+  /** Ways to color the points: names and colors of buckets, the first of which is the rest. */
+  colorings: { key: string; name: string; title: string; buckets: [string, string][] }[];
+  /** Values and titles, the default first. */
+  choices: Record<string, [string, string][]>;
+  lists: Record<string, ListEntry>; item_lists: string[]; marks: Record<string, string>;
+  arrays: Record<string, { type: string; shape: number[]; offset: number; bits?: number }>;
 }
-export interface Payload { header: Header; arrays: Record<string, Numbers> }
+export interface Payload { header: Header; arrays: Record<string, any> }
 
-/** A line of an answer: an item by its number, and what the question says of it. */
-export type Row = Record<string, any> & { code: number };
-/** Items and amounts. */
+/** A line of an answer: an item by its number, if it is one, and what the question says of it. */
+export type Row = Record<string, any>;
+/** Items and amounts, or rows and weights. */
 export type Basket = [number, number][];
 /** What a question takes; the page and the server read the same. */
 export interface Body {
-  item: number; items: number[]; positive: number[]; negative: number[]; space: string; method: string; n: number;
-  group: number; basket: Basket; row: Record<string, string | number>; table: string; factor: number;
+  item: number; items: number[]; positive: number[]; negative: number[]; space: string; n: number;
+  group: number; basket: Basket; row: Record<string, any>;
 }
-export type Ask = (question: string, body: Partial<Body>) => Promise<any>;
+export type Ask = (question: string, body: Record<string, any>) => Promise<any>;
 
-export interface Coloring {
-  title: string; buckets: { name: string; color: string; codes: number[]; isRest: boolean }[];
-}
-export interface Theme { ink: string; paper: string; soft: string }
+export interface Bucket { name: string; color: string; codes: number[]; isRest: boolean }
 /** Where plotly runs: in the page, or in a frame of its own. */
 export interface Surface { Plotly: any; document: Document; root: HTMLElement }
-/** An item that is lit. */
-export interface Mark { code: number; color: string; weight?: number }
+/** An item that is lit; the share of a weight is that of the largest. */
+export interface Mark { code: number; color: string; weight?: number; share?: number; view?: ModelView }
 export type Interval = [number, number];
 export interface View { x: Interval; y: Interval }
 export interface MapEvents {
-  onClick: (code: number) => void; onSelect: (codes: number[]) => void; onView: (view: View) => void;
-}
-/** Pixels are coordinates * scale + shift. */
-export interface Frame {
-  width: number; height: number; scale: number[]; shift: number[]; points: Floats; dimensions: number;
+  onClick: (code: number) => void; onSelect: (codes: number[]) => void; onView: (view: View | null) => void;
 }
 export interface State {
-  map: string; color: string; item: number | null; tab: string; basket: Basket; slice: number | undefined;
-  row: Record<string, string | number>; theme: string; view: View | null; factor: number; solid: boolean;
-  positive: number[]; negative: number[];
-}
-/** What a panel shows, and what it lights on the map, and on that of a second model. */
-export interface Shown { nodes: Node[]; marks: Mark[]; others?: Mark[] }
-/** A line of a list with a bar. */
-export interface Line {
-  label: string; value: number; text?: string; detail?: string; lit?: boolean; chosen?: boolean;
-  choose?: () => void; add?: Node | null;
+  map: string; color: string; slice: string; tab: string; theme: string; item: number | null; basket: Basket;
+  row: Record<string, string>; view: View | null; factor: number; solid: boolean; positive: number[]; negative: number[];
 }
