@@ -37,15 +37,19 @@ def initial_parameters(
         if statistics.is_text and statistics.popularity is not None:
             intercept = _noisy_intercepts(space, statistics.popularity, intercept)
     position = np.ones(shapes["position"]) if "position" in shapes else None
-    further = {**_of_structure(space, rng), **_of_terms(space, rng)}
+    further = {**_of_structure(space, rng, rho.dtype), **_of_terms(space, rng)}
     return Parameters(rho, alpha, intercept, position, further)
 
 
-def _of_structure(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floats]:
-    """Arrays of the structure, which most often start at 0."""
+def _of_structure(
+    space: ParameterSpace, rng: np.random.Generator, dtype: np.dtype[np.floating]
+) -> dict[str, Floats]:
+    """Arrays of the structure, which most often start at 0 and are large."""
     spec = space.spec
     return {
         space.prefix + own.name: rng.normal(0.0, own.spread, own.shape)
+        if own.spread
+        else np.zeros(own.shape, dtype)
         for own in spec.structure.arrays(space.n_entities, space.k, spec.prior_rho)
     }
 

@@ -132,6 +132,16 @@ def dot(tc: Any, a: Any, i: Any, b: Any, j: Any, n: Any) -> Any:
 
 
 @intrinsic
+def dot_of_two(tc: Any, a: Any, i: Any, other: Any, p: Any, b: Any, j: Any, n: Any) -> Any:
+    """(a[i] + other[p]) . b[j]."""
+
+    def body(v: _Rows) -> Any:
+        return v.multiply(v.add(v.load(0), v.load(1)), v.load(2))
+
+    return _operation(body, 3, 0, True, (a, i, other, p, b, j))
+
+
+@intrinsic
 def enter(tc: Any, total: Any, i: Any, ring: Any, slot: Any, table: Any, row: Any, n: Any) -> Any:
     """total += table[row] - ring; ring = table[row]."""
 
@@ -170,6 +180,22 @@ def update(
         v.store(0, v.fused(v.all(move), v.load(1), v.multiply(v.all(keep), r)))
 
     return _operation(body, 3, 3, False, (table, row, context, i, slope, j))
+
+
+@intrinsic
+def update_two(
+    tc: Any, table: Any, row: Any, other: Any, p: Any, context: Any, i: Any, slope: Any, j: Any,
+    g: Any, keep: Any, move: Any, further: Any, n: Any,
+) -> Any:  # fmt: skip
+    """slope += g (table + other); table = keep table + move context; other += further context."""
+
+    def body(v: _Rows, g: Any, keep: Any, move: Any, further: Any) -> None:
+        r, o, z = v.load(0), v.load(1), v.load(2)
+        v.store(3, v.fused(v.all(g), v.add(r, o), v.load(3)))
+        v.store(0, v.fused(v.all(move), z, v.multiply(v.all(keep), r)))
+        v.store(1, v.fused(v.all(further), z, o))
+
+    return _operation(body, 4, 4, False, (table, row, other, p, context, i, slope, j))
 
 
 @intrinsic

@@ -24,12 +24,14 @@ from efemb.kernels.jit import elementwise, inlined
 from efemb.kernels.simd import (
     add_products,
     dot,
+    dot_of_two,
     enter,
     mix,
     prefetch,
     replace_scaled,
     scaled_difference,
     update,
+    update_two,
 )
 
 Array = Any
@@ -122,13 +124,17 @@ def cbow(
                 for i in range(n_outputs):
                     row = rows[first + i]
                     prefetch(target, rows[first + i + AHEAD])
-                    u = dot(target, row, work, CONTEXT, K)
-                    slope[i] = u + target[row, K + BIAS] + target[row, K + OFFSET]
-                    if beside is not None:  # noqa: SIM102  (numba drops the branch only by this test alone)
+                    if beside is not None:
                         if beside[d] > 0:
-                            row += beside[d]
+                            other = row + beside[d]
                             prefetch(target, rows[first + i + AHEAD] + beside[d])
-                            slope[i] += dot(target, row, work, CONTEXT, K) + target[row, K + BIAS]
+                            u = dot_of_two(target, row, target, other, work, CONTEXT, K)
+                            u += target[other, K + BIAS]
+                        else:
+                            u = dot(target, row, work, CONTEXT, K)
+                    else:
+                        u = dot(target, row, work, CONTEXT, K)
+                    slope[i] = u + target[row, K + BIAS] + target[row, K + OFFSET]
                 chance = 1.0
                 if compete:
                     top, total = slope[0], real(0.0)
@@ -154,17 +160,23 @@ def cbow(
                     row, g = rows[first + i], slope[i]
                     length = _row_step(target, row, K, g * g * square, step, gain)
                     keep = max(one - length * target[row, K + SHRINK], real(0.0))
-                    update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
+                    move = length * g
                     if bias_step > 0:
                         _bias_step(target, row, K, g, gain, bias_step)
-                    if beside is not None:  # noqa: SIM102  (numba drops the branch only by this test alone)
-                        if beside[d] > 0:
-                            row += beside[d]
-                            length = _row_step(target, row, K, g * g * square, step, gain)
-                            keep = max(one - length * target[row, K + SHRINK], real(0.0))
-                            update(target, row, work, CONTEXT, work, SLOPE, g, keep, length * g, K)
+                    if beside is not None:
+                        if beside[d] > 0:  # a proximal step shrinks the others
+                            other = row + beside[d]
+                            further = _row_step(target, other, K, g * g * square, step, gain) * g
+                            update_two(
+                                target, row, target, other, work, CONTEXT, work, SLOPE,
+                                g, keep, move, further, K,
+                            )  # fmt: skip
                             if bias_step > 0:
-                                _bias_step(target, row, K, g, gain, bias_step)
+                                _bias_step(target, other, K, g, gain, bias_step)
+                        else:
+                            update(target, row, work, CONTEXT, work, SLOPE, g, keep, move, K)
+                    else:
+                        update(target, row, work, CONTEXT, work, SLOPE, g, keep, move, K)
             replace_scaled(work, SLOPES, errors, own, work, SLOPE, factor, K)
             if t >= window:
                 word, j = tokens[begin + t - window], (t - window) % n

@@ -67,7 +67,11 @@ class Parameters:
 
     def is_finite(self) -> bool:
         """Whether every number is finite."""
-        return all(bool(np.isfinite(array.sum(dtype=np.float64))) for array in self.arrays())
+        return all(
+            # The sum in double precision takes several times as long, and cannot overflow.
+            bool(np.isfinite(array.sum()) or np.isfinite(array.sum(dtype=np.float64)))
+            for array in self.arrays()
+        )
 
 
 def flatten(vectors: Floats) -> Floats:

@@ -194,7 +194,11 @@ class Structure(Ingredient, ABC):
     def from_offsets(
         self, vectors: Floats, intercepts: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
-        """Own arrays of these offsets, (G, N, K) and (G, N), and what to add to the shared ones."""
+        """Own arrays of these offsets, (G, N, K) and (G, N), and what to add to the shared ones.
+
+        Like `settle` and `spread_groups` it is given some entities at a time: the second axis of
+        each own array goes over the entities, and none depends on the others.
+        """
         raise ParameterError(f"{self!r} has no offsets")
 
     def save_memory(self) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 LINE, GRAIN = 16, 4  # numbers of a cache line, and of the kernels' smallest vector
 SETTLED = 8  # proximal steps of the prior of groups in a pass, at most
 SETTLING = 16  # outputs of the text for each row that a proximal step goes over, at least
+BLOCK = 1 << 20  # numbers of offsets that are worked on at a time: they stay in the cache
 
 
 class WindowPasses:
@@ -258,11 +259,15 @@ class GroupedPasses(WindowPasses):
         blocks = table.reshape(1 + len(groups), n, -1)
         blocks[0] = self.target
         self.all_target, self.target, self.offsets = table, blocks[0], blocks[1:]
-        rho = np.zeros((n, self.k), dtype=table.dtype)
         own = self.space.of_structure(self.parameters.terms)
-        vectors, intercepts = self.structure.spread_groups(own, rho, rho[:, 0], groups)
-        self.offsets[..., : self.k] = vectors
-        self.offsets[..., self.width + BIAS] = intercepts
+        if any(array.any() for array in own.values()):
+            rho = np.zeros((n, self.k), dtype=table.dtype)
+            for some in self._blocks():
+                part = {name: array[:, some] for name, array in own.items()}
+                given = (part, rho[some], rho[some, 0], groups)
+                vectors, intercepts = self.structure.spread_groups(*given)
+                self.offsets[:, some, : self.k] = vectors
+                self.offsets[:, some, self.width + BIAS] = intercepts
         # Steps begin at the size of what the prior expects, and those of what is fixed are 0.
         self.offsets[..., self.width + SQUARES] = self.precision
         moves = self.structure.intercepts
@@ -287,32 +292,42 @@ class GroupedPasses(WindowPasses):
                 self._settle()
             yield value
 
+    def _blocks(self) -> list[slice]:
+        """Words whose offsets are worked on at a time."""
+        n_groups, n, total = self.offsets.shape
+        size = max(1, BLOCK // (n_groups * total))
+        return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
     def _settle(self) -> None:
         """The proximal step of the prior, of which the text since the last one carries a share."""
         share, step = self.pending / self.n_tokens, self._step_size(0.0)
         self.pending = 0
-        vectors = self.offsets[..., : self.k]
-        weight = np.sqrt(self.offsets[..., self.width + SQUARES]) / step
-        vectors[...] = self.structure.settle(vectors, weight, share * self.precision)
-        if not self.structure.intercepts:
-            return
-        intercepts = self.offsets[..., self.width + BIAS]
-        weight = np.sqrt(self.offsets[..., self.width + BIAS_SQUARES]) / step
-        intercepts[...] = self.structure.settle(intercepts[..., None], weight, share)[..., 0]
-        if not self.solver.spec.intercept:  # nobody else could have what they share
-            intercepts -= self.structure.from_offsets(vectors[..., :0], intercepts)[2]
+        for some in self._blocks():
+            offsets = self.offsets[:, some]
+            vectors = offsets[..., : self.k]
+            weight = np.sqrt(offsets[..., self.width + SQUARES]) / step
+            vectors[...] = self.structure.settle(vectors, weight, share * self.precision)
+            if not self.structure.intercepts:
+                continue
+            intercepts = offsets[..., self.width + BIAS]
+            weight = np.sqrt(offsets[..., self.width + BIAS_SQUARES]) / step
+            intercepts[...] = self.structure.settle(intercepts[..., None], weight, share)[..., 0]
+            if not self.solver.spec.intercept:  # nobody else could have what they share
+                intercepts -= self.structure.from_offsets(vectors[..., :0], intercepts)[2]
 
     def _read(self) -> None:
         """The arrays of the structure; what all offsets share goes to the vectors of the words."""
         if self.pending:
             self._settle()
-        vectors, intercepts = self.offsets[..., : self.k], self.offsets[..., self.width + BIAS]
-        own, common, shift = self.structure.from_offsets(vectors, intercepts)
-        self.target[:, : self.k] += common
-        self.target[:, self.width + BIAS] += shift
+        for some in self._blocks():
+            offsets, target = self.offsets[:, some], self.target[some]
+            vectors, intercepts = offsets[..., : self.k], offsets[..., self.width + BIAS]
+            own, common, shift = self.structure.from_offsets(vectors, intercepts)
+            target[:, : self.k] += common
+            target[:, self.width + BIAS] += shift
+            for name, array in own.items():
+                self.parameters.terms[self.space.prefix + name][:, some] = array
         super()._read()
-        for name, array in own.items():
-            self.parameters.terms[self.space.prefix + name][...] = array
 
     def state(self) -> OptimizerState:
         """Where the optimizer stands, with the sums of the offsets."""
