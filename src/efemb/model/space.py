@@ -107,11 +107,17 @@ class ParameterSpace:
         return next((array.shape for array in self.layout if array.name == name), None)
 
     def checked(self, parameters: Parameters) -> Parameters:
-        """The parameters as float64, after checking shapes, finiteness and signs."""
+        """The parameters as float64, after checking shapes, finiteness and signs.
+
+        Without those of its structure a model begins as if it had none, where these start at 0.
+        """
         tied = self.spec.structure.tied
         values = parameters.named()
         if tied:
             values.setdefault("alpha", parameters.rho)
+        for own in self.spec.structure.arrays(self.n_entities, self.k, self.spec.prior_rho):
+            if own.spread == 0:
+                values.setdefault(self.prefix + own.name, np.zeros(own.shape))
         for name, value in values.items():
             if self.shape_of(name) is None and np.any(value):
                 raise ParameterError(f"{name} is given, but the model has none")

@@ -14,6 +14,7 @@ import efemb
 from efemb.checks.common import check_gradient
 from efemb.data.corpus import Corpus
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.optimizers import SGD
 from efemb.evaluation import held_out_words
 from efemb.model.spec import Spec
 from efemb.model.structures.dynamic import Dynamic
@@ -77,6 +78,21 @@ def test_a_planted_swap_is_found_at_its_time(dynamic: Any, corpus: Corpus) -> No
     assert path["at"][1 + np.argmax(np.diff(path["distance"]))] == 5
     tokens, year = np.asarray(corpus.tokens), np.repeat(corpus.rows["year"], 40)
     assert path["count"].tolist() == [np.sum((tokens == 0) & (year == y)) for y in range(10)]
+
+
+def test_a_plain_model_is_where_groups_may_begin(corpus: Corpus) -> None:
+    plain = fit(corpus)
+
+    def go_on(optimizer: Any, passes: int) -> Any:
+        options = {"max_iter": passes, "early_stopping": False, "random_state": 0}
+        given = {"structure": Dynamic("year"), "optimizer": optimizer, **options}
+        return efemb.BernoulliTextEmbedding.from_fitted(plain.fitted(), **given).fit(corpus)
+
+    still = go_on(SGD(1e-9), 1)
+    assert_allclose(still.of_group(7).parameters.rho, plain.rho_, atol=1e-4)
+    moved = go_on(SGD(0.1, decay="linear"), 5)
+    assert set(moved.drift(corpus, n=2)["label"]) == {"w0", "w5"}
+    assert moved.score(corpus) > still.score(corpus) + 0.01
 
 
 @pytest.mark.parametrize("structure", [Grouped("era", 1e9), Dynamic("year", precision=1e9)])

@@ -268,8 +268,9 @@ class GroupedPasses(WindowPasses):
                 vectors, intercepts = self.structure.spread_groups(*given)
                 self.offsets[:, some, : self.k] = vectors
                 self.offsets[:, some, self.width + BIAS] = intercepts
-        # Steps begin at the size of what the prior expects, and those of what is fixed are 0.
-        self.offsets[..., self.width + SQUARES] = self.precision
+        # Those of Adagrad begin at the size that the prior expects; what is fixed has no steps.
+        start = self.precision if self.optimizer.sums_squares else 1.0
+        self.offsets[..., self.width + SQUARES] = start
         moves = self.structure.intercepts
         self.offsets[..., self.width + BIAS_SQUARES] = 1.0 if moves else np.inf
         if not spec.intercept:
