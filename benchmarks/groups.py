@@ -5,11 +5,13 @@ Each contest has these sides: one model; one model with intercepts by group; emb
 per group, whose passes are. Text has one side more, the one model that each group tunes for itself;
 all models of text end with the same passes of falling steps, so that none has more of them. All see
 the same test words or trips; errors are clustered by document or trip, and fits of several seeds
-are averaged word by word.
+are averaged word by word. Slices of time begin with one model, as those of Rudolph and Blei do.
+"speed" compares the CPU time of whole fits of one pass with and without groups.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +29,7 @@ PRECISIONS = (10.0, 100.0, 1000.0, 10_000.0)
 FIXED = 1e8  # a precision at which embeddings stay together, so that intercepts alone differ
 PASSES_APART = (2, 5, 15)
 TUNING, STEP = 3, 0.01  # passes of falling steps, and the first; of 1, 3 and .005 to .03, on arXiv
+STEPS = (0.003, 0.01, 0.03)  # the first of the falling ones, where it is chosen
 N_WORDS = 24_000
 MOST_TRIPS, TRIP_PASSES = 28_000, 25
 LEAST_TRIPS = 1500  # with a product type
@@ -107,12 +110,12 @@ class TextContest:
         model = self.make(seed).fit(self.train)
         return [self._tune(model, text, seed) for text in self.parts[0]]
 
-    def _tune(self, model: Any, text: Any, seed: int) -> Any:
+    def _tune(self, model: Any, text: Any, seed: int, step: float = STEP, **more: Any) -> Any:
         """Some passes of falling steps over a text."""
         from efemb.engine import optimizers
 
-        options = {"max_iter": TUNING, "early_stopping": False, "n_jobs": 1}
-        optimizer = optimizers.SGD(STEP, decay="linear")
+        options = {"max_iter": TUNING, "early_stopping": False, "n_jobs": 1, **more}
+        optimizer = optimizers.SGD(step, decay="linear")
         tuned = type(model).from_fitted(
             model.fitted(), optimizer=optimizer, random_state=seed, **options
         )
@@ -170,13 +173,113 @@ class TextContest:
                 self.report.add(f"{name}, {kind} half of the groups", value)
 
 
+class SliceContest(TextContest):
+    """The contest of Rudolph and Blei: every model goes on from the same passes of the static one.
+
+    What follows are passes of falling steps, over the whole text or over a slice. Their first step
+    and the precision are chosen on validation words, by each measure for itself.
+    """
+
+    SIDES = (ONE, TUNED, SHIFTED, OWN)
+
+    def play(self) -> None:
+        """Choose and compare by shares, and by the log-probability of positives."""
+        self.begun: dict[int, Any] = {}
+        self.kept: dict[tuple[Any, ...], WordScores] = {}
+        for what in ("share", "positive"):
+            chosen = {side: self._choose(side, what) for side in self.SIDES}
+            self._compare(
+                {side: self._over_seeds(side, chosen[side], what) for side in chosen}, what
+            )
+
+    def _choices(self, side: str) -> list[tuple[float, float]]:
+        """Precisions and first steps of a side."""
+        # With the last precision, embeddings of arXiv-ML stay together (validation words).
+        precisions = PRECISIONS[:-1] if side == OWN else (FIXED,)
+        return [(precision, step) for precision in precisions for step in STEPS]
+
+    def _choose(self, side: str, what: str) -> tuple[float, float]:
+        choices, seed = self._choices(side), self.report.settings.seeds[0]
+        found = [float(self._scored(side, one, seed, 1).of(what).mean()) for one in choices]
+        best = choices[int(np.argmax(found))]
+        tried = ", ".join(
+            f"{precision:g} {step:g}: {value:.4f}" if side == OWN else f"{step:g}: {value:.4f}"
+            for (precision, step), value in zip(choices, found, strict=True)
+        )
+        self.report.add(f"{self.name}, {what}: first step of {side}", best[1], beside=tried)
+        return best
+
+    def _scored(self, side: str, choice: tuple[float, float], seed: int, which: int) -> WordScores:
+        key = (side, choice, seed, which)
+        if key not in self.kept:
+            self.kept[key] = self._score(self._go_on(side, choice, seed), which)
+        return self.kept[key]
+
+    def _go_on(self, side: str, choice: tuple[float, float], seed: int) -> list[Any]:
+        """The models of the slices."""
+        if seed not in self.begun:
+            self.begun[seed] = self.make(seed).fit(self.train)
+        model, (precision, step) = self.begun[seed], choice
+        if side == TUNED:
+            return [self._tune(model, text, seed, step) for text in self.parts[0]]
+        more = {} if side == ONE else {"structure": self.structure(precision)}
+        return [self._tune(model, self.train, seed, step, **more)] * len(self.labels)
+
+    def _over_seeds(self, side: str, choice: tuple[float, float], what: str) -> Array:
+        every = [self._scored(side, choice, seed, 2) for seed in self.report.settings.seeds]
+        self.document = every[0].document
+        return np.asarray(np.mean([scores.of(what) for scores in every], axis=0))
+
+    def _compare(self, scores: dict[str, Array], what: str) -> None:
+        for side, values in scores.items():
+            gap = show_gap(values - scores[ONE], self.document)
+            beside = "" if side == ONE else f"{gap} from {ONE}"
+            self.report.add(f"{self.name}, {what}: {side}", float(values.mean()), beside=beside)
+        for rival in (TUNED, SHIFTED):
+            gap = show_gap(scores[OWN] - scores[rival], self.document)
+            self.report.add(f"{self.name}, {what}: {OWN} less {rival}", gap)
+
+
+def _speed(report: Report) -> None:
+    """CPU time of whole fits of one pass: the plain model's over that of one with groups."""
+    import efemb
+
+    cases: tuple[tuple[str, Any, Any], ...] = (
+        ("20 Newsgroups", newsgroups_by_group, efemb.Grouped("group", min_rows=1)),
+        ("arXiv-ML", papers, efemb.Dynamic("year")),
+    )
+    for name, read, structure in cases:
+        text = read(report.settings)[0]
+        for k in (K, 2 * K):
+            ratios = []
+            for turn in range(1 + report.settings.repeats):
+                seconds = [_fit_seconds(text, k, each) for each in ("per-entity", structure)]
+                if turn:  # the first compiles
+                    ratios.append(seconds[0] / seconds[1])
+            each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+            label = f"{name}, K={k}: speed of {structure!r} in units of the plain model's"
+            report.add(label, float(np.median(ratios)), beside=each)
+
+
+def _fit_seconds(text: Any, k: int, structure: Any) -> float:
+    import efemb
+
+    options = {"max_iter": 1, "early_stopping": False, "n_jobs": 1, "random_state": 0}
+    model = efemb.BernoulliTextEmbedding(
+        k, zeros=efemb.NegativeSampling(NEGATIVES, "smoothed"), structure=structure, **options
+    )
+    began = time.process_time()
+    model.fit(text)
+    return time.process_time() - began
+
+
 def _papers(report: Report) -> None:
     """arXiv-ML by year, the split of Rudolph and Blei: contexts of 2 and of 8 words."""
     import efemb
 
     texts = papers(report.settings)
     for size in (1, 4):
-        TextContest(
+        SliceContest(
             report,
             f"arXiv-ML, {2 * size} words around",
             texts,
@@ -288,4 +391,5 @@ CONTESTS = {
     "brown": _grouped("Brown by genre", brown_genres, "genre"),
     "newsgroups": _grouped("20 Newsgroups by group", newsgroups_by_group, "group"),
     "households": _households,
+    "speed": _speed,
 }
