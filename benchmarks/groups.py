@@ -136,8 +136,10 @@ class TextContest:
         """The value with the best shares of validation words."""
         shares = [float(self._score(fit(value), 1).share.mean()) for value in values]
         best = values[int(np.argmax(shares))]
-        tried = ", ".join(f"{v:g}: {s:.4f}" for v, s in zip(values, shares, strict=True))
-        self.report.add(f"{self.name}: {what} of the best validation share", best, beside=tried)
+        tried = ", ".join(f"{v}: {s:.4f}" for v, s in zip(values, shares, strict=True))
+        self.report.add(
+            f"{self.name}: {what} of the best validation share", str(best), beside=tried
+        )
         return best
 
     def _mean(self, fit: Callable[[int], list[Any]], seeds: Sequence[int]) -> WordScores:
@@ -151,7 +153,7 @@ class TextContest:
 
     def _show(self, scores: dict[str, WordScores]) -> None:
         """Means and paired differences; gains in the smaller and in the larger groups."""
-        one, shifted = scores[ONE], scores[SHIFTED]
+        one = scores[ONE]
         for name, each in scores.items():
             for what in ("share", "positive", "both"):
                 gap = each.of(what) - one.of(what)
@@ -161,13 +163,12 @@ class TextContest:
         grouped = scores[OWN]
         rank = np.argsort(np.argsort([part.n_tokens for part in self.parts[0]], kind="stable"))
         small = (rank < len(rank) // 2)[one.text]
-        for rival, gap in (
-            (SHIFTED, grouped.share - shifted.share),
-            (TUNED, grouped.share - scores[TUNED].share),
-            (APART, grouped.share - scores[APART].share),
-        ):
+        for rival in (side for side in scores if side not in (ONE, OWN)):
+            gap = grouped.share - scores[rival].share
             name = f"{self.name}, share: embeddings by group less {rival}"
             self.report.add(name, show_gap(gap, one.document))
+            other = grouped.positive - scores[rival].positive
+            self.report.add(name.replace("share", "positive"), show_gap(other, one.document))
             for kind, some in (("smaller", small), ("larger", ~small)):
                 value = show_gap(gap[some], one.document[some])
                 self.report.add(f"{name}, {kind} half of the groups", value)
@@ -177,67 +178,30 @@ class SliceContest(TextContest):
     """The contest of Rudolph and Blei: every model goes on from the same passes of the static one.
 
     What follows are passes of falling steps, over the whole text or over a slice. Their first step
-    and the precision are chosen on validation words, by each measure for itself.
+    and the precision are chosen by the shares of validation words.
     """
 
-    SIDES = (ONE, TUNED, SHIFTED, OWN)
-
     def play(self) -> None:
-        """Choose and compare by shares, and by the log-probability of positives."""
-        self.begun: dict[int, Any] = {}
-        self.kept: dict[tuple[Any, ...], WordScores] = {}
-        for what in ("share", "positive"):
-            chosen = {side: self._choose(side, what) for side in self.SIDES}
-            self._compare(
-                {side: self._over_seeds(side, chosen[side], what) for side in chosen}, what
-            )
+        """Choose on validation words, score test words, and print differences."""
+        seeds = self.report.settings.seeds
+        self.begun = {seed: self.make(seed).fit(self.train) for seed in seeds}
+        self._show({side: self._play(side, seeds) for side in (ONE, TUNED, SHIFTED, OWN)})
 
-    def _choices(self, side: str) -> list[tuple[float, float]]:
-        """Precisions and first steps of a side."""
+    def _play(self, side: str, seeds: Sequence[int]) -> WordScores:
         # With the last precision, embeddings of arXiv-ML stay together (validation words).
         precisions = PRECISIONS[:-1] if side == OWN else (FIXED,)
-        return [(precision, step) for precision in precisions for step in STEPS]
+        choices = [(precision, step) for precision in precisions for step in STEPS]
+        what = f"precision and first step of {side}"
+        best = self._best(what, choices, lambda one: self.go_on(seeds[0], side, *one))
+        return self._mean(lambda seed: self.go_on(seed, side, *best), seeds)
 
-    def _choose(self, side: str, what: str) -> tuple[float, float]:
-        choices, seed = self._choices(side), self.report.settings.seeds[0]
-        found = [float(self._scored(side, one, seed, 1).of(what).mean()) for one in choices]
-        best = choices[int(np.argmax(found))]
-        tried = ", ".join(
-            f"{precision:g} {step:g}: {value:.4f}" if side == OWN else f"{step:g}: {value:.4f}"
-            for (precision, step), value in zip(choices, found, strict=True)
-        )
-        self.report.add(f"{self.name}, {what}: first step of {side}", best[1], beside=tried)
-        return best
-
-    def _scored(self, side: str, choice: tuple[float, float], seed: int, which: int) -> WordScores:
-        key = (side, choice, seed, which)
-        if key not in self.kept:
-            self.kept[key] = self._score(self._go_on(side, choice, seed), which)
-        return self.kept[key]
-
-    def _go_on(self, side: str, choice: tuple[float, float], seed: int) -> list[Any]:
+    def go_on(self, seed: int, side: str, precision: float, step: float) -> list[Any]:
         """The models of the slices."""
-        if seed not in self.begun:
-            self.begun[seed] = self.make(seed).fit(self.train)
-        model, (precision, step) = self.begun[seed], choice
+        model = self.begun[seed]
         if side == TUNED:
             return [self._tune(model, text, seed, step) for text in self.parts[0]]
         more = {} if side == ONE else {"structure": self.structure(precision)}
         return [self._tune(model, self.train, seed, step, **more)] * len(self.labels)
-
-    def _over_seeds(self, side: str, choice: tuple[float, float], what: str) -> Array:
-        every = [self._scored(side, choice, seed, 2) for seed in self.report.settings.seeds]
-        self.document = every[0].document
-        return np.asarray(np.mean([scores.of(what) for scores in every], axis=0))
-
-    def _compare(self, scores: dict[str, Array], what: str) -> None:
-        for side, values in scores.items():
-            gap = show_gap(values - scores[ONE], self.document)
-            beside = "" if side == ONE else f"{gap} from {ONE}"
-            self.report.add(f"{self.name}, {what}: {side}", float(values.mean()), beside=beside)
-        for rival in (TUNED, SHIFTED):
-            gap = show_gap(scores[OWN] - scores[rival], self.document)
-            self.report.add(f"{self.name}, {what}: {OWN} less {rival}", gap)
 
 
 def _speed(report: Report) -> None:
