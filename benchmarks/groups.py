@@ -229,6 +229,7 @@ def _fit_seconds(text: Any, k: int, structure: Any) -> float:
     import efemb
 
     options = {"max_iter": 1, "early_stopping": False, "n_jobs": 1, "random_state": 0}
+    options["intercept"] = True  # those of groups move in any case
     model = efemb.BernoulliTextEmbedding(
         k, zeros=efemb.NegativeSampling(NEGATIVES, "smoothed"), structure=structure, **options
     )
