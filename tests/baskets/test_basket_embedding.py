@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -410,11 +411,22 @@ def test_an_interrupted_fit_is_finished_quickly_and_reported(
     assert limits == [2, 1, 1, 1, 1]
 
 
+def judge_mixtures(scores: Iterator[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mixtures score what is asked for, in turn; then as they do."""
+    fit = fitting.SizeMixture.fit_and_score
+
+    def fit_and_score(*given: Any) -> Any:
+        mixture, found = fit(*given)
+        return mixture, {**found, "absent items": next(scores, found["absent items"])}
+
+    monkeypatch.setattr(fitting.SizeMixture, "fit_and_score", fit_and_score)
+
+
 def test_the_penalty_of_few_items_is_the_best_on_held_out_entries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scores = iter([-3.0, -2.5, -2.1, -2.4, -2.9, -2.0])
-    monkeypatch.setattr(fitting, "log_linear_score", lambda *_: next(scores))
+    judge_mixtures(scores, monkeypatch)
     X = (simulate(60) != 0).astype(float)
     quick = {"max_iter": 2, "random_state": 0}
     assert BasketEmbedding(2, **quick).fit(X).report_["penalty"] == fitting.PENALTIES[2]
@@ -428,7 +440,7 @@ def test_pairs_are_of_logarithms_of_counts_where_these_predict_clearly_better(
     gain: float, damped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([-2.0, -2.0 + gain])
-    monkeypatch.setattr(fitting, "log_linear_score", lambda *_: next(scores))
+    judge_mixtures(scores, monkeypatch)
     X = simulate(60).toarray()
     made = BasketEmbedding(2, penalty=9.0, family="poisson", max_iter=2, random_state=0).fit(X)
     assert made.report_["counts_in_pairs"] == ("log2(1 + count)" if damped else "0/1")
@@ -450,7 +462,7 @@ def test_large_ratings_tell_more_of_likings(tmp_path: Path) -> None:
     """Everybody has items of both groups, and more of those of one group."""
     rng = np.random.default_rng(0)
     likes = rng.integers(2, size=(300, 1)) == np.arange(40) % 2
-    X = rng.binomial(1, np.where(likes, 0.35, 0.25)) * np.where(likes, 5.0, 1.0)
+    X = rng.binomial(1, np.where(likes, 0.4, 0.2)) * np.where(likes, 5.0, 1.0)
     made = BasketEmbedding(2, family="bernoulli", max_iter=5, random_state=0).fit(X)
     assert made.report_["counts_in_pairs"] == "log2(1 + count)"
     made.save(tmp_path / "model")

@@ -131,3 +131,14 @@ def test_products_follow_the_size_of_the_context() -> None:
     sizes = np.array([1.0, 3.0, 10.0])
     table = module._fit_products(asked, sizes, module.LOG_LINEAR, True)
     assert_allclose(table[:, module.VECTORS], [1.5, -1.5, -1.5], atol=0.3)
+
+
+def test_large_counts_weigh_more_among_all_items_than_as_the_next_item() -> None:
+    asked = questions(90)
+    often = np.where(asked.entity == 3, 1.0, 0.0)
+    heavy, heavier = (SizeMixture.fit([asked._replace(units=1.0 + often * n)]) for n in (2.0, 9.0))
+    for mixture in (heavy, heavier):
+        assert mixture.names[-2:] == heavy.names[-2:]
+    of_all, of_absent = (heavier.experts[:, i] - heavy.experts[:, i] for i in (-2, -1))
+    assert np.abs(of_all).max() > 0.01
+    assert np.abs(of_absent).max() == 0.0

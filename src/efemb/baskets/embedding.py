@@ -79,8 +79,8 @@ class BasketEmbedding(Queries, BasketModel):
         Fraction of the contexts that are thinned in each pass (`Basket`).
     penalty : float or "auto", default="auto"
         Ridge penalty of the item pairs, in rows. "auto" takes the one of 30, 100, 200, 500 and 1000
-        under which pairs and popularity predict held-out entries best, if there are at most 2,000
-        items, and 100 otherwise.
+        under which a mixture of pairs, vectors and popularity predicts held-out entries best, if
+        there are at most 4,000 items, and 100 otherwise.
     n_neighbors : int, None or "auto", default="auto"
         Number of other items that each item is regressed on. None takes all, which needs N^2
         numbers; "auto" takes all of up to 20,000 items if there is memory for them, and 100 above.
@@ -118,10 +118,10 @@ class BasketEmbedding(Queries, BasketModel):
     Notes
     -----
     Contexts of the vectors count an item once however many of it there are, so that a single large
-    count cannot dominate; in the fit of the weights a count above 10 weighs 10. Pairs do the same,
-    unless there are at most 2,000 items and regressions of log2(1 + count) predict held-out entries
-    better by more than 0.01 nats per unit, as those of ratings do: see
-    ``report_["counts_in_pairs"]``.
+    count cannot dominate; in the fit of the weights a count above 10 weighs 10, and a count above 3
+    weighs 3 in those of `complete` and `recommend`. Pairs do the same, unless there are at most
+    4,000 items and regressions of log2(1 + count) predict held-out entries better by more than 0.01
+    nats per entry, as those of ratings do: see ``report_["counts_in_pairs"]``.
 
     Examples
     --------

@@ -30,6 +30,7 @@ LOG_LINEAR = (VECTORS, SMOOTHED, POPULARITY, AMOUNTS, HISTORY, PERSONAL)
 _POWERS = {VECTORS: (0.75, 1.0, 4 / 3), PAIRS: (1.0, 1.5, 2.0, 2.7), POPULARITY: (1.0,)}
 _PERSONAL_POWERS = {HISTORY: (0.7, 1.0), PERSONAL: (1.0, 4 / 3)}
 KNOTS = (0, 1, 3, 10, 30, 100, 300, 1000)  # items of a context at which weights are fitted
+LARGEST_ABSENT_WEIGHT = 3.0  # of a count, where the next item is asked for
 NEGLIGIBLE = 0.003  # weight, at every size, below which an expert is dropped
 _EM_STEPS, _NEWTON_STEPS, _RIDGE = 1000, 8, 1e-3
 _PILOT_QUESTIONS = 600  # for coefficients of all sizes, which those of one size are shrunk to
@@ -69,6 +70,14 @@ class Questions(NamedTuple):
             self.member[kept],
             self.known[chosen],
         )
+
+
+def scope_weights(units: Floats, *, absent: bool) -> Floats:
+    """What questions count in the fit: units, as in the paper's score, but few of the next item.
+
+    Else what is bought by the dozen would be recommended before what is bought often.
+    """
+    return np.minimum(units, LARGEST_ABSENT_WEIGHT) if absent else units
 
 
 def combine(logs: Floats, coefficients: Floats) -> Floats:
@@ -144,12 +153,6 @@ def fit_log_linear(
     return coefficients
 
 
-def log_linear_score(questions: Questions, bases: tuple[int, ...]) -> float:
-    """Mean log share, among absent items, in the most likely product of powers of some bases."""
-    best, prior = fit_log_linear(questions, bases, absent=True), Target(np.zeros(len(BASES)), 0.0)
-    return _expand(questions, best, bases, True, prior)[0]
-
-
 def _expand(
     questions: Questions,
     coefficients: Floats,
@@ -199,7 +202,8 @@ def propose_experts(
             rows.append(np.tile(np.eye(len(BASES))[base] * power, (len(sizes), 1)))
             names.append(BASES[base] if len(exponents) == 1 else f"{BASES[base]}^{power:.2g}")
     for absent in (False, True):
-        rows.append(_fit_products(questions, sizes, bases, absent))
+        weighed = questions._replace(units=scope_weights(questions.units, absent=absent))
+        rows.append(_fit_products(weighed, sizes, bases, absent))
         names.append(f"product of all ({'absent items' if absent else 'all items'})")
     return np.stack(rows, axis=1), names
 
@@ -245,39 +249,50 @@ class SizeMixture:
 
         bases : of the products of experts
         """
+        return cls.fit_and_score(parts, bases)[0]
+
+    @classmethod
+    def fit_and_score(
+        cls, parts: list[Questions], bases: tuple[int, ...]
+    ) -> tuple[SizeMixture, dict[str, float]]:
+        """The same, and the mean log share of the questions, weighed as in the fit."""
         size = np.concatenate([part.size for part in parts])
         sizes = _known_sizes(size)
         longest = max(parts, key=lambda part: len(part.entity))
         experts, names = propose_experts(longest, sizes, bases)
         shares = [own_log_shares(part, experts, _closeness(part.size, sizes)) for part in parts]
         units = np.concatenate([part.units for part in parts])
-        weights = []
+        near, owns, tables = _closeness(size, sizes), [], []
         for scope in (0, 1):
             own = np.concatenate([share[scope] for share in shares])
-            near = _closeness(size, sizes)
-            weights.append(
+            counted = near * scope_weights(units, absent=scope == 1)[:, None]
+            close = near > 0
+            tables.append(
                 [
-                    _mixture_weights(own[close], (units * each)[close])
-                    for each in near.T
-                    for close in [each > 0]
+                    _mixture_weights(own[at], each[at])
+                    for at, each in zip(close.T, counted.T, strict=True)
                 ]
             )
-        of_all, of_absent = np.array(weights)
+            owns.append(own)
+        of_all, of_absent = np.array(tables)
         used = np.maximum(of_all.max(axis=0), of_absent.max(axis=0)) >= NEGLIGIBLE
         of_all, of_absent = (
             each[:, used] / each[:, used].sum(axis=1, keepdims=True) for each in (of_all, of_absent)
         )
         kept = tuple(name for name, is_used in zip(names, used, strict=True) if is_used)
-        return cls(experts[:, used], kept, sizes, of_all, of_absent)
+        mixture = cls(experts[:, used], kept, sizes, of_all, of_absent)
+        return mixture, {
+            name: _mean_log(near @ table, own[:, used], scope_weights(units, absent=absent))
+            for name, table, own, absent in (
+                ("all items", of_all, owns[0], False),
+                ("absent items", of_absent, owns[1], True),
+            )
+        }
 
     def weights(self, size: Ints, *, absent: bool) -> Floats:
         """Weights of the experts for contexts of some sizes, (n, E)."""
         table = self.of_absent if absent else self.of_all
         return np.asarray(_closeness(size, self.sizes) @ table)
-
-    def own_log_shares(self, questions: Questions) -> tuple[Floats, Floats]:
-        """Log shares of what is asked for in each expert, twice (n, E): see `own_log_shares`."""
-        return own_log_shares(questions, self.experts, _closeness(questions.size, self.sizes))
 
     def expert_log_shares(self, logs: Floats, size: Ints, members: tuple[Ints, Ints]) -> Floats:
         """Log shares of the entities outside the contexts in each expert, (E, n, N)."""
@@ -308,6 +323,12 @@ class SizeMixture:
                 total[cells] += weights[cells, i, None] * np.exp(log_shares(u))
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(total, 1e-300) if members is None else total)
+
+
+def _mean_log(weights: Floats, own: Floats, counted: Floats) -> float:
+    """Mean logarithm of a mixture; weights, own : (n, E), the latter logarithms."""
+    shares = np.einsum("ne,ne->n", weights, np.exp(own))
+    return float(counted @ np.log(np.maximum(shares, 1e-300)) / counted.sum())
 
 
 def _known_sizes(size: Ints) -> Floats:

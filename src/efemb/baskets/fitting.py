@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._terminal import progress_bar
-from efemb._typing import Floats, Ints
+from efemb._typing import Ints
 from efemb.baselines.arrays import Holdout, log_shares
 from efemb.baskets.experts import (
     AMOUNTS,
@@ -18,27 +18,21 @@ from efemb.baskets.experts import (
     PERSONAL,
     POPULARITY,
     SMOOTHED,
+    VECTORS,
     Questions,
     SizeMixture,
-    log_linear_score,
 )
 from efemb.baskets.parts import (
     DRAWN_ZEROS,
     FAMILIES,
     MOST_NUMBERS,
-    SMOOTHED_SCORE,
     PartOptions,
     Parts,
     Passes,
     answer_questions,
-    context_members,
     draw_questions,
     draws_zeros,
-    fit_pairs,
     fit_vectors,
-    mean_log_amounts,
-    mean_value,
-    pair_values,
 )
 from efemb.blend.members import LARGEST_WEIGHT
 from efemb.data.matrices import sparse
@@ -63,8 +57,8 @@ MOST_TIMES = 5  # as many questions, if there are few items
 QUESTION_CELLS = 1 << 24  # questions x items
 HELD_OUT_ROWS, FEW_ROWS, FOLDS = 1500, 5000, 4
 # The best penalty of few items differs, and is cheap to find; of many it hardly does.
-USUAL_PENALTY, PENALTIES, FEW_ITEMS = 100.0, (30.0, 100.0, 200.0, 500.0, 1000.0), 2000
-LEAST_GAIN = 0.01  # nats per unit; below, pairs of zeros and ones rank better than those of counts
+USUAL_PENALTY, PENALTIES, FEW_ITEMS = 100.0, (30.0, 100.0, 200.0, 500.0, 1000.0), 4000
+LEAST_GAIN = 0.01  # nats per entry by which pairs of counts must be better than those of 0 and 1
 LEAST_KNOWN_ROWS = 20  # held-out rows of known customers, to fit their weights
 RACE_ROWS, RACE_HELD_OUT, RACE_COMPONENTS, RACE_PASSES = 10_000, 300, 20, 6
 RELIABILITY_QUESTIONS = 500
@@ -95,13 +89,16 @@ def fit_baskets(
     for_race, for_questions = rng.spawn(2)
     known = _rows_of_known_customers(options.user, folds)
     chosen = options if known >= LEAST_KNOWN_ROWS else replace(options, user=None)
-    chosen = choose_pairs(chosen, *folds[0], for_race)
+    penalties = PENALTIES if options.penalty is None else (options.penalty,)
+    chosen = replace(chosen, penalty=options.penalty or USUAL_PENALTY)
     chosen, scores = choose_family(chosen, *folds[0], for_race)
     interrupted = False
     n_fits, questions, passes = len(folds) + (len(folds) > 1), list[Questions](), list[Passes]()
     with progress_bar("fitting a basket model", n_fits, bool(verbose)) as advance:
         for train, held in folds:
             parts = Parts.fit(train, held, chosen)
+            if not passes:
+                parts, chosen = choose_pairs(parts, chosen, penalties, (train, held), for_race)
             questions += _ask(parts, held, len(folds), for_questions, chosen.user)
             passes.append(parts.passes)
             interrupted |= parts.interrupted
@@ -115,11 +112,13 @@ def fit_baskets(
     questions = _merged(questions)
     unused = {AMOUNTS} if (sparse(data).data == 1).all() else set()
     bases = tuple(base for base in LOG_LINEAR if base not in unused)
-    mixture = SizeMixture.fit(questions, tuple(b for b in bases if b not in (HISTORY, PERSONAL)))
+    of_anybody = tuple(base for base in bases if base not in (HISTORY, PERSONAL))
+    mixture, held_out_score = SizeMixture.fit_and_score(questions, of_anybody)
     personal, used = None, mixture
     if chosen.user is not None:
         questions = [part if part.known.all() else part.take(part.known) for part in questions]
-        personal = used = SizeMixture.fit(questions, bases)
+        personal, held_out_score = SizeMixture.fit_and_score(questions, bases)
+        used = personal
     report = {
         "family": chosen.family,
         "family_chosen_by": _reason(options.family, scores),
@@ -135,7 +134,7 @@ def fit_baskets(
         "passes": parts.passes.vectors,
         "interrupted": interrupted or parts.interrupted,
         "weights": _largest_weights(used),
-        "held_out_score": _held_out_scores(used, questions),
+        "held_out_score": held_out_score,
     }
     return BasketFit(parts, mixture, personal, measure_reliability(used, questions), report)
 
@@ -196,50 +195,36 @@ def make_folds(
 
 
 def choose_pairs(
-    options: PartOptions, train: Dataset, held: Dataset, rng: np.random.Generator
-) -> PartOptions:
-    """The ridge penalty of the pairs, and what they are of, by held-out entries of few items."""
-    usual = USUAL_PENALTY if options.penalty is None else options.penalty
+    parts: Parts, options: PartOptions, penalties: tuple[float, ...], fold: Fold, rng: Any
+) -> tuple[Parts, PartOptions]:
+    """The parts with other pairs, and the options of these, by held-out entries of few items.
+
+    Pairs are judged beside the vectors: alone they are the more likely the smoother they are, but
+    what is smooth the vectors know already.
+    """
+    train, held = fold
     if train.n_entities > FEW_ITEMS or options.n_neighbors is not None:
-        return replace(options, penalty=usual)
-    asked = draw_questions(held, (None,), (WHOLE_QUESTIONS,), rng)
+        return parts, options
+    asked = draw_questions(held, (None,), (WHOLE_QUESTIONS,), rng, options.user)
     if not len(asked[1]):
-        return replace(options, penalty=usual)
-    choices = [
-        replace(options, penalty=penalty)
-        for penalty in (PENALTIES if options.penalty is None else (options.penalty,))
-    ]
-    values = [_pairs_score(choice, train, *asked) for choice in choices]
-    best = int(np.argmax(values))
-    if (sparse(train).data == 1).all():
-        return choices[best]
-    damped = replace(choices[best], damped=True)
-    gain = _pairs_score(damped, train, *asked) - values[best]
-    return damped if gain > LEAST_GAIN else choices[best]
+        return parts, options
+    # Each entry counts once: what raises the likelihood of large counts does not rank better.
+    questions = answer_questions(parts, asked[0], asked[1], np.ones(len(asked[1])))[0]
+    binary = bool((sparse(train).data == 1).all())
+    bases = (VECTORS, SMOOTHED, POPULARITY) if binary else (VECTORS, SMOOTHED, POPULARITY, AMOUNTS)
 
+    def judge(choice: PartOptions) -> tuple[float, Parts, PartOptions]:
+        made = parts if choice == options else parts.with_pairs(train, choice)
+        scores = made.pair_scores(sparse(asked[0]), np.arange(len(asked[1])), asked[1])
+        made.write_pair_logs(scores, questions.logs)
+        return SizeMixture.fit_and_score([questions], bases)[1]["absent items"], made, choice
 
-def _pairs_score(
-    options: PartOptions, train: Dataset, contexts: Dataset, entities: Ints, units: Floats
-) -> float:
-    """Mean log share of entries in the best product of pairs, popularity and amounts."""
-    rows, matrix = np.arange(len(entities)), sparse(train)
-    questions = Questions(
-        np.zeros((len(entities), len(BASES), train.n_entities), dtype=np.float32),
-        entities,
-        units,
-        rows,
-        *context_members(sparse(contexts), rows, entities),
-        np.zeros(len(rows), dtype=bool),
-    )
-    damped = options.damped
-    values, inside = (pair_values(sparse(data), damped=damped) for data in (train, contexts))
-    lines = np.bincount(matrix.indices, minlength=train.n_entities)
-    questions.logs[:, POPULARITY] = np.log(np.maximum(lines, 0.5))
-    questions.logs[:, AMOUNTS] = mean_log_amounts(matrix)
-    scores = np.maximum(inside @ fit_pairs(values, options), 0.0)
-    questions.logs[:, SMOOTHED] = np.log(scores + SMOOTHED_SCORE * mean_value(values))
-    bases = (SMOOTHED, POPULARITY) if (matrix.data == 1).all() else (SMOOTHED, POPULARITY, AMOUNTS)
-    return log_linear_score(questions, bases)
+    judged = [judge(replace(options, penalty=penalty)) for penalty in penalties]
+    best = max(judged, key=lambda each: each[0])
+    if not binary:
+        damped = judge(replace(best[2], damped=True))
+        best = damped if damped[0] - best[0] > LEAST_GAIN else best
+    return best[1], best[2]
 
 
 def choose_family(
@@ -312,18 +297,6 @@ def _merged(questions: list[Questions]) -> list[Questions]:
         for name in ("logs", "entity", "units", "size", "member", "known")
     }
     return [Questions(**arrays, member_cell=np.concatenate(member_cells))]
-
-
-def _held_out_scores(mixture: SizeMixture, questions: list[Questions]) -> dict[str, float]:
-    """Mean log share per unit over the questions of all sizes."""
-    totals, units = np.zeros(2), 0.0
-    for part in questions:
-        for scope, own in enumerate(mixture.own_log_shares(part)):
-            weights = mixture.weights(part.size, absent=scope == 1)
-            shares = np.einsum("ne,ne->n", weights, np.exp(own))
-            totals[scope] += float(part.units @ np.log(np.maximum(shares, 1e-300)))
-        units += float(part.units.sum())
-    return dict(zip(("all items", "absent items"), (totals / units).tolist(), strict=True))
 
 
 def _largest_weights(mixture: SizeMixture) -> dict[str, dict[str, float]]:

@@ -167,9 +167,7 @@ class Parts:
         logs = np.empty((len(rows), len(BASES), data.n_entities), dtype=np.float32)
         for cells, means in self.vectors.log_means(few, place, entities):
             logs[cells, VECTORS] = log_shares(np.asarray(means))
-        scores = np.maximum(self._pair_scores(sparse(few), place, entities), 0.0)
-        np.log(scores + np.float32(LEAST_SCORE * self.density), out=logs[:, PAIRS])
-        np.log(scores + np.float32(SMOOTHED_SCORE * self.density), out=logs[:, SMOOTHED])
+        self.write_pair_logs(self.pair_scores(sparse(few), place, entities), logs)
         logs[:, POPULARITY] = self.log_popularity
         logs[:, AMOUNTS] = self.log_amounts
         logs[:, [HISTORY, PERSONAL]] = 0.0
@@ -180,8 +178,11 @@ class Parts:
                 logs[cells, PERSONAL] = log_shares(np.asarray(means))
         return logs
 
-    def _pair_scores(self, matrix: Any, rows: Ints, entities: Ints) -> Floats:
-        """Sum of the pair weights of the items of each row without an entity, (n, N) float32."""
+    def pair_scores(self, matrix: Any, rows: Ints, entities: Ints) -> Floats:
+        """Sum of the pair weights of the items of each row without an entity, (n, N) float32.
+
+        Scores below 0, which would be probabilities below 0, are 0.
+        """
         values = pair_values(matrix, damped=self.damped)
         scores = np.asarray(_product(values, self.pairs))[rows]
         held = np.flatnonzero(_contains(values, rows, entities))
@@ -190,7 +191,18 @@ class Parts:
             rows_of_b = self.pairs[entities[held]]
             rows_of_b = rows_of_b.toarray() if hasattr(rows_of_b, "toarray") else rows_of_b
             scores[held] -= np.asarray(own, dtype=np.float32)[:, None] * rows_of_b
-        return scores
+        return np.maximum(scores, 0.0, out=scores)
+
+    def write_pair_logs(self, scores: Floats, logs: Floats) -> None:
+        """Fill the bases of the pairs of some cells; scores : (n, N);  logs : (n, F, N)."""
+        np.log(scores + np.float32(LEAST_SCORE * self.density), out=logs[:, PAIRS])
+        np.log(scores + np.float32(SMOOTHED_SCORE * self.density), out=logs[:, SMOOTHED])
+
+    def with_pairs(self, train: Dataset, options: PartOptions) -> Parts:
+        """The same parts with pairs by other options."""
+        values = pair_values(sparse(train), damped=options.damped)
+        pairs, density = fit_pairs(values, options), mean_value(values)
+        return replace(self, pairs=pairs, density=density, damped=options.damped)
 
 
 def pair_values(matrix: Any, *, damped: bool) -> Any:
