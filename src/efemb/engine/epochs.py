@@ -34,6 +34,7 @@ class Passes:
         if state.optimizer.optimizer == self.name:
             self.stepper.restore(state.optimizer.arrays)
         self.count = state.steps
+        self.room: dict[str, Floats] = {}  # of vectors, which no step needs after it
         self.visited: Ints | None = None  # the last step of each row, while some wait
 
     def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
@@ -65,7 +66,7 @@ class Passes:
         """One step; the data term is scaled up to all rows, so that it is unbiased."""
         n_rows = self.solver.n_rows if rows is None else len(rows)
         scale = self.plan.total_rows / n_rows
-        vectors = self.space.vectors(self.parameters)
+        vectors = self.space.vectors(self.parameters, self.room)
         value, slopes = self.solver.value_and_gradient(vectors, rows)
         self.count += 1
         if not np.isfinite(value):

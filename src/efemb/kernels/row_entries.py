@@ -55,26 +55,31 @@ def side_products(ptr: Array, ids: Array, side: Array, vectors: Array, out: Arra
 
 
 @elementwise
-def add_side(
-    first: int, last: int, edges: Array, row: Array, slope: Array, side: Array, vectors: Array,
-    g_vectors: Array, g_rows: Array,
-) -> None:  # fmt: skip
-    """The transpose of `side_products`, for the entries of entities first..last.
-
-    Adds slope * side_t to the last columns of the gradient of the vectors, and slope * the vector
-    to the last rows of that of the transposed vectors of the rows.
-    """
+def add_side_to_vectors(
+    first: int, last: int, edges: Array, row: Array, slope: Array, side: Array, out: Array
+) -> None:
+    """Add slope * side_t of the entries of entities first..last to the last columns of theirs."""
     size = side.shape[1]
-    start = vectors.shape[1] - size
+    start = out.shape[1] - size
     for n in range(first, last):
-        vector, out = vectors[n], g_vectors[n]
         for i in range(edges[n], edges[n + 1]):
             factor, t = slope[i], row[i]
-            columns = side[t]
             for k in range(size):
-                out[start + k] += factor * columns[k]
+                out[n, start + k] += factor * side[t, k]
+
+
+@elementwise
+def add_vectors_to_side(
+    first: int, last: int, ptr: Array, ids: Array, slope: Array, vectors: Array, out: Array
+) -> None:
+    """Add slope * (last columns of the vector) of the entries of rows first..last to theirs."""
+    size = out.shape[1]
+    start = vectors.shape[1] - size
+    for t in range(first, last):
+        for p in range(ptr[t], ptr[t + 1]):
+            factor, n = slope[p], ids[p]
             for k in range(size):
-                g_rows[start + k, t] += factor * vector[start + k]
+                out[t, k] += factor * vectors[n, start + k]
 
 
 @elementwise

@@ -75,10 +75,10 @@ def column_sums(
 ) -> None:
     """out[n] += start + value * sums[t] over the entries of column n, - own[n] * others[n].
 
-    Of columns first..last, whose entries lie at edges[n]..edges[n + 1]. Where `fresh`, out holds
-    nothing yet.
+    Of columns first..last, whose entries lie at edges[n]..edges[n + 1], and of as many numbers as
+    `start` has. Where `fresh`, out holds nothing yet.
     """
-    size = sums.shape[1]
+    size = len(start)
     for n in range(first, last):
         total = out[n]
         for k in range(size):

@@ -7,7 +7,7 @@ from typing import Any
 from efemb.kernels.jit import elementwise, kernel, use_wide_vectors
 from efemb.kernels.offsets import add_dealt, add_groups, read_dealt, read_groups
 from efemb.kernels.products import BLOCK, inner_products, multiply
-from efemb.kernels.row_entries import add_side, add_without_own, hide_cells, write_cells
+from efemb.kernels.row_entries import add_without_own, hide_cells, write_cells
 from efemb.kernels.zero_terms import zero_slopes
 
 Array = Any
@@ -20,24 +20,24 @@ def _strip_of_cells(
     rho: Array, Z: Array, width: int, hidden: float, places: Any, shares: Any, slope: Array,
     intercept: Array, weight: Array, row_weight: Array, size: float,
     bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array,
-    side: Array, side_slope: Array, offsets: Any, E: Array, part: Array,
+    offsets: Any, E: Array, part: Array,
 ) -> float:  # fmt: skip
     use_wide_vectors()
     value = 0.0
-    dealt_edges, where, source, dealt, offset_slope, table, order, groups, table_slope = offsets
+    begin, end, where, dealt, dealt_slope, table, order, groups, table_slope = offsets
     flat = E.reshape(-1)
     for i in range(len(edges) - 1):
         first, last = edges[i], edges[i + 1]
         mine, cells = rho[first:last], E[: -(-(last - first) // BLOCK) * BLOCK]
         multiply(mine, Z, cells, width, True)
         hide_cells(cells, first, last, *places, hidden)
-        start, stop = dealt_edges[number + i], dealt_edges[number + i + 1]
+        start, stop = begin[number + i], end[number + i]
         add_dealt(flat, start, stop, where, dealt)
         if len(groups) > 1:
             add_groups(cells, first, last, table, order, groups)
         both = (weight[first:last], row_weight)
         value += zero_slopes(cells, intercept[first:last], *both, size, column[first:last])
-        read_dealt(flat, start, stop, where, source, offset_slope)
+        read_dealt(flat, start, stop, where, dealt_slope)
         if len(groups) > 1:
             read_groups(cells, first, last, order, groups, table_slope)
         write_cells(cells, first, last, *places, *shares, slope, own_slope, column)
@@ -45,8 +45,6 @@ def _strip_of_cells(
         own = own_slope[first:last]
         add_without_own(part, own, bag[first:last], fresh, g_rho[first:last])
         multiply(mine.T, cells, g_rows, width, i == 0)
-        if side.shape[1] > 0:
-            add_side(first, last, *places, side_slope, side, rho, g_rho, g_rows)
     return value
 
 

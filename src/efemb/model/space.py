@@ -143,8 +143,11 @@ class ParameterSpace:
             arrays[1] = arrays[0]
         return theta.like(arrays)
 
-    def vectors(self, parameters: Parameters) -> Factors:
-        """Flat vectors of every entity; under the reverse conditional with exchanged roles."""
+    def vectors(self, parameters: Parameters, room: dict[str, Floats] | None = None) -> Factors:
+        """Flat vectors of every entity; under the reverse conditional with exchanged roles.
+
+        room : arrays of earlier vectors that nobody needs any more, to be overwritten
+        """
         structure, reverse = self.spec.structure, self.spec.combine.reverse
         rho, alpha = structure.spread(parameters.rho, parameters.alpha, self.n_entities)
         if parameters.position is not None:  # the weights act on what is summed
@@ -161,21 +164,25 @@ class ParameterSpace:
             own = self.of_structure(parameters.terms)
             factors.groups = GroupVectors(structure, own, factors.target, factors.intercept)
         if self.spec.terms:
-            factors = self._with_terms(factors, parameters.terms)
+            factors = self._with_terms(factors, parameters.terms, {} if room is None else room)
         return factors.swapped() if reverse else factors
 
-    def _with_terms(self, factors: Factors, arrays: dict[str, Floats]) -> Factors:
+    def _with_terms(
+        self, factors: Factors, arrays: dict[str, Floats], room: dict[str, Floats]
+    ) -> Factors:
         """Entity sides of the terms beside rho, and as many zeros beside alpha."""
-        sides = [
-            term.entity_columns(arrays_of(term, arrays), self.n_entities).astype(
-                factors.target.dtype, copy=False
-            )
-            for term in self.spec.terms
-        ]
-        target = np.concatenate([factors.target, *sides], axis=1)
-        bag = np.zeros((len(factors.bag), target.shape[1]), dtype=factors.bag.dtype)
-        bag[:, : self.k] = factors.bag
-        width = target.shape[1] - self.k
+        width = sum(term.width for term in self.spec.terms)
+        if width == 0:
+            return replace(factors, terms=arrays)
+        for name, array in (("target", factors.target), ("bag", factors.bag)):
+            if name not in room:
+                room[name] = np.zeros((len(array), self.k + width), dtype=array.dtype)
+            room[name][:, : self.k] = array
+        target, bag, start = room["target"], room["bag"], self.k
+        for term in self.spec.terms:
+            columns = term.entity_columns(arrays_of(term, arrays), self.n_entities)
+            target[:, start : start + term.width] = columns
+            start += term.width
         return replace(factors, target=target, bag=bag, terms=arrays, width=width)
 
     def pull_back(

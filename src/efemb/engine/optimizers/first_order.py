@@ -204,6 +204,17 @@ class _AdagradStepper(RowStepper):
     def __init__(self, options: Adagrad, arrays: list[Floats]) -> None:
         self.options = options
         self.squares = [np.zeros_like(array) for array in arrays]
+        self._room: dict[int, Floats] = {}
+
+    def _side_by_side(self, move: Move, i: int) -> Floats:
+        """A gradient without gaps: in a model with terms it is a part of a wider array."""
+        gradient = move.gradients[i]
+        if gradient.flags.c_contiguous:
+            return gradient
+        if i not in self._room:
+            self._room[i] = np.empty(gradient.shape, dtype=gradient.dtype)
+        np.copyto(self._room[i], gradient)
+        return self._room[i]
 
     def _numbers(self, move: Move, i: int) -> tuple[Any, ...]:
         scalar = move.arrays[i].dtype.type
@@ -215,7 +226,7 @@ class _AdagradStepper(RowStepper):
         def step_array(i: int) -> None:
             theta, vectors = move.arrays[i], move.vectors_of(i)
             known = (theta,) if vectors is None else (theta, vectors)
-            state = (*known, move.gradients[i], self.squares[i])
+            state = (*known, self._side_by_side(move, i), self.squares[i])
             flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
             step = adagrad if vectors is None else adagrad_positive
             step(*(flat + self._numbers(move, i)))

@@ -53,11 +53,18 @@ class SparseRows(CellValues):
 
     ptr : (rows + 1,);  ids, values : entity and value of each cell, those of row t at
     ptr[t]..ptr[t + 1]
+    origin : rows that have the same cells, and which of them these are
     """
 
     ptr: Ints
     ids: Ints
     values: Floats
+    origin: tuple[SparseRows, Ints] | None = None
+
+    @cached_property
+    def cuts(self) -> dict[bytes, Ints]:
+        """How many cells of each row lie before the edges of tiles, as solvers have counted."""
+        return {}
 
     @cached_property
     def row(self) -> Ints:
@@ -69,7 +76,7 @@ class SparseRows(CellValues):
         if len(rows) < 2:  # a question, which does without SciPy
             return self._gather_rows(rows)
         chosen = self._matrix[rows]
-        return SparseRows(chosen.indptr, chosen.indices, chosen.data)
+        return SparseRows(chosen.indptr, chosen.indices, chosen.data, (self, rows))
 
     def _gather_rows(self, rows: Ints) -> SparseRows:
         """Some of the rows, in that order, by NumPy alone."""

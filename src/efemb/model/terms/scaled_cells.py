@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def _scale(design: SparseRows, arrays: Arrays) -> SparseRows:
     """The numbers times the coefficient."""
     coefficient = arrays["coefficient"]
     values = design.values.astype(coefficient.dtype, copy=False) * coefficient[0]
-    return SparseRows(design.ptr, design.ids, values)
+    return replace(design, values=values)
 
 
 def _unscale(design: SparseRows, arrays: Arrays, gradient: Floats) -> dict[str, Floats]:

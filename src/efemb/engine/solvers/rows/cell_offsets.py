@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.kernels.offsets import deal_cells, find_cells
+from efemb.kernels.offsets import collect_cells, cut_rows, deal_cells, find_cells, share_out
 from efemb.kernels.sparse import sort_by_column
 from efemb.model.contexts.bound.rows import RowBlock
 from efemb.model.terms.base import Arrays, RowSide
 from efemb.model.terms.cell_values import GroupTable, Offsets, SparseRows
+
+MOST_UNUSED = 64  # rows of a table that are cut for each that is used
 
 
 @dataclass(frozen=True)
 class TileOffsets:
     """What tiles add: sparse rows, tables by group of rows, and the slopes that they leave.
 
-    ptr, ids, values, slope : the rows of all sparse parts, one part after the other
+    parts : the sparse ones;  ptr, ids, values, slope : their rows, one part after the other
     n_rows : of a part
     table, table_slope : (N, groups of all tables)
     order, edges : the rows of group g are order[edges[g] : edges[g + 1]]
     """
 
+    parts: tuple[SparseRows, ...]
     ptr: Ints
     ids: Ints
     values: Floats
@@ -49,18 +52,44 @@ class TileOffsets:
             np.concatenate([part.values.T for part in tables], axis=1, out=table)
         slopes = (np.zeros(len(ids), dtype), np.zeros_like(table))
         n_rows = 0 if offsets is None else offsets.n_rows
-        return cls(ptr, ids, values, slopes[0], n_rows, table, order, edges, slopes[1])
+        rows = (tuple(sparse), ptr, ids, values, slopes[0], n_rows)
+        return cls(*rows, table, order, edges, slopes[1])
 
-    def deal(self, edges: Ints, pitch: int) -> tuple[Any, ...]:
-        """What kernels see: the sparse cells tile by tile (see `deal_cells`), and the tables."""
-        first, tile = np.zeros(len(edges) + 1, np.int64), np.empty(int(edges[-1]), np.int32)
-        where, source = (np.empty(len(self.ids), np.int32) for _ in range(2))
-        dealt = np.empty_like(self.values)
+    def deal(self, edges: Ints, pitch: int) -> tuple[tuple[Any, ...], Ints]:
+        """What kernels see: the sparse cells tile by tile (see `deal_cells`), and the tables.
+
+        Beside it, cells of each row before each tile.
+        """
+        begin, end = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
+        where, dealt = np.zeros(0, np.int32), np.zeros(0, self.values.dtype)
+        starts = np.zeros((0, len(edges)), np.int32)
         if len(self.ids):
+            starts = np.concatenate([_cut(part, edges) for part in self.parts])
+            room = share_out(starts, begin, end)
+            where, dealt = np.empty(room, np.int32), np.empty(room, self.values.dtype)
             cells = (self.ptr, self.ids, self.values)
-            deal_cells(edges, self.n_rows, pitch, *cells, tile, first, where, source, dealt)
+            deal_cells(edges, self.n_rows, pitch, starts, begin.copy(), *cells, where, dealt)
         tables = (self.table, self.order, self.edges, self.table_slope)
-        return (first, where, source, dealt, self.slope, *tables)
+        return (begin, end, where, dealt, np.empty_like(dealt), *tables), starts
+
+    def collect(self, dealt: tuple[Any, ...], starts: Ints) -> None:
+        """Fill `slope` with what kernels left tile by tile."""
+        if len(self.ids):
+            collect_cells(starts, dealt[0].copy(), self.ptr, dealt[4], self.slope)
+
+
+def _cut(part: SparseRows, edges: Ints) -> Ints:
+    """Cells of each row before each tile; a table is cut once, unless few of its rows are used."""
+    if part.origin is not None:
+        table, rows = part.origin
+        if len(table.ptr) <= MOST_UNUSED * len(rows):
+            key = edges.tobytes()
+            if key not in table.cuts:
+                table.cuts[key] = _cut(replace(table, origin=None), edges)
+            return table.cuts[key].take(rows, axis=0)
+    starts = np.empty((len(part.ptr) - 1, len(edges)), np.int32)
+    cut_rows(edges, part.ptr, part.ids, starts)
+    return starts
 
 
 def _stack_rows(parts: list[SparseRows], dtype: Any) -> tuple[Ints, Ints, Floats]:
@@ -97,8 +126,7 @@ class CellOffsets:
     def __init__(
         self, offsets: Offsets, ptr: Ints, ids: Ints, dtype: Any, drawn: Ints | None
     ) -> None:
-        self.offsets, self.ids, self.drawn = offsets, ids, drawn
-        self.row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        self.offsets, self.ptr, self.ids, self.drawn = offsets, ptr, ids, drawn
         self.tiles = TileOffsets.of(offsets, dtype)
         self.at_entries = np.zeros(len(ids), dtype=dtype)
         # Of entries among the cells of each sparse part, -1 for none.
@@ -112,6 +140,11 @@ class CellOffsets:
         for table in offsets.tables.values():
             self.at_entries += table.at(self.row, ids).astype(dtype, copy=False)
         self.of_rows: dict[int, list[Floats]] = {}
+
+    @cached_property
+    def row(self) -> Ints:
+        """Row of each stored entry."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
 
     # -- every column of some rows, and drawn ones ----------------------------------------------
 

@@ -14,7 +14,8 @@ from efemb.engine.solvers.rows.zero_stages import HIDDEN, RowWork, TiledRows, Ze
 from efemb.engine.threads import cut
 from efemb.kernels.offsets import add_dealt, add_groups, read_dealt, read_groups
 from efemb.kernels.row_entries import (
-    add_side,
+    add_side_to_vectors,
+    add_vectors_to_side,
     add_without_own,
     entry_products,
     hide_cells,
@@ -158,21 +159,24 @@ class Entries:
         columns = factor * columns
         return columns if cells is None else columns + cells
 
-    @property
     def g_side(self) -> Floats:
-        """Gradient of the row side of the terms."""
-        return np.asarray(self.g_sums[:, self.vectors.n_bag :] * self.block.total[:, None])
+        """Gradient of the row side of the terms; fills up that of their entity side.
 
-    def add_lacking_side(self) -> None:
-        """Add what stored entries still lack to the gradient of the columns of terms."""
-        if self.side is not None:
-            vectors, by_entity = self.vectors, self.by_entity
-            slope = (self.slope * self.excess).take(by_entity.order)
-            g_rows = np.zeros((vectors.target.shape[1], len(self.side)), dtype=slope.dtype)
-            places = (0, len(vectors.target), by_entity.edges, by_entity.row)
-            given = (slope, self.side, vectors.target, self.gradient.target, g_rows)
-            add_side(*(places + given))
-            self.g_sums += g_rows.T / self.block.total[:, None]
+        The columns of terms rode in products with slopes that were stretched: see `excess`.
+        """
+        assert self.side is not None
+        g_side = np.asarray(self.g_sums[:, self.vectors.n_bag :] * self.block.total[:, None])
+        block, vectors, by_entity = self.block, self.vectors, self.by_entity
+        slope, pool = self.slope * self.excess, self.solver.pool
+
+        def of_rows(rows: slice) -> None:
+            where = (rows.start, rows.stop, block.ptr, block.ids)
+            add_vectors_to_side(*where, slope, vectors.target, g_side)
+
+        list(pool.map(of_rows, self.parts(), slope.size * g_side.shape[1]))
+        arguments: Any = (slope.take(by_entity.order), self.side, self.gradient.target)
+        self._share_entities(add_side_to_vectors, by_entity.edges, by_entity.row, *arguments)
+        return g_side
 
     def of_rows(self, rows: slice) -> slice:
         """Places of the entries of some rows."""
@@ -195,18 +199,22 @@ class Entries:
             row = np.repeat(np.arange(len(block.total)), np.diff(block.bag_ptr)).take(order)
             values = block.bag_values.take(order)
         arrays = (values, self.g_sums, own, self.vectors.target)
-        self._add_columns(edges, row, *arrays, None, self.gradient.bag)
+        start = np.zeros(self.vectors.n_bag, self.sums.dtype)
+        self._add_columns(edges, row, *arrays, start, self.gradient.bag)
 
     def spread_entries(self, factor: Floats, own: Floats, shift: Floats | None) -> None:
         """Add factor * sums - own * alpha + shift to the gradient of the target vectors."""
         by_entity = self.by_entity
         arrays = (factor.take(by_entity.order), self.sums, own, self.vectors.bag)
-        self._add_columns(by_entity.edges, by_entity.row, *arrays, shift, self.gradient.target)
+        start = np.zeros(self.sums.shape[1], self.sums.dtype) if shift is None else shift
+        self._add_columns(by_entity.edges, by_entity.row, *arrays, start, self.gradient.target)
 
     def _add_columns(self, edges: Ints, row: Ints, *given: Any) -> None:
-        *arrays, shift, out = given
-        start = np.zeros(self.sums.shape[1], self.sums.dtype) if shift is None else shift
-        arguments: Any = (edges, row, *arrays, start, self.first, out)
+        *arrays, out = given
+        self._share_entities(column_sums, edges, row, *arrays, self.first, out)
+
+    def _share_entities(self, work: Any, edges: Ints, row: Ints, *given: Any) -> None:
+        """Let threads work on entities with about as many entries each."""
         n, pool = len(edges) - 1, self.solver.pool
         # Whichever thread adds up an entity, the bits are the same.
         n_parts = pool.n
@@ -214,7 +222,7 @@ class Entries:
         ends = [0, *np.searchsorted(edges, shares), n]
         size = (n + len(row)) * self.sums.shape[1]
         parts = list(pairwise(ends))
-        list(pool.map(lambda ab: column_sums(*ab, *arguments), parts, size))
+        list(pool.map(lambda ab: work(*ab, edges, row, *given), parts, size))
 
 
 def sorted_by_entity(block: RowBlock, n_entities: int) -> ByEntity:
@@ -244,7 +252,6 @@ def entry_terms(
     entries.spread_entries(factor, own_slope, stage.shift(zeros))
     entries.spread_bags(own_slope)
     stage.add(zeros, gradient)
-    entries.add_lacking_side()
     return value
 
 
@@ -269,6 +276,7 @@ def cell_terms(
     work.lay_out(*cut_strips(n_entities, most, tuning.strip_tiles, tuning.most_strips))
     value += sum(solver.pool.map(work.strips, work.shares_of_strips()))
     list(solver.pool.map(work.add_up, cut(len(total), tuning.strip_rows), work.g_rows.size))
+    work.offsets.collect(work.dealt, work.starts)
     entries.gradient.add_intercepts(work.column)
     entries.spread_bags(work.own_slope)
     if dense and entries.lacking is not None:
@@ -307,23 +315,17 @@ class _Tiles:
         vectors, gradient = entries.vectors, entries.gradient
         cells = entries.cells
         self.offsets = NO_OFFSETS[block.x.dtype] if cells is None else cells.tiles
-        self.side = np.empty((0, 0), block.x.dtype) if entries.side is None else entries.side
-        # Of entries sorted by entity, what the columns of terms still lack.
-        self.side_slope = self.slope
-        if entries.side is not None and not dense:
-            self.side_slope = self.slope * (1 - by_entity.ratio)
         self.given: Any = (
             vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
             self.places, self.shares, self.slope,
             vectors.intercept, column_weight, zero_weight, solver.slopes.size,
             vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
-            self.side, self.side_slope,
         )  # fmt: skip
 
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
         """Edges of the tiles, and places of the first of each strip among them."""
         self.edges, self.bounds, n_strips = edges, bounds, len(bounds) - 1
-        self.dealt = self.offsets.deal(edges, self.rows.pitch)
+        self.dealt, self.starts = self.offsets.deal(edges, self.rows.pitch)
         self.alone = self.fused and self.solver.pool.n == 1
         self.g_rows = self.rows.unset(min(2, n_strips) if self.alone else n_strips)
 
@@ -350,18 +352,7 @@ class _Tiles:
             value += self._slopes(tile, number, E)
             self._add_target(tile, self.rows.slopes_to_entities(E))
             self.rows.slopes_to_rows(E, rho, self.g_rows[i], fresh=number == first)
-            if self.entries.side is not None:
-                self._add_side(tile, self.g_rows[i])
         return value
-
-    def _add_side(self, tile: slice, g_rows: Floats) -> None:
-        """Add what the stored entries of a tile still lack of the columns of terms."""
-        slope = self.side_slope
-        if self.dense:
-            slope = self.slope * (1 - self.entries.by_entity.ratio)
-        gradient, target = self.entries.gradient.target, self.entries.vectors.target
-        given = (*self.places, slope, self.side, target, gradient, g_rows)
-        add_side(tile.start, tile.stop, *given)
 
     def _in_one_kernel(self, first: int, last: int) -> float:
         """The same without a return to Python, where threads would wait for each other."""
@@ -397,14 +388,14 @@ class _Tiles:
 
     def _add_offsets(self, tile: slice, number: int, E: Floats) -> None:
         """Add the offsets of the cells of a tile to u."""
-        first, where, _, dealt, _, table, order, edges, _ = self.dealt
-        add_dealt(E.reshape(-1), first[number], first[number + 1], where, dealt)
+        begin, end, where, dealt, _, table, order, edges, _ = self.dealt
+        add_dealt(E.reshape(-1), begin[number], end[number], where, dealt)
         add_groups(E, tile.start, tile.stop, table, order, edges)
 
     def _read_offsets(self, tile: slice, number: int, E: Floats) -> None:
         """Keep the slopes of the cells of a tile that have offsets."""
-        first, where, source, _, slope, _, order, edges, table_slope = self.dealt
-        read_dealt(E.reshape(-1), first[number], first[number + 1], where, source, slope)
+        begin, end, where, _, slope, _, order, edges, table_slope = self.dealt
+        read_dealt(E.reshape(-1), begin[number], end[number], where, slope)
         read_groups(E, tile.start, tile.stop, order, edges, table_slope)
 
     def _slopes_of_entries(self, tile: slice) -> float:

@@ -277,6 +277,7 @@ class RowsSolver(Solver[RowBags]):
         itself = self._own_products(vectors)
         unset = (np.empty_like(vectors.target), np.empty_like(vectors.bag))
         gradient = Factors(*unset, np.zeros_like(vectors.intercept))
+        gradient.bag[:, vectors.n_bag :] = 0.0  # beside the entity side of terms
         value = 0.0
         tuning = self.pool.tuning
         size = tuning.block_rows if stage is None else tuning.stage_rows
@@ -291,7 +292,7 @@ class RowsSolver(Solver[RowBags]):
             else:
                 value += entry_terms(entries, stage, *weights)
             if g_side is not None:
-                g_side[piece] = entries.g_side
+                g_side[piece] = entries.g_side()
             if offsets is not None and cells is not None:
                 gradient.add_terms(offsets.pull_back(cells, piece, entries.net))
         return value, gradient
