@@ -227,12 +227,13 @@ def find_stepped_aside(target: Path, file: str) -> Path | None:
     return max(dated)[1] if dated else None
 
 
-def put_in_place(partial: Path, target: Path) -> None:
+def put_in_place(partial: Path, target: Path, *, lasting: bool = True) -> None:
     """Rename `partial` to `target`; an existing folder is set aside, then deleted.
 
     There is no lock that a killed process could leave behind. A writer that finds another folder
     in its way sets it aside as well, so the last writer wins. Whatever was set aside before the
     renaming is older than the new folder; names are never reused, so nothing else can be deleted.
+    `lasting` : whether to wait until the new name is on disk.
     """
     older, moved = temporary_beside(target, "previous"), list[Path]()
     try:
@@ -253,7 +254,8 @@ def put_in_place(partial: Path, target: Path) -> None:
             with suppress(OSError):  # another folder is in place by now
                 moved[-1].rename(target)
         raise
-    _sync(target.parent)
+    if lasting:
+        _sync(target.parent)
     for folder in (*older, *moved):
         # Renamed first, so that no other process reads it while its files are being deleted.
         rubbish = temporary_name(target, "partial")

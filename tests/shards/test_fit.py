@@ -144,6 +144,26 @@ def test_an_interrupted_fit_resumes_with_the_same_bits(
     assert checksum(fit(model(), store, **options)) == expected, "a fit that has ended"
 
 
+@pytest.mark.parametrize("name", ["state.safetensors", "manifest.json"])
+def test_states_that_a_crash_of_the_machine_cut_short_are_made_again(
+    store: ShardStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    options: dict[str, Any] = {"n_replicas": 2, "checkpoint": tmp_path / "run"}
+    expected = checksum(fit(model(), store, n_replicas=2))
+
+    def crash(task: Any) -> Any:
+        for path in (tmp_path / "run" / "rounds").glob(f"*/*/{name}"):
+            path.write_bytes(b"")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded, "reduce", crash)
+        with pytest.raises(KeyboardInterrupt):
+            fit(model(), store, **options)
+    assert list((tmp_path / "run" / "rounds").glob(f"*/round-0-1/{name}"))
+    assert checksum(fit(model(), store, **options)) == expected
+
+
 def test_another_fit_does_not_take_the_checkpoint(store: ShardStore, tmp_path: Path) -> None:
     class StopError(Exception):
         pass
@@ -184,7 +204,7 @@ def test_lost_rows_are_an_error(store: ShardStore, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_state_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> None:
-    part = tasks.Trained(tmp_path / "state", "0" * 64, 5)
+    part = tasks.Trained(tmp_path / "state", "0" * 64, 5, -1.0)
     from efemb.engine.state import TrainState
     from efemb.model.space import ParameterSpace
     from engine import models

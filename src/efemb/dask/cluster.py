@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 from efemb.data.memory import in_words
@@ -117,6 +118,7 @@ def workers_of(client: Any) -> dict[str, dict[str, Any]]:
     return workers
 
 
+@cache
 def fingerprint() -> dict[str, str]:
     """What bits depend on: versions of software, and the processor that code is compiled for."""
     import llvmlite.binding

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 from efemb.dask.cluster import (
     POLL,
@@ -94,7 +94,7 @@ class DaskExecutor:
         self.mixed_cpus, self.expected = mixed_cpus, fingerprint()
         self.lost = 0
         self._known = set(workers_of(client))
-        self._last_seen = time.monotonic()
+        self._last_seen = self._looked = time.monotonic()
         self._run = uuid.uuid4().hex[:8]
         self._submitted = 0
 
@@ -137,6 +137,11 @@ class DaskExecutor:
         checked = partial(run_checked, function, self.expected, self.mixed_cpus)
         return self.client.submit(checked, task, key=key, pure=False, retries=0, **where)
 
+    @property
+    def is_look_due(self) -> bool:
+        """Whether workers may have come or gone since the last look."""
+        return time.monotonic() - self._looked > POLL
+
     def look(self) -> dict[str, dict[str, Any]]:
         """The workers; counts those that are gone, and raises an error when none comes back."""
         try:
@@ -145,7 +150,7 @@ class DaskExecutor:
             raise ClusterLostError(f"{error}{self.way_out}") from error
         self.lost += len(self._known - set(workers))
         self._known = set(workers)
-        now = time.monotonic()
+        now = self._looked = time.monotonic()
         if workers:
             self._last_seen = now
         elif now - self._last_seen > self.wait:
@@ -181,10 +186,9 @@ class _Phase:
             if not self.open:
                 self._submit(self.alone.pop(0))
             self._wait()
-            for attempt in list(self.open.values()):
-                self._collect(attempt)
-            workers = self.executor.look()
-            self._copy_slow(workers)
+            self._collect()
+            if self.open or self.executor.is_look_due:  # a look asks the scheduler
+                self._copy_slow(self.executor.look())
             done = len(self.outcomes) / len(self.tasks)
             if watch is not None and watch(done) and done < 1:
                 raise InterruptedTasksError(self.phase)
@@ -206,7 +210,7 @@ class _Phase:
         distributed = require_distributed()
         futures = [future for attempt in self.open.values() for future in attempt.futures]
         try:
-            distributed.wait(futures, timeout=POLL, return_when="FIRST_COMPLETED")
+            distributed.wait(futures, timeout=POLL)
         except TimeoutError:
             pass
         except distributed.client.CancelledError as error:
@@ -215,7 +219,34 @@ class _Phase:
                 f"{self.executor.way_out}"
             ) from error
 
-    def _collect(self, attempt: _Attempt) -> None:
+    def _collect(self) -> None:
+        """Take the outcomes that are there, all at once where every worker answers."""
+        outcomes = self._gather(
+            {
+                attempt.number: future
+                for attempt in self.open.values()
+                for future in reversed(attempt.futures)
+                if future.status == "finished"
+            }
+        )
+        for attempt in list(self.open.values()):
+            if attempt.number in outcomes:
+                self._take(attempt, outcomes[attempt.number])
+            else:
+                self._settle(attempt)
+
+    def _gather(self, finished: dict[int, Any]) -> dict[int, Any]:
+        """Outcomes by the number of their task; none if one of them went away."""
+        client = self.executor.client
+        gather = partial(client.gather, asynchronous=True)
+        try:
+            return cast(
+                "dict[int, Any]", client.sync(gather, finished, callback_timeout=FETCH_SECONDS)
+            )
+        except Exception:  # of the cluster; each outcome is then asked for on its own
+            return {}
+
+    def _settle(self, attempt: _Attempt) -> None:
         """Take the first outcome of a task; its other copies are not waited for."""
         for future in list(attempt.futures):
             if future.status == "finished":
@@ -241,6 +272,9 @@ class _Phase:
             if not attempt.futures:
                 self._submit(attempt)
             return
+        self._take(attempt, outcome)
+
+    def _take(self, attempt: _Attempt, outcome: Any) -> None:
         if isinstance(outcome, Failure):
             raise self._shard_error(attempt, outcome)
         self.outcomes[attempt.number] = outcome

@@ -66,11 +66,13 @@ class SealedKind:
         texts: Mapping[str, Any] | None = None,
         *,
         damaged: bool = False,
+        lasting: bool = True,
     ) -> None:
         """Write the folder `path`; an existing one of this kind is replaced atomically.
 
         All files are written under a temporary name before the folder is renamed. `damaged` : see
-        `replaceable`.
+        `replaceable`. `lasting` : wait until the disk has it; else a crash of the machine, not one
+        of the process, may leave a folder that is damaged.
         """
         target = self.replaceable(path, damaged=damaged)
         with explain_full_disk(target):
@@ -78,7 +80,9 @@ class SealedKind:
             try:
                 head = {"format": self.format, "version": self.version, **body}
                 self._write_files(partial, head, arrays, texts or {})
-                put_in_place(partial, target)
+                if lasting:
+                    sync_files(partial)
+                put_in_place(partial, target, lasting=lasting)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
 
@@ -157,7 +161,6 @@ class SealedKind:
         body["sha256"] = {path.name: sha256(path) for path in files}
         body["bytes"] = {path.name: path.stat().st_size for path in files}
         (folder / MANIFEST).write_bytes(render({**body, "checksum": checksum(body)}))
-        sync_files(folder)
 
     def exists(self, path: str | os.PathLike[str]) -> bool:
         """Whether there is anything to read at `path`."""

@@ -123,9 +123,8 @@ class ShardedBackend(Backend):
             except InterruptedTasksError:
                 break
             merged = self._merge(last, trained, folder / f"round-{turn}")
-            ended = read_state(merged.path, self.plan)
-            data_term += ended.objective - self.plan.space.log_prior(ended.parameters)
-            rows, done, last = rows + merged.rows, done + share, merged.path
+            data_term, rows = data_term + merged.data_term, rows + merged.rows
+            done, last = done + share, merged.path
         else:
             self._check_rows(rows)
         ended = read_state(last, self.plan)
@@ -193,5 +192,5 @@ class ShardedBackend(Backend):
             path = self._written[1]
         else:
             write_state(path, replace(state, best=None), {})
-        groups = groups_of(self.layout.shards, max(self.layout.n_replicas, self.executor.width))
+        groups = groups_of(self.layout.shards, 2 * self.executor.width)
         return [ScoreTask(self.job, self.plan, group, path, state.family) for group in groups]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from efemb.engine.state import TrainState, Update
 from efemb.engine.statistics import Statistics, ValueMoments, has_outweighing_entry
 from efemb.engine.threads import Workers, workers
 from efemb.engine.validation import Validation
-from efemb.errors import DataLossError
+from efemb.errors import DataError, DataLossError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.factors import Factors
@@ -39,6 +41,7 @@ STATE = SealedKind(
     format="efemb state", noun="state of a round", version=1, tensors="state.safetensors"
 )
 MOST_KEPT = 64  # validation sets that a process keeps
+READERS = 4  # threads that read the states of replicas
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,10 @@ class ShardJob:
     allow_real: bool
     way_out: str
     lists: tuple[Lists, ...] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert self._mark  # takes a millisecond: once in a fit, not once in a task
+        return self.__dict__
 
     def read(self, shard: int) -> Any:
         """The rows of a shard, as a fit reads them."""
@@ -105,8 +112,13 @@ class ShardJob:
         return validation
 
     def _key(self, shard: int) -> tuple[Any, ...]:
+        return (shard, *self._mark)
+
+    @cached_property
+    def _mark(self) -> tuple[Any, ...]:
+        """What the validation sets depend on."""
         model = (repr(self.spec), self.solver, self.binarize, self.share, self.seed)
-        return (self.store.checksum, shard, *model)
+        return (self.store.checksum, *model)
 
 
 _kept: dict[tuple[Any, ...], Validation | None] = {}
@@ -202,11 +214,12 @@ class TrainTask:
 
 @dataclass(frozen=True)
 class Trained:
-    """A state that was written: its checksum, and the rows that it has seen in this round."""
+    """A state that was written: its checksum, and the rows and data term of this round."""
 
     path: Path
     checksum: str
     rows: int
+    data_term: float
 
 
 def train(task: TrainTask) -> Trained:
@@ -226,18 +239,29 @@ def train(task: TrainTask) -> Trained:
             value += state.objective - plan.space.log_prior(state.parameters)
             rows += split.solver.n_rows
             del split, shard  # before the next one is read, so that one is in memory at a time
-    objective = value + plan.space.log_prior(state.parameters)
-    write_state(task.target, replace(state, objective=objective), {**mark, "rows": rows})
-    return Trained(task.target, checksum_of(task.target), rows)
+    state = replace(state, objective=value + plan.space.log_prior(state.parameters))
+    return _write_trained(task.target, state, plan, mark, rows)
+
+
+def _write_trained(
+    target: Path, state: TrainState, plan: Plan, mark: dict[str, Any], rows: int
+) -> Trained:
+    data_term = state.objective - plan.space.log_prior(state.parameters)
+    write_state(target, state, {**mark, "rows": rows, "data_term": data_term})
+    return Trained(target, checksum_of(target), rows, data_term)
 
 
 def _done_before(target: Path, mark: dict[str, Any]) -> Trained | None:
+    """A state that an earlier attempt has written, unless the machine crashed before it lasted."""
     if not STATE.exists(target):
         return None
-    body = json.loads((target / MANIFEST).read_bytes())["mark"]
+    try:
+        body = STATE.read(target).body["mark"]
+    except DataError:
+        return None
     if {name: body.get(name) for name in mark} != mark:
         return None
-    return Trained(target, checksum_of(target), body["rows"])
+    return Trained(target, checksum_of(target), body["rows"], body["data_term"])
 
 
 @dataclass(frozen=True)
@@ -252,21 +276,22 @@ class ReduceTask:
 
 def reduce(task: ReduceTask) -> Trained:
     """Average parameters and sums of squares, in double precision and in the order of replicas."""
-    updates: list[Update] = []
-    for part in task.parts:
-        if checksum_of(part.path) != part.checksum:
-            raise DataLossError(
-                f"{part.path} is not the state that its task has written: another fit uses this "
-                "folder, or the file system lost it"
-            )
-        updates.append(_update(read_state(part.path, task.plan)))
-    state = merge(read_state(task.start, task.plan), updates, task.plan)
+    plan = task.plan
+    with ThreadPoolExecutor(READERS) as pool:  # all workers wait for this task
+        start = pool.submit(read_state, task.start, plan)
+        updates = list(pool.map(partial(_read_update, plan), task.parts))
+    state = merge(start.result(), updates, plan)
     rows = sum(part.rows for part in task.parts)
-    write_state(task.target, state, {"rows": rows})
-    return Trained(task.target, checksum_of(task.target), rows)
+    return _write_trained(task.target, state, plan, {}, rows)
 
 
-def _update(state: TrainState) -> Update:
+def _read_update(plan: Plan, part: Trained) -> Update:
+    if checksum_of(part.path) != part.checksum:
+        raise DataLossError(
+            f"{part.path} is not the state that its task has written: another fit uses this "
+            "folder, or the file system lost it"
+        )
+    state = read_state(part.path, plan)
     own = (state.theta, state.parameters, state.optimizer, state.steps, state.objective)
     return Update(*own, state.exhausted)
 
@@ -327,10 +352,13 @@ def _of_solvers(task: ScoreTask, ask: Callable[[Solver[Any], Factors], Any]) -> 
 
 
 def write_state(path: Path, state: TrainState, mark: dict[str, Any]) -> None:
-    """Write a state without the best so far, which only the loop needs."""
+    """Write a state without the best so far, which only the loop needs.
+
+    It need not outlast a crash of the machine: then the pass begins anew.
+    """
     arrays: dict[str, Any] = {}
     body = {"state": encode(replace(state, best=None).to_arrays(), arrays, "state"), "mark": mark}
-    STATE.write(path, body, arrays, damaged=True)
+    STATE.write(path, body, arrays, damaged=True, lasting=False)
 
 
 def read_state(path: Path, plan: Plan) -> TrainState:
