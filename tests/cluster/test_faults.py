@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,10 @@ from distributed import Client, LocalCluster
 import efemb
 import efemb.dask
 from efemb.dask.cluster import open_cluster, start_local
+from efemb.dask.executor import DaskExecutor
 from efemb.shards import ShardStore
 from shards import hooks
-from shards.lines import checksum, simulated_store
+from shards.lines import checksum, simulated_lines, simulated_store
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,6 +35,7 @@ pytestmark = [
 ]
 PHASES = ["measure", "train", "reduce", "score"]
 N_KILLS = int(os.environ.get("EFEMB_KILLS", "10"))
+HANG = 300  # seconds of a run that takes a few
 
 
 def start(**options: Any) -> Any:
@@ -201,27 +205,94 @@ def worker_pids(client: Client, n_workers: int = 2) -> list[int]:
     raise AssertionError("the workers did not come back")
 
 
-def test_random_moments(store: ShardStore, expected: str) -> None:
-    """A worker is killed at a random moment of every fit: all results are the same."""
-    rng = np.random.default_rng(0)
-    with start() as client:
-        efemb.dask.fit(model(), store, client=client, n_replicas=4)  # compiles
-        began = time.monotonic()
-        efemb.dask.fit(model(), store, client=client, n_replicas=4)
-        seconds = time.monotonic() - began
-        sums, deaths = set(), 0
-        for number in range(N_KILLS):
-            pids = worker_pids(client)
-            moment = rng.uniform(0, seconds)
-            victim = int(rng.choice(pids))
-            killing = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
-            killing.start()
+class Killer:
+    """Kills a worker at a random moment of one of the phases of a run.
+
+    lengths : name and seconds of every phase of an undisturbed run
+    hit : how many kills fell into which phase
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.real = run
+        self.lengths: list[tuple[str, float]] = []
+        self.hit: Counter[str] = Counter()
+        self.now, self.place, self.target = "", 0, -1
+        self.timer = threading.Timer(0.0, len)
+
+    def aim(self, place: int, share: float, victim: int) -> None:
+        """At one of the phases of the next run, when a share of its usual time has gone by."""
+        self.place, self.target = 0, place
+        self.timer = threading.Timer(share * self.lengths[place][1], self._kill, [victim])
+
+    def _kill(self, victim: int) -> None:
+        os.kill(victim, signal.SIGKILL)
+        self.hit[self.now] += 1
+
+    def watch(self, executor: Any, phase: str, *arguments: Any) -> Any:
+        """Run the tasks of a phase."""
+        self.now, began = phase, time.monotonic()
+        if self.place == self.target:
+            self.timer.start()
+        self.place += 1
+        outcomes = self.real(executor, phase, *arguments)
+        self.now = "between phases"
+        if self.target < 0:
+            self.lengths.append((phase, time.monotonic() - began))
+        return outcomes
+
+
+@contextmanager
+def no_longer_than(seconds: int) -> Iterator[None]:
+    """A run that hangs is an error."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"it did not end within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines to store to model, in which a worker is killed in every phase: the same bits."""
+    rng, killer = np.random.default_rng(0), Killer(DaskExecutor.run)
+    lines = simulated_lines(900)
+    for number in range(3):
+        lines.iloc[number::3].to_parquet(tmp_path / f"{number}.parquet")
+    names: dict[str, Any] = {"basket": "trip", "item": "what", "count": "n"}
+    source = (f"{tmp_path}/*.parquet", tmp_path / "store")
+
+    def run_once(client: Client) -> tuple[str, str]:
+        shutil.rmtree(tmp_path / "store", ignore_errors=True)
+        with no_longer_than(HANG):
+            store = efemb.dask.prepare(*source, **names, n_shards=8, client=client)
             fitted = efemb.dask.fit(model(), store, client=client, n_replicas=4)
-            killing.join()
-            sums.add(checksum(fitted))
-            deaths += fitted.report_["deaths"]
-            assert sums == {expected}, f"kill {number + 1} of {N_KILLS}"
-        print(f"{N_KILLS} kills, {deaths} seen by the driver, fits of {seconds:.1f} s")
+        return store.checksum, checksum(fitted)
+
+    def watched(self: Any, *arguments: Any) -> Any:
+        return killer.watch(self, *arguments)
+
+    alone = efemb.shards.prepare(source[0], tmp_path / "alone", **names, n_shards=8)
+    expected = alone.checksum, checksum(efemb.shards.fit(model(), alone, n_replicas=4))
+    with start() as client:
+        assert run_once(client) == expected, "compiles"
+        monkeypatch.setattr(DaskExecutor, "run", watched)
+        assert run_once(client) == expected
+        places = rng.permutation(len(killer.lengths))
+        for number in range(N_KILLS):
+            victim = int(rng.choice(worker_pids(client)))
+            killer.aim(int(places[number % len(places)]), rng.uniform(), victim)
+            assert run_once(client) == expected, f"kill {number + 1} of {N_KILLS}"
+            killer.timer.join()
+    assert killer.hit.total() == N_KILLS
+    seconds = sum(length for _, length in killer.lengths)
+    print(
+        f"{N_KILLS} kills, {N_KILLS} identical results: {dict(killer.hit)}; {seconds:.1f} s a run"
+    )
 
 
 def test_a_full_disk_leaves_the_last_round(
