@@ -17,7 +17,7 @@ from efemb.shards import ShardStore
 from efemb.shards.training import Model, fit_store
 
 BYTES_OF_ENTRY = 90  # that a task keeps while it trains on a shard
-STATES = 6  # copies of parameters and sums that a task holds
+COPIES = 12  # of the parameters, that the task holds which averages states
 
 
 def prepare(
@@ -113,7 +113,7 @@ def fit(
 
     def check(space: ParameterSpace, dtype: Any) -> None:
         numbers = sum(int(np.prod(array.shape)) for array in space.layout)
-        states = max(STATES, n_replicas + 2) * numbers * dtype.itemsize
+        states = COPIES * numbers * dtype.itemsize
         check_limits(client, states + BYTES_OF_ENTRY * largest, "states and a shard")
         if n_replicas > 1 and space.spec.positive_rho:
             warnings.warn(

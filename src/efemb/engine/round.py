@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -41,59 +42,98 @@ def run_round(
 
 
 def merge(state: TrainState, updates: Sequence[Update], plan: Plan) -> TrainState:
-    """The state after a round, of which `updates` are what each shard made of `state`, in order.
-
-    Several are averaged, in the unconstrained space and in double precision. What all have changed
-    is added up instead in arrays whose rows belong to one shard each, where an average would keep
-    little of what that shard has learned; their steps were as long as if they were averaged.
-    """
+    """The state after a round, of which `updates` are what each shard made of `state`, in order."""
     first, space = updates[0], plan.space
     if len(updates) == 1:
         return replace(state, **vars(first), round=state.round + 1)
-    shrink = plan.n_shards**-0.5
-    theta, before = {}, state.theta.named()
-    for name in before:
-        arrays = [update.theta.named()[name] for update in updates]
-        own = name in plan.of_one_shard
-        theta[name] = _add_up(before[name], arrays, shrink) if own else _average(arrays)
-    merged = Parameters.from_named(theta)
-    parameters = space.constrained(merged)
-    # The objective of a shard is that of its rows and of the whole prior.
-    values = [update.objective - space.log_prior(update.parameters) for update in updates]
-    return replace(
-        state,
-        theta=merged,
-        parameters=parameters,
-        optimizer=_merge_sums(state, updates, plan),
-        objective=sum(values) + space.log_prior(parameters),
-        steps=max(update.steps for update in updates),
-        round=state.round + 1,
-    )
+    mean = Averaging(state, plan)
+    for update in updates:
+        # The objective of a shard is that of its rows and of the whole prior.
+        data_term = update.objective - space.log_prior(update.parameters)
+        mean.add(update.theta.named(), update.optimizer, update.steps, data_term)
+    return mean.merged()
 
 
-def _merge_sums(state: TrainState, updates: Sequence[Update], plan: Plan) -> OptimizerState:
-    """Sums of squares, one for each array of the parameters."""
-    names = list(state.theta.named())
-    own = {f"squares{names.index(name)}" for name in plan.of_one_shard}
-    arrays = {}
-    for name in updates[0].optimizer.arrays:
-        sums = [update.optimizer.arrays[name] for update in updates]
-        before = state.optimizer.arrays.get(name, np.zeros_like(sums[0]))
-        arrays[name] = _add_up(before, sums, 1.0) if name in own else _average(sums)
-    return OptimizerState(updates[0].optimizer.optimizer, arrays)
+class Averaging:
+    """Merges what several shards made of a state, one after the other.
+
+    They are averaged, in the unconstrained space and in double precision, in the order in which
+    they are added. What all have changed is added up instead in arrays whose rows belong to one
+    shard each, where an average would keep little of what that shard has learned; their steps were
+    as long as if they were averaged.
+    """
+
+    def __init__(self, state: TrainState, plan: Plan) -> None:
+        self.state, self.plan = state, plan
+        names = list(state.theta.named())
+        squares = {name: f"squares{names.index(name)}" for name in plan.of_one_shard}
+        self.theta = _Sums(plan.of_one_shard, state.theta.named(), plan.n_shards**-0.5)
+        self.squares = _Sums(frozenset(squares.values()), state.optimizer.arrays, 1.0)
+        self.optimizer, self.steps, self.data_term = "", 0, 0.0
+
+    def add(
+        self,
+        theta: Mapping[str, Floats],
+        optimizer: OptimizerState,
+        steps: int,
+        data_term: float,
+    ) -> None:
+        """Add what one shard made of the state; nothing of it is kept."""
+        self.theta.add(theta)
+        self.squares.add(optimizer.arrays)
+        self.optimizer, self.steps = optimizer.optimizer, max(steps, self.steps)
+        self.data_term += data_term
+
+    def merged(self) -> TrainState:
+        """The state after the round."""
+        space, theta = self.plan.space, Parameters.from_named(self.theta.merged())
+        parameters = space.constrained(theta)
+        return replace(
+            self.state,
+            theta=theta,
+            parameters=parameters,
+            optimizer=OptimizerState(self.optimizer, self.squares.merged()),
+            objective=self.data_term + space.log_prior(parameters),
+            steps=self.steps,
+            round=self.state.round + 1,
+        )
 
 
-def _average(arrays: Sequence[Floats]) -> Floats:
-    """Mean in the order of the shards, so that it has the same bits whichever was first."""
-    total = np.zeros(arrays[0].shape)
-    for array in arrays:
-        total += array
-    return (total / len(arrays)).astype(arrays[0].dtype)
+class _Sums:
+    """Sums of arrays of several shards, by name.
 
+    of_one_shard : names of those of which changes are added up, and a share of them is kept
+    """
 
-def _add_up(before: Floats, arrays: Sequence[Floats], share: float) -> Floats:
-    """What was before and a share of all changes, in the order of the shards."""
-    total = np.zeros(before.shape)
-    for array in arrays:
-        total += array.astype(np.float64) - before
-    return np.asarray(before + share * total, dtype=before.dtype)
+    def __init__(
+        self, of_one_shard: frozenset[str], before: Mapping[str, Floats], share: float
+    ) -> None:
+        self.of_one_shard, self.before, self.share = of_one_shard, before, share
+        self.totals: dict[str, Floats] = {}
+        self.dtypes: dict[str, np.dtype[Any]] = {}
+        self.n = 0
+
+    def add(self, arrays: Mapping[str, Floats]) -> None:
+        self.n += 1
+        for name, array in arrays.items():
+            if name not in self.totals:
+                self.totals[name], self.dtypes[name] = np.zeros(array.shape), array.dtype
+            if name in self.of_one_shard:
+                self.totals[name] += array.astype(np.float64) - self._before(name)
+            else:
+                self.totals[name] += array
+
+    def _before(self, name: str) -> Floats:
+        before = self.before.get(name)
+        return np.zeros(self.totals[name].shape, self.dtypes[name]) if before is None else before
+
+    def merged(self) -> dict[str, Floats]:
+        return {
+            name: np.asarray(
+                self._before(name) + self.share * total
+                if name in self.of_one_shard
+                else total / self.n,
+                dtype=self.dtypes[name],
+            )
+            for name, total in self.totals.items()
+        }

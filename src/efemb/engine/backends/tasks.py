@@ -7,10 +7,10 @@ lives on a worker but what can be made again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from typing import Any
 from efemb._typing import Floats
 from efemb.data.store.shard_store import ShardStore
 from efemb.engine.holdout import Split, hold_out, no_split
+from efemb.engine.optimizers.first_order import OptimizerState
 from efemb.engine.plan import Plan, Shard
 from efemb.engine.random import generator
-from efemb.engine.round import merge, run_round
+from efemb.engine.round import Averaging, merge, run_round
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import Setup
-from efemb.engine.state import TrainState, Update
+from efemb.engine.state import TrainState
 from efemb.engine.statistics import Statistics, ValueMoments, has_outweighing_entry
 from efemb.engine.threads import Workers, workers
 from efemb.engine.validation import Validation
@@ -41,7 +42,6 @@ STATE = SealedKind(
     format="efemb state", noun="state of a round", version=1, tensors="state.safetensors"
 )
 MOST_KEPT = 64  # validation sets that a process keeps
-READERS = 4  # threads that read the states of replicas
 
 
 @dataclass(frozen=True)
@@ -276,24 +276,37 @@ class ReduceTask:
 
 def reduce(task: ReduceTask) -> Trained:
     """Average parameters and sums of squares, in double precision and in the order of replicas."""
-    plan = task.plan
-    with ThreadPoolExecutor(READERS) as pool:  # all workers wait for this task
-        start = pool.submit(read_state, task.start, plan)
-        updates = list(pool.map(partial(_read_update, plan), task.parts))
-    state = merge(start.result(), updates, plan)
+    mean = Averaging(read_state(task.start, task.plan), task.plan)
+    with ThreadPoolExecutor(1) as pool:  # reads the next state while one is added
+        for part, state in _read_ahead(pool, task.parts):
+            optimizer = OptimizerState(state["optimizer"]["name"], state["optimizer"]["arrays"])
+            theta = {**state["parameters"], **state["theta"]}
+            mean.add(theta, optimizer, state["steps"], part.data_term)
     rows = sum(part.rows for part in task.parts)
-    return _write_trained(task.target, state, plan, {}, rows)
+    return _write_trained(task.target, mean.merged(), task.plan, {}, rows)
 
 
-def _read_update(plan: Plan, part: Trained) -> Update:
+def _read_ahead(
+    pool: ThreadPoolExecutor, parts: Sequence[Trained]
+) -> Iterator[tuple[Trained, dict[str, Any]]]:
+    """The arrays of states in their order, of which two are in memory at a time."""
+    waiting = pool.submit(_read_arrays, parts[0])
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        arrays = waiting.result()
+        if following is not None:
+            waiting = pool.submit(_read_arrays, following)
+        yield part, arrays
+
+
+def _read_arrays(part: Trained) -> dict[str, Any]:
     if checksum_of(part.path) != part.checksum:
         raise DataLossError(
             f"{part.path} is not the state that its task has written: another fit uses this "
             "folder, or the file system lost it"
         )
-    state = read_state(part.path, plan)
-    own = (state.theta, state.parameters, state.optimizer, state.steps, state.objective)
-    return Update(*own, state.exhausted)
+    contents = STATE.read(part.path)
+    arrays: dict[str, Any] = decode(contents.body["state"], contents.arrays)
+    return arrays
 
 
 # -- scores ----------------------------------------------------------------------------------------
