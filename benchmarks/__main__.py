@@ -42,6 +42,7 @@ SCENARIOS = (
     "storage",
     "scaling",
     "shards",
+    "out_of_core",
 )
 
 
