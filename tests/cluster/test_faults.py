@@ -208,13 +208,13 @@ def worker_pids(client: Client, n_workers: int = 2) -> list[int]:
 class Killer:
     """Kills a worker at a random moment of one of the phases of a run.
 
-    lengths : name and seconds of every phase of an undisturbed run
+    lengths : the least seconds that every phase of a run took so far
     hit : how many kills fell into which phase
     """
 
     def __init__(self, run: Any) -> None:
         self.real = run
-        self.lengths: list[tuple[str, float]] = []
+        self.lengths: dict[int, float] = {}
         self.hit: Counter[str] = Counter()
         self.now, self.place, self.target = "", 0, -1
         self.timer = threading.Timer(0.0, len)
@@ -222,7 +222,7 @@ class Killer:
     def aim(self, place: int, share: float, victim: int) -> None:
         """At one of the phases of the next run, when a share of its usual time has gone by."""
         self.place, self.target = 0, place
-        self.timer = threading.Timer(share * self.lengths[place][1], self._kill, [victim])
+        self.timer = threading.Timer(share * self.lengths[place], self._kill, [victim])
 
     def _kill(self, victim: int) -> None:
         os.kill(victim, signal.SIGKILL)
@@ -233,11 +233,10 @@ class Killer:
         self.now, began = phase, time.monotonic()
         if self.place == self.target:
             self.timer.start()
-        self.place += 1
         outcomes = self.real(executor, phase, *arguments)
-        self.now = "between phases"
-        if self.target < 0:
-            self.lengths.append((phase, time.monotonic() - began))
+        self.now, seconds = "between phases", time.monotonic() - began
+        self.lengths[self.place] = min(seconds, self.lengths.get(self.place, seconds))
+        self.place += 1
         return outcomes
 
 
@@ -289,7 +288,7 @@ def test_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             assert run_once(client) == expected, f"kill {number + 1} of {N_KILLS}"
             killer.timer.join()
     assert killer.hit.total() == N_KILLS
-    seconds = sum(length for _, length in killer.lengths)
+    seconds = sum(killer.lengths.values())
     print(
         f"{N_KILLS} kills, {N_KILLS} identical results: {dict(killer.hit)}; {seconds:.1f} s a run"
     )

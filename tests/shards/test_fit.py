@@ -7,6 +7,7 @@ import shutil
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,8 @@ def test_a_state_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> 
     space = ParameterSpace(models.spec("p-emb"), 4, 1, 1, 2)
     state = TrainState.start(space, fit(model(), store).parameters_, None)
     tasks.write_state(part.path, state, {})
-    task = tasks.ReduceTask(None, part.path, (part,), tmp_path / "mean")  # type: ignore[arg-type]
+    plan: Any = SimpleNamespace(space=space, of_one_shard=frozenset(), n_shards=1)
+    task = tasks.ReduceTask(plan, part.path, (part,), tmp_path / "mean")
     with pytest.raises(efemb.errors.DataLossError, match="not the state"):
         tasks.reduce(task)
 

@@ -17,7 +17,7 @@ from efemb.shards import ShardStore
 from efemb.shards.training import Model, fit_store
 
 BYTES_OF_ENTRY = 90  # that a task keeps while it trains on a shard
-COPIES = 12  # of the parameters, that the task holds which averages states
+COPIES = 14  # of the parameters, that the task holds which averages states
 
 
 def prepare(

@@ -7,7 +7,8 @@ lives on a worker but what can be made again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,6 +43,7 @@ STATE = SealedKind(
     format="efemb state", noun="state of a round", version=1, tensors="state.safetensors"
 )
 MOST_KEPT = 64  # validation sets that a process keeps
+READERS = 2  # threads that read the states of replicas, for which all workers wait
 
 
 @dataclass(frozen=True)
@@ -276,26 +278,18 @@ class ReduceTask:
 
 def reduce(task: ReduceTask) -> Trained:
     """Average parameters and sums of squares, in double precision and in the order of replicas."""
-    mean = Averaging(read_state(task.start, task.plan), task.plan)
-    with ThreadPoolExecutor(1) as pool:  # reads the next state while one is added
-        for part, state in _read_ahead(pool, task.parts):
+    with ThreadPoolExecutor(READERS) as pool:
+        ahead = deque(pool.submit(_read_arrays, part) for part in task.parts[:READERS])
+        mean = Averaging(read_state(task.start, task.plan), task.plan)
+        for number, part in enumerate(task.parts):
+            state = ahead.popleft().result()
+            for following in task.parts[number + READERS : number + READERS + 1]:
+                ahead.append(pool.submit(_read_arrays, following))
             optimizer = OptimizerState(state["optimizer"]["name"], state["optimizer"]["arrays"])
             theta = {**state["parameters"], **state["theta"]}
             mean.add(theta, optimizer, state["steps"], part.data_term)
     rows = sum(part.rows for part in task.parts)
     return _write_trained(task.target, mean.merged(), task.plan, {}, rows)
-
-
-def _read_ahead(
-    pool: ThreadPoolExecutor, parts: Sequence[Trained]
-) -> Iterator[tuple[Trained, dict[str, Any]]]:
-    """The arrays of states in their order, of which two are in memory at a time."""
-    waiting = pool.submit(_read_arrays, parts[0])
-    for part, following in zip(parts, [*parts[1:], None], strict=True):
-        arrays = waiting.result()
-        if following is not None:
-            waiting = pool.submit(_read_arrays, following)
-        yield part, arrays
 
 
 def _read_arrays(part: Trained) -> dict[str, Any]:
