@@ -23,6 +23,13 @@ GONE = (TimeoutError, CancelledError, OSError)
 # A local cluster gives a worker up if it is absent so long after any of its deaths, also if it came
 # back and has died again since: by default 15 s, which a second death can meet by chance.
 PATIENCE = {"distributed.deploy.lost-worker-timeout": "1 day"}
+# Dask has its workers give memory back to the system at once; page faults for every array of a task
+# then took up to a third of a fit. Arrays up to 32 MB, the most that malloc allows, are reused here.
+_ENVIRON = "distributed.nanny.pre-spawn-environ"
+REUSE = {
+    f"{_ENVIRON}.MALLOC_TRIM_THRESHOLD_": 1 << 28,
+    f"{_ENVIRON}.MALLOC_MMAP_THRESHOLD_": 1 << 25,
+}
 SHARE_OF_LIMIT = 0.6  # of a worker's memory: a nanny kills at 95%, and states cannot be spilled
 
 
@@ -64,7 +71,7 @@ def start_local(**options: Any) -> Iterator[Any]:
     distributed = require_distributed()
     usual: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        dask.config.set(PATIENCE),
+        dask.config.set({**REUSE, **PATIENCE}),
         distributed.LocalCluster(**{**usual, **options}) as local,
         distributed.Client(local) as client,
     ):
