@@ -23,8 +23,8 @@ GONE = (TimeoutError, CancelledError, OSError)
 # A local cluster gives a worker up if it is absent so long after any of its deaths, also if it came
 # back and has died again since: by default 15 s, which a second death can meet by chance.
 PATIENCE = {"distributed.deploy.lost-worker-timeout": "1 day"}
-# Dask has its workers give memory back to the system at once, and every array of a task then comes with
-# page faults. Arrays up to 32 MB, the most malloc allows, are reused here.
+# Dask has its workers give memory back to the system at once, so that every array of a task comes
+# with page faults. Arrays up to 32 MB, the most malloc allows, are reused here.
 _ENVIRON = "distributed.nanny.pre-spawn-environ"
 REUSE = {
     f"{_ENVIRON}.MALLOC_TRIM_THRESHOLD_": 1 << 28,
