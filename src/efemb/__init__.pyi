@@ -75,7 +75,15 @@ from .model.families import (
 )
 from .model.priors import HalfNormal, LogNormal, Normal
 from .model.structures import Dynamic, Featured, Grouped, PerEntity, Shared, Tied, Tree
-from .model.terms import Available, CellCovariate, History, ItemPairs, Offset, RowVectors
+from .model.terms import (
+    Available,
+    CellCovariate,
+    Covariate,
+    History,
+    ItemPairs,
+    Offset,
+    RowVectors,
+)
 from .model.zeros import (
     All,
     Hierarchical,
@@ -102,6 +110,7 @@ __all__ = [
     "CellCovariate",
     "ClusterLostError",
     "Corpus",
+    "Covariate",
     "DataError",
     "DataLossError",
     "Dataset",

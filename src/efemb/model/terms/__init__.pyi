@@ -4,6 +4,7 @@ from .available import Available
 from .base import BoundCells, BoundTerm, CellTerm, Term, TermArray
 from .cell_covariate import CellCovariate
 from .cell_values import GroupTable, SparseRows
+from .covariate import Covariate
 from .history import History
 from .item_pairs import ItemPairs
 from .offset import Offset
@@ -15,6 +16,7 @@ __all__ = [
     "BoundTerm",
     "CellCovariate",
     "CellTerm",
+    "Covariate",
     "GroupTable",
     "History",
     "ItemPairs",
