@@ -22,7 +22,7 @@ from efemb.explore.colors import (
 )
 from efemb.explore.groups import Groups
 from efemb.explore.maps import MapMaker, available_vectors
-from efemb.explore.page import describe_choices, describe_lists
+from efemb.explore.page import describe_choices, describe_lists, plot_settings
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
 from efemb.explore.slices import add_slices, spread_of_products
@@ -39,6 +39,7 @@ WORDS, CANDIDATES = 3, 12  # labels that name a topic, and those that may
 BEGINNING = 20  # letters of such a label
 LONGEST_LABEL = 10_000
 MOST_RECORDS = 400
+LISTED = 8  # of the most frequent items
 CURVES = ("validation", "objective")
 # Numbers of items: array, column, name of the coloring, title of its legend, whether of logarithms.
 NUMBERS = (
@@ -119,6 +120,7 @@ def make_payload(contents: Contents) -> Payload:
     payload.header |= {
         "marks": MARKS,
         "lists": describe_lists(payload.header),
+        "plot": plot_settings(),
         "choices": describe_choices(payload.header),
     }
     return payload
@@ -161,6 +163,9 @@ def _add_items(payload: Payload, contents: Contents) -> None:
     payload.arrays["order"] = order.astype(np.int32)  # of labels on the map
     if counts is not None:
         payload.arrays["counts"] = counts.astype(np.float32)
+        payload.header["frequent"] = [
+            {"code": int(code), "count": float(counts[code])} for code in order[:LISTED]
+        ]
     else:
         payload.header["notes"].append("The model does not store how often its items occur.")
     groups = contents.groups

@@ -69,8 +69,16 @@ def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
         lists["basket"]["title"] = "Words around the gap"
     value = prediction["columns"][0]
     lists["complete"] |= {"value": value, "percent": value != "mean"}
+    lists["explain"]["foot"] = f"They add up to {{sum}}: {prediction.get('total', '')}."
     lists["drift"] |= header.get("slices", {}).pop("drift", {})
+    lists["frequent"]["rows"] = header.pop("frequent", [])
     return lists
+
+
+def plot_settings() -> dict[str, Any]:
+    """What plotly is told for every map."""
+    settings: dict[str, Any] = json.loads(page_file("plot.json"))
+    return settings
 
 
 @cache

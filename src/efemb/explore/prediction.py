@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,8 +47,7 @@ def add_prediction(
         logged = [term for term in model.spec.terms if getattr(term, "log", False)]
         header["tables"] = {name: list(term.columns) for term in logged for name in term.tables}
         if structure.grouped and "slices" not in payload.header:
-            described = {"label": structure.columns[0], "columns": list(structure.columns)}
-            header["terms"].append({**described, "kind": "text"})
+            header["terms"].append(_text_input(structure.columns[0], structure.columns))
         return
     if "refused" in header:
         return
@@ -90,7 +90,7 @@ def describe_prediction(model: FittedEmbedding) -> dict[str, Any]:
 
 def describe_whole(whole: Any) -> dict[str, Any]:
     """The same of a model that completes baskets by a mixture of experts."""
-    user = {"label": "customer", "columns": ["user"], "kind": "text"}
+    user = _text_input("customer", ["user"])
     return {
         "explains": True,
         "text": False,
@@ -148,18 +148,27 @@ def _noise(model: FittedEmbedding) -> Floats | None:
 # -- terms ----------------------------------------------------------------------------------------
 
 
+def _text_input(label: str, columns: Iterable[str]) -> dict[str, Any]:
+    """A term whose values a person types."""
+    asked = {"placeholder": "any known one, or empty"}
+    return {"label": label, "columns": list(columns), "kind": "text", "input": asked}
+
+
 def _describe_term(term: Term) -> dict[str, Any]:
     """What a person chooses for a term: one of its groups, a number, or any text."""
-    described: dict[str, Any] = {"label": term.label, "columns": list(term.columns), "kind": "text"}
+    described = _text_input(term.label, term.columns)
     groups, center = getattr(term, "groups", None), getattr(term, "center", None)
     if groups is None and term.tables:
         groups = (getattr(term, "frozen", None) or {}).get("groups")
     choices = None if groups is None else plain_labels(groups)
     if choices is not None:
         described |= {"kind": "choice", "choices": choices}
+        described["input"] = {"placeholder": f"one of {len(choices):,}, or empty"}
     elif isinstance(center, float):
         scale = float(getattr(term, "scale", 1.0))
         described |= {"kind": "number", "center": center, "scale": scale}
+        limits = {"min": center - 3 * scale, "max": center + 3 * scale, "step": scale / 10}
+        described["input"] = {"type": "range", **limits}
     return described
 
 

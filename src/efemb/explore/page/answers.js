@@ -39,12 +39,9 @@ const ratio = (product, size) => (size > 0 ? Math.max(-1, Math.min(1, product / 
 
 /** Every row divided by its length. @param {Floats} matrix @param {number} k */
 function unitRows(matrix, k) {
-  const units = new Float64Array(matrix);
-  for (let row = 0; row < units.length / k; row++) {
-    const vector = takeRow(units, row, k), length = lengthOf(vector) || 1;
-    for (let j = 0; j < k; j++) vector[j] /= length;
-  }
-  return units;
+  const row = (_, code) => lengthOf(takeRow(matrix, code, k)) || 1;
+  const lengths = Array.from({ length: matrix.length / k }, row);
+  return new Float64Array(matrix).map((value, i) => value / lengths[Math.floor(i / k)]);
 }
 
 /** The same weight for some rows. @param {number[]} rows @param {number} weight @returns {Basket} */
@@ -62,14 +59,11 @@ function addRows(matrix, k, weights) {
  * items of a class below 0 are left out. @param {Floats} scores @param {Int8Array} classes @param {number} n
  */
 function best(scores, classes, n) {
-  /** @type {number[]} */ const found = [];
-  const isBefore = (a, b) => (classes[a] === classes[b] ? scores[a] > scores[b] : classes[a] < classes[b]);
-  for (let code = 0; code < scores.length; code++) {
-    if (classes[code] < 0 || (found.length === n && !isBefore(code, found[n - 1]))) continue;
-    let place = found.length;
-    while (place > 0 && isBefore(code, found[place - 1])) place--;
-    found.splice(place, 0, code);
-    found.length = Math.min(found.length, n);
+  const order = (a, b) => classes[a] - classes[b] || scores[b] - scores[a];
+  /** @type {number[]} */ let found = [];
+  for (const code of classes.keys()) {
+    if (classes[code] < 0 || (found.length === n && order(code, found[n - 1]) >= 0)) continue;
+    found = [...found, code].sort(order).slice(0, n);
   }
   return found;
 }
@@ -125,14 +119,11 @@ class PageAnswers {
   }
 
   /** @param {Body} body */
-  similar(body) {
-    return this.nearest([[body.item, 1]], body);
-  }
+  similar = (body) => this.nearest([[body.item, 1]], body);
 
   /** @param {Body} body */
-  analogy(body) {
-    return this.nearest([...weigh(body.positive, 1), ...weigh(body.negative, -1)], { ...body, space: "rho" });
-  }
+  analogy = ({ positive, negative, group, n }) => (
+    this.nearest([...weigh(positive, 1), ...weigh(negative, -1)], { group, n }));
 
   /** What a selection shares: the items in its middle, and those nearest to it. @param {Body} body */
   share({ items, group }) {

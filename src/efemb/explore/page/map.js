@@ -1,77 +1,77 @@
-/** A map: all items as points, drawn by plotly's WebGL; lit items and labels are on a canvas above them. */
+/** One model and its map: points by plotly's WebGL; lit items and labels are on a canvas above them. */
 
-import { shortLabel } from "./dom.js";
+import { element, shortLabel } from "./dom.js";
 
-/** @import { Bucket, MapEvents, Mark, Payload, State, Surface, View } from "./types" */
+/** @import { Ask, Bucket, Mark, Payload, State, Surface, View } from "./types" */
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 const LABEL_WIDTH = 170, LINE = 18, GAP = 18, LETTERS = 26;
 const TRIED = 4000;  // items that are offered room for a label
-const HIDDEN = { visible: false, showgrid: false, zeroline: false };
 
-export class MapView {
+export class ModelView {
   dimensions = 2;
-  solid = false;
+  isFlat = true;
   mode = "pan";
-  theme = { ink: "", paper: "", soft: "" };
   /** @type {{ title: string, buckets: Bucket[] }} */ coloring = { title: "", buckets: [] };
   /** Limits that were zoomed to, null for everything. @type {View | null} */ limits = null;
   /** What is lit, the most important last. @type {Mark[]} */ marks = [];
-  /** @type {number | null} */ selected = null;
+  selected = -1;
   /** Items of the selection. @type {Set<number> | null} */ chosen = null;
   /** @type {boolean | null} */ wasFlat = null;
   drawn = Promise.resolve();
   /** Short labels. @type {string[]} */ texts = [];
   /** Their widths. @type {number[]} */ sizes = [];
+  onClick = (/** @type {number} */ code) => {};
+  onSelect = (/** @type {number[]} */ codes) => {};
+  onView = (/** @type {View | null} */ view) => {};
 
-  /** @param {Payload} payload @param {Surface} surface @param {MapEvents} events */
-  constructor({ header, arrays }, surface, events) {
-    /** @returns {any} */ const make = (tag, className) => (
-      Object.assign(surface.document.createElement(tag), { className }));
+  /** @param {Payload} payload @param {Ask} ask @param {Surface} surface */
+  constructor({ header, arrays }, ask, surface) {
     this.header = header;
     this.arrays = arrays;
-    this.points = arrays.order;
-    this.entry = header.maps[0];
+    this.labels = header.labels;
+    this.ask = ask;
     this.surface = surface;
-    this.events = events;
-    this.element = make("div", "map");
+    this.entry = header.maps[0];
+    this.points = arrays.order;
+    const codes = new Map(this.labels.map((label, code) => [label, code]));
+    this.find = (/** @type {string} */ label) => codes.get(label) ?? -1;
+    const make = (tag, name) => surface.document.importNode(element(tag, { class: name }));
     this.plot = make("div", "plot");
     this.canvas = make("canvas", "over");
     this.tip = make("div", "tip");
-    this.showTip();
+    this.element = make("div", "map");
     this.element.append(this.plot, this.canvas, this.tip);
+    this.showTip();
     surface.root.append(this.element);
   }
 
-  /** @param {State} state @param {(entry: any) => Promise<number[]>} make what the payload lacks */
-  async show({ map, color, solid }, make) {
-    const { maps, colorings, n } = this.header, { arrays } = this;
-    this.entry = maps.find(({ array }) => array === map) || maps[0];
-    this.points = arrays[this.entry.array] ||= Float32Array.from(await make(this.entry));
+  /** @param {State} state */
+  async show({ map, color, solid }) {
+    const { arrays, header: { maps, colorings, n } } = this;
+    const entry = this.entry = maps.find(({ array }) => array === map) || maps[0];
+    const make = () => this.ask("map", { space: entry.space, method: entry.method });
+    this.points = arrays[entry.array] ||= Float32Array.from(await make());
     const { key, title, buckets } = colorings.find((one) => one.key === color) || colorings[0];
     /** @type {Bucket[]} */ const filled = buckets.map(([name, shade], i) => (
       { name, color: shade, isRest: i === 0, codes: [] }));
     arrays[`color.${key}`].forEach((place, code) => { filled[place].codes.push(code); });
     this.coloring = { title, buckets: filled.filter(({ codes }) => codes.length) };
     this.dimensions = this.points.length / n;
-    this.solid = solid;
+    this.isFlat = this.dimensions === 2 || !solid;
     await this.redraw();
-  }
-
-  get isFlat() {
-    return this.dimensions === 2 || !this.solid;
   }
 
   /** Draw everything, after what is being drawn. */
   redraw() {
     this.drawn = this.drawn.then(async () => {
       const { Plotly } = this.surface, isNew = this.isFlat !== this.wasFlat;
+      // plotly's own ratio of 2 draws four times the pixels.
+      const config = { ...this.header.plot.config, plotGlPixelRatio: devicePixelRatio || 1 };
       if (isNew) Plotly.purge(this.plot);  // flat and solid plots share nothing
       this.wasFlat = this.isFlat;
-      await Plotly.react(this.plot, [...this.pointTraces(), ...this.solidMarks()], this.layout(), {
-        scrollZoom: true, displayModeBar: false, doubleClick: false, responsive: false,
-        plotGlPixelRatio: devicePixelRatio || 1,  // plotly's own 2 draws four times the pixels
-      });
+      const traces = [...this.pointTraces(), ...this.solidMarks()];
+      await Plotly.react(this.plot, traces, this.layout(), config);
       if (isNew) this.listen();
       this.drawOverlay();
     });
@@ -79,9 +79,7 @@ export class MapView {
   }
 
   /** @param {number} code @param {number} axis */
-  at(code, axis) {
-    return this.points[code * this.dimensions + axis];
-  }
+  at = (code, axis) => this.points[code * this.dimensions + axis];
 
   /** What is in the window. @returns {View} */
   get view() {
@@ -97,79 +95,68 @@ export class MapView {
   }
 
   /** Those of some items that are in view. @param {number[]} codes */
-  visible(codes = [...this.header.labels.keys()]) {
-    const { view: { x, y } } = this, isIn = ([low, high], value) => value >= low && value <= high;
+  visible(codes = [...this.labels.keys()]) {
+    const { x, y } = this.view, isIn = ([low, high], value) => value >= low && value <= high;
     return codes.filter((code) => isIn(x, this.at(code, 0)) && isIn(y, this.at(code, 1)));
   }
 
   pointTraces() {
-    const { isFlat, chosen, header: { n } } = this;
-    const faint = !isFlat && this.selected !== null;  // else the others hide its neighbors
+    const { isFlat, chosen, header: { n, plot: { selected, unselected } } } = this;
+    const isFaint = !isFlat && this.selected >= 0;  // else the others hide its neighbors
     const size = isFlat ? (n > 30000 ? 3 : n > 3000 ? 4.5 : n > 300 ? 7 : 10) : 3;
-    return this.coloring.buckets.map(({ color, codes, isRest }) => ({
-      type: isFlat ? "scattergl" : "scatter3d", mode: "markers", hoverinfo: "none", ...this.places(codes),
-      marker: { color, size, opacity: faint ? 0.15 : isRest ? 0.6 : 0.8, line: { width: 0 } },
-      ...(isFlat && {
-        selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 0.12 } },
-        selectedpoints: chosen && [...codes.keys()].filter((i) => chosen.has(codes[i])),
-      }),
-    }));
+    return this.coloring.buckets.map(({ color, codes, isRest }) => {
+      const opacity = isFaint ? 0.15 : isRest ? 0.6 : 0.8, trace = this.trace(codes, "markers");
+      const selectedpoints = chosen && [...codes.keys()].filter((i) => chosen.has(codes[i]));
+      const marker = { color, size, opacity, line: { width: 0 } };
+      return { ...trace, marker, ...(isFlat && { selected, unselected, selectedpoints }) };
+    });
   }
 
-  /** Coordinates of items as plotly takes them. */
-  places(codes) {
-    return Object.fromEntries(["x", "y", "z"].slice(0, this.isFlat ? 2 : 3).map((name, axis) => (
-      [name, Float32Array.from(codes, (code) => this.at(code, axis))])));
+  /** Some items as plotly takes them. @param {number[]} codes @param {string} mode */
+  trace(codes, mode) {
+    const [type, axes] = this.isFlat ? ["scattergl", "xy"] : ["scatter3d", "xyz"];
+    const places = [...axes].map((name, axis) => (
+      [name, Float32Array.from(codes, (code) => this.at(code, axis))]));
+    return { type, mode, hoverinfo: "none", ...Object.fromEntries(places) };
   }
 
   /** Lit items of a solid map, which has no canvas above it. */
   solidMarks() {
     if (this.isFlat) return [];
-    const common = { type: "scatter3d", hoverinfo: "none" }, { marks } = this;
-    const lines = marks.filter((mark) => mark.share).map(({ code, color, share = 0 }) => ({
-      ...common, mode: "lines", line: { color, width: 1 + 6 * share }, ...this.places([this.selected, code]),
-    }));
-    const marker = { size: lines.length ? 4 : 6, color: marks.map(({ color }) => color), line: { width: 0 } };
-    return [...lines, { ...common, mode: "markers", marker, ...this.places(marks.map(({ code }) => code)) }];
+    const lines = this.marks.filter((mark) => mark.share).map(({ code, color, share = 0 }) => (
+      { ...this.trace([this.selected, code], "lines"), line: { color, width: 1 + 6 * share } }));
+    const color = this.marks.map((mark) => mark.color), codes = this.marks.map(({ code }) => code);
+    const marker = { size: lines.length ? 4 : 6, color, line: { width: 0 } };
+    return [...lines, { ...this.trace(codes, "markers"), marker }];
   }
 
   layout() {
-    const { theme: { ink, soft }, limits, entry: { sides: [x, y, z] = [] } } = this;
-    const common = {
-      showlegend: false, margin: { l: 0, r: 0, t: 0, b: 0 }, hovermode: "closest", hoverdistance: 12,
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", uirevision: "keep",
-    };
-    if (this.isFlat) {
-      return {
-        ...common, dragmode: this.mode, selections: [],
-        newselection: { line: { color: ink, width: 1.5, dash: "dot" } },
-        xaxis: { ...HIDDEN, range: limits?.x.slice() },
-        yaxis: { ...HIDDEN, range: limits?.y.slice(), scaleanchor: "x" },
-      };
-    }
-    const axis = { ...HIDDEN, visible: true, showticklabels: false, title: { text: "" }, color: soft };
-    const scene = { xaxis: axis, yaxis: axis, zaxis: axis, aspectmode: "manual", aspectratio: { x, y, z } };
-    return { ...common, scene };
+    const { limits, mode: dragmode, entry: { sides: [x, y, z] = [] } } = this;
+    const { layout, flat, axis, camera } = structuredClone(this.header.plot);  // plotly writes into them
+    const box = { camera, aspectmode: "manual", aspectratio: { x, y, z } };
+    if (!this.isFlat) return { ...layout, scene: { xaxis: axis, yaxis: axis, zaxis: axis, ...box } };
+    for (const name of ["x", "y"]) flat[`${name}axis`].range = limits?.[name].slice();
+    return { ...layout, ...flat, dragmode };
   }
 
   listen() {
     const codesOf = (event) => (event?.points || []).flatMap(({ curveNumber, pointNumber }) => (
       this.coloring.buckets[curveNumber]?.codes[pointNumber] ?? []));
     const handlers = {
-      click: (event) => { for (const code of codesOf(event).slice(0, 1)) this.events.onClick(code); },
+      click: (event) => codesOf(event).slice(0, 1).forEach(this.onClick),
       hover: (event) => this.showTip(codesOf(event)[0], event.event),
       unhover: () => this.showTip(),
       selected: (event) => {
         if (!event?.points) return;
-        this.relayout({ selections: [], activeselection: {} });  // else the lasso stays, as a shape to edit
+        this.relayout({ selections: [], activeselection: {} });  // else the lasso stays, to be edited
         for (const line of this.plot.querySelectorAll(".select-outline, .outline-controllers")) line.remove();
-        this.events.onSelect(codesOf(event));
+        this.onSelect(codesOf(event));
       },
       relayouting: () => requestAnimationFrame(() => this.drawOverlay()),
       relayout: (change) => {
         if (!this.isFlat) return;
         this.limits = change["xaxis.autorange"] ? null : this.view;
-        this.events.onView(this.limits);
+        this.onView(this.limits);
         this.drawOverlay();
       },
     };
@@ -180,7 +167,7 @@ export class MapView {
   showTip(code, { clientX = 0, clientY = 0 } = {}) {
     this.tip.hidden = code === undefined;
     if (code === undefined) return;
-    this.tip.textContent = shortLabel(this.header.labels[code], 90);
+    this.tip.textContent = shortLabel(this.labels[code], 90);
     const { left, top, width } = this.element.getBoundingClientRect(), { style, offsetWidth } = this.tip;
     style.left = `${Math.max(4, Math.min(clientX - left + 12, width - offsetWidth - 4))}px`;
     style.top = `${clientY - top + 14}px`;
@@ -198,17 +185,6 @@ export class MapView {
     this.relayout({ dragmode: mode });
   }
 
-  async resize() {
-    const { clientWidth, clientHeight } = this.element, { width, height } = this.plot._fullLayout || {};
-    if (!width || Math.abs(width - clientWidth) + Math.abs(height - clientHeight) < 2) return;
-    await this.surface.Plotly.Plots.resize(this.plot);
-    this.drawOverlay();
-  }
-
-  showAll() {
-    this.relayout({ "xaxis.autorange": true, "yaxis.autorange": true });
-  }
-
   /** Zoom about a place, by default the middle. @param {number} factor @param {number[]} [place] */
   zoomBy(factor, place) {
     if (!this.isFlat) return;
@@ -221,17 +197,25 @@ export class MapView {
 
   /** Bring an item into view. @param {number} code */
   reveal(code) {
-    if (this.isFlat && !this.visible([code]).length) this.zoomBy(1, [this.at(code, 0), this.at(code, 1)]);
+    const isOut = code >= 0 && this.isFlat && !this.visible([code]).length;
+    if (isOut) this.zoomBy(1, [this.at(code, 0), this.at(code, 1)]);
   }
 
   /** Light items: on a flat map, only the canvas above it is drawn. @param {Mark[]} marks */
   light(marks, selected) {
     const strongest = Math.max(...marks.map(({ weight = 0 }) => Math.abs(weight)), 1e-12);
-    this.marks = marks.map((mark) => ({ ...mark, share: Math.abs(mark.weight || 0) / strongest }))
-      .sort((a, b) => a.share - b.share);
-    if (selected !== null) this.marks.push({ code: selected, color: this.theme.ink });
+    const share = ({ weight = 0 }) => Math.abs(weight) / strongest;
+    this.marks = marks.map((mark) => ({ ...mark, share: share(mark) })).sort((a, b) => a.share - b.share);
+    if (selected >= 0) this.marks.push({ code: selected, color: this.theme.ink });
     this.selected = selected;
     return this.isFlat ? this.drawOverlay() : this.redraw();
+  }
+
+  /** Colors of the page. */
+  get theme() {
+    const style = getComputedStyle(document.documentElement);
+    const [ink, paper, soft] = ["--ink", "--paper", "--soft"].map((name) => style.getPropertyValue(name));
+    return { ink, paper, soft };
   }
 
   drawOverlay() {
@@ -243,7 +227,7 @@ export class MapView {
     for (const { code, color, share = 0 } of this.marks.filter((mark) => mark.share)) {
       const lineWidth = 0.5 + 3.5 * share, globalAlpha = 0.35 + 0.6 * share;
       Object.assign(context, { strokeStyle: color, globalAlpha, lineWidth });
-      context.stroke(new Path2D(`M ${place(this.selected ?? code)} L ${place(code)}`));
+      context.stroke(new Path2D(`M ${place(this.selected)} L ${place(code)}`));
     }
     context.globalAlpha = 1;
     for (const { code, color, weight } of this.marks) {
@@ -260,27 +244,26 @@ export class MapView {
 
   /** As many labels as there is room for: those of lit items first, then of the most frequent. */
   drawLabels(context, place, width, height) {
-    const { marks, theme: { ink, paper, soft } } = this;
-    const lit = new Set(marks.filter(({ weight }) => weight === undefined).map(({ code }) => code).reverse());
-    const most = lit.size + Math.ceil((width * height) / 15000);
+    const { ink, paper, soft } = this.theme, lines = { lineWidth: 3, lineJoin: "round", strokeStyle: paper };
+    const marked = this.marks.filter(({ weight }) => weight === undefined).map(({ code }) => code);
+    const lit = new Set(marked.reverse()), most = lit.size + Math.ceil((width * height) / 15000);
     /** @type {{ x: number, y: number, size: number }[]} */ const taken = [];
     let tries = TRIED;
     const write = (code, gap) => {
       const [x, y] = place(code);
       if (!(x > 0 && x < width && y > 8 && y < height - 8)) return;
       tries -= 1;
-      const text = (this.texts[code] ??= shortLabel(this.header.labels[code], LETTERS));
+      const text = (this.texts[code] ??= shortLabel(this.labels[code], LETTERS));
       const size = (this.sizes[code] ??= Math.min(context.measureText(text).width, LABEL_WIDTH));
       const isFree = (start) => start > 2 && start + size < width - 2 && !taken.some((other) => (
-        Math.abs(other.y - y) < LINE && start < other.x + other.size + GAP && other.x < start + size + GAP));
+        Math.abs(other.y - y) < LINE && Math.max(start - other.x - other.size, other.x - start - size) < GAP));
       const start = [x + gap, x - gap - size].find(isFree);
       if (start === undefined) return;
       taken.push({ x: start, y, size });
       context.strokeText(text, start, y, LABEL_WIDTH);
       context.fillText(text, start, y, LABEL_WIDTH);
     };
-    Object.assign(context, { font: FONT, textBaseline: "middle", lineWidth: 3, lineJoin: "round" });
-    Object.assign(context, { strokeStyle: paper, fillStyle: ink });
+    Object.assign(context, { font: FONT, textBaseline: "middle", fillStyle: ink, ...lines });
     for (const code of lit) write(code, 10);
     context.fillStyle = soft;
     for (const code of this.arrays.order) {

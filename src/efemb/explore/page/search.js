@@ -8,15 +8,12 @@ import { element } from "./dom.js";
  * @param {string[]} folded labels in lower case @param {Int32Array} order @param {string} text
  */
 function findLabels(folded, order, text) {
-  const words = text.split(/\s+/);
-  /** @type {number[][]} */ const ranked = [[], [], [], []];
-  for (const code of text ? order : []) {
-    const label = folded[code];
-    if (label.startsWith(text)) ranked[label === text ? 0 : 1].push(code);
-    else if (label.includes(` ${text}`)) ranked[2].push(code);
-    else if (words.every((word) => label.includes(word))) ranked[3].push(code);
-  }
-  return ranked.flat().slice(0, 12);
+  const words = text.split(" ");
+  const rank = (label) => (label.startsWith(text) ? Number(label !== text)
+    : label.includes(` ${text}`) ? 2 : words.every((word) => label.includes(word)) ? 3 : 4);
+  /** @type {number[][]} */ const ranked = [[], [], [], [], []];
+  for (const code of text ? order : []) ranked[rank(folded[code])].push(code);
+  return ranked.slice(0, 4).flat().slice(0, 12);
 }
 
 /**

@@ -1,13 +1,13 @@
 /** What passes between the modules of the page; the format of the payload is in payload.py. */
 
-import type { ModelView } from "./main.js";
+import type { ModelView } from "./map.js";
 
 export type Numbers = Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array;
 export type Floats = Float32Array | Float64Array;
 /** What a person chooses for a term of the model: one of its groups, a number, or any text. */
 export interface Term {
   label: string; columns: string[]; kind: "choice" | "number" | "text";
-  choices?: (string | number)[]; center?: number; scale?: number;
+  choices?: (string | number)[]; center?: number; scale?: number; input: Record<string, any>;
 }
 export interface Prediction {
   refused?: string; remark?: string; columns: string[]; explains: boolean; text: boolean; family: string; link: string;
@@ -16,16 +16,19 @@ export interface Prediction {
 }
 /** How an answer is listed; see lists.json. */
 export interface ListEntry {
-  title?: string; takes?: string[]; value?: string; label?: string; percent?: boolean; by_size?: boolean; nonzero?: boolean;
-  color?: string; below?: string; shown?: number; marked?: number; adds?: boolean; without?: string;
-  empty?: string; note?: string; detail?: string[][]; kinds?: Record<string, string>; rows?: Row[];
+  title?: string; takes?: string[]; value?: string; label?: string; percent?: boolean; by_size?: boolean;
+  color?: string; below?: string; shown?: number; marked?: number; adds?: boolean; without?: (string | number)[];
+  empty?: string; note?: string; foot?: string; detail?: string[][]; kinds?: Record<string, string>; rows?: Row[];
 }
-/** A list with its answer, and what happens to its rows. */
+/** A list with its answer, if there is no question, and what happens to its rows; `pick` is the code of the chosen one. */
 export interface List extends ListEntry {
-  answer: Row[] | Promise<Row[]>; view?: ModelView; after?: Node[];
+  answer?: Row[] | Promise<Row[]>; view?: ModelView; after?: Node[]; pick?: number;
   choose?: (row: Row) => void; buttons?: (row: Row) => Node[];
 }
-export type Part = Node | List | null;
+/** What a list became. */
+export interface Shown { node: Node; lit: Mark[]; rows: Row[] }
+type OnePart = Node | Shown | Promise<Shown>;
+export type Part = OnePart | OnePart[];
 export interface Header {
   name: string; n: number; k: number; noun: string; article: string; neural: boolean; labels: string[]; notes: string[];
   spaces: string[]; maps: { space: string; method: string; array: string; sides?: number[] }[]; prediction: Prediction;
@@ -39,6 +42,8 @@ export interface Header {
   colorings: { key: string; name: string; title: string; buckets: [string, string][] }[];
   /** Values and titles, the default first. */
   choices: Record<string, [string, string][]>;
+  /** What plotly is told for every map; see plot.json. */
+  plot: Record<string, any>;
   lists: Record<string, ListEntry>; item_lists: string[]; marks: Record<string, string>;
   arrays: Record<string, { type: string; shape: number[]; offset: number; bits?: number }>;
 }
@@ -62,9 +67,6 @@ export interface Surface { Plotly: any; document: Document; root: HTMLElement }
 export interface Mark { code: number; color: string; weight?: number; share?: number; view?: ModelView }
 export type Interval = [number, number];
 export interface View { x: Interval; y: Interval }
-export interface MapEvents {
-  onClick: (code: number) => void; onSelect: (codes: number[]) => void; onView: (view: View | null) => void;
-}
 export interface State {
   map: string; color: string; slice: string; tab: string; theme: string; item: number | null; basket: Basket;
   row: Record<string, string>; view: View | null; factor: number; solid: boolean; positive: number[]; negative: number[];
