@@ -46,6 +46,16 @@ def test_flipped_bits_of_checked_parquet_are_noticed(tmp_path: Path) -> None:
     assert silent == 0
 
 
+@pytest.mark.parametrize("damaged", [b"bread", b"what"])  # a label, and the name of a column
+def test_text_of_parquet_that_is_not_utf8(damaged: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"trip": [1, 1, 2], "what": ["milk", "bread", "beer"]})
+    pq.write_table(table, path, compression="none", use_dictionary=False, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(damaged, b"\xff" + damaged[1:]))
+    with pytest.raises(DataError, match="not a complete Parquet file"):
+        efemb.read_baskets(path, basket="trip", item="what")
+
+
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**60), 2**63])
 def test_whole_numbers_that_floats_cannot_hold(value: int, tmp_path: Path) -> None:
     kind = pa.uint64() if value > 2**62 else pa.int64()

@@ -10,6 +10,7 @@ import codecs
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,44 +55,32 @@ class ParquetSource:
     knows_places = True
 
     def __init__(self, path: Path) -> None:
-        pyarrow = require_pyarrow(f"reading {path}")
         self.name = str(path)
-        try:
+        with _explaining_damage(self.name) as pyarrow:
             self._file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise _damage_error(self.name, error) from error
-        self.size = self._file.metadata.num_rows
-        self.header = list(self._file.schema_arrow.names)
+            self.size = self._file.metadata.num_rows
+            self.header = list(self._file.schema_arrow.names)
 
     def first(self, n_rows: int) -> dict[str, list[Any]]:
         """The first rows, column by column."""
-        pyarrow = require_pyarrow(self.name)
-        try:
+        with _explaining_damage(self.name):
             batch = next(self._file.iter_batches(batch_size=n_rows), None)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise _damage_error(self.name, error) from error
-        return {name: [] for name in self.header} if batch is None else dict(batch.to_pydict())
+            return {name: [] for name in self.header} if batch is None else dict(batch.to_pydict())
 
     def batches(
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
         """Yield the wanted columns."""
         column_places(wanted, self.header, self.name)
-        pyarrow = require_pyarrow(self.name)
-        try:
+        with _explaining_damage(self.name):
             parts = self._file.iter_batches(batch_size=_ROWS, columns=list(dict.fromkeys(wanted)))
             yield from arrow_batches(parts, wanted, numeric, advance)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise _damage_error(self.name, error) from error
 
 
 def read_parquet(path: Path) -> Any:
     """A whole Parquet file as a pyarrow table."""
-    pyarrow = require_pyarrow(f"reading {path}")
-    try:
+    with _explaining_damage(str(path)) as pyarrow:
         return pyarrow.parquet.ParquetFile(path, page_checksum_verification=True).read()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise _damage_error(str(path), error) from error
 
 
 class ArrowTableSource:
@@ -164,11 +153,17 @@ def _numbers(array: Any, name: str) -> Column:
     return _labels(array, name)
 
 
-def _damage_error(name: str, error: Exception) -> DataError:
-    text = " ".join(str(error).split())
-    return DataError(
-        f"{name} is not a complete Parquet file ({text:.200}); copy or export it again"
-    )
+@contextmanager
+def _explaining_damage(name: str) -> Iterator[Any]:
+    """The pyarrow module; what it raises for a damaged file becomes a `DataError`."""
+    pyarrow = require_pyarrow(f"reading {name}")
+    try:
+        yield pyarrow
+    except (pyarrow.ArrowException, OSError, UnicodeError) as error:  # names or labels not UTF-8
+        text = " ".join(str(error).split())
+        raise DataError(
+            f"{name} is not a complete Parquet file ({text:.200}); copy or export it again"
+        ) from error
 
 
 class ArrowCsvSource:
