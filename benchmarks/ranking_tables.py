@@ -40,11 +40,12 @@ def in_short(figures: Figures) -> str:
 
 
 def in_full(figures: Figures) -> str:
-    """One row per set of data and model, with the errors of the differences to the best."""
+    """A table per set of data, one row per model, with the errors of the differences to the best."""
     whole = [f"{figure}, all entries" for figure in (RECALL, MRR, SHARES)]
     heads = ["data, model", *FIGURES, *whole, "CPU-s", "chosen"]
-    lines = []
+    tables = []
     for contest in EVERY_CONTEST:
+        lines = []
         for name in _names(figures):
             label = _cost_label(contest, name)
             if not figures.has(SCENARIO, label):
@@ -53,7 +54,9 @@ def in_full(figures: Figures) -> str:
             cells += [_figure(figures, contest, "all", name, one) for one in (RECALL, MRR, SHARES)]
             chosen = figures.text(SCENARIO, label).partition(", peak")[0]
             lines.append([f"{contest}, {name}", *cells, _cost(figures, contest, name), chosen])
-    return _table(heads, lines)
+        if lines:
+            tables.append(f"#### {contest}\n\n{_table(heads, lines)}")
+    return "\n\n".join(tables)
 
 
 def short_contexts(figures: Figures) -> str:

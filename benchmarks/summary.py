@@ -13,7 +13,7 @@ from benchmarks.cold_start import IMPORTS
 
 BEGIN = "<!-- made by `python -m benchmarks --readme docs/figures.md` -->"
 END = "<!-- end -->"
-HEAD = "| job | efemb | beside it |\n|---|---|---|"
+HEAD = "| task | efemb | for comparison |\n|---|---|---|"
 
 
 class Figures:
@@ -95,9 +95,9 @@ def _threads(f: Figures) -> tuple[str, str, str]:
     words = f.turns("text_threads", "imdb: two threads over one, wall")
     return (
         "2 threads",
-        f"trips {trips} times as fast, recordings {frames}, the same bits; "
+        f"speed-up: trips {trips}, recordings {frames}, with the same bits; "
         f"text without locks {words}",
-        f"ap-emb, whose steps are short, {short}",
+        f"ap-emb (short steps) {short}",
     )
 
 
@@ -134,7 +134,7 @@ def _text(f: Figures) -> tuple[str, str, str]:
     likelihood, likeness = "imdb: CBOW LL a word", "imdb: CBOW WordSim-353 rho"
     return (
         "22.7 M words of film reviews, CBOW with 5 negatives, K=100, one epoch",
-        f"{f.value('text', likelihood):.3f} nats a held-out word, WordSim-353 "
+        f"{f.value('text', likelihood):.3f} nats per held-out word, WordSim-353 "
         f"{f.value('text', likeness):.2f}, "
         f"{f.value('text', SPEED_OF_WORDS):.1f} times gensim's speed",
         f"gensim {f.beside('text', likelihood, 'gensim #'):.3f}, "
@@ -149,7 +149,7 @@ def _questions(f: Figures) -> tuple[str, str, str]:
     many = "1,000 queries among 1,000,000 x 100, top 10: CPU-s"
     one = "efemb similar, 8,000 items: CPU-s"
     return (
-        "top 10 of 1,000 items among 1,000,000 vectors; `efemb similar` on 8,000, start to end",
+        "top 10 of 1,000 items among 1,000,000 vectors; `efemb similar` among 8,000, start to end",
         f"{f.value('queries', many):.1f} CPU-s; {f.value('cold_start', one):.1f} CPU-s",
         f"{100 * f.value('queries', 'share of the sgemm rate'):.0f}% of sgemm",
     )
@@ -158,7 +158,7 @@ def _questions(f: Figures) -> tuple[str, str, str]:
 def _start(f: Figures) -> tuple[str, str, str]:
     first = "first fit, PoissonEmbedding: CPU-s"
     return (
-        "`import efemb`; that and a small fit in a new process (kernels compiled before)",
+        "`import efemb`; import and a small fit in a new process (kernels already compiled)",
         f"{f.value('cold_start', 'import efemb: CPU-s'):.2f} CPU-s; "
         f"{f.value('cold_start', first):.1f} CPU-s",
         f"importing scikit-learn and numba {f.value('cold_start', IMPORTS + ': CPU-s'):.1f}",

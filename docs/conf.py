@@ -25,6 +25,7 @@ extensions = [
 ]
 exclude_patterns = ["build", "examples", "live", "templates", "gallery/*.ipynb"]
 templates_path = ["templates"]
+myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
 
 html_theme = "pydata_sphinx_theme"
