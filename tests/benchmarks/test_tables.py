@@ -165,7 +165,7 @@ def test_tables_of_ranking(tmp_path: Path) -> None:
         "| Complete Journey, popularity | .125 ± .004 | .125 ± .004 | -.875 ± .004 | "
         "-.875 ± .004 | .125 | .125 | -.875 | 12 | best of 3 |"
     ) in lines
-    assert lines.index("#### Complete Journey") < lines.index("#### MovieLens-100K")  # one table each
+    assert lines.index("#### Complete Journey") < lines.index("#### MovieLens-100K")
     four = " | ".join(["**.250** / **-.750**"] * 4)
     assert f"| Complete Journey, EASE | {four} |" in lines
 
