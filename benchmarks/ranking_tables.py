@@ -40,7 +40,7 @@ def in_short(figures: Figures) -> str:
 
 
 def in_full(figures: Figures) -> str:
-    """A table per set of data, one row per model, with the errors of the differences to the best."""
+    """A table per data set with a row per model, and errors of the differences from the best."""
     whole = [f"{figure}, all entries" for figure in (RECALL, MRR, SHARES)]
     heads = ["data, model", *FIGURES, *whole, "CPU-s", "chosen"]
     tables = []
