@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 REMOVED_IN = "0.4"
-# Modules that moved.
+# Modules of version 0.2, and the modules that replaced them.
 MODULES = {
     "efemb.combine": "efemb.model.combine",
     "efemb.contexts": "efemb.model.contexts",
@@ -66,7 +66,7 @@ NAMES["LabelledVectors"] = BRITISH["LabelledVectors"]
 
 
 def warn_renamed(old: str, new: str, stacklevel: int = 2) -> None:
-    """Say that `old` is now called `new`; `stacklevel` as seen by the caller."""
+    """Warn that `old` is now called `new`; `stacklevel` counts from the caller."""
     warnings.warn(
         f"{old} is now {new}; the old name will be removed in version {REMOVED_IN}",
         FutureWarning,
@@ -103,18 +103,18 @@ def keep_old_names(
 
 
 class OldModules:
-    """Finds modules at the paths of version 0.2.
+    """Finds modules by their paths of version 0.2.
 
     Such a module forwards to the one that took its place. It is not a package, so nothing can be
     imported twice from below it.
     """
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Take on what moved."""
+        """Return a spec if the module moved."""
         return ModuleSpec(fullname, self) if fullname in MODULES else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave it to Python."""
+        """Return None, so that Python creates the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Warn, then forward every name."""

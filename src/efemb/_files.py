@@ -119,13 +119,13 @@ def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
 
 
 def temporary_name(target: Path, kind: str) -> Path:
-    """A new hidden name next to `target`, which tells the process that uses it."""
+    """A new hidden name next to `target` that identifies the process that uses it."""
     owner = f"{_system()}-{os.getpid():x}"
     return target.with_name(f".{target.name}.{kind}-{owner}-{secrets.token_hex(6)}")
 
 
 def temporary_beside(target: Path, kind: str) -> list[Path]:
-    """Existing files and folders next to `target` with the names that we give."""
+    """Files and folders next to `target` that have temporary names."""
     wanted = re.compile(rf"\.{re.escape(target.name)}\.{kind}(-[0-9a-f]+)*")
     with suppress(FileNotFoundError, NotADirectoryError):
         names = os.listdir(target.parent)
@@ -134,7 +134,7 @@ def temporary_beside(target: Path, kind: str) -> list[Path]:
 
 
 def remove_abandoned(target: Path) -> None:
-    """Remove what processes that were killed while they wrote `target` have left."""
+    """Remove what processes left behind that were killed while writing `target`."""
     for left in temporary_beside(target, "partial"):
         with suppress(OSError):  # its owner has just renamed it
             if _owner_is_gone(left.name) or time.time() - left.stat().st_mtime > STALE_SECONDS:
@@ -145,7 +145,7 @@ def remove_abandoned(target: Path) -> None:
 
 
 def _owner_is_gone(name: str) -> bool:
-    """Whether a temporary name is of a process of this system that no longer runs."""
+    """Whether a temporary name belongs to a process of this system that no longer runs."""
     parts = name.rpartition(".")[2].split("-")
     if os.name != "posix" or len(parts) != 4 or parts[1] != _system():
         return False
@@ -160,7 +160,7 @@ def _owner_is_gone(name: str) -> bool:
 
 @cache
 def _system() -> str:
-    """A digest of what gives process numbers their meaning: host, boot and container."""
+    """A digest of what makes process numbers unique: host, boot and container."""
     parts = [platform.node()]
     with suppress(OSError):  # not on Linux
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
@@ -222,7 +222,7 @@ def find_stepped_aside(target: Path, file: str) -> Path | None:
     """The set-aside folder with the newest `file`, if its replacement was never completed."""
     dated = []
     for folder in temporary_beside(target, "previous"):
-        with suppress(OSError):  # it has just gone
+        with suppress(OSError):  # it was deleted just now
             dated.append(((folder / file).stat().st_mtime_ns, folder))
     return max(dated)[1] if dated else None
 

@@ -11,7 +11,7 @@ class EfembError(Exception):
 
 
 class DataError(EfembError, ValueError):
-    """The data break a rule of the model; the message names the place and the way out."""
+    """The data break a rule of the model; the message names the value, the rule and a remedy."""
 
 
 class ParameterError(EfembError, ValueError):
@@ -23,15 +23,15 @@ class InputTypeError(EfembError, TypeError):
 
 
 class MemoryEstimateError(EfembError, ValueError):
-    """The work would need more memory than there is; nothing was started."""
+    """The work would need more memory than is available; nothing was started."""
 
 
 class StorageError(EfembError, OSError):
-    """A file could not be written since the disk is full or fails; nothing was replaced."""
+    """A file could not be written because the disk is full or fails; nothing was replaced."""
 
 
 class DivergenceError(EfembError, ValueError):
-    """Training left the finite numbers; the message names the step."""
+    """Training diverged to NaN or infinity; the message names the step."""
 
 
 class MissingExtraError(EfembError, ImportError):
@@ -43,15 +43,15 @@ class ShardError(EfembError, RuntimeError):
 
 
 class ClusterLostError(EfembError, ConnectionError):
-    """No worker, or no scheduler, is left; the message names the checkpoint to resume from."""
+    """No worker or scheduler is left; the message names the checkpoint to resume from."""
 
 
 class DataLossError(EfembError, RuntimeError):
-    """Rows or states are missing that must be there; no result was made without them."""
+    """Rows or states that must exist are missing; no result was computed without them."""
 
 
 def suggest(name: object, choices: Iterable[str]) -> str:
-    """Sentence listing `choices`, the nearest to `name` first named.
+    """List `choices` in a sentence that starts with the one nearest to `name`.
 
     >>> suggest("poison", ["gaussian", "poisson"])
     "did you mean 'poisson'? choices: gaussian, poisson"

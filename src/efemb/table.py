@@ -16,7 +16,7 @@ from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, MissingExtraError, suggest
 
 _SHOWN = 40
-# Old names of columns, since version 0.2, and what they are called in one table or another.
+# Column names of version 0.2, and the names that replaced them in the various tables.
 _RENAMED = {"neighbour": ("neighbor",), "product": ("score", "weight")}
 _WIDEST = 60
 
@@ -124,7 +124,7 @@ class Table:
         return self[: int(n)]
 
     def sort_by(self, column: str, *, descending: bool = False) -> Table:
-        """The table in the order of a column; equal values keep their order.
+        """Sort the rows by a column; equal values keep their order.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ def whole_numbers(values: Any) -> Any:
 
 
 def import_package(name: str) -> Any:
-    """An optional package, or an error that says how to install it."""
+    """Import an optional package, or raise an error that says how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -345,7 +345,7 @@ def _texts(values: Any) -> list[str]:
 
 
 def _float_texts(values: Floats) -> list[str]:
-    """Four digits of the largest, whole numbers without decimals, exponents for a wide range.
+    """Format numbers: four digits of the largest, whole numbers without decimals, or exponents.
 
     Unknown values (NaN) are blank.
     """

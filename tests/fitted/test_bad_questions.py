@@ -190,7 +190,7 @@ def positive(**options: Any) -> FittedEmbedding:
     ids=["ap-emb", "positive p-emb", "positive g-emb"],
 )
 def test_positive_models_know_no_substitutes(fitted: FittedEmbedding) -> None:
-    with pytest.raises(efemb.ParameterError, match="only hold positive correlations"):
+    with pytest.raises(efemb.ParameterError, match="only express positive correlations"):
         fitted.substitutes(0)
     assert len(fitted.complements(0)) == 3
 

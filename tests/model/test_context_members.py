@@ -124,7 +124,7 @@ def test_every_row_context_says_what_a_question_leaves_out() -> None:
     assert (efemb.Basket() + efemb.Lagged()).reaches_other_rows
     assert not (efemb.Basket() + efemb.Neighbors(2)).reaches_other_rows
     assert EXPLICIT.reaches_other_rows
-    with pytest.raises(efemb.ParameterError, match="not made of text"):
+    with pytest.raises(efemb.ParameterError, match="not made of words"):
         efemb.Basket().bind_gap(np.array([0]), WORDS.vocabulary)
 
 

@@ -43,9 +43,9 @@ KINDS: dict[str, type[Ingredient]] = {
 
 @dataclass(eq=False, repr=False)
 class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
-    """What every embedding shares; models define in `_spec` which ingredients they are made of.
+    """Base of all estimators; a subclass defines its ingredients in `_spec`.
 
-    A fit leaves one `FittedEmbedding`, which answers all questions.
+    `fit` stores a `FittedEmbedding`, which answers all questions.
     """
 
     n_components: int = 10
@@ -73,7 +73,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     _allow_real = False
     _binarize = False
     _way_out = "remove or correct such values"
-    _passes = 0  # of `fit` and `partial_fit` so far
+    _passes = 0  # calls of `fit` and `partial_fit` so far
 
     @abstractmethod
     def _spec(self) -> Spec:
@@ -169,8 +169,8 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
 
         Zeros, noise and the order of rows are drawn anew in every call. A `Checkpoint` only
         records complete fits. A schedule of steps (that of `SkipGram`) begins anew with every
-        call: pass a smaller step, `optimizer=SGD(0.005, decay="linear")`, before a text of a few
-        hundred documents, or its noise undoes a part of what was learned.
+        call: pass a smaller step, `optimizer=SGD(0.005, decay="linear")`, for a batch of a few
+        hundred documents, or the noise undoes a part of what was learned.
 
         Parameters
         ----------

@@ -63,7 +63,7 @@ def never_observed(data: Dataset) -> Bools:
 
 
 def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = True) -> None:
-    """Report entities that never vary, which are predicted by their mean; raise if all are such.
+    """Report entities that never vary, which are predicted by their mean; raise if none varies.
 
     If the data must be `complete`, every entity needs an observed value.
     """
@@ -106,9 +106,9 @@ def warn_uncentered(data: Dataset, *, may_center: bool) -> None:
 def zero_constant_vectors(
     parameters: Parameters, spec: Spec, n_entities: int, report: dict[str, Any]
 ) -> None:
-    """Set the vectors of constant entities to exactly zero: rounding errors have a direction, too.
+    """Set the vectors of constant entities to exactly zero; rounding errors would point somewhere.
 
-    Under a Gaussian the intercept is the whole optimum, wherever early stopping left the vectors.
+    Under a Gaussian the intercept alone is optimal, wherever early stopping left the vectors.
     Positive vectors cannot be 0 and shared ones belong to several entities: both are unchanged.
     """
     constant = np.array(report.get("constant_entities", ()), dtype=np.int64)
@@ -183,7 +183,7 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
 def generator(random_state: Any, passes: int = 0) -> np.random.Generator:
     """A Generator from None, an int, a RandomState or a Generator.
 
-    An int gives a different one after each of the `passes`, which would draw the same zeros else.
+    An int gives a different one after each of the `passes`, which would otherwise draw equal zeros.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

@@ -96,7 +96,7 @@ def _pad(array: Floats, size: int) -> Floats:
 
 
 def add_counts(data: Any, earlier: Vocabulary | None) -> Vocabulary | None:
-    """The labels of the data; their counts, if any, are those of all batches so far.
+    """The labels of the data; their counts, if any, are summed over all batches so far.
 
     Words keep the counts of the first text, which define the noise and the tree of the model.
     """
@@ -148,7 +148,7 @@ def _extend_parameters(parameters: Parameters, n: int, rng: np.random.Generator)
 
 
 def _extend_state(state: State, parameters: Parameters) -> State:
-    """Arrays of the optimizer, which belong to those of the parameters by their numbers."""
+    """Extend the arrays of the optimizer, which are numbered like those of the parameters."""
     if state is None:
         return None
     sizes = [len(array) for array in parameters.arrays()]

@@ -31,7 +31,7 @@ class Embedding(BaseEmbedding):
     link : Link or str, default="identity"
         Function f from the predictor u to the natural parameter.
     prior : Prior, pair of priors, str or None, default="normal"
-        Of both kinds of vectors, or a pair (of rho, of alpha).
+        Prior of both kinds of vectors, or a pair (prior of rho, prior of alpha).
     zeros : Zeros or str, default="all"
         How observations that are zero are weighted or sampled.
     weight_ridge : float, "auto" or None, default=None
@@ -54,7 +54,7 @@ class Embedding(BaseEmbedding):
     intercept_prior : Prior or None, default=None
         Prior of the intercepts.
     terms : list of Term, optional
-        What else is added to u, such as ``RowVectors("household", 20)``.
+        Terms that are added to u, such as ``RowVectors("household", 20)``.
     solver : {"auto", "rows", "moments", "windows", "generic"}, default="auto"
         How objective and gradients are computed; `solver_` is the one that was used.
     optimizer : Optimizer or str, default="auto"
@@ -73,7 +73,7 @@ class Embedding(BaseEmbedding):
     n_iter_no_change : int, default=5
         Number of evaluations without an improvement of `tol` before stopping.
     tol : float, default=0.0001
-        Smallest improvement of the score that counts.
+        Minimum improvement of the score.
     warm_start : bool, default=False
         Continue from the last fit.
     n_jobs : int or None, default=1
@@ -182,7 +182,7 @@ def complete_docstring(cls: C) -> C:
 
 
 def _split(doc: str) -> tuple[str, dict[str, str], str]:
-    """What is before the section Parameters, its entries by name, and what is after it."""
+    """The text before the section Parameters, its entries by name, and the text after it."""
     text = inspect.cleandoc(doc)
     head, _, after = text.partition("\n\nParameters\n----------\n")
     section, _, rest = after.partition("\n\n")

@@ -34,7 +34,7 @@ _LONGEST = 500  # characters of a message
 
 @dataclass(frozen=True)
 class Prepared:
-    """Checked data of a fit, and a report of what was dropped or is unusual."""
+    """Checked data of a fit, and a report of what was dropped or looks unusual."""
 
     data: Any
     weight: Floats | None
@@ -180,7 +180,7 @@ def _refuse_dates(X: Any) -> None:
 
 
 def _short(error: Exception) -> str:
-    """The message of scikit-learn or NumPy, cut off: some of them print the whole array."""
+    """A message of scikit-learn or NumPy, cut off, since some of them print the whole array."""
     text = str(error)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 

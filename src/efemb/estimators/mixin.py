@@ -1,4 +1,4 @@
-"""FittedMixin: what an estimator has and answers after its fit, all of it from one fitted model."""
+"""FittedMixin: attributes and methods of a fitted estimator, all taken from one fitted model."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FittedMixin(DataMethods, TransformerMixin):
 
     @property
     def parameters_(self) -> Parameters:
-        """All learned arrays. Assign others, those of a checkpoint say, to start a fit there."""
+        """All learned arrays; assign those of a checkpoint, for example, to start a fit there."""
         return self.fitted().parameters
 
     @parameters_.setter
@@ -195,7 +195,7 @@ class FittedMixin(DataMethods, TransformerMixin):
             return profile_objective(space, solver, checked)
 
     def _with_frozen_context(self, spec: Spec) -> Spec:
-        """The model with what its fit learned: lists in a sum of contexts, groups of terms."""
+        """The ingredients as the fit froze them: lists in a sum of contexts, groups of terms."""
         fitted: FittedEmbedding | None = vars(self).get("_fitted")
         if fitted is None:
             return spec

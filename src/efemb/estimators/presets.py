@@ -198,8 +198,8 @@ class GaussianEmbedding(Embedding):
     family : Family or str, default="auto"
         Conditional distribution; "auto" is `Gaussian("learned")`, which learns the variance.
     prior : Prior, pair of priors, "auto" or None, default="auto"
-        Of both kinds of vectors. "auto" chooses the precision from the data; `report_` contains
-        what was chosen.
+        Prior of both kinds of vectors. "auto" chooses the precision from the data; `report_`
+        contains the choice.
     weight_ridge : float, "auto" or None, default="auto"
         Penalty on the squares of the weights rho_n . alpha_m of the neighbors, in units of the
         variance. "auto" chooses it for each entity by the evidence, larger for neighbors that are
@@ -270,8 +270,8 @@ class NonnegativeGaussianEmbedding(GaussianEmbedding):
     Parameters
     ----------
     prior : Prior, pair of priors, "auto" or None, default="auto"
-        Of both kinds of vectors. "auto" is `HalfNormal` with a precision that is chosen from the
-        data; `report_` contains what was chosen.
+        Prior of both kinds of vectors. "auto" is `HalfNormal` with a precision chosen from the
+        data; `report_` contains the choice.
 
     Examples
     --------

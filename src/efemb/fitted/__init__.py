@@ -1,4 +1,4 @@
-"""What a fit leaves: an immutable model, and one function per question that it answers.
+"""The result of a fit: an immutable model, and one function per question about it.
 
 Names are loaded when first used, so that a question imports only what it needs; `__init__.pyi`
 lists them.

@@ -45,7 +45,7 @@ class Support:
         return np.bincount(self._ids[places], minlength=self.n_entities).astype(np.float64)
 
     def pairs_together(self, n: Ints, m: Ints) -> Floats:
-        """Rows that hold both of each pair."""
+        """Number of rows that hold both entities of each pair."""
         together = np.empty(len(n))
         for entity in np.unique(m):
             of_entity = m == entity
@@ -53,11 +53,11 @@ class Support:
         return together
 
     def expected(self, n: Ints, m: Ints | int) -> Floats:
-        """Rows that would hold both if they were independent."""
+        """Expected number of rows that hold both, if they were independent."""
         return np.asarray(self.counts[n] * self.counts[m] / self.n_rows)
 
     def columns(self, n: Ints, m: Ints, confidence: float) -> dict[str, Any]:
-        """Count of n, rows together, the number expected, the share of m's rows, and the lift."""
+        """Columns of a table of pairs (n, m); `share` is that of the rows with m."""
         together, expected = self.pairs_together(n, m), self.expected(n, m)
         lift, low, high = lift_interval(together, expected, confidence)
         return {
@@ -76,8 +76,8 @@ def lift_interval(
 ) -> tuple[Floats, Floats, Floats]:
     """together / expected, with the score interval of a Poisson count.
 
-    All rates r with |together - r expected| <= z sqrt(r expected); from 0 on where nothing was
-    seen together, which says less where little was expected.
+    The interval contains all rates r with |together - r expected| <= z sqrt(r expected). It starts
+    at 0 if the pair never occurred together, and is then wide if little was expected.
 
     >>> lift_interval(np.array([0.0, 8.0]), np.array([2.0, 2.0]), 0.95)[2].round(2)
     array([1.92, 7.89])
@@ -99,7 +99,7 @@ def quantile(confidence: Any) -> float:
 
 
 def checked_support(data: Any, min_support: Any) -> float | None:
-    """`min_support` as a number; it needs data."""
+    """`min_support` as a number; it requires data."""
     if min_support is None:
         return None
     if isinstance(min_support, bool) or not isinstance(min_support, int | float | np.number):

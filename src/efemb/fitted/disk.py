@@ -33,15 +33,15 @@ MODEL = SealedKind(
     replaces=("efemb basket model",),
     texts=(LABELS,),
 )
-TERMS = "terms/"  # before the names of their arrays, apart from those of ingredients
+TERMS = "terms/"  # prefix of the arrays of terms, which may have the names of other arrays
 _LISTS = ("ptr", "members", "offset", "slot")
-_OF_EDGES = ("distance", "center", "ridge", "weight")  # arrays that some lists have
+_OF_EDGES = ("distance", "center", "ridge", "weight")  # arrays that only some lists have
 
 
 def save(fitted: FittedEmbedding, path: str | os.PathLike[str]) -> None:
     """Write a model to the folder `path`; an older model there is replaced as a whole.
 
-    What `read` would refuse is refused here, while the older model is still there.
+    Anything that `read` would refuse is refused here, while the older model still exists.
     """
     MODEL.replaceable(path)
     MODEL.write(path, *pack(fitted))
@@ -130,7 +130,7 @@ def unpack(contents: Contents) -> FittedEmbedding:
         lists=lists,
         history=decode(manifest["history"], arrays),
         model=manifest["model"],
-        binarize=bool(manifest.get("binarize", False)),  # older files do not say it
+        binarize=bool(manifest.get("binarize", False)),  # absent from older files
     )
     _check_shapes(model)
     return model

@@ -1,4 +1,4 @@
-"""Text that docstrings of the questions share, and the decorators that put it in place."""
+"""Text shared by the docstrings of questions, and the decorators that insert it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ test : like the X of `fit`, optional
 groups : mapping of labels to groups, one group per item, or path of a table, optional
     Colors of the map; in a table, `group_column` names the column of the groups.
 errors : Laplace or array of shape (N,), optional
-    How uncertain each embedding is: what `laplace` returns, or a number per item.
+    How uncertain each embedding is: the result of `laplace`, or a number per item.
 methods : str or list of {"pca", "tsne", "umap"}, optional
     Projections of the maps; t-SNE and principal components by default.
 names : str or pair of str, optional

@@ -66,7 +66,7 @@ class DataMethods(Recommender, Queries):
 
         if self.fitted().spec.context.reads_text:
             raise ParameterError(
-                "recommend takes rows x items; a model of text says which words fit a gap: use "
+                "recommend takes rows x items; for the words that fit a gap in a text use "
                 "predict(words)"
             )
         data = self._read(X, as_context=True)
@@ -318,13 +318,13 @@ class FittedEmbedding(DataMethods):
     binarize: bool = False  # every non-zero value counts as 1
 
     def __repr__(self) -> str:
-        """What it is, without its numbers."""
+        """The model, its size and its ingredients."""
         size = f"{self.n_entities:,} entities in {self.n_components} dimensions"
         parts = (self.spec.context, self.spec.family, self.spec.link)
         return f"<{self.model} of {size}: {', '.join(map(repr, parts))}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without what was derived from them for questions: it is made again."""
+        """The fields, without cached results, which are recomputed when needed."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     def fitted(self) -> FittedEmbedding:
@@ -360,12 +360,12 @@ class FittedEmbedding(DataMethods):
 
     @cached_property
     def _affinities(self) -> dict[tuple[str, bool], Affinity]:
-        """Inner products of pairs that were asked for, with what was derived from them."""
+        """Inner products of requested pairs, with what was derived from them."""
         return {}
 
     @cached_property
     def _group_models(self) -> dict[int, FittedEmbedding]:
-        """Models of groups of rows that were asked for."""
+        """Models of groups of rows that were requested."""
         return {}
 
     @property
@@ -387,7 +387,7 @@ class FittedEmbedding(DataMethods):
         if self.binarize:
             check_not_negative(data)
             data = binarized(data)
-        # Whether fractions were welcome in the fit is not known here.
+        # Whether the fit accepted fractions is not known here.
         way_out = "correct such values, or pass 0 and 1 where only presence matters"
         rules: dict[str, Any] = {"allow_real": True, "way_out": way_out}
         check_support(data, self.spec.family, **rules, as_context=as_context)
@@ -478,5 +478,5 @@ def load(path: Any) -> Any:
 
     from efemb.storage.folder import format_of
 
-    # By name: these are layers above, which a model of vectors does without.
+    # By name: these are higher layers, which models of vectors do not need.
     return import_module(_READERS.get(format_of(path) or "", "efemb.fitted.disk")).read(path)

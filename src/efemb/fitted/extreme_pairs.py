@@ -43,7 +43,7 @@ def pairs(
     n_codes, m_codes = (
         np.concatenate(side) for side in zip(*(e.pairs() for e in ends), strict=True)
     )
-    if end == "both":  # few pairs in all: none twice
+    if end == "both":  # if there are few pairs, list none of them twice
         _, first = np.unique(np.stack([n_codes, m_codes]), axis=1, return_index=True)
         first.sort()
         n_codes, m_codes = n_codes[first], m_codes[first]
@@ -64,7 +64,7 @@ class _End:
         self.codes: Ints = np.empty((2, 0), dtype=np.int64)
 
     def offer(self, products: Floats, rows: Ints, m: Ints) -> None:
-        """Look at a block of products (m, rows); NaN is left out."""
+        """Consider a block of products (m, rows), ignoring NaN."""
         flat = products.ravel()
         cell = np.flatnonzero(flat > self.limit if self.sign > 0 else flat < -self.limit)
         signed = self.sign * flat[cell]

@@ -1,4 +1,4 @@
-"""LabeledVectors: one vector a label, and what can be asked of them."""
+"""LabeledVectors: one vector per label, and queries about them."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ def _checked_query(query: Any, size: int) -> Floats:
 
 
 def check_labeled(vectors: object) -> None:
-    """Refuse a model, say, in place of its vectors."""
+    """Raise an error if something else is passed, such as a model."""
     if not isinstance(vectors, LabeledVectors):
         raise InputTypeError(
             f"expected LabeledVectors, such as model.vectors(), not {type(vectors).__name__}"

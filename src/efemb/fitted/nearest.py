@@ -1,4 +1,4 @@
-"""Nearest vectors: unit rows, the largest products, and the checks of what was asked."""
+"""Nearest vectors: unit rows, the largest inner products, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def unit_rows(vectors: Floats) -> Floats:
 
 
 def largest(scores: Floats, n: int) -> Ints:
-    """Places of the `n` largest scores, best first, ties in order; -inf is never among them."""
+    """Indices of the `n` largest scores, best first, ties in order; -inf is never among them."""
     if n < len(scores):
         limit = np.partition(scores, len(scores) - n)[len(scores) - n]
         places = np.flatnonzero((scores >= limit) & (scores > -np.inf))
@@ -56,10 +56,10 @@ def largest_products(
 ) -> tuple[Ints, Floats]:
     """The `n` rows of `table` (N, K) with the largest inner product with each query (B, K).
 
-    Exact, by blocks of matrix products; `rows` (ascending) are the only ones looked at, and
-    `advance` is called with the number of queries that are done.
-    Returns places in `table` and products, (B, n), the best first, ties in order; fewer columns
-    where fewer rows are left.
+    Exact, by blocks of matrix products; only `rows` (ascending) are examined, and `advance` is
+    called with the number of queries that are done.
+    Returns indices in `table` and products, (B, n), the best first, ties in order; fewer columns
+    if fewer rows are left.
     """
     size = len(table) if rows is None else len(rows)
     n = min(n, size)
@@ -86,7 +86,7 @@ def _threads() -> int:
 
 @contextmanager
 def _workers(threads: int) -> Iterator[_Workers]:
-    """Threads for blocks of rows, each with BLAS to itself: the selection runs in all of them."""
+    """Threads for blocks of rows; BLAS is limited to one each, so that all of them select rows."""
     if threads == 1:
         yield _Workers(1, map)
         return
@@ -99,7 +99,7 @@ def _workers(threads: int) -> Iterator[_Workers]:
 
 
 class _Workers(NamedTuple):
-    """How many there are, and `map` by them."""
+    """The number of threads, and their `map`."""
 
     n: int
     map: Callable[..., Iterable[_Best]]
@@ -142,7 +142,7 @@ class _Best:
         self.empty = True
 
     def offer(self, products: Floats, first: int) -> None:
-        """Look at the products (rows, queries) of the rows from `first` on."""
+        """Consider the products (rows, queries) of the rows from `first` on."""
         if self.empty:
             self.empty = False
             n = min(self.n, len(products))
@@ -163,7 +163,7 @@ class _Best:
             self.settle()
 
     def join(self, other: _Best) -> None:
-        """Take in what another found among other rows."""
+        """Merge the results of another worker, which searched other rows."""
         query = np.repeat(np.arange(len(other.places)), self.n)
         known = other.places.ravel() >= 0
         self._wait(query[known], other.places.ravel()[known], other.scores.ravel()[known])
@@ -175,7 +175,7 @@ class _Best:
             self.n_waiting += len(query)
 
     def settle(self) -> None:
-        """Sort what waits into the best of its queries."""
+        """Merge the waiting products into the best of each query."""
         if not self.waiting:
             return
         query, row, score = (np.concatenate(column) for column in zip(*self.waiting, strict=True))
@@ -191,7 +191,7 @@ class _Best:
 
 
 def checked_number(n: Any, name: str = "n") -> int:
-    """How many results: an integer >= 1."""
+    """A number of results as an integer >= 1."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise InputTypeError(f"{name} must be an integer, got {n!r}")
     if n < 1:
@@ -200,6 +200,6 @@ def checked_number(n: Any, name: str = "n") -> int:
 
 
 def checked_method(method: Any) -> None:
-    """Refuse what is neither add nor mul."""
+    """Raise unless `method` is "add" or "mul"."""
     if method not in ("add", "mul"):
         raise ParameterError(f"method={method!r} is unknown; {suggest(method, ['add', 'mul'])}")

@@ -199,7 +199,7 @@ def _predictors(
     model: FittedEmbedding, question: QueryContext
 ) -> tuple[Floats, Huffman | Floats | None]:
     """u of every entity, (1, N), and the normalizer that turns it into shares."""
-    # Vectors of a fit that all but diverged overflow; the answer is extreme then, but a number.
+    # Vectors of a fit that nearly diverged overflow; the answer is then extreme, but a number.
     with np.errstate(over="ignore", invalid="ignore"):
         bound, factors, row = question.bind(model)
         u = Predictor(factors).cells(model.spec, bound, np.array([row]))
@@ -208,7 +208,7 @@ def _predictors(
 
 
 def _means(model: FittedEmbedding, u: Floats, normalizer: Huffman | Floats | None) -> Floats:
-    """E[x | context] of every entity, (N,): its share where exactly one of all occurs."""
+    """E[x | context] of every entity, (N,); shares if exactly one of them occurs."""
     convert = shares_of if model.spec.one_of_all else means_of
     return np.asarray(convert(model.spec, u, normalizer)[0])
 
@@ -226,7 +226,7 @@ def _explain_item(
             "entities outside its list, are not part of its context"
         )
     codes = parts.vector % model.n_entities
-    text = model.spec.context.reads_text  # in which every word counts on its own
+    text = model.spec.context.reads_text  # in which every occurrence of a word counts separately
     amounts = [1.0 if text else question.amount_of(int(code)) for code in codes]
     names = [
         name if isinstance(name, str) else f"through the pair {labels[name[1]]} - {labels[entity]}"
@@ -256,7 +256,7 @@ def _add(
     new = read_context(model, labels, choice, empty=True)
     if len(new.codes) == 0:
         return question
-    if model.spec.context.reads_text:  # further words, even the same ones
+    if model.spec.context.reads_text:  # words are appended, even ones that are there already
         return question.append(new)
     amounts = [question.amount_of(int(code)) for code in new.codes]
     return question.set_amounts(new.codes, new.amounts + amounts)

@@ -1,4 +1,4 @@
-"""QueryContext: the context that a question names, in numbers and as data of one row."""
+"""QueryContext: the context of a question, as numbers and as a data set of one row."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def read_keywords(
 def read_contexts(
     model: FittedEmbedding, context: Any, choice: Choice, row: Mapping[str, Any]
 ) -> tuple[bool, list[QueryContext]]:
-    """Whether several contexts were given, and each of them in numbers."""
+    """Whether several contexts were passed, and each of them as numbers."""
     several = (
         isinstance(context, list | tuple)
         and len(context) > 0

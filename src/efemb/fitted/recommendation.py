@@ -36,7 +36,7 @@ class RowScores:
     shares : whether scores are logarithms of means of counts or binary data, of which only the
         shares are reported; otherwise they are means
     missing : whether absent values are NaN; otherwise they are zeros
-    bought : which entities the customers of some rows have in earlier rows, (rows, N)
+    bought : entities that the customers of some rows have in earlier rows, (rows, N)
     """
 
     data: Dataset
@@ -46,7 +46,7 @@ class RowScores:
     bought: Callable[[Ints], Bools] | None = None
 
     def seen(self, rows: Ints) -> Bools:
-        """Which entities some rows hold, (rows, N)."""
+        """Entities that the rows contain, (rows, N)."""
         values = self.data.values
         if not self.data.is_sparse:
             return np.asarray(~np.isnan(values[rows]) if self.missing else values[rows] != 0)

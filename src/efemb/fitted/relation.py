@@ -35,7 +35,7 @@ LOW_Z = -1.25
 
 
 class ProductErrors(Protocol):
-    """Something that knows how certain inner products are, such as `Laplace`."""
+    """An object that knows the standard errors of inner products, such as `Laplace`."""
 
     def standard_errors(self, entities: Ints, given: Ints) -> Floats:
         """Standard error of rho_n . alpha_m for pairs of codes (n, m)."""
@@ -45,9 +45,9 @@ class Affinity:
     """product(n, m) = left_n . right_m for every pair of entities.
 
     "given" is the paper's rho_n . alpha_m: how much m in the context raises the inner product u of
-    n. "symmetric" is the mean of both directions. `center` takes the mean context vector off
-    alpha, so that 0 is what an average entity does; the paper does not. `known` says of each entity
-    whether it does anything to others.
+    n. "symmetric" is the mean of both directions. `center` subtracts the mean context vector from
+    alpha, so that 0 is the effect of an average entity; the paper does not. `known` marks the
+    entities whose effect on others is known.
     """
 
     def __init__(self, model: FittedEmbedding, direction: str = "given", center: bool = False):
@@ -61,7 +61,7 @@ class Affinity:
             )
         check_inner_products(model)
         target, bag = predicting_vectors(model)
-        # What is unknown is 0 only before it is centered.
+        # Unknown vectors are 0 only before they are centered.
         self.known: Bools = np.asarray(bag.any(axis=1))
         if center:
             bag = bag - bag.mean(axis=0)
@@ -101,7 +101,7 @@ class Affinity:
         """Unit vectors whose inner product is the correlation of two entities over all contexts.
 
         That of rho_n . alpha_j and rho_m . alpha_j over all entities j: 1 where n and m answer
-        alike to whatever comes with them. Unlike the cosine of rho, it does not depend on how
+        alike to every context. Unlike the cosine of rho, it does not depend on how
         lengths are shared between rho and alpha.
         """
         bag = self.bag.astype(np.float64)
@@ -115,7 +115,7 @@ class Affinity:
 
 
 def affinity_of(model: FittedEmbedding, direction: str, center: bool) -> Affinity:
-    """The affinity of a model, kept with it: the next question needs the same sums."""
+    """The affinity of a model, kept with it because the next question needs the same sums."""
     cache = model._affinities
     if (direction, center) not in cache:
         cache[direction, center] = Affinity(model, direction, center)
@@ -140,15 +140,15 @@ class Pairing:
         fitted = model.fitted()
         quantile(confidence)
         if errors is not None and not hasattr(errors, "standard_errors"):
-            raise InputTypeError(f"errors= takes what model.laplace(data) gives, not {errors!r}")
+            raise InputTypeError(f"errors must come from model.laplace(data), got {errors!r}")
         if errors is not None and direction != "given":
-            raise ParameterError("errors= belong to rho_n . alpha_m: use direction='given'")
+            raise ParameterError("errors are those of rho_n . alpha_m: use direction='given'")
         if errors is not None and center:
-            raise ParameterError("errors= belong to rho_n . alpha_m: use center=False")
+            raise ParameterError("errors are those of rho_n . alpha_m: use center=False")
         if getattr(errors, "refit", False):
             raise ParameterError(
-                "errors= of refitted vectors belong to other products than the model's: use "
-                "laplace(...) without refit, or interval() of what you have"
+                "errors of refitted vectors belong to other products than the model's: use "
+                "laplace(...) without refit, or the method interval() of the errors"
             )
         self.affinity = affinity_of(fitted, direction, center)
         self.min_support = checked_support(data, min_support)
@@ -160,12 +160,12 @@ class Pairing:
         self.rows = np.arange(len(self.labels)) if self.choice.rows is None else self.choice.rows
 
     def read_items(self, item: Any) -> Ints:
-        """Codes of the items in question; each must do something to others."""
+        """Codes of the items in question, whose effects on others must be known."""
         codes = self.choice.codes(item)
         for code in codes[~self.affinity.known[codes]].tolist():
             raise DataError(
-                f"the model does not know what {shorten(self.labels[code])} does to others: its "
-                "context vector is 0, as fold_in(..., context_too=False) leaves it; ask similar()"
+                f"the effect of {shorten(self.labels[code])} on others is unknown: its context "
+                "vector is 0, as after fold_in(..., context_too=False); use similar()"
             )
         return codes
 
@@ -196,7 +196,7 @@ class Pairing:
         return np.asarray(self.support.expected(self.rows, m) >= self.min_support)
 
     def surely(self, m: int, rows: Ints) -> tuple[Bools, Bools]:
-        """Which entities are surely more, and surely less, often with m than by chance."""
+        """Entities that are significantly more, and less, often with m than by chance."""
         if self.support is None:
             return np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
         together, expected = self.support.together(m)[rows], self.support.expected(rows, m)
@@ -214,7 +214,7 @@ class Pairing:
         return self.table({**first, "label": self.labels[n]}, n, m, extra, note)
 
     def describe_support(self) -> str:
-        """What the columns of the data hold; empty without data."""
+        """Describe the columns that come from data; empty without data."""
         if self.support is None:
             return ""
         return (
@@ -249,7 +249,7 @@ def complements(model: Asked, item: Any, n: int = 10, **options: Unpack[PairOpti
 
 
 def _complement_tiers(pairing: Pairing, m: int, size: int) -> tuple[Ints, Ints]:
-    """The best of those that are surely more often with m than by chance, and of unclear ones."""
+    """The best of those significantly more often with m than by chance, and of unclear ones."""
     rows = pairing.rows[pairing.often_together(m)]
     rows = rows[rows != m]
     attracted, repelled = pairing.surely(m, rows)
@@ -275,7 +275,7 @@ def substitutes(
     fitted = model.fitted()
     if fitted.spec.positive_rho and fitted.spec.positive_alpha:
         raise ParameterError(
-            "positive vectors only hold positive correlations, so this model knows no "
+            "positive vectors can only express positive correlations, so this model has no "
             "substitutes: fit one with signed vectors, such as PoissonEmbedding"
         )
     limit = _check_correlation(min_similarity)

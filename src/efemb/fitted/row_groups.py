@@ -1,4 +1,4 @@
-"""RowGroups: the households, weeks or stores of a model, and what can be asked of them."""
+"""RowGroups: the households, weeks or stores of a model, and questions about them."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class RowGroups:
 
         size = checked_number(n)
         if size > len(self.labels):
-            raise DataError(f"{len(self.labels):,} groups cannot be {size:,} segments")
+            raise DataError(f"{len(self.labels):,} groups cannot be divided into {size:,} segments")
         vectors = self.vectors.vectors.astype(np.float64)
         clusters = KMeans(size, n_init=10, random_state=seed).fit(vectors)
         rank = np.argsort(np.argsort(-np.bincount(clusters.labels_, minlength=size)))

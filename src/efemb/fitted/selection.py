@@ -25,13 +25,13 @@ _SHOWN = 5
 
 
 def check_choice(name: str, value: object) -> None:
-    """Refuse what is not one of the values of an option."""
+    """Raise unless `value` is one of the choices of an option."""
     if value not in CHOICES[name]:
         raise ParameterError(f"{name}={value!r}; {suggest(value, CHOICES[name])}")
 
 
 class Options(TypedDict, total=False):
-    """What every query takes: see `Choice`."""
+    """Options that every query takes; see `Choice`."""
 
     where: Any
     exclude: Any
@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
 
 
 class PairOptions(Options, total=False):
-    """What questions about pairs of entities take: see `complements`."""
+    """Options of questions about pairs of entities; see `complements`."""
 
     direction: Direction
     center: bool
@@ -54,8 +54,8 @@ class PairOptions(Options, total=False):
 def accepts(options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a question that passes `options`, a TypedDict, on to others.
 
-    A keyword that is neither one of its parameters nor one of `options` is refused here, by the
-    name under which the question was asked.
+    A keyword that is neither one of its parameters nor one of `options` is refused here, under the
+    name of the question.
     """
 
     def decorate(question: Callable[P, R]) -> Callable[P, R]:

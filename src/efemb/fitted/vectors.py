@@ -72,7 +72,7 @@ def entity_vectors(model: FittedEmbedding, name: str) -> Floats:
 def predicting_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
     """(target, bag), both (N, K): u of n given m is target_n . bag_m.
 
-    Target is rho and bag alpha, exchanged under the reverse conditional; the weights of the places
+    Target is rho and bag alpha, swapped under the reverse conditional; the weights of the positions
     of a window are averaged.
     """
     spec, tied = model.spec, model.spec.structure.tied
@@ -95,7 +95,7 @@ def check_inner_products(model: FittedEmbedding) -> None:
 def flat_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
     """(target, bag) of scalar data: target (N, K), bag (N * slots, K), shared ones repeated.
 
-    Weights of the places of a window are not in them.
+    Weights of the positions of a window are not included.
     """
     from efemb.model.space import ParameterSpace
 

@@ -1,4 +1,4 @@
-"""What a model is: ingredients, parameters, the objective and its predictions; NumPy only."""
+"""The ingredients, parameters, objective and predictions of a model; NumPy and SciPy only."""
 
 import lazy_loader
 

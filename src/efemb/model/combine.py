@@ -1,4 +1,4 @@
-"""Combine: how the vectors of an observation and of its context make the predictor u."""
+"""Combine: how the vectors of an observation and of its context are combined into u."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from efemb.model.ingredient import Ingredient
 
 
 class Combine(Ingredient, ABC):
-    """How rho and the context meet: u_i = value(target_i, context_i) + intercept.
+    """How rho and the context are combined: u_i = value(target_i, context_i) + intercept.
 
     A subclass of your own defines `value` and `pull_back` for n observations at once, and runs by
     the solver "generic". Rows of `target` are the embeddings of the entities, those of `context`

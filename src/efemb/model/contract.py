@@ -1,4 +1,4 @@
-"""Contracts at the door: what a user's own ingredient must return, checked before any work."""
+"""Contracts of user-defined ingredients: what they must return, checked before any work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from efemb.model.terms.cell_values import CellValues
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-WAY_OUT = "efemb.checks has a function for each kind of ingredient that says more"
+WAY_OUT = "for details, use the function of efemb.checks for this kind of ingredient"
 
 
 def check_family_contract(family: Family) -> None:
@@ -95,7 +95,7 @@ def check_context_contract(context: Context, bound: object) -> None:
 
 
 def check_structure_contract(structure: Structure, n_entities: int) -> None:
-    """Refuse a structure whose two maps do not fit the vectors of the entities."""
+    """Refuse a structure whose two maps do not match the vectors of the entities."""
     if structure.is_shipped():
         return
     sizes = _call(structure, "sizes", n_entities)
@@ -117,7 +117,7 @@ def check_structure_contract(structure: Structure, n_entities: int) -> None:
 
 
 def check_term_contract(term: Term, data: Dataset) -> None:
-    """Refuse a frozen term whose arrays, columns or gradients do not fit one another."""
+    """Refuse a frozen term whose arrays, columns or gradients do not match one another."""
     if term.is_shipped():
         return
     n_entities, rows = data.n_entities, np.arange(min(2, data.n_rows))
@@ -156,7 +156,7 @@ def check_term_contract(term: Term, data: Dataset) -> None:
 def _check_gradients(
     owner: object, method: str, arguments: tuple[Any, ...], arrays: Mapping[str, Any]
 ) -> None:
-    """The gradients that a term returns are those of its arrays."""
+    """Refuse gradients that do not belong to the arrays of the term."""
     gradients = _call(owner, method, *arguments)
     shapes = {name: array.shape for name, array in arrays.items()}
     returned = {name: np.shape(array) for name, array in dict(gradients).items()}
@@ -173,7 +173,7 @@ def _name(ingredient: object) -> str:
 
 def _call(ingredient: object, method: str, *arguments: Any) -> Any:
     try:
-        with np.errstate(all="ignore"):  # only shapes are looked at, at whatever point
+        with np.errstate(all="ignore"):  # only shapes matter, at any point
             return getattr(ingredient, method)(*arguments)
     except EfembError:
         raise

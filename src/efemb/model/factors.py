@@ -1,4 +1,4 @@
-"""Factors: what a solver sees, one flat row for each predicted number and each context member."""
+"""Factors: a solver's view of the model, one row per predicted number and per context member."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupVectors:
-    """Embeddings and intercepts of groups of rows, made when they are asked for.
+    """Embeddings and intercepts of groups of rows, computed on demand.
 
     arrays : those that the structure owns, by their names within it
     target, intercept : (N, K) and (N,) of rows that belong to no group
-    made : the vectors of groups that were asked for before
+    made : the vectors of groups that were requested before
     """
 
     structure: Structure
@@ -48,13 +48,13 @@ class GroupVectors:
 class Factors:
     """Flat arrays for a solver, or the gradient with respect to them.
 
-    target : (numbers, K) vectors that predict;  bag : (members, K) vectors that are summed
-    intercept : (numbers,) zeros where the model has none
-    rows : where a gradient covers only some rows of all three arrays, their indices
-    terms : arrays of the further terms of u, by name; in a gradient, those behind their row side
-    combine : how target and context make u, None where by an inner product
-    groups : the vectors of groups of rows, where they differ; `target` is then that of no group
-    by_group : in a gradient, those of the target and the intercept of each group with any rows
+    target : (numbers, K) vectors of predicted numbers;  bag : (members, K) vectors that are summed
+    intercept : (numbers,) zeros if the model has none
+    rows : indices of the rows that a gradient covers, if these are not all rows of the arrays
+    terms : arrays of the further terms of u, by name; in a gradient, those of the row side
+    combine : how target and context are combined, None for an inner product
+    groups : the vectors of groups of rows, if they differ; `target` then belongs to no group
+    by_group : in a gradient, those of the target and the intercept of each group that has rows
     width : columns of the terms: the last ones of `target` are their entity side, those of `bag` 0
     """
 
@@ -70,21 +70,21 @@ class Factors:
 
     @property
     def n_bag(self) -> int:
-        """Columns of contexts, which come before those of terms."""
+        """Number of columns of contexts, which come before those of terms."""
         return int(self.bag.shape[1] - self.width)
 
     @property
     def column_parts(self) -> tuple[slice, ...]:
         """Columns of contexts and, where there are any, of terms.
 
-        Products of each are taken apart, so that terms that are 0 leave the bits of the model
-        without them.
+        Their products are computed separately, so that a term that is 0 leaves the bits of the
+        model without it.
         """
         of_bags, of_terms = slice(0, self.n_bag), slice(self.n_bag, None)
         return (of_bags, of_terms) if self.width else (of_bags,)
 
     def of_group(self, group: int) -> Factors:
-        """What the rows of one group see; of no group for -1."""
+        """The factors for the rows of one group; -1 is no group."""
         if self.groups is None or group < 0:
             return replace(self, groups=None)
         target, intercept = self.groups.of(group)
@@ -109,7 +109,7 @@ class Factors:
         )
 
     def on_all_rows(self, like: Factors) -> Factors:
-        """A gradient on some rows as one on all rows of the arrays that it is of."""
+        """Expand a gradient on some rows to all rows of its arrays."""
         if self.rows is None:
             return self
         full = Factors.zeros_like(like)
@@ -139,7 +139,7 @@ class Factors:
         self.terms = {name: array * factor for name, array in self.terms.items()}
 
     def add_intercepts(self, values: Floats, entities: Ints | slice = slice(None)) -> None:
-        """Add to the intercepts, of all or of some entities, in place."""
+        """Add to the intercepts of all or of some entities in place."""
         self.intercept[entities] += values
 
     def plus(self, offset: Floats) -> Factors:
@@ -149,12 +149,12 @@ class Factors:
         return replace(self, intercept=intercept, groups=groups)
 
     def less(self, offset: Floats | None) -> Factors:
-        """The same with an offset taken off the intercepts."""
+        """The same with an offset subtracted from the intercepts."""
         if offset is None:
             return self
         intercept = self.intercept - offset.astype(self.intercept.dtype, copy=False)
         return replace(self, intercept=intercept)
 
     def swapped(self) -> Factors:
-        """Targets and bags exchanged: the reverse conditional."""
+        """Targets and bags exchanged, for the reverse conditional."""
         return replace(self, target=self.bag, bag=self.target)

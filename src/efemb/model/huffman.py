@@ -1,4 +1,4 @@
-"""Huffman: the tree of a hierarchical softmax, short paths to frequent words."""
+"""Huffman: the tree of a hierarchical softmax, with short paths to frequent words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Huffman:
     """Path of every entity from the root: inner nodes and the turns (0 or 1) taken there.
 
     starts : (N + 1,) where each entity's path starts;  nodes, turns : the paths one after the other
-    odds : (N,) logarithm of the odds of turn 1 at each of the N - 1 nodes by the counts; the last
+    odds : (N,) log-odds of turn 1 at each of the N - 1 nodes according to the counts; the last
         number belongs to no node
     """
 
@@ -26,7 +26,7 @@ class Huffman:
 
     @classmethod
     def of(cls, counts: Floats) -> Huffman:
-        """Build the tree; entities that never occur count as a half.
+        """Build the tree; entities that never occur have a count of one half.
 
         >>> tree = Huffman.of(np.array([4.0, 2.0, 1.0]))
         >>> [tree.nodes[a:b].tolist() for a, b in zip(tree.starts, tree.starts[1:])]

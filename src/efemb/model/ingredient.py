@@ -1,4 +1,4 @@
-"""Ingredient: the base of everything a model is made of; stores its options, scikit-learn style."""
+"""Ingredient: base of all parts of a model; stores its options in scikit-learn style."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ T = TypeVar("T", bound="Ingredient")
 class Ingredient:
     """Options are the constructor's arguments, stored untouched under their own names."""
 
-    listed: ClassVar[bool] = True  # whether its name is one of the choices
-    # The package whose files define the classes of this kind, where it imports them on demand.
+    listed: ClassVar[bool] = True  # whether its name can be chosen as a string
+    # The package whose files define the classes of this kind, if it imports them on demand.
     package: ClassVar[str | None] = None
-    # What is claimed for the mathematics of one class: a subclass has to claim it anew.
+    # Attributes that depend on the mathematics of one class, so that subclasses must set them anew.
     not_inherited: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Reset what is not inherited to its value in the base class of the kind."""
+        """Reset attributes that are not inherited to the value in the base class of the kind."""
         super().__init_subclass__(**options)
         if "not_inherited" in vars(cls):
             return
@@ -81,7 +81,7 @@ class Ingredient:
 
     @classmethod
     def is_shipped(cls) -> bool:
-        """Whether efemb defines it; what others define is checked before it is used."""
+        """Whether it is part of efemb; ingredients of others are checked before they are used."""
         return cls.__module__.startswith("efemb.")
 
     @classmethod
@@ -93,7 +93,7 @@ class Ingredient:
 
     @classmethod
     def find(cls: type[T], class_name: str) -> type[T] | None:
-        """The class of this kind that ships with efemb under this name; imports only its file."""
+        """The class of efemb of this kind and name; imports only its file."""
         file = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
         if file in _files_of(cls.package):
             import_module(f"{cls.package}.{file}")
@@ -134,7 +134,7 @@ class Ingredient:
             ) from error
 
     def __repr__(self) -> str:
-        """Only the options that differ from the defaults."""
+        """The constructor call, with options that differ from the defaults."""
         shown = []
         for key, default in _default_options(type(self).__init__).items():
             value = getattr(self, key)
@@ -153,7 +153,7 @@ class Ingredient:
     __hash__ = None  # type: ignore[assignment]
 
 
-@cache  # signatures take longer to read than many a question to answer
+@cache  # reading signatures takes longer than answering many questions
 def _default_options(constructor: Callable[..., None]) -> dict[str, Any]:
     """Arguments of a constructor and their defaults."""
     if constructor is object.__init__:
@@ -181,7 +181,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def positive_number(owner: Ingredient, option: str, *, zero: bool = False) -> float:
-    """Value of a numeric option that must be > 0 (or >= 0)."""
+    """The value of a numeric option that must be > 0 (or >= 0)."""
     value = getattr(owner, option)
     limit = ">= 0" if zero else "> 0"
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):

@@ -1,4 +1,4 @@
-"""Regressions of items on other items, in closed form or sparse: the weights of pairs."""
+"""Regressions of items on other items, in closed form or sparse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from efemb.data.memory import available_memory, in_words
 from efemb.errors import InputTypeError, MemoryEstimateError, ParameterError
 
 BYTES_PER_PAIR = 24  # Gram matrix (sparse at first), its inverse and the weights
-BYTES_PER_SPARSE_PAIR = 60  # lists of neighbors, their weights, both in two orders
+BYTES_PER_SPARSE_PAIR = 60  # lists of neighbors and their weights, each in two orders
 TILE = 1024
 MOST_DENSE = 20_000  # items
 LARGEST_CONDITION = 1e5  # of a Gram matrix that is inverted in single precision
@@ -27,11 +27,11 @@ def ridge_weights(
 ) -> Floats:
     """B of `EASE`, (N, N) of float32, zeros on the diagonal; present : csr_array of zeros and ones.
 
-    fast : in single precision, which takes half the time, if B keeps four digits in it
+    fast : use single precision, in half the time, if B is accurate to four digits in it
     """
     gram = (present.T @ present).astype(np.float64)
     ridge = penalty + dropout / (1.0 - dropout) * gram.diagonal()
-    # No eigenvalue is larger than the largest sum of a row, or smaller than the ridge.
+    # No eigenvalue exceeds the largest row sum, or is below the ridge.
     largest = float(np.asarray(gram.sum(axis=1)).max() + ridge.max())
     single = fast and largest < LARGEST_CONDITION * float(ridge.min())
     dense = gram.astype(np.float32 if single else np.float64).toarray()
@@ -63,11 +63,11 @@ def sparse_ridge_weights(
 ) -> Any:
     """Sparse B >= 0: each item is regressed on the items that it occurs with most often.
 
-    csr_array (N, N) of float32. As in SLIM, weights are not negative: so the regressions are
-    well posed on a Gram matrix of which only the largest numbers of each item are kept, and no
-    array of N^2 numbers is made.
+    csr_array (N, N) of float32. As in SLIM, weights are not negative: the regressions are then
+    well posed even if only the largest elements of the Gram matrix are kept for each item, and no
+    array of N^2 numbers is needed.
     """
-    # Numba is for fits only: whoever asks a fitted model does without it.
+    # Imported here because only fits may use numba, not questions to a fitted model.
     from efemb.kernels.coordinate_descent import descend
 
     lines = np.asarray(present.sum(axis=0), dtype=np.float64).ravel()
@@ -76,7 +76,7 @@ def sparse_ridge_weights(
     def cosine(together: Floats, left: Ints, right: Ints) -> Floats:
         return np.asarray(together * scale[left] * scale[right], dtype=np.float32)
 
-    near = _find_strongest(present, cosine, n_neighbors)  # row n: what n is regressed on
+    near = _find_strongest(present, cosine, n_neighbors)  # row n: the regressors of n
     row = np.repeat(np.arange(near.shape[0], dtype=near.indices.dtype), np.diff(near.indptr))
     near.data /= (scale[row] * scale[near.indices]).astype(np.float32)  # rows with both
     diagonal = (lines / (1.0 - dropout) + penalty).astype(np.float32)
@@ -88,7 +88,7 @@ def sparse_ridge_weights(
 
 
 def check_dropout(dropout: Any) -> None:
-    """Refuse what is no probability below 1."""
+    """Refuse anything but a probability below 1."""
     if isinstance(dropout, bool) or not isinstance(dropout, int | float | np.number):
         raise InputTypeError(f"dropout must be a number, got {dropout!r}")
     if not 0.0 <= dropout < 1.0:
@@ -113,12 +113,12 @@ def keep_strongest(weights: Floats, n_neighbors: int) -> Any:
 
 
 def dense_size(n_items: int) -> int:
-    """Bytes that it takes to find a dense B."""
+    """Bytes needed to compute a dense B."""
     return BYTES_PER_PAIR * n_items**2
 
 
 def sparse_size(present: Any, n_neighbors: int) -> int:
-    """Bytes that it takes to find a sparse B; more pairs than occur in rows are never kept."""
+    """Bytes needed to compute a sparse B; it keeps no more pairs than occur in rows."""
     sizes = np.diff(present.indptr).astype(np.int64)
     together = int(sizes @ sizes)
     n_pairs = min(int(present.shape[1]) * n_neighbors, together)
@@ -126,13 +126,13 @@ def sparse_size(present: Any, n_neighbors: int) -> int:
 
 
 def dense_fits(n_items: int) -> bool:
-    """Whether the pairs of all items may be an array of N^2 numbers."""
+    """Whether an array of N^2 numbers for all pairs of items fits into memory."""
     free = available_memory()
     return n_items <= MOST_DENSE and (free is None or dense_size(n_items) <= 0.5 * free)
 
 
 def check_memory(need: int, model: str, n_items: int, way_out: str) -> None:
-    """Refuse a model that does not fit, with an estimate and what to do instead."""
+    """Refuse a model that does not fit, with an estimate and an alternative."""
     free = available_memory()
     if free is not None and need > free:
         raise MemoryEstimateError(
@@ -180,7 +180,7 @@ def _blocks(n_pairs: Floats) -> list[Ints]:
 
 
 def _largest(weights: Any, n_largest: int | None) -> Any:
-    """The n largest numbers of every row of a csr_array; of equal ones the first."""
+    """The n largest numbers of every row of a csr_array, and the first of equal ones."""
     if n_largest is not None:
         from efemb.kernels.coordinate_descent import drop_smaller
 

@@ -1,4 +1,4 @@
-"""Links map the inner product u to the natural parameter eta; GLM libraries use the opposite words.
+"""Links map the inner product u to the natural parameter eta: the inverse of a link in GLMs.
 
 `identity` on a Poisson gives a multiplicative mean (p-emb), `log` an additive one (ap-emb).
 """
@@ -19,7 +19,7 @@ class Link(Ingredient, ABC):
     """eta = f(u), applied to arrays."""
 
     needs_positive: bool = False
-    # For kernels and closed forms, which know these links and no subclass of theirs:
+    # For kernels and closed forms, which support these links but not their subclasses:
     is_identity: bool = False
     is_log: bool = False
     not_inherited = ("is_identity", "is_log")

@@ -8,7 +8,7 @@ from efemb._typing import Floats
 from efemb.model.families.base import Family
 from efemb.model.links import Link
 
-CACHED_NUMBERS = 1 << 17  # stay in the cache while they are used four times
+CACHED_NUMBERS = 1 << 17  # fit into the cache, where they are used four times
 
 
 def natural_parameter(family: Family, link: Link, u: Floats) -> Floats:
@@ -48,7 +48,7 @@ def log_sums(values: Floats) -> Floats:
     for start in range(0, len(values), step):
         block = values[start : start + step]
         top = block.max(axis=1)
-        with np.errstate(invalid="ignore"):  # all means 0: no share is defined, NaN says so
+        with np.errstate(invalid="ignore"):  # if all means are 0, shares are undefined: NaN
             scaled = block - top[:, None]
         np.exp(scaled, out=scaled)
         sums[start : start + step] = top + np.log(scaled.sum(axis=1))

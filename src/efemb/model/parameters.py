@@ -16,7 +16,7 @@ CORE = ("rho", "alpha", "intercept", "position")
 class Parameters:
     """The arrays of a model, or derivatives with respect to them.
 
-    Optimizers, files and checkpoints iterate over `named()`; none of them counts places.
+    Optimizers, files and checkpoints iterate over `named()` instead of relying on positions.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Parameters:
         Context vectors; `Lagged` contexts may use several slots.
     intercept : array (N,), (N, D), or None
     position : array (places, K), or None
-        Weights of the places of a positional `Window`.
+        Weights of the positions of a positional `Window`.
     terms : dict of arrays
         Arrays of the further terms of the linear predictor, such as ``household.rows``, and those
         that the structure owns.
@@ -68,7 +68,7 @@ class Parameters:
     def is_finite(self) -> bool:
         """Whether every number is finite."""
         return all(
-            # The sum in double precision takes several times as long, and cannot overflow.
+            # The sum in double precision takes several times as long, but cannot overflow.
             bool(np.isfinite(array.sum()) or np.isfinite(array.sum(dtype=np.float64)))
             for array in self.arrays()
         )

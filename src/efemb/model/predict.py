@@ -41,7 +41,7 @@ def check_predictable(spec: Spec, bound: BoundContext) -> None:
 
 
 def row_blocks(bound: BoundContext) -> list[Ints]:
-    """All rows in pieces whose cells are few enough to be made at once."""
+    """All rows, in blocks that are small enough to compute all of their cells at once."""
     cost = max(bound.cost_of_row(), bound.n_entities * bound.n_dims, 1)
     size = max(1, BLOCK_NUMBERS // cost)
     rows = np.arange(bound.n_rows)
@@ -52,8 +52,8 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
     """E[x_tn | context] of every cell, (T, N) or (T, N, D).
 
     A categorical family gives probabilities, which sum to 1 over the entities of a row: the softmax
-    of the u_tn, each of which leaves the entity's own units out of its context. So do words that
-    were trained against noise, where u gives the odds.
+    of the u_tn, each with the entity's own units removed from its context. So do words that were
+    trained against noise, where u gives the odds.
     """
     means = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     for rows, block in mean_blocks(spec, bound, vectors):
@@ -75,7 +75,7 @@ def mean_blocks(spec: Spec, bound: BoundContext, vectors: Factors) -> Iterator[t
 
 
 def means_of(spec: Spec, u: Floats, normalizer: Huffman | Floats | None) -> Floats:
-    """E[x | u] of some rows, (rows, N); shares of a row where u determines nothing else."""
+    """E[x | u] of some rows, (rows, N); shares of a row if u determines nothing else."""
     if spec.family.softmax or normalizer is not None:
         return shares_of(spec, u, normalizer)
     return np.asarray(expected_value(spec.family, spec.link, u))
@@ -139,7 +139,7 @@ def _is_scored_by_shares(spec: Spec, bound: BoundContext) -> bool:
 def score_parts(
     spec: Spec, bound: BoundContext, vectors: Factors, weight: Floats | None = None
 ) -> tuple[float, float]:
-    """The sum of scores and the weight, whose ratio is `score`: those of parts of data add up."""
+    """The sum of scores and the weight, whose ratio is `score`; both add up over parts of data."""
     if not _is_scored_by_shares(spec, bound):
         return _log_density_parts(spec, bound, vectors, weight)
     total = count = 0.0
@@ -190,8 +190,9 @@ def log_mean_blocks(
 ) -> Iterator[tuple[slice, Floats]]:
     """Logarithms of the conditional means of all entities, given rows that lack one entity each.
 
-    Gives (slice of the asked cells, array (cells, N)); a cell's entity is taken out of its row if
-    it is there. A categorical family, and words trained against noise, give them up to a constant.
+    Yields (slice of the queried cells, array (cells, N)); a cell's entity is removed from its row
+    if it is there. Categorical families and words trained against noise determine them only up to
+    a constant.
     """
     shares = spec.family.normalized_score and bound.n_dims == 1
     if not (shares and bound.shares_rows):
@@ -221,16 +222,16 @@ def normalizer_of(spec: Spec, bound: BoundContext) -> Huffman | Floats | None:
 
 
 def normalizer_of_words(spec: Spec, counts: Floats) -> Huffman | Floats | None:
-    """What turns inner products into shares where a model of text was not fitted by its means.
+    """The array or tree that turns inner products into shares in text models, or None.
 
     A tree for the hierarchical softmax. Words distinguished from n draws of noise q have odds
-    p / (n q) = exp(u), so p is in proportion to q exp(u): the logarithm of q. None elsewhere.
+    p / (n q) = exp(u), so p is proportional to q exp(u): the logarithm of q. None otherwise.
     """
     if spec.zeros.tree:
         return Huffman.of(counts)
     if spec.zeros.odds and spec.family.logistic:
         share = spec.zeros.entity_weights(np.maximum(counts, 0.5))
-        return np.log(np.maximum(share, 1e-30))  # a distribution of one's own may hold zeros
+        return np.log(np.maximum(share, 1e-30))  # a user's distribution may contain zeros
     return None
 
 
@@ -265,7 +266,7 @@ def row_embedding(spec: Spec, data: Dataset, alpha: Floats, center: Floats | Non
 
 
 def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[Floats, Floats]:
-    """Values of the members, and what the scale divides their sum by."""
+    """Values of the members, and the divisor of their sum."""
     if data.is_sparse:
         sparse = data.values[rows]
         if binary:
@@ -285,11 +286,11 @@ def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[F
 
 
 def context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints) -> Floats:
-    """s_tn / d_tn of the asked cells, (n, K); NaN where the observation is missing."""
+    """s_tn / d_tn of the queried cells, (n, K); NaN if the observation is missing."""
     needed, place = np.unique(rows, return_inverse=True)
     order = np.argsort(place, kind="stable")
     sums_of_cells = np.full((len(rows), vectors.bag.shape[1]), np.nan)
-    # A row's terms are those of all its entities, with K numbers each.
+    # The terms of a row include all its entities, with K numbers each.
     step = max(
         1, BLOCK_NUMBERS // (max(bound.cost_of_row(), bound.n_entities) * sums_of_cells.shape[1])
     )

@@ -14,7 +14,7 @@ from efemb.model.predict import check_predictable, row_blocks
 from efemb.model.predictor import Predictor
 from efemb.model.spec import Spec
 
-LARGEST = 2.0**53  # whole numbers are exact below
+LARGEST = 2.0**53  # whole numbers up to here are exact in double precision
 
 
 def tail_probabilities(spec: Spec, bound: BoundContext, vectors: Factors, k: int) -> Floats:
@@ -53,7 +53,7 @@ def invert_tail(tail: Callable[[Floats, Floats], Floats], v: Floats, q: float | 
 def _of_cells(
     spec: Spec, bound: BoundContext, vectors: Factors, compute: Callable[[Floats], Floats]
 ) -> Floats:
-    """A number of every cell from the linked predictor, a block of rows at a time."""
+    """A number for every cell from the linked predictor, a block of rows at a time."""
     _check_counts(spec, bound)
     numbers = np.empty((bound.n_rows, bound.n_entities))
     for rows in row_blocks(bound):

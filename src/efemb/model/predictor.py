@@ -1,6 +1,6 @@
-"""The linear predictor u = rho . s / d + intercept + further terms; what needs u asks here.
+"""The linear predictor u = rho . s / d + intercept + further terms, for all of the package.
 
-Kernels of the solvers compute the same in fused form; nothing else knows how an observation leaves
+Kernels of the solvers compute it in fused form; nothing else implements how an observation leaves
 its own context, how contexts are scaled, or what is added to them.
 """
 
@@ -29,20 +29,20 @@ CHUNK_NUMBERS = 1 << 22
 
 
 def row_side(spec: Spec, bound: BoundContext) -> RowSide | None:
-    """The row sides of a model's terms on bound data, None where it has no terms."""
-    # Terms look rows up by all of their entries, of which those held out then predict nothing.
+    """The row sides of a model's terms on bound data, None if it has no terms."""
+    # Terms recognize a row by all of its entries; held-out ones are then not used to predict.
     return RowSide.of(spec.terms, bound.whole_data, bound.masked) if spec.terms else None
 
 
 def row_groups(spec: Spec, bound: BoundContext) -> Ints | None:
-    """The group of each row of bound data, None where all rows have the same vectors."""
+    """The group of each row of bound data, None if all rows have the same vectors."""
     if not spec.structure.grouped:
         return None
     return bound.spread_to_rows(spec.structure.codes(bound.whole_data))
 
 
 def by_group(codes: Ints | None) -> list[tuple[int, Any]]:
-    """(group, places of its members) in the order of the groups; one group of all for None."""
+    """Yield (group, indices of its members) in the order of the groups; None is a single group."""
     if codes is None:
         return [(-1, slice(None))]
     groups, place = np.unique(codes, return_inverse=True)
@@ -62,7 +62,7 @@ def add_intercepts(inner: Floats, intercept: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Predictor:
-    """u from context vectors Z, (n, K) and, where the model has terms, their row side beside it."""
+    """u from context vectors Z, (n, K), with the row side of the terms beside them, if any."""
 
     factors: Factors
 
@@ -89,7 +89,7 @@ class Predictor:
         return np.asarray(u + self.factors.intercept[vector if entity is None else entity])
 
     def _pairs(self, Z: Floats, target: Floats) -> Floats:
-        """Values of a model's own combination of every context and target, a few at a time."""
+        """Apply a user-defined combination to every context and target, some contexts at a time."""
         assert self.factors.combine is not None
         values = np.empty((len(Z), len(target)), dtype=Z.dtype)
         step = max(1, CHUNK_NUMBERS // max(target.size, 1))
@@ -100,7 +100,7 @@ class Predictor:
         return values
 
     def check_linear(self) -> None:
-        """Refuse what is known of inner products only."""
+        """Refuse operations that are only valid for inner products."""
         if self.factors.combine is not None:
             raise ParameterError(
                 f"this needs u to be an inner product of rho and the context, which "
@@ -114,7 +114,7 @@ class Predictor:
         return np.asarray(np.einsum("nk,nk->n", self.factors.target, self.factors.bag))
 
     def affine_target(self) -> Floats:
-        """Targets that end in their intercept, (N, K + 1), for contexts that end in a 1."""
+        """Targets that end with their intercept, (N, K + 1), for contexts that end with a 1."""
         return np.concatenate([self.factors.target, self.factors.intercept[:, None]], axis=1)
 
     def shift(self, inner: Floats, entity: Any, beside: Floats | float = 0.0) -> Floats:
@@ -152,7 +152,7 @@ class Predictor:
         )
 
     def of_group(self, group: int) -> Predictor:
-        """The predictor of the rows of one group."""
+        """The predictor for the rows of one group."""
         return self if self.factors.groups is None else Predictor(self.factors.of_group(group))
 
     def cells(self, spec: Spec, bound: BoundContext, rows: Ints) -> Floats:
@@ -181,7 +181,7 @@ class Predictor:
         return u
 
     def explain(self, spec: Spec, bound: BoundContext, row: int, entity: int) -> Explanation:
-        """u of one cell, term by term: context members, intercept and further terms."""
+        """Decompose u of one cell into context members, intercept and further terms."""
         self.check_linear()
         codes = None if self.factors.groups is None else row_groups(spec, bound)
         if codes is not None:
@@ -198,7 +198,7 @@ class Predictor:
         return Explanation(vectors, products, coefficients * products, intercept, shares)
 
     def observations(self, terms: Terms, side: RowSide | None, rows: Ints) -> tuple[Floats, Floats]:
-        """(u, Z) of observations given as terms of some rows."""
+        """(u, Z) of observations that are given as terms of some rows."""
         Z = self.contexts(terms, side, rows)
         u = self.pick(Z, terms.vector, terms.entity)
         offsets = None if side is None else side.offsets(self.factors.terms, rows)
@@ -207,7 +207,7 @@ class Predictor:
         return u, Z
 
     def contexts(self, terms: Terms, side: RowSide | None, rows: Ints) -> Floats:
-        """Z of observations given as terms of some rows."""
+        """Z of observations that are given as terms of some rows."""
         Z = terms.contexts(self.factors.bag)
         if side is not None:
             Z[:, Z.shape[1] - side.width :] = side.columns(self.factors.terms, rows)[terms.row]
@@ -216,11 +216,11 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Explanation:
-    """u of one cell as a sum: of `contribution`, `intercept` and `terms`.
+    """u of one cell as a sum of `contribution`, `intercept` and `terms`.
 
     vector : (members,) row of the context vectors;  product : (members,) target . bag of each
     contribution : (members,) what each adds to u
-    terms : what each further term adds, by its label, and by item where it is a sum over items
+    terms : what each further term adds, by its label, and by item if it is a sum over items
     """
 
     vector: Ints
@@ -232,13 +232,13 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells to be predicted, each from the bag of its row, less itself.
+    """Cells to be predicted, each from the bag of its row without itself.
 
     bags : csr_array (rows, context vectors);  row, ids, x : (n,) cell and its value
-    own, rest : (n,) what it takes out of the bag and the divisor of what is left
-    empty : (n,) nothing is left
+    own, rest : (n,) what the cell removes from the bag, and the divisor of what is left
+    empty : (n,) whether nothing is left
     side, data_row : row sides of the terms, and the row of the data of each bag
-    group : group of the row of each bag, where groups have vectors of their own
+    group : group of the row of each bag, if groups have vectors of their own
     """
 
     bags: Any
@@ -285,7 +285,7 @@ class Cells:
     def beside(self, side: RowSide | None, data_row: Ints, groups: Ints | None = None) -> Cells:
         """The same cells with the row sides of the terms, and the groups of all rows of the data.
 
-        `data_row` is that of each bag.
+        `data_row` is the row of the data of each bag.
         """
         cells = self if side is None else replace(self, side=side, data_row=data_row)
         return cells if groups is None else replace(cells, group=groups[data_row])
@@ -300,7 +300,7 @@ class Cells:
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
     def compact(self, keep: slice) -> Cells:
-        """A slice of the cells with only the bags they need."""
+        """A slice of the cells with only the bags that it needs."""
         part = self.take(keep)
         needed, row = np.unique(part.row, return_inverse=True)
         data_row = None if self.data_row is None else self.data_row[needed]
@@ -308,7 +308,7 @@ class Cells:
         return replace(part, bags=self.bags[needed], row=row, data_row=data_row, group=group)
 
     def apply(self, predictor: Predictor, part: slice, Z: Floats) -> Floats:
-        """u of all entities given the contexts of some cells, as `contexts` gives them."""
+        """u of all entities given the contexts of some cells, as returned by `contexts`."""
         if self.group is None:
             u = predictor.apply(Z)
         else:
@@ -333,14 +333,14 @@ class Cells:
         return u if offsets is None else u + offsets.at(np.arange(len(u)), ids)
 
     def _offsets(self, factors: Factors, part: slice) -> Offsets | None:
-        """Offsets of the rows of some cells, a row for each."""
+        """Offsets of the rows of some cells, one row per cell."""
         if self.side is None or self.data_row is None:
             return None
         rows, left_out = self.data_row[self.row[part]], self.ids[part]
         return self.side.offsets(factors.terms, rows, left_out)
 
     def contexts(self, factors: Factors, width: int) -> Iterator[tuple[slice, Floats]]:
-        """Scaled context vectors block by block, so that cells x `width` numbers stay small."""
+        """Yield scaled contexts in blocks, so that arrays of cells x `width` numbers stay small."""
         bag = factors.bag
         dtype = summing_dtype(self.bags.data, bag.dtype) if self.own.any() else bag.dtype
         sums = np.asarray(self.bags.astype(dtype) @ bag)

@@ -1,4 +1,4 @@
-"""Priors on the vectors: log-penalties without constants and without a Jacobian."""
+"""Priors of the vectors: log-penalties without constants and without a Jacobian."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from efemb.model.ingredient import Ingredient, positive_number
 class Prior(Ingredient, ABC):
     """log p(theta) up to a constant, and its derivative in the unconstrained parameter.
 
-    Where `positive` is true the vectors are positive and the unconstrained parameter is their
+    If `positive` is true, the vectors are positive and the unconstrained parameter is their
     logarithm: `gradient` is then d log p / d log theta.
     """
 
     positive: bool = False
-    is_ridge: ClassVar[bool] = False  # -precision/2 sum theta^2, of which steps know the form
+    is_ridge: ClassVar[bool] = False  # -precision/2 sum theta^2, which steps can use in closed form
     not_inherited = ("shrinkage", "is_ridge")
 
     @property
     def shrinkage(self) -> float:
-        """The precision of a quadratic penalty, which a step can include; 0 of any other prior."""
+        """The precision of a quadratic penalty, which a step can include; 0 for other priors."""
         return 0.0
 
     @property
     def automatic(self) -> bool:
-        """Whether the precision is left to the data."""
+        """Whether the precision is chosen from the data."""
         return False
 
     def settled(self, precision: float) -> Prior:
-        """The prior with this precision where it is left to the data, else the same."""
+        """The prior with this precision if it is chosen from the data, else unchanged."""
         return self
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Prior(Ingredient, ABC):
         """Return the derivative with respect to the unconstrained parameter."""
 
     def tightened(self, precision: float) -> Prior:
-        """The prior with at least this precision, where it has one about 0."""
+        """The prior with at least this precision, if it is a penalty about 0."""
         return self
 
     def check(self) -> None:
@@ -82,7 +82,7 @@ class Normal(Prior):
         return isinstance(self.precision, str)
 
     def settled(self, precision: float) -> Prior:
-        """With this precision where it is left to the data."""
+        """The prior with this precision if it is chosen from the data, else unchanged."""
         return Normal(precision) if self.automatic else self
 
     def gradient(self, theta: Floats) -> Floats:
@@ -90,7 +90,7 @@ class Normal(Prior):
         return -self.shrinkage * theta
 
     def tightened(self, precision: float) -> Normal:
-        """With the larger of both precisions."""
+        """The prior with the larger of both precisions."""
         return Normal(max(self.shrinkage, precision))
 
     def check(self) -> None:
@@ -179,7 +179,7 @@ class HalfNormal(Prior):
 
 
 def resolve_pair(prior: object) -> tuple[Prior | None, Prior | None]:
-    """One prior for both kinds of vectors, or a pair (for rho, for alpha)."""
+    """A single prior for both kinds of vectors, or a pair (for rho, for alpha)."""
     if isinstance(prior, str) and prior == "auto":
         prior = Normal("auto")
     pair = prior if isinstance(prior, tuple) and len(prior) == 2 else (prior, prior)

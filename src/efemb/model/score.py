@@ -12,7 +12,7 @@ from efemb.model.links import FLOOR, Link
 from efemb.model.objective import expected_value, log_density, log_sums
 from efemb.model.predictor import Cells, Predictor
 
-FEW = 0.1  # of the entities: more are better treated like all of them
+FEW = 0.1  # of the entities: for more it is faster to process all of them
 
 
 def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors: Factors) -> Floats:
@@ -22,7 +22,7 @@ def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors:
         if len(low) <= FEW * len(factors.target):
             return _additive_log_shares(cells, factors, low)
     log_shares = np.empty(len(cells.row))
-    # Cells that take nothing out of their bag share the context, and so the sum, of their row.
+    # Cells that remove nothing from their bag share the context, and so the sum, of their row.
     shared = not cells.own.any()
     _, first, context = np.unique(cells.row, return_index=True, return_inverse=True)
     if not shared:
@@ -37,9 +37,9 @@ def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors:
 
 
 def _additive_log_shares(cells: Cells, factors: Factors, low: Ints) -> Floats:
-    """The same of means max(u_j, FLOOR) of positive vectors, whose sum needs no pass over j.
+    """The same for means max(u_j, FLOOR) of positive vectors, whose sum needs no pass over j.
 
-    Only entities whose intercept is below the floor, `low`, can be there themselves.
+    Only entities whose intercept is below the floor, `low`, can have such a mean themselves.
     """
     log_shares, predictor = np.empty(len(cells.row)), Predictor(factors)
     every, plain = predictor.totals()
@@ -58,14 +58,14 @@ def _log_share(family: Family, link: Link, u: Floats, place: Ints, ids: Ints) ->
 
 
 def log_expected_value(family: Family, link: Link, u: Floats) -> Floats:
-    """log E[x] at inner products u; of a categorical family, up to a constant."""
+    """log E[x] at inner products u; for a categorical family, up to a constant."""
     if family.exponential_mean:
         return np.asarray(link(u))
     return np.asarray(np.log(np.maximum(expected_value(family, link, u), np.finfo(u.dtype).tiny)))
 
 
 def tree_log_likelihood(tree: Huffman, cells: Cells, factors: Factors) -> Floats:
-    """log p of each cell down a tree, `target` and `intercept` being those of its nodes."""
+    """log p of each cell down a tree; `target` and `intercept` belong to its nodes."""
     log_probability, predictor = np.empty(len(cells.row)), Predictor(factors)
     for part, Z in cells.contexts(factors, len(factors.target)):
         log_probability[part] = tree.log_probability(predictor.apply(Z), cells.ids[part])

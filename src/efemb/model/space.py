@@ -1,4 +1,4 @@
-"""ParameterSpace: from unconstrained parameters to the vectors of a solver, and gradients back."""
+"""ParameterSpace: maps unconstrained parameters to a solver's vectors, and gradients back."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ParameterSpace:
 
     @property
     def prefix(self) -> str:
-        """What the names of the arrays of the structure begin with."""
+        """Prefix of the names of the structure's arrays."""
         return f"{self.spec.structure.name()}."
 
     def of_structure(self, arrays: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -103,13 +103,13 @@ class ParameterSpace:
         return tuple(array.name for array in self.layout if array.name not in CORE)
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
-        """Shape of an array, None where the model has none of this name."""
+        """Shape of an array, None if the model has no array of this name."""
         return next((array.shape for array in self.layout if array.name == name), None)
 
     def checked(self, parameters: Parameters) -> Parameters:
         """The parameters as float64, after checking shapes, finiteness and signs.
 
-        Without those of its structure a model begins as if it had none, where these start at 0.
+        Arrays of the structure may be missing: they then start at 0, as if there were no structure.
         """
         tied = self.spec.structure.tied
         values = parameters.named()
@@ -132,7 +132,7 @@ class ParameterSpace:
         return [(name, array, signs[name]) for name, array in parameters.named().items()]
 
     def unconstrained(self, parameters: Parameters) -> Parameters:
-        """Logarithms where the vectors are positive."""
+        """The parameters, with logarithms of positive vectors."""
         signed = self.signed(parameters)
         return parameters.like(np.log(v) if positive else v.copy() for _, v, positive in signed)
 
@@ -144,13 +144,13 @@ class ParameterSpace:
         return theta.like(arrays)
 
     def vectors(self, parameters: Parameters, room: dict[str, Floats] | None = None) -> Factors:
-        """Flat vectors of every entity; under the reverse conditional with exchanged roles.
+        """Flat vectors of every entity; under the reverse conditional with swapped roles.
 
-        room : arrays of earlier vectors that nobody needs any more, to be overwritten
+        room : arrays of earlier vectors that are no longer needed, to be overwritten
         """
         structure, reverse = self.spec.structure, self.spec.combine.reverse
         rho, alpha = structure.spread(parameters.rho, parameters.alpha, self.n_entities)
-        if parameters.position is not None:  # the weights act on what is summed
+        if parameters.position is not None:  # the weights multiply what is summed
             summed = rho if reverse else alpha
             weighted = (parameters.position[:, None] * summed).reshape(-1, self.k)
             rho, alpha = (weighted, alpha) if reverse else (rho, weighted)
@@ -190,7 +190,7 @@ class ParameterSpace:
     ) -> Parameters:
         """Gradient in the unconstrained parameters from the gradient in the vectors.
 
-        Without the `chain_rule` it is that in the parameters themselves.
+        Without the `chain_rule` it is the gradient in the parameters themselves.
         """
         if self.spec.combine.reverse:
             slopes = slopes.swapped()
@@ -225,7 +225,7 @@ class ParameterSpace:
         own, of_all, intercept = structure.collect_groups(
             arrays, target, groups, slopes_of_vectors, d_intercept
         )
-        columns = slopes.target + d_target.sum(axis=0)  # those of terms have no groups
+        columns = slopes.target + d_target.sum(axis=0)  # groups do not affect those of terms
         columns[:, : self.k] = slopes.target[:, : self.k] + of_all
         total = replace(slopes, target=columns, intercept=slopes.intercept.copy(), by_group={})
         total.add_intercepts(intercept)
@@ -233,7 +233,7 @@ class ParameterSpace:
         return total
 
     def _of_terms(self, slopes: Factors) -> dict[str, Floats]:
-        """Gradients of the arrays of the structure and the terms, those of both sides added up."""
+        """Gradients of the arrays of the structure and the terms, summed over both sides."""
         start, total = self.k, Factors(slopes.target, slopes.bag, slopes.intercept)
         total.add_terms(slopes.terms)
         for term in self.spec.terms:
@@ -244,7 +244,7 @@ class ParameterSpace:
         return {a.name: total.terms[a.name] for a in self.layout if a.name in total.terms}
 
     def _without_places(self, parameters: Parameters, slope: Floats) -> tuple[Floats, Floats]:
-        """Gradients of vectors and place weights from that of their products."""
+        """Gradients of vectors and position weights from the gradient of their products."""
         assert parameters.position is not None
         both = self.spec.structure.spread(parameters.rho, parameters.alpha, self.n_entities)
         vectors = both[0] if self.spec.combine.reverse else both[1]
@@ -278,9 +278,9 @@ class ParameterSpace:
             slopes[place] += prior.gradient(array)
 
     def shrinkage(self, *, of_positive: bool = False) -> list[float]:
-        """Precision of each array with a `Normal` prior: optimizers can fold it into a step.
+        """Precision of each array with a `Normal` prior, which optimizers can include in a step.
 
-        On request also of positive arrays with a `HalfNormal` one.
+        On request also of positive arrays with a `HalfNormal` prior.
         """
         return [
             array.prior.shrinkage
@@ -291,7 +291,7 @@ class ParameterSpace:
 
 
 def _check_array(array: ArraySpec, values: Mapping[str, Floats]) -> Floats:
-    """The value of an array as float64, refused where it does not fit."""
+    """The value of an array as float64, checked against its specification."""
     if array.name not in values:
         raise ParameterError(f"{array.name} is missing")
     value = np.asarray(values[array.name], dtype=np.float64)

@@ -76,7 +76,7 @@ class Spec:
         return spec
 
     def own_ingredients(self) -> list[tuple[str, str]]:
-        """Classes of users: the name of the function that checks each, and that of the class."""
+        """User-defined classes: the name of the function that checks each, and of the class."""
         priors = (self.prior_rho, self.prior_alpha, self.intercept_prior)
         ingredients = {
             "check_family": (self.family,),
@@ -107,7 +107,7 @@ class Spec:
 
     @property
     def positive_intercept(self) -> bool:
-        """Intercepts are positive where both kinds of vectors are."""
+        """Whether intercepts are positive, because both kinds of vectors are."""
         return self.positive_rho and self.positive_alpha
 
     @property
@@ -116,23 +116,23 @@ class Spec:
         return self.context.reads_text or self.family.softmax
 
     def noise_offset(self, popularity: Floats) -> Floats | None:
-        """log(n q) of every entity where rows are distinguished from n draws of noise q, else None.
+        """log(n q) of every entity if rows are distinguished from n draws of noise q, else None.
 
         The odds of an entity against the noise are P / (n q), over the entities of the row. With
-        log(n q) taken off u they are fitted by u = log P, up to a constant of the row: so means
-        are in proportion to P, whatever the noise was. That takes a free intercept; text is put
-        right where its shares are made, see `normalizer_of_words`.
+        log(n q) subtracted from u, they are fitted by u = log P, up to a constant of the row, so
+        that means are proportional to P, whatever the noise was. This takes a free intercept; for
+        text the correction is made when shares are computed, see `normalizer_of_words`.
         """
         odds = self.family.logistic or self.family.exponential_mean
         free = self.intercept and not self.positive_intercept and self.link.is_identity
         if not (self.zeros.odds and odds and free) or self.context.reads_text:
             return None
         share = self.zeros.entity_weights(popularity)
-        least = 0.1 * float(share[share > 0].min())  # nothing is drawn of what is below
+        least = 0.1 * float(share[share > 0].min())  # floor for entities that are never drawn
         return np.asarray(np.log(self.zeros.n * np.maximum(share, least)))
 
     def check(self) -> None:
-        """Raise `ParameterError` for options or combinations that make no model."""
+        """Raise `ParameterError` for invalid options or combinations."""
         self.context.check()
         self.family.check()
         self.zeros.check()
@@ -177,7 +177,7 @@ class Spec:
         _check_ridge(self.weight_ridge)
 
     def _check_contracts(self) -> None:
-        """Try ingredients that others wrote; a question to a saved model needs no such trial."""
+        """Try user-defined ingredients; questions to a saved model need no such check."""
         priors = (self.prior_rho, self.prior_alpha, self.intercept_prior)
         parts = (self.family, self.link, self.combine, *priors)
         if all(part is None or part.is_shipped() for part in parts):
@@ -191,15 +191,15 @@ class Spec:
             contract.check_prior_contract(prior)
 
     def _check_combine(self) -> None:
-        """A combination of one's own takes signed vectors and rows x entities."""
+        """A user-defined combination takes signed vectors and rows x entities."""
         if self.combine.inner_product:
             return
         if self.link.needs_positive or self.context.reads_text:
             what = f"link {self.link.name()!r}" if self.link.needs_positive else "text"
-            raise ParameterError(f"combine={self.combine!r} does not go with {what}")
+            raise ParameterError(f"combine={self.combine!r} cannot be combined with {what}")
 
     def _check_terms(self) -> None:
-        """Terms are signed, and rows are what they know."""
+        """Terms are signed, and they need rows."""
         if not self.terms:
             return
         if self.link.needs_positive:
@@ -209,14 +209,14 @@ class Spec:
                 "models with terms"
             )
         if self.combine.reverse:
-            raise ParameterError("terms go with combine='linear'; a reverse model has none")
+            raise ParameterError("terms need combine='linear'; a reverse model has none")
         if self.context.reads_text:
             raise ParameterError("terms need rows x entities; text (Window) has none")
         for term in self.terms:
             term.check_model(self.family, self.link)
 
     def _check_groups(self) -> None:
-        """Groups of rows have vectors of either sign, and rows are what they are made of."""
+        """Groups of rows have signed vectors, and they need rows."""
         self.structure.check()
         if self.structure.signed and (self.positive_rho or self.positive_alpha):
             raise ParameterError(
@@ -232,11 +232,11 @@ class Spec:
             )
         if self.combine.reverse:
             raise ParameterError(
-                f"{self.structure!r} goes with combine='linear'; a reverse model has no groups"
+                f"{self.structure!r} needs combine='linear'; a reverse model has no groups"
             )
         if self.context.reads_text and (self.zeros.tree or not self.structure.settles):
             raise ParameterError(
-                f"{self.structure!r} does not go with text (Window) and zeros="
+                f"{self.structure!r} cannot be combined with text (Window) and zeros="
                 f"{self.zeros.name()!r}: use zeros=NegativeSampling() and Grouped(column) or "
                 "Dynamic(column) with a vector per word"
             )
@@ -255,7 +255,7 @@ class Spec:
         return replace(self, terms=terms, structure=self.structure.freeze(data))
 
     def _check_zeros(self) -> None:
-        """Which approximations go with which family and context."""
+        """Check the approximation of zeros against family and context."""
         text, categorical, name = self.context.reads_text, self.family.softmax, self.zeros.name()
         names = [
             one
@@ -288,7 +288,7 @@ class Spec:
         self._check_windows()
 
     def _check_windows(self) -> None:
-        """Which options of a window go with which approximation of its zeros."""
+        """Check the options of a window against the approximation of its zeros."""
         if self.context.length_offset and not self.family.takes_exposure:
             raise ParameterError("Window(length_offset=True) is an offset of Poisson means only")
         if self.context.subsample is not None and not (self.zeros.by_noise or self.zeros.tree):
@@ -298,8 +298,8 @@ class Spec:
             )
         if not self.zeros.shared and not (self.context.reads_text and self.combine.reverse):
             raise ParameterError(
-                "NegativeSampling(shared=False) draws for each word around a word, which only "
-                "skip-gram on text asks apart (combine='reverse'): use shared=True"
+                "NegativeSampling(shared=False) draws for each pair of words, and only skip-gram "
+                "(combine='reverse' on text) predicts one pair at a time: use shared=True"
             )
         drawn = self.combine.reverse and (self.zeros.by_noise or self.zeros.tree)
         if self.context.shrink and not drawn:

@@ -1,4 +1,4 @@
-"""Domains: whether data are what a family can produce, and data made to be."""
+"""Checks whether data are in the support of a family, and conversion to binary data."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def check_support(
 ) -> None:
     """Raise `DataError` naming the first bad value if the family cannot have produced the data.
 
-    With `as_context` the data are only predicted from: there, values may be any number of times
-    as large (two of an item, where the model is one of presence). Values may be `missing` where
-    the family allows it, or the argument.
+    With `as_context` the data only serve as context, and values may be larger than in the support
+    (two units of an item in a model of presence). Missing values are allowed if the family or
+    the argument `missing` allows them.
     """
     if family.mixes:
         for entities, part in family.parts(data):
@@ -46,7 +46,7 @@ def check_support(
         return
     absent = np.isnan(stored)
     if absent.any() and not (family.missing or missing):
-        way = "drop those rows, or store the counts sparsely: what is not stored is zero"
+        way = "drop those rows, or store the counts sparsely: absent entries are zeros"
         _refuse(data, absent, f"{family.name()} needs observed values", way)
     bad = support.broken_by(stored)
     if bad.any():
@@ -61,7 +61,7 @@ def check_support(
 
 
 def _surely_within(stored: Floats, support: Interval) -> bool:
-    """Whether the extremes show that nothing is wrong: a quick look at the usual data."""
+    """Whether the extremes already show that all values are valid, as in most data."""
     if support.integer or stored.size == 0:
         return False
     low, high = float(stored.min()), float(stored.max())  # NaN where anything is missing
@@ -94,7 +94,7 @@ def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
 
 
 def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:
-    """One finite weight >= 0 a row."""
+    """Check the weights of rows: one finite number >= 0 per row."""
     if weight is None:
         return None
     try:
@@ -119,7 +119,7 @@ def refuse_weights(weight: Any, positions: Any = None) -> None:
 
 
 def binarized(data: Dataset) -> Dataset:
-    """The data with 1 for every value that is not zero."""
+    """The data with every nonzero value replaced by 1."""
     return data._replace(_binary(data.values))
 
 

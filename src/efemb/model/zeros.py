@@ -20,15 +20,15 @@ class Zeros(Ingredient, ABC):
 
     gradient: ClassVar[str]
     weight: float
-    n: int = 0  # draws, where zeros are drawn
+    n: int = 0  # number of draws, if zeros are drawn
     distribution: object = "popularity"  # of the draws
     among_draws: ClassVar[bool] = False  # a softmax among the word and its draws
     draws_by_row: bool = False  # each row has draws of its own
-    shared: bool = True  # the words around a word are asked about the same draws
-    of_softmax: ClassVar[bool] = False  # in place of the sum over all entities of a softmax
+    shared: bool = True  # the words around a word share their draws
+    of_softmax: ClassVar[bool] = False  # replaces the sum over all entities in a softmax
     tree: ClassVar[bool] = False  # target vectors belong to the nodes of a tree, not to entities
     by_noise: ClassVar[bool] = False  # positives are distinguished from draws of noise
-    odds: ClassVar[bool] = False  # what is fitted are odds against the noise, not means
+    odds: ClassVar[bool] = False  # the model fits odds against the noise, not means
 
     def weigh_rows(self, weight: Floats, n_positives: Floats) -> Floats:
         """Weight of a zero in each row, from the weights and the positives of the rows."""
@@ -92,11 +92,11 @@ class Sampled(Zeros):
 
     @property
     def draws_by_row(self) -> bool:  # type: ignore[override]
-        """Whether each row has zeros of its own."""
+        """Whether each row has its own zeros."""
         return self.per == "row"
 
     def check(self) -> None:
-        """`n` must be a positive integer, `weight` >= 0, `per` one of the two."""
+        """`n` must be a positive integer, `weight` >= 0, and `per` "batch" or "row"."""
         super().check()
         _check_n(self, self.n)
         if not isinstance(self.per, str) or self.per not in DRAWN_PER:
@@ -108,18 +108,18 @@ class Sampled(Zeros):
 class NegativeSampling(Zeros):
     """`n` zeros for each positive, not rescaled: biased toward the positives, as in word2vec.
 
-    On rows, log(n q) of the noise q is taken off inner products wherever there is an intercept to
-    make up for it: means are then in proportion to what they are without noise.
+    On rows, log(n q) of the noise q is subtracted from inner products if there is an intercept to
+    compensate for it: means are then proportional to those without noise.
 
     Parameters
     ----------
     n : int, default=10
         Draws for each positive.
     distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
-        Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
-        power of 1/2 or 3/4. Numbers need not add up to 1.
+        Distribution of the draws: proportional to the counts, uniform, or proportional to the
+        counts to the power of 1/2 or 3/4. Numbers need not add up to 1.
     shared : bool, default=True
-        Of skip-gram on text: True draws `n` words for each word, which all the words around it
+        For skip-gram on text: True draws `n` words for each word, which all words around it
         share; False draws them anew for each of those, as word2vec does.
     """
 
@@ -136,15 +136,15 @@ class NegativeSampling(Zeros):
         self.shared = shared
 
     def weigh_rows(self, weight: Floats, n_positives: Floats) -> Floats:
-        """As many draws as there are positives, n times."""
+        """n times the number of positives of each row."""
         return (weight * n_positives * self.n).astype(weight.dtype)
 
     def entity_weights(self, popularity: Floats) -> Floats:
-        """The noise: by which share of the draws an entity is met."""
+        """The noise: the share of the draws that each entity gets."""
         return probabilities(self.distribution, popularity)
 
     def check(self) -> None:
-        """`n` must be a positive integer, `shared` a flag."""
+        """`n` must be a positive integer, and `shared` True or False."""
         _check_n(self, self.n)
         if not isinstance(self.shared, (bool, np.bool_)):
             raise InputTypeError(
@@ -156,8 +156,8 @@ class NoiseContrastive(NegativeSampling):
     """Distinguish each word from `n` draws of known noise (Mnih and Kavukcuoglu 2013).
 
     Categorical family: u - log(n q) is compared with 0, so that u itself tends to the logarithm of
-    a probability. With more draws the gradient tends to the exact softmax's. On rows, the units of
-    a minibatch share what is drawn, at most 1,024 entities.
+    a probability. With more draws the gradient approaches that of the exact softmax. On rows, the
+    units of a minibatch share the draws, at most 1,024 entities.
 
     Parameters
     ----------
@@ -178,9 +178,9 @@ class NoiseContrastive(NegativeSampling):
 class SampledSoftmax(NegativeSampling):
     """A softmax among each word and `n` draws of noise, corrected by log(n q) (Bengio 2008).
 
-    Categorical family. With more draws the gradient tends to the exact softmax's. On rows, `n`
-    different entities are drawn for a minibatch, which all its units share; each stands for the
-    inverse of its chance to be drawn, so that with n = N the softmax is exact. Take hundreds.
+    Categorical family. With more draws the gradient approaches that of the exact softmax. On rows,
+    `n` different entities are drawn for a minibatch, which all its units share; each is weighted by
+    the inverse of its inclusion probability, so that n = N is the exact softmax. Use hundreds.
 
     Parameters
     ----------
@@ -220,15 +220,16 @@ def _check_n(owner: Zeros, n: object) -> None:
 
 
 def word_noise(distribution: object, counts: Floats) -> Floats:
-    """Drawing probabilities of words by their counts, or of items that stand for words.
+    """Probabilities with which words are drawn, from their counts.
 
-    What never occurred counts as a half: were it never drawn, nothing would tell that it is rare.
+    A count of 0 is replaced by one half: a model cannot learn that a word is rare if it is never
+    drawn.
     """
     return probabilities(distribution, np.maximum(counts, 0.5))
 
 
 def log_noise(zeros: Zeros, counts: Floats) -> Floats:
-    """log(n q) of every entity: what it is expected to be drawn for each positive."""
+    """log(n q) of every entity: the expected number of its draws per positive."""
     return np.asarray(np.log(zeros.n * word_noise(zeros.distribution, counts)))
 
 

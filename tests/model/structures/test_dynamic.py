@@ -109,7 +109,7 @@ def test_a_planted_change_is_learned() -> None:
     [
         (Dynamic("year"), [1, 2], efemb.DataError, "'year', which the data lack"),
         (Dynamic("time"), ["2017-01-01", "soon"], efemb.DataError, "has 'soon' in row 1"),
-        (Dynamic("time"), [None, None], efemb.DataError, "no time at all"),
+        (Dynamic("time"), [None, None], efemb.DataError, "contains no times"),
         (Dynamic("time", "month"), [1, 2], efemb.ParameterError, "needs dates, but the row column"),
         (Dynamic("time", "fortnight"), [1, 2], efemb.ParameterError, "got 'fortnight'"),
         (Dynamic("time", -1), [1, 2], efemb.ParameterError, "every must be > 0"),

@@ -1,4 +1,4 @@
-"""Queries: the questions as methods of anything that can give a fitted model."""
+"""Queries: questions as methods of anything that has a fitted model."""
 
 from efemb.fitted.queries.group_queries import GroupQueries
 from efemb.fitted.queries.model_queries import ModelQueries
@@ -11,7 +11,7 @@ from efemb.fitted.queries.vector_queries import VectorQueries
 class Queries(
     VectorQueries, RelationQueries, PredictionQueries, GroupQueries, ShopQueries, ModelQueries
 ):
-    """Questions to a fitted model: methods of every estimator and of what `efemb.load` returns.
+    """Questions about a fitted model: methods of every estimator and of what `efemb.load` returns.
 
     Labels name items: products, movies, neurons or words. Without labels in the data, items are
     numbered from 0. Every answer is a `Table`, the best row first.

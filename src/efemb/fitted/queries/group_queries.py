@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @fill_docstrings
 class GroupQueries(Asked):
-    """Questions to models with `structure=Grouped(column)` or `structure=Dynamic(column)`."""
+    """Questions about models with `structure=Grouped(column)` or `structure=Dynamic(column)`."""
 
     def of_group(self, label: Any) -> FittedEmbedding:
         """Return the model of one group of rows, with the embeddings of that group.
@@ -51,7 +51,7 @@ class GroupQueries(Asked):
         return self if label is None else self.of_group(label)
 
     def similar_groups(self, n: int = 10) -> Table:
-        """Compare groups of rows: which of them deviate from the shared embeddings alike.
+        """Compare groups of rows: which ones deviate from the shared embeddings in the same way.
 
         Parameters
         ----------
@@ -203,5 +203,5 @@ class GroupQueries(Asked):
 
 
 def _inference(module: str) -> Any:
-    """A module of a layer above, imported when it is asked for."""
+    """Import a module of a higher layer when it is needed."""
     return import_module(f"efemb.inference.{module}")

@@ -132,9 +132,9 @@ class PredictionQueries(Asked):
         %(lookup)s
         %(row)s
         **table : mappings of labels to numbers
-            For models with a `CellCovariate`: changes of its table, by its name. Of logarithms they
-            are factors, ``price={"milk": 0.8}, week=30`` is 20% off in week 30; of other tables
-            new values.
+            For models with a `CellCovariate`: changes of its table, by its name. They are
+            factors if the term takes logarithms (``price={"milk": 0.8}, week=30`` is 20% off in
+            week 30), and new values otherwise.
 
         Returns
         -------

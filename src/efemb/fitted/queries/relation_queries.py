@@ -103,8 +103,8 @@ class RelationQueries(Asked):
             Also list "unclear" and "apart" items, after the substitutes.
         %(pair)s
         min_support : float, optional
-            Only pairs that independence would bring together in at least this many rows. Requires
-            `data`.
+            Only pairs that are expected together in at least this many rows under independence.
+            Requires `data`.
         %(errors)s
         %(select)s
         %(lookup)s

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @fill_docstrings
 class ShopQueries(Asked):
-    """Questions to models with terms: groups of rows, new groups, prices."""
+    """Questions about models with terms: groups of rows, new groups, prices."""
 
     # -- households, weeks, stores ----------------------------------------------------------------
 
@@ -56,12 +56,12 @@ class ShopQueries(Asked):
         """Give new households vectors without fitting the model again.
 
         Solves the vectors of groups that the fit did not see from their rows, with everything else
-        as it was fitted; their rows also become history, if the model has a `History`.
+        unchanged; their rows also become history, if the model has a `History`.
 
         Parameters
         ----------
         data : like the X of `fit`
-            Rows of new groups, a few of each will do. Rows of known groups are ignored.
+            Rows of new groups; a few per group are enough. Rows of known groups are ignored.
         prior : {"fitted", "model"} or Prior, default="fitted"
             Prior of the new vectors: as spread out as the known vectors, that of the term, or your
             own.
@@ -92,7 +92,7 @@ class ShopQueries(Asked):
         """Return the vectors of the categories of a feature, such as departments.
 
         For models with ``structure=Tree([...])`` or ``Featured([...])``: the embedding of an item
-        of which nothing but the category is known.
+        of which only the category is known.
 
         Parameters
         ----------
@@ -150,13 +150,14 @@ class ShopQueries(Asked):
     # -- scenarios --------------------------------------------------------------------------------
 
     def simulate(self, rows: Any, **options: Any) -> Dataset:
-        """Draw baskets from the model: of these households, at other prices, of another shelf.
+        """Draw baskets from the model, for example at other prices or with another assortment.
 
         Parameters
         ----------
         rows : Dataset, mapping of row columns, or int
-            The rows to draw. A Dataset says who shops when, and where the sweeps start; a mapping
-            such as ``{"household": [...], "week": [...]}`` has the row columns only, a number none.
+            The rows to draw. A Dataset gives the row columns and the values at which the sweeps
+            start; a mapping such as ``{"household": [...], "week": [...]}`` gives only row columns;
+            a number gives neither.
         sweeps : int, default=8
             How many times every value is redrawn, given the current values of the others.
         row_size : float, optional
@@ -188,8 +189,8 @@ class ShopQueries(Asked):
     def compare_prices(self, rows: Any, after: Any, before: Any = None, **options: Any) -> Table:
         """Units and revenue of every item at two tables of prices, by simulation.
 
-        Both tables see the same random numbers. Like `elasticity`, this is how sales and prices
-        move together, not what a change of price would cause: prices are set with demand in mind.
+        Both tables use the same random numbers. Like `elasticity`, this describes how sales and
+        prices move together, not the effect of a price change: prices are set with demand in mind.
 
         Parameters
         ----------
@@ -210,8 +211,8 @@ class ShopQueries(Asked):
         -------
         Table
             label, units_before, units_after, change (of the units), standard_error (of the change,
-            the rows taken for a sample), revenue_before and revenue_after (units times the numbers
-            of the table); the largest absolute change first.
+            treating the rows as a sample), revenue_before and revenue_after (units times the
+            numbers of the table); the largest absolute change first.
 
         Examples
         --------
@@ -231,8 +232,8 @@ class ShopQueries(Asked):
 
         For models with a `CellCovariate` of the logarithm of a price. The elasticity of counts is
         c_n. Categorical and binary models have c_n (1 - p_n), where p_n is the share or the
-        probability of the item without a context. Prices are set with demand in mind, so this is
-        how sales and prices move together within an item, not what a change of price would cause.
+        probability of the item without a context. Prices are set with demand in mind, so this
+        describes how sales and prices of an item move together, not the effect of a change.
 
         Parameters
         ----------
@@ -264,8 +265,8 @@ class ShopQueries(Asked):
     ) -> Table:
         """Responses of other items to the price of an item, through the basket.
 
-        To first order: a dearer item is bought less, and what it would have added to the mean of
-        others is missing. c_m times the mean share of m in the baskets times rho_n . alpha_m.
+        To first order, c_m times the mean share of m in the baskets times rho_n . alpha_m: at a
+        higher price m is bought less often, and adds less to the means of others.
         In categorical models other items also gain what m loses.
 
         Parameters
@@ -273,7 +274,7 @@ class ShopQueries(Asked):
         item : label
             The item m whose price changes.
         data : like the X of `fit`
-            Baskets that tell how often m is in them.
+            Baskets from which the share of m is computed.
         n : int
             How many items, the largest absolute elasticity first.
         table : str, optional
@@ -299,9 +300,9 @@ class ShopQueries(Asked):
     def exposure(self, item: Any = None) -> Table:
         """How often an item is on offer at all, in models with `ZeroInflated` counts.
 
-        A rare item of high exposure is not wanted; one of low exposure is wanted where it is on
-        offer, but seldom is. Only counts above 1 distinguish the two: where an item is bought
-        once at a time, its exposure is that of the prior.
+        A rare item with a high exposure is seldom wanted; one with a low exposure is wanted where
+        it is on offer, but seldom is. Only counts above 1 distinguish the two: where an item is
+        bought one at a time, its exposure is that of the prior.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ SCALES = ("items", "none", "total")
 
 
 class Context(Ingredient, ABC):
-    """A rule that gives each observation its context; `bind` applies it to data.
+    """A rule that determines the context of each observation; `bind` applies it to data.
 
     Every context has two options: `scale` ("items" divides the context sum by the number of its
     terms, "total" by the sum of their values, "none" by 1) and `binary` (a member counts as
@@ -34,7 +34,7 @@ class Context(Ingredient, ABC):
     reads_text: ClassVar[bool] = False  # data are a corpus of words, not rows of numbers
     rest_of_row: ClassVar[bool] = False  # members are the other entities of the row
     is_sum: ClassVar[bool] = False
-    is_frozen: ClassVar[bool] = False  # holds the lists that a fit found
+    is_frozen: ClassVar[bool] = False  # holds lists that a fit found
     unnamed: ClassVar[float] = np.nan  # value of an entity that a question does not mention
 
     scale: str = "none"
@@ -44,7 +44,7 @@ class Context(Ingredient, ABC):
     pseudo_count: float = 0.0  # added to the divisor
     thinning: float = 0.0  # fraction of the rows whose contexts lose members in a pass
     shrink: bool = False
-    positions: Any = None  # where each entity is
+    positions: Any = None  # coordinates of the entities
 
     @property
     def reaches_other_rows(self) -> bool:
@@ -56,15 +56,15 @@ class Context(Ingredient, ABC):
         """Return the context of every observation of `data`."""
 
     def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
-        """`bind`, for contexts that look at the values and so at the weights of the rows."""
+        """Bind a context whose members depend on values, and so on the weights of the rows."""
         return self.bind(data)
 
     def find_known(
         self, data: Dataset, new: Ints, k: int, positions: Floats | None, weight: Floats
     ) -> list[Ints]:
-        """Members of the context of each new entity, among the known ones before it.
+        """Members of the context of each new entity, among the known entities before it.
 
-        data : with known entities first;  new : the others;  k : the most members of a known one
+        data : with known entities first;  new : the others;  k : largest size of a known context
         positions : of all entities, or None;  weight : of the rows
         """
         raise ParameterError(
@@ -75,8 +75,8 @@ class Context(Ingredient, ABC):
     def bind_gap(
         self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any] | None = None
     ) -> tuple[BoundContext, int]:
-        """A text of which one word is missing, and the row of the gap."""
-        raise ParameterError(f"{type(self).__name__} contexts are not made of text")
+        """A text with one missing word, and the row of the gap."""
+        raise ParameterError(f"{type(self).__name__} contexts are not made of words")
 
     def check(self) -> None:
         """Raise if an option is out of range."""
@@ -91,7 +91,7 @@ class Context(Ingredient, ABC):
             )
 
     def __add__(self, other: object) -> ContextSum:
-        """Both contexts together: their scaled sums are added."""
+        """The sum of two contexts: their scaled context sums are added."""
         if not isinstance(other, Context):
             raise InputTypeError(f"a context can only be added to a context, got {other!r}")
         return other._after(self)
@@ -100,12 +100,12 @@ class Context(Ingredient, ABC):
         return ContextSum(first, self)
 
     def as_written(self) -> Context:
-        """The rule that a new fit follows, without what an earlier fit found by it."""
+        """The rule for a new fit, without anything that an earlier fit found."""
         return self
 
 
 class ContextSum(Context):
-    """left + right; build it with the plus sign."""
+    """left + right; written with the plus sign."""
 
     listed = False
     is_sum = True
@@ -115,11 +115,11 @@ class ContextSum(Context):
         self.right = right
 
     def __repr__(self) -> str:
-        """As it is written."""
+        """The sum as written in code."""
         return f"{self.left!r} + {self.right!r}"
 
     def _after(self, first: Context) -> ContextSum:
-        # One after the other, so that no two lags share a slot.
+        # One after the other, so that no two lags share a slot of context vectors.
         return (first + self.left) + self.right
 
     @property
@@ -129,13 +129,13 @@ class ContextSum(Context):
 
     @property
     def unnamed(self) -> float:  # type: ignore[override]
-        """0 where a part has bags, in which what is not there is zero."""
+        """0 if a part has bags, in which absent entities are zero."""
         left, right = self.left.unnamed, self.right.unnamed
         return right if np.isnan(left) else left
 
     @property
     def reaches_other_rows(self) -> bool:
-        """Whether either part does."""
+        """Whether either part reaches other rows."""
         return self.left.reaches_other_rows or self.right.reaches_other_rows
 
     def check(self) -> None:
@@ -144,7 +144,7 @@ class ContextSum(Context):
         self.right.check()
 
     def bind(self, data: Dataset) -> BoundContext:
-        """Bind both parts; parts that are fixed for each entity merge into one."""
+        """Bind both parts; those with fixed lists per entity are merged."""
         return self.bind_weighted(data, None)
 
     def bind_weighted(self, data: Dataset, weight: Floats | None) -> BoundContext:
@@ -153,7 +153,7 @@ class ContextSum(Context):
         return left.plus(right)
 
     def as_written(self) -> ContextSum:
-        """The sum of both parts as they were written."""
+        """The sum of both rules, without anything that an earlier fit found."""
         return ContextSum(self.left.as_written(), self.right.as_written())
 
 
@@ -166,31 +166,31 @@ class BoundContext(ABC):
     n_dims: int
     n_slots: int = 1
     is_text: ClassVar[bool] = False  # rows are the tokens of a text
-    lists: tuple[Lists, ...] | None = None  # of members, where they are fixed for each entity
-    cell_lists: Lists | None = None  # of members, where each cell t N + n has its own
+    lists: tuple[Lists, ...] | None = None  # of members, if they are fixed for each entity
+    cell_lists: Lists | None = None  # of members, if each cell t N + n has its own
     private: bool = False  # whether each of these lists has context vectors of its own
-    exposure: Floats | None = None  # factor of the mean of each row, if there is one
+    exposure: Floats | None = None  # factor of the mean of each row, if any
     masked: Any = None  # csr_array (T, N) of cells held out: neither zero, target nor context
 
     @property
     def whole_data(self) -> Dataset:
-        """The data with what is held out of training: who looks a row up knows it by all of it."""
+        """The data including what is held out, which terms need to recognize a row."""
         return self.data
 
     def flattened(self) -> BoundContext | None:
-        """The same contexts of N D scalar entities, None where there are none of that kind."""
+        """The same contexts of N D scalar entities, None if there is no such form."""
         return None
 
     def spread_to_rows(self, values: Ints) -> Ints:
-        """Values of what row columns describe, for each row: in a text these are documents."""
+        """Values of row columns for each row; the columns of a text describe documents."""
         return values
 
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
-        """Some rows as sparse arrays, of contexts that share them."""
+        """Some rows as sparse arrays, for contexts that all observations of a row share."""
         raise ParameterError(f"{type(self).__name__} has no bag for each row")
 
     def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
-        """What `score` looks at, of contexts that share rows."""
+        """The rows as `score` needs them, for contexts that all observations of a row share."""
         return self.block(rows, reverse=reverse)
 
     def context_sizes(self) -> Ints | None:
@@ -204,53 +204,53 @@ class BoundContext(ABC):
 
     @property
     def parts(self) -> tuple[BoundContext, ...]:
-        """The contexts that are added up, one where it is not a sum."""
+        """The contexts that are added up; a single one unless it is a sum."""
         return (self,)
 
     @property
     def leaves_own_bag(self) -> bool:
-        """Whether the bag of a row is the row itself, less the observation that it predicts."""
+        """Whether the bag of a row is the row itself, less the observation to be predicted."""
         return False
 
     @property
     def shares_rows(self) -> bool:
-        """Whether all observations of a row share one bag of members: what solver `rows` takes."""
+        """Whether all observations of a row share one bag, as the solver `rows` requires."""
         return False
 
     def plus(self, other: BoundContext) -> BoundContext:
-        """The sum of two bound contexts; contexts of slots of their own come last."""
+        """The sum of two bound contexts; contexts with their own slots come last."""
         if other.private:
             return SumOfBound(self, other.shifted(self.n_slots))
         return SumOfBound(self, other)
 
     def shifted(self, slots: int) -> BoundContext:
-        """The same context after some slots of others; only private lists have any to shift."""
+        """The same context with its slots moved up; only private lists have any to move."""
         return self
 
     def check_reach(self) -> None:
-        """Raise where members lie so far away that no row has any."""
+        """Raise if members are so many rows away that no row has any."""
         return
 
     def about(self, means: Floats) -> BoundContext:
-        """The same with members measured from the means of the entities, where lists are fixed."""
+        """The same context with fixed members measured from the means of the entities."""
         return self
 
     def frozen(self, context: Context) -> Context:
-        """The context of a model, with what was found in the parts of a sum."""
+        """The context as a model stores it, with the lists that were found for its parts."""
         return context
 
     def frozen_part(self, context: Context) -> Context:
-        """Part of a sum, with what was found in it."""
+        """One part of a sum, with the lists that were found for it."""
         return self.frozen(context)
 
     @property
     def n_context_vectors(self) -> int:
-        """Rows of alpha for scalar data: a slot of N for each kind of member."""
+        """Number of rows of alpha for scalar data: N for each slot."""
         return self.n_slots * self.n_entities
 
     @abstractmethod
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
-        """Conditional terms of the observations of some rows, on request of missing cells too."""
+        """Conditional terms of the observations of some rows, of missing cells on request."""
 
     def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Inner products rho . s / d of every cell of some rows, (rows, N * D)."""
@@ -261,13 +261,13 @@ class BoundContext(ABC):
         return inner_products
 
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
-        """Inner products of every cell in a reverse model, where each member predicts it alone."""
+        """Inner products of every cell in a reverse model, in which each member predicts alone."""
         return self.products(rows, target, bag)
 
     def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
         """The context of one cell: rows of the context vectors, and coefficients c_m of each.
 
-        The cell of `products` is target . sum of c_m bag_m: one by one, what `explain` lists.
+        The cell of `products` is target . sum of c_m bag_m; `explain` lists the summands.
         """
         if self.n_dims > 1:
             raise ParameterError("single members are for scalar observations, not vectors of them")
@@ -278,7 +278,7 @@ class BoundContext(ABC):
         return np.concatenate(vectors), np.concatenate(values)
 
     def row_weights(self, weight: Floats) -> Floats:
-        """Weights of the rows, times what the context has to say about them."""
+        """Weights of the rows, times factors that the context defines."""
         return weight
 
     def observed(self, rows: Ints) -> Floats:
@@ -286,7 +286,7 @@ class BoundContext(ABC):
         return dense_rows(self.data, rows).reshape(len(rows), -1)
 
     def cost_of_row(self) -> int:
-        """Rough number of stored numbers that `terms` makes for one row."""
+        """Rough number of values that `terms` stores for one row."""
         return self.n_entities * self.n_dims
 
 
@@ -300,24 +300,24 @@ class SumOfBound(BoundContext):
 
     @property
     def parts(self) -> tuple[BoundContext, ...]:
-        """Those of both sides."""
+        """The parts of both sides."""
         return self.left.parts + self.right.parts
 
     def frozen(self, context: Context) -> Context:
-        """The sum of its frozen parts."""
+        """The sum of both frozen contexts."""
         assert context.is_sum
         parts: Any = context
         return ContextSum(self.left.frozen_part(parts.left), self.right.frozen_part(parts.right))
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
-        """Terms whose context sums have the parts of both."""
+        """Terms whose context sums include the parts of both."""
         if reverse:
             raise ParameterError("combine='reverse' does not take a sum of different contexts")
         left, right = (part.terms(rows, missing=missing) for part in (self.left, self.right))
         return left.joined(right)
 
     def cost_of_row(self) -> int:
-        """Sum of the parts."""
+        """Sum over both contexts."""
         return self.left.cost_of_row() + self.right.cost_of_row()
 
 
@@ -332,7 +332,7 @@ def dense_rows(data: Dataset, rows: Ints) -> Floats:
 
 
 def gather_rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """CSR pointer of the selected rows, and the places of their entries.
+    """CSR pointer of the selected rows, and the positions of their entries.
 
     >>> gather_rows(np.array([0, 2, 2, 5]), np.array([2, 0]))
     (array([0, 3, 5]), array([2, 3, 4, 0, 1]))
@@ -344,12 +344,12 @@ def gather_rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
 
 
 def or_one(scale: Floats) -> Floats:
-    """The scale, 1 where nothing remains in the context."""
+    """The scale, or 1 if nothing remains in the context."""
     return np.where(scale > 0, scale, 1.0)
 
 
 def check_scale(data: Dataset, scale: str) -> None:
-    """Refuse a scale that there is not, and "total" on data below 0."""
+    """Refuse an unknown scale, and "total" on negative data."""
     if scale not in SCALES:
         raise ParameterError(f"unknown scale {scale!r}; {suggest(scale, SCALES)}")
     if scale != "total":

@@ -26,15 +26,15 @@ class Basket(Context):
         Count a member as 1, whatever its value.
     pseudo_count : float
         Added to the divisor: with d the sum or the number of the members, the context is
-        ``sum of x_m alpha_m / (d + pseudo_count)``. A context much smaller than this says little,
-        and an empty one nothing: the intercepts are the prediction. This is
+        ``sum of x_m alpha_m / (d + pseudo_count)``. The smaller the context relative to this
+        value, the closer the prediction is to the intercepts. This is
         ``(s + pseudo_count * a_0) / (d + pseudo_count)`` for any default context a_0, since a model
         with alpha_m - a_0 and intercept_n + rho_n . a_0 is the same one.
     thinning : float
         Fraction of the rows, in [0, 1], whose contexts are thinned in each pass of a fit, so that
-        the model learns what contexts of any size tell. A thinned context keeps each member with
-        the same probability, which is drawn for each row, evenly in its logarithm, between one
-        over the number of members and one. Targets are never thinned, and contexts only in a fit.
+        the model learns to predict from contexts of any size. A thinned context keeps each member
+        with the same probability, drawn for each row log-uniformly between one over the number of
+        members and one. Targets are never thinned, and contexts only during a fit.
     """
 
     unnamed = 0.0
@@ -67,7 +67,7 @@ class Basket(Context):
             raise ParameterError(f"Basket.thinning must lie in [0, 1], got {share!r}")
 
     def bind(self, data: Dataset) -> RowBags:
-        """Each row is one bag; an observation takes itself out of it."""
+        """Each row is one bag, from which every observation is taken out for its own prediction."""
         from efemb.model.contexts.bound.rows import RowBags
 
         return RowBags(

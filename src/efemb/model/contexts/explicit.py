@@ -1,4 +1,4 @@
-"""Explicit: any context for each observation, given as index lists or by labels of rows."""
+"""Explicit: an arbitrary context for each observation, as index lists or by labels of rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SIDES = ("row", "entity", "member row", "member")
 class Explicit(Context):
     """Cells are numbered row by row, c = t N + n; the members of c are other cells.
 
-    Such lists are those of the rows of the fit. `Explicit.by_labels` names rows by their labels
-    instead: then the model also predicts other rows, those that the lists name.
+    Such lists refer to the rows of the fit. `Explicit.by_labels` refers to rows by their labels
+    instead, so that the model also predicts other rows that the lists name.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Explicit(Context):
 
     Examples
     --------
-    Each day is predicted from the same sensors a day before, whichever days are asked for.
+    Each day is predicted from the same sensors a day before, whichever days are predicted.
 
     >>> import numpy as np, efemb
     >>> days = np.arange(40)
@@ -75,22 +75,22 @@ class Explicit(Context):
         scale: str = "none",
         binary: bool = False,
     ) -> Explicit:
-        """Lists of any rows, known or to come, one member per place of four arrays.
+        """Lists for any rows, known or yet to come: four arrays with one element per member.
 
         Parameters
         ----------
         row, member_row : array of labels
-            Of the rows of the observation and of the member (``Dataset(row_labels=...)``).
+            Labels of the rows of the observation and of the member (``Dataset(row_labels=...)``).
         entity, member : array of labels
-            Of the entities; their numbers where the data have no labels.
+            Labels of the entities; their numbers if the data have no labels.
         scale, binary
             As in every context.
 
         Returns
         -------
         Explicit
-            Bound to data, it takes the members whose two rows are in the data; others are not
-            there. An observation without members is predicted by its intercept.
+            Bound to data, it uses the members whose two rows are both in the data and ignores the
+            others. An observation without members is predicted by its intercept.
         """
         edges = tuple(np.asarray(side).tolist() for side in (row, entity, member_row, member))
         return cls(None, None, scale, binary, edges)
@@ -101,7 +101,7 @@ class Explicit(Context):
         return True
 
     def check(self) -> None:
-        """Lists are given in one of the two ways."""
+        """Lists must be given in exactly one of the two ways."""
         super().check()
         if self.edges is None:
             return
@@ -115,7 +115,7 @@ class Explicit(Context):
             )
 
     def bind(self, data: Dataset) -> CellLists:
-        """Check the lists against the data, or find those of the rows of the data."""
+        """Check the lists against the data, or look up the rows of the data in them."""
         indptr, indices = self.indptr, self.indices
         if self.edges is not None:
             indptr, indices = self._find(data)
@@ -126,7 +126,7 @@ class Explicit(Context):
         assert self.edges is not None
         if data.row_labels is None:
             raise DataError(
-                "Explicit.by_labels finds rows by their labels, which the data do not have: pass "
+                "Explicit.by_labels needs the labels of rows, which the data do not have: pass "
                 "Dataset(values, row_labels=[...])"
             )
         row, member_row = (_places(data.row_labels, side) for side in self.edges[::2])
@@ -145,6 +145,6 @@ class Explicit(Context):
 
 
 def _places(labels: Any, asked: list[Any]) -> Ints:
-    """Place of each label among `labels`, -1 where it is not there."""
+    """Index of each label among `labels`, -1 if it is not there."""
     place = {str(label): code for code, label in enumerate(np.asarray(labels).tolist())}
     return np.array([place.get(str(label), -1) for label in asked], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Kept: the member lists that a fit found, so that data seen later do not choose others."""
+"""Kept: member lists found by a fit, so that later data do not lead to other lists."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Kept(Context):
-    """A fixed context as it was bound in a fit; it reads like the context it comes from.
+    """A fixed context as a fit bound it; prints like the context that it comes from.
 
     Parameters
     ----------
     of : Context
         The rule that chose the lists.
     lists : tuple
-        Fields of `Lists`, one tuple for each of them.
+        Fields of each `Lists`, as tuples.
     """
 
     listed = False
@@ -31,12 +31,12 @@ class Kept(Context):
         self.lists = lists
 
     def __repr__(self) -> str:
-        """The context it comes from."""
+        """The repr of the context that it comes from."""
         return repr(self.of)
 
     @property
     def scale(self) -> str:  # type: ignore[override]
-        """As in the context it comes from."""
+        """The scale of the context that it comes from."""
         return self.of.scale
 
     @property
@@ -50,7 +50,7 @@ class Kept(Context):
         return self.of.reaches_other_rows
 
     def check(self) -> None:
-        """Check the context it comes from."""
+        """Check the context that it comes from."""
         self.of.check()
 
     def as_written(self) -> Context:

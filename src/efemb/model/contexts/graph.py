@@ -1,4 +1,4 @@
-"""Graph: the neighbors of an entity in any graph of entities."""
+"""Graph: the neighbors of an entity in a given graph."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Graph(Context):
     scale, binary
         As in every context.
     weights : bool, default=False
-        Whether members count by the values of their edges: sum of w_nm x_m alpha_m, divided by the
-        sum of w_nm with scale "items" and of w_nm x_m with "total", which take weights >= 0.
+        Whether members are weighted by their edges: sum of w_nm x_m alpha_m, divided by the sum
+        of w_nm with scale "items" and of w_nm x_m with "total", which require weights >= 0.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Graph(Context):
         )
 
     def check(self) -> None:
-        """`weights` is a flag."""
+        """`weights` must be True or False."""
         super().check()
         if not isinstance(self.weights, bool | np.bool_):
             raise InputTypeError(f"Graph.weights must be True or False, got {self.weights!r}")

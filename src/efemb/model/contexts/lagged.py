@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Lagged(Context):
     """Members `offset` rows away, never across recordings.
 
-    Rows that follow each other in a recording count as consecutive: hold out whole recordings, or
+    Consecutive rows of a recording count as consecutive in time: hold out whole recordings, or
     stretches that are recordings of their own, not single rows (`split`, cross-validation).
 
     Parameters
@@ -26,12 +26,12 @@ class Lagged(Context):
     offsets : sequence of int
         Row offsets, negative for the past; 0 is not a lag.
     of : Context, optional
-        A context that is fixed for each entity (`Neighbors`, `Graph`): its members are seen at
+        each offset, with the scale of `Lagged` itself. By default only the entity itself.
         each offset, scaled as `Lagged` itself says. By default only the entity itself.
     include_self : bool
         Whether the entity's own past and future belong to its context.
     shared : bool
-        Use the entity's one context vector for all offsets, instead of one for each offset.
+        Use a single context vector per entity for all offsets, instead of one per offset.
     scale, binary
         As in every context.
     """
@@ -54,7 +54,7 @@ class Lagged(Context):
 
     @property
     def reaches_other_rows(self) -> bool:
-        """Always: that is what it is for."""
+        """True: members are in other rows."""
         return True
 
     def bind(self, data: Dataset) -> EntityLists:
@@ -91,7 +91,7 @@ class Lagged(Context):
         return offsets.astype(np.int64)
 
     def _members(self, data: Dataset, weight: Floats | None) -> tuple[Ints, Ints]:
-        """Members of each entity at one offset, itself first."""
+        """Members of each entity at one offset, the entity itself first."""
         size = data.n_entities
         lists: list[Ints] = [np.empty(0, dtype=np.int64) for _ in range(size)]
         if self.of is not None:
@@ -114,6 +114,6 @@ class Lagged(Context):
             raise ParameterError("Lagged.of must have no offsets: give all of them to one Lagged")
         if part.scale not in ("none", self.scale) or (part.binary and not self.binary):
             raise ParameterError(
-                f"Lagged scales and counts the members of {self.of!r} its own way: give "
+                f"Lagged scales and counts the members of {self.of!r} itself: pass "
                 f"scale={part.scale!r} and binary={part.binary} to Lagged"
             )

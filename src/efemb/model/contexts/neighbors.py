@@ -25,8 +25,8 @@ class Neighbors(Context):
     ----------
     k : int, optional
         Number of neighbors; by default min(10, N - 1).
-    positions : array (N, p), optional
-        Where each entity is. Without it, and without positions in the data, the neighbors are
+    Coordinates of the entities. Without them, and without positions in the data, the
+        neighbors are the k entities with the largest absolute correlation.
         the k entities of the largest absolute correlation.
     scale, binary
         As in every context.
@@ -105,10 +105,10 @@ def nearest(positions: Floats, k: int, to: Floats | None = None) -> Ints:
 
 
 def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints:
-    """Indices of the k columns of the largest absolute correlation with each column (N, k).
+    """Indices of the k columns with the largest absolute correlation with each column (N, k).
 
-    Of equal ones, which counts often have, the first: rounding, and so the order of the rows or the
-    number of threads, has no say.
+    Of equal ones, which are common for counts, the first are taken, so that rounding (the order of
+    rows, the number of threads) has no influence.
     """
     values = data.values.toarray() if data.is_sparse else data.values
     flat = np.asarray(values, dtype=np.float64).reshape(data.n_rows, data.n_entities, -1)
@@ -131,8 +131,8 @@ def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints
 
 
 def _first_largest(values: Floats, k: int) -> Ints:
-    """Columns of the k largest values of each row, largest first, of equal ones the first."""
-    # Sorting whole rows would take most of the time of a short fit.
+    """Columns of the k largest values of each row, largest first, and the first of equal ones."""
+    # Sorting whole rows would dominate the time of a short fit.
     least = np.partition(values, -k, axis=1)[:, -k : -k + 1 or None]
     row, column = np.nonzero(values >= least)
     by_value = np.lexsort((-values[row, column], row))  # stable, and columns ascend

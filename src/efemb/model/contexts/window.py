@@ -34,23 +34,23 @@ class Window(Context):
     size : int
         Words on each side.
     scale : {"items", "none", "total"}
-        "items" and "total" take the mean of the context vectors, which mostly predicts held-out
-        words better; "none" sums them, as the paper does.
+        "items" and "total" take the mean of the context vectors, which usually predicts held-out
+        words better; "none" sums them, as in the paper.
     positional : bool
-        Weight the numbers of a context vector by its place in the window (the vLBL of Mnih and
-        Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j), with
-        a learned c_j for each place j.
+        Weight the elements of a context vector by its position in the window (the vLBL of Mnih
+        and Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j),
+        with a learned c_j for each position j.
     subsample : float, "auto" or None
-        Leave out tokens of frequent words at random, anew in each pass, before windows form:
-        word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and the like
-        draw anew; for exact models use `Corpus.subsampled`. "auto" is 1e-3 in texts of a million
-        words and more, and nothing in shorter ones, which cannot spare any.
+        Drop tokens of frequent words at random, anew in each pass, before windows are formed:
+        word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and similar
+        methods draw anew; for exact models use `Corpus.subsampled`. "auto" is 1e-3 for texts of at
+        least a million words, and no subsampling for shorter ones.
     shrink : bool
-        Skip-gram with negative sampling and the like: draw the size of each window anew in each
-        pass, between 1 and `size`, as word2vec does, so that near words count for more.
+        For skip-gram with negative sampling or similar methods: draw the size of each window anew
+        in each pass, between 1 and `size`, as word2vec does, so that near words count for more.
     length_offset : bool
-        Poisson models: add the logarithm of the document's length to the natural parameter, so
-        that the mean is in proportion to the length.
+        For Poisson models: add the logarithm of the document's length to the natural parameter, so
+        that the mean is proportional to the length.
     """
 
     reads_text = True
@@ -73,7 +73,7 @@ class Window(Context):
         self.shrink = shrink
 
     def check(self) -> None:
-        """`size` >= 1, `subsample` > 0 if given."""
+        """`size` must be >= 1, and `subsample` > 0 if it is set."""
         super().check()
         if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)):
             raise InputTypeError(f"Window.size must be an integer >= 1, got {self.size!r}")
@@ -93,7 +93,7 @@ class Window(Context):
                 raise InputTypeError(f"Window.{name} must be True or False, got {value!r}")
 
     def bind(self, data: Any) -> WindowBags:
-        """Each token is a row, its bag the words around it."""
+        """Each token is a row whose bag is the words around it."""
         from efemb.data.corpus import Corpus
 
         if not isinstance(data, Corpus):
@@ -106,11 +106,11 @@ class Window(Context):
     def bind_gap(
         self, words: Ints, vocabulary: Vocabulary, rows: Mapping[str, Any] | None = None
     ) -> tuple[WindowBags, int]:
-        """A text of which one word is missing, and the row of the gap.
+        """A text with one missing word, and the row of the gap.
 
-        `rows` has the columns of the document. Half of the words stand before the gap; the code -1
-        is a word that the vocabulary lacks, which keeps its place. Only the places of a positional
-        window are limited in number.
+        `rows` has the columns of the document. Half of the words come before the gap; the code -1
+        is a word that the vocabulary lacks, which keeps its position. Only a positional window
+        has a limited number of positions.
         """
         from efemb.data.corpus import Corpus
 
@@ -131,7 +131,7 @@ class WindowBags(RowBags):
     data: Corpus  # type: ignore[assignment]
 
     def __init__(self, data: Corpus, window: Window, blank: Bools | None = None) -> None:
-        """Tokens that are `blank` have a place in windows but are not members of them."""
+        """Tokens that are `blank` have a position in windows but are not members of them."""
         self.blank = blank
         self.data, self.window, self.scale, self.binary = data, window, window.scale, False
         self.n_rows, self.n_entities, self.n_dims = data.n_rows, data.n_entities, 1
@@ -145,15 +145,15 @@ class WindowBags(RowBags):
         self.slots = np.concatenate([window.size - near[::-1], window.size - 1 + near])
 
     def spread_to_rows(self, values: Ints) -> Ints:
-        """A value per document for each of its tokens."""
+        """Repeat the value of each document for all of its tokens."""
         return np.repeat(values, np.diff(self.data.starts))
 
     @cached_property
     def exposure(self) -> Floats | None:  # type: ignore[override]
-        """Length of each token's document where it is an offset, else None.
+        """Length of each token's document if it is an offset, else None.
 
-        With exposure L, the log-density of x given mean L m is L times that of x / L given m, but
-        for a constant: so a row has the weight L and the value 1 / L.
+        With exposure L, the log-density of x given mean L m is L times that of x / L given m, up to
+        a constant; so a row has the weight L and the value 1 / L.
         """
         if not self.window.length_offset:
             return None
@@ -176,7 +176,7 @@ class WindowBags(RowBags):
 
     @cached_property
     def word_counts(self) -> Floats:
-        """Counts of the words where the vocabulary was made, if it says; else in this text."""
+        """Counts of the words in the text of the vocabulary if it has them, else in this text."""
         counts = self.data.vocabulary.counts
         return self.own_counts if counts is None else counts
 
@@ -189,7 +189,7 @@ class WindowBags(RowBags):
         return Stored(np.arange(n + 1), self.data.tokens, values, none, rest, rest, None)
 
     def block(self, rows: Ints, *, reverse: bool = False) -> RowBlock:
-        """Some tokens with the words around them; reversed, a row for each pair of the two."""
+        """Some tokens with the words around them; in a reverse model, a row for each such pair."""
         around_rows = self._around(rows)
         sizes = around_rows.inside.sum(axis=1)
         owner, place = np.nonzero(around_rows.inside)
@@ -216,9 +216,9 @@ class WindowBags(RowBags):
         )
 
     def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
-        """`block`, with the pairs of a token in one row where they share their context.
+        """`block`, but with the pairs of a token in one row if they share their context.
 
-        A word is one unit of the score, however long its document is.
+        A word is one unit of the score, regardless of the length of its document.
         """
         block = self.block(rows, reverse=reverse)
         block = replace(block, x=np.ones(len(block.x), np.float32))
@@ -243,14 +243,14 @@ class WindowBags(RowBags):
         return slot * self.n_entities if self.window.positional else 0
 
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
-        """A word is predicted by each of those around it: the mean of what they say."""
+        """A word is predicted by each of those around it: the mean of their predictions."""
         inner_products = self.products(rows, target, bag)
-        if self.scale != "none":  # a mean already
+        if self.scale != "none":  # already a mean
             return inner_products
         return inner_products / or_one(self._around(rows).inside.sum(axis=1))[:, None]
 
     def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
-        """The words around a token, whichever word is predicted there."""
+        """The words around a token, the same for every predicted word."""
         vectors, coefficients = super().context_of(row, entity)
         if reverse and self.scale == "none":  # a mean, as in `reverse_products`
             coefficients = coefficients / max(len(vectors), 1)
@@ -275,7 +275,7 @@ class WindowBags(RowBags):
         return x
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
-        """Every word of the vocabulary as a target of each token (or of each pair)."""
+        """A term for every word of the vocabulary at each token (or for each pair)."""
         block = self.block(rows, reverse=reverse)
         n_rows, n_entities = len(block.total), self.n_entities
         x = np.zeros((n_rows, n_entities))
@@ -288,7 +288,7 @@ class WindowBags(RowBags):
         return Terms(x.ravel(), block.row[each], entity, entity, (bags,))
 
     def predictions_of_entry(self) -> Ints:
-        """Words around each token: as many predict it as it predicts."""
+        """Number of words around each token, which is also the number that predict it."""
         n_around = np.empty(self.n_rows, np.int64)
         for start in range(0, self.n_rows, ROWS_AT_ONCE):
             rows = np.arange(start, min(start + ROWS_AT_ONCE, self.n_rows))
@@ -302,7 +302,7 @@ class WindowBags(RowBags):
 
 @dataclass(frozen=True)
 class _Around:
-    """Places around some tokens, and which of them are in the same document."""
+    """Positions around some tokens, and which of them are in the same document."""
 
     place: Ints
     inside: Any

@@ -1,4 +1,4 @@
-"""Conditional exponential families, one per file; a new file here is found by itself.
+"""Conditional exponential families, one per file; new files here are found automatically.
 
 Names are loaded when first used; `__init__.pyi` lists them. `Family.choices` imports every file.
 """

@@ -46,7 +46,7 @@ class Interval:
 class Family(Ingredient, ABC):
     """p(x | eta) = h(x) exp(eta t(x) - a(eta)), elementwise on arrays.
 
-    Three methods make a family: `statistic`, `log_normalizer` and `mean`. The others have
+    A family needs three methods: `statistic`, `log_normalizer` and `mean`. The others have
     defaults that suit a family with t(x) = x and h = 1.
     """
 
@@ -54,28 +54,28 @@ class Family(Ingredient, ABC):
     support: ClassVar[Interval] = Interval()
     links: ClassVar[tuple[str, ...] | None] = None  # None: any link
     normalized_score: ClassVar[bool] = False  # score by m_n / sum of m_j (counts, binary)
-    # Score and early stopping by the log-density of all cells, where shares of means show nothing.
+    # Score and stop early by the log-density of all cells; shares of means are not informative.
     judged_by_density: ClassVar[bool] = False
     exponential_mean: ClassVar[bool] = False  # E[x] = exp(f(u))
     missing: ClassVar[bool] = False  # NaN means "not observed"
     softmax: ClassVar[bool] = False  # each unit is one of all entities, whose shares sum to 1
     logistic: ClassVar[bool] = False  # u is a log-odds
-    mixes: ClassVar[bool] = False  # entities are of different families
+    mixes: ClassVar[bool] = False  # entities belong to different families
     takes_exposure: ClassVar[bool] = False  # a factor of the mean is an offset of u
-    # For kernels and closed forms, which know these families and no subclass of theirs:
+    # For kernels and closed forms, which support these families but not their subclasses:
     quadratic: ClassVar[bool] = False  # log p is a quadratic in eta
     linear_mean: ClassVar[bool] = False  # a(eta) = exp(eta): under the log link, the mean u
     word_kernel: ClassVar[bool] = False  # the kernels of text have its gradient
     not_inherited = ("kernel_size", "quadratic", "linear_mean", "word_kernel")
-    states: int = 1  # numbers of an observation that are indicators of its state
-    scale: float = 1.0  # variance of the data, where a dispersion is to be learned
-    variance: float = 1.0  # of the conditionals, where it is a parameter of the family
+    states: int = 1  # numbers of an observation that indicate its state
+    scale: float = 1.0  # variance of the data, if a dispersion is to be learned
+    variance: float = 1.0  # of the conditionals, if it is a parameter of the family
 
     @property
     def kernel_size(self) -> float | None:
-        """Size r of the negative binomial that this family is, for the fused kernel of zeros.
+        """Size r of the equivalent negative binomial, for the fused kernel of zeros.
 
-        Infinite for the Poisson, 1 for the Bernoulli, None where there is no kernel.
+        Infinite for the Poisson, 1 for the Bernoulli, None if there is no kernel.
         """
         return None
 
@@ -98,8 +98,8 @@ class Family(Ingredient, ABC):
     def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Return log p(x) - log h(x) at the linked predictor v = f(u), and its derivative in v.
 
-        eta t(x) - a(eta) and (t(x) - E[t(x)]) d eta / dv. Solvers, scores and inference ask only
-        this: a density that is not of this form, such as one inflated at zero, overrides it.
+        eta t(x) - a(eta) and (t(x) - E[t(x)]) d eta / dv. Solvers, scores and inference only use
+        this method: a density that is not of this form, such as one inflated at zero, overrides it.
         """
         eta, statistic = self.natural(v), self.statistic(x)
         normalizer, mean = self.log_normalizer_and_mean(eta)
@@ -114,7 +114,7 @@ class Family(Ingredient, ABC):
         return self.mean(eta)
 
     def natural(self, v: Floats) -> Floats:
-        """Return eta from the linked inner product v = f(u); v itself unless a family says else."""
+        """Return eta from the linked inner product v = f(u); v itself by default."""
         return v
 
     def natural_derivative(self, v: Floats) -> Floats | float:
@@ -126,13 +126,13 @@ class Family(Ingredient, ABC):
         raise ParameterError(f"{type(self).__name__} does not define `variance_of_mean`")
 
     def predictor(self, mean: Floats) -> Floats:
-        """Return the v whose expected value is `mean`: where an intercept starts."""
+        """Return the v whose expected value is `mean`, the starting value of an intercept."""
         return mean
 
     def tail(self, k: Floats, v: Floats) -> Floats:
-        """Return P(x >= k) of whole numbers at the linked predictor v; k and v broadcast.
+        """Return P(x >= k) of counts at the linked predictor v; k and v broadcast.
 
-        Probabilities are added up here; families with a special function for the sum override it.
+        Sums probabilities; families with a special function for the sum override it.
         """
         if not self.support.integer or self.softmax:
             raise ParameterError(f"{type(self).__name__} is not a family of counts")
@@ -145,7 +145,7 @@ class Family(Ingredient, ABC):
         return np.asarray(np.clip(1.0 - below, 0.0, 1.0))
 
     def exposures(self, n_entities: int) -> Floats | None:
-        """Return the probability that each entity is on offer, None where all always are."""
+        """Return the probability that each entity is on offer, None if all of them always are."""
         return None
 
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
@@ -163,20 +163,20 @@ class Family(Ingredient, ABC):
         return self
 
     def freeze(self, data: Dataset) -> Family:
-        """Return the family that knows the entities of the data, where it asks about them."""
+        """Return the family with what it needs to know about the entities of the data."""
         return self
 
     def parts(self, data: Dataset) -> Iterator[tuple[Ints, Family]]:
-        """Entities and the family whose values they have: all of them, and this one."""
+        """Pairs of entities and the family of their values; here, all entities and this family."""
         yield np.arange(data.n_entities), self
 
     def scaled_to(self, scale: float) -> Family:
-        """Return the family for data of this variance; only a family that learns needs it."""
+        """Return the family for data of this variance; overridden by families that learn."""
         return self
 
     @property
     def learns(self) -> bool:
-        """Whether `adapt` (of entities, if they vary: `adapt_entities`) has anything to do."""
+        """Whether `adapt` (or `adapt_entities`, if entities vary) has anything to learn."""
         return False
 
     # Entities with parameters of their own, such as a variance for each neuron.
@@ -188,14 +188,14 @@ class Family(Ingredient, ABC):
 
     @property
     def n_entities(self) -> int | None:
-        """How many entities the family has parameters of, None where it takes any number."""
+        """Number of entities the family has parameters for, None if it takes any number."""
         return None
 
     def at(self, entities: Ints) -> Family:
         """Return the family of some entities, an integer array of any shape.
 
         Parameters of the result have that shape, so that its methods take arrays that broadcast
-        against it. The family itself where entities do not differ.
+        against it. Returns the family itself if entities do not differ.
         """
         return self
 
@@ -204,7 +204,7 @@ class Family(Ingredient, ABC):
         return self
 
     def evidence(self, x: Floats, v: Floats) -> Floats:
-        """Return the number of each cell whose sum by entity is what `adapt_entities` needs."""
+        """Return the number of each cell whose sum by entity is the input of `adapt_entities`."""
         raise ParameterError(f"{type(self).__name__} has no parameters of entities to learn")
 
     def adapt_entities(self, total: Floats, weight: Floats) -> Family:
@@ -213,12 +213,12 @@ class Family(Ingredient, ABC):
 
 
 def extend_by_mean(values: Floats, size: int) -> Floats:
-    """Parameters of more entities: the mean of the known ones for each that is new."""
+    """Parameters of more entities: new ones get the mean of the known ones."""
     return np.append(values, np.full(size - len(values), values.mean()))
 
 
 def check_by_entity(owner: Family, option: str, values: Floats) -> None:
-    """Refuse parameters of entities that are not positive numbers, one for each entity."""
+    """Refuse entity parameters that are not positive numbers, one per entity."""
     name = f"{type(owner).__name__}.{option}"
     if values.ndim != 1 or values.dtype.kind not in "fiu":
         raise InputTypeError(f"{name} must hold one number per entity, got shape {values.shape}")
@@ -234,10 +234,10 @@ def safe_exp(v: Floats) -> Floats:
 
 
 class Density(Family):
-    """A density that is not of the form h(x) exp(eta t(x) - a(eta)): mixtures, ordered answers.
+    """A density not of the form h(x) exp(eta t(x) - a(eta)), such as mixtures and ordered answers.
 
-    Two methods make one: `value_and_slope` and `expected_value`. What needs the exponential form
-    itself (closed forms of zeros, matrix factorization baselines) does not take it.
+    It needs two methods: `value_and_slope` and `expected_value`. Methods that need the exponential
+    form itself (closed forms of zeros, matrix factorization baselines) do not accept it.
     """
 
     @abstractmethod
@@ -253,9 +253,9 @@ class Density(Family):
         return x
 
     def log_normalizer(self, eta: Floats) -> Floats:
-        """Refuse: there is none."""
+        """Raise an error, because there is none."""
         raise ParameterError(f"{type(self).__name__} is not an exponential family in eta")
 
     def mean(self, eta: Floats) -> Floats:
-        """Refuse: there is no log-normalizer to differentiate."""
+        """Raise an error, because there is no log-normalizer to differentiate."""
         raise ParameterError(f"{type(self).__name__} is not an exponential family in eta")

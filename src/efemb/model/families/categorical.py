@@ -13,7 +13,7 @@ from efemb.model.families.base import Family, Interval, safe_exp
 class Categorical(Family):
     """Each unit of x_tn is a draw of entity n: L = sum of x_tn [u_n - logsumexp_j u_j].
 
-    The log-normalizer couples all entities, so the solvers treat this family apart; the
+    The log-normalizer couples all entities, so the solvers treat this family separately; the
     elementwise methods below are those of the unnormalized weights exp(eta), whose shares
     are the probabilities.
     """

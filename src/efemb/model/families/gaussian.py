@@ -14,7 +14,7 @@ from efemb.model.families.base import Family, Interval, check_by_entity, extend_
 from efemb.model.ingredient import positive_number
 
 LEARNED, PER_ENTITY = "learned", "per-entity"
-LEAST = 1e-12  # part of the variance of the data that a learned one is at least
+LEAST = 1e-12  # minimum of a learned variance, relative to the variance of the data
 
 
 class Gaussian(Family):
@@ -24,8 +24,8 @@ class Gaussian(Family):
     ----------
     sigma2 : float, "learned", "per-entity" or array of shape (N,)
         Variance of the conditionals. "learned" maximizes the likelihood over it as well;
-        "per-entity" learns one for each entity, with the variance of all as one further
-        observation of each, so that a constant entity has one, too. An array holds known ones.
+        "per-entity" learns one for each entity; the variance of all entities counts as one further
+        observation of each, so that even a constant entity has one. An array holds known variances.
     """
 
     support: ClassVar[Interval] = Interval()
@@ -38,14 +38,14 @@ class Gaussian(Family):
 
     @property
     def variance(self) -> float:  # type: ignore[override]
-        """The variance in use, or its mean; that of the data until a learned one is known."""
+        """The variance in use, or its mean; that of the data until one has been learned."""
         if isinstance(self.sigma2, str):
             return self.scale
         return float(self.sigma2.mean() if isinstance(self.sigma2, np.ndarray) else self.sigma2)
 
     @property
     def _variance(self) -> Any:
-        """The variance of one entity, or an array that broadcasts against those of entities."""
+        """The variance as a number, or as an array that broadcasts against those of entities."""
         return self.sigma2 if isinstance(self.sigma2, np.ndarray) else self.variance
 
     @property
@@ -55,7 +55,7 @@ class Gaussian(Family):
 
     @property
     def n_entities(self) -> int | None:
-        """How many variances there are."""
+        """Number of variances."""
         return len(self.sigma2) if isinstance(self.sigma2, np.ndarray) else None
 
     def at(self, entities: Ints) -> Family:
@@ -102,11 +102,11 @@ class Gaussian(Family):
         return rng.normal(eta, np.sqrt(self._variance))
 
     def _like(self, result: Floats, given: Floats) -> Floats:
-        """The result in the precision of what was given, which arrays of variances do not have."""
+        """The result in the precision of `given`; arrays of variances have another one."""
         return np.asarray(result, dtype=np.result_type(given))
 
     def check(self) -> None:
-        """`sigma2` must be positive, or one of the two names."""
+        """`sigma2` must be positive, "learned" or "per-entity"."""
         if isinstance(self.sigma2, str):
             if self.sigma2 not in (LEARNED, PER_ENTITY):
                 raise ParameterError(
@@ -123,8 +123,8 @@ class Gaussian(Family):
         return isinstance(self.sigma2, str)
 
     def adapt(self, value: float, weight: float) -> Family:
-        """Return the Gaussian of the best variance, the mean squared residual behind `value`."""
-        if not weight > 0:  # nothing observed: any variance is as good
+        """Return the Gaussian with the best variance: the mean squared residual behind `value`."""
+        if not weight > 0:  # nothing was observed, so any variance will do
             return self
         variance = self.variance
         squares = -2.0 * variance * (value + 0.5 * weight * math.log(2.0 * math.pi * variance))
@@ -135,14 +135,14 @@ class Gaussian(Family):
         return (x - v) ** 2
 
     def adapt_entities(self, total: Floats, weight: Floats) -> Family:
-        """Return the Gaussian whose variances are mean squared residuals, a little pooled."""
+        """Return the Gaussian whose variances are mean squared residuals, slightly pooled."""
         if not weight.sum() > 0:
             return self
         pooled = max(float(total.sum() / weight.sum()), LEAST * self.scale)
         return self._with((np.maximum(total, 0.0) + pooled) / (weight + 1.0))
 
     def _with(self, sigma2: Any) -> Family:
-        """The same class with its other options, and this variance."""
+        """The same class and options with this variance."""
         adapted = copy(self)
         adapted.sigma2 = sigma2
         return adapted

@@ -1,4 +1,4 @@
-"""Tables with counts, real numbers and binary answers side by side: one family per entity group."""
+"""Mixed: tables of counts, real numbers and binary answers side by side."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from efemb.model.families.base import Density, Family, Interval
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-LEAST_MEAN = 1e-3  # of counts that never occur, where an intercept starts
+LEAST_MEAN = 1e-3  # minimum mean of counts for the starting value of an intercept
 
 
 class Mixed(Density):
-    """Each entity is of one of several families; values may be missing (NaN).
+    """Each entity has one of several families; values may be missing (NaN).
 
-    Context sums add values of all kinds, so bring real numbers to about unit size first. Models are
-    scored by their mean log-density per observed number.
+    Context sums add values of all kinds, so rescale real numbers to about unit size first. Models
+    are scored by their mean log-density per observed number.
 
     Parameters
     ----------
     families : mapping of label to Family or str
-        The family of each entity by its label or, with `by`, of each group of entities. Families of
-        one number per entity: not categorical ones, nor another `Mixed`.
+        The family of each entity by its label or, with `by`, of each group of entities. Families
+        of single numbers: neither categorical ones nor another `Mixed`.
     by : str, optional
         Feature of the entities (``Dataset(features={...})``) that holds their groups.
     codes : array of shape (N,), optional
@@ -56,7 +56,7 @@ class Mixed(Density):
     missing = True
     judged_by_density = True
     mixes = True
-    _places: Ints | None = None  # of entities among all, where these are some
+    _places: Ints | None = None  # indices of the entities among all, if these are only some
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Mixed(Density):
     # -- which entity has which family -------------------------------------------------------------
 
     def freeze(self, data: Dataset) -> Mixed:
-        """Find the family of each entity by its label, or by the group it is in."""
+        """Find the family of each entity by its label, or by its group."""
         if self.codes is not None and len(self.codes) == data.n_entities:
             return self
         names = self._names(data)
@@ -89,8 +89,8 @@ class Mixed(Density):
         absent = set(range(len(place))) - set(frozen.codes.tolist())
         if absent:
             raise DataError(
-                f"Mixed has a family for {list(self.families)[min(absent)]!r}, of which the data "
-                "have no entity"
+                f"Mixed has a family for {list(self.families)[min(absent)]!r}, but the data have "
+                "no such entity"
             )
         return frozen
 
@@ -130,12 +130,12 @@ class Mixed(Density):
 
     @property
     def varies(self) -> bool:
-        """Entities differ."""
+        """True: entities differ."""
         return True
 
     @property
     def n_entities(self) -> int | None:
-        """How many entities are known."""
+        """Number of entities, if they are known."""
         return None if self.codes is None else len(self.codes)
 
     def at(self, entities: Ints) -> Family:
@@ -151,7 +151,7 @@ class Mixed(Density):
             yield group
 
     def _numbered(self, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[Bools, Family]]]:
-        """The same with the place of the family."""
+        """The same with the index of the family."""
         codes = np.broadcast_to(self._known_codes(), shape)
         places = np.arange(shape[-1] if shape else 1) if self._places is None else self._places
         for code, family in enumerate(self._members):
@@ -162,21 +162,21 @@ class Mixed(Density):
     # -- density -----------------------------------------------------------------------------------
 
     def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """Return both by the family of each entity."""
+        """Return both, by the family of each entity."""
         value, slope = np.zeros_like(v), np.zeros_like(v)
         for mine, family in self._groups(v.shape):
             value[mine], slope[mine] = family.value_and_slope(x[mine], v[mine])
         return value, slope
 
     def _by_family(self, numbers: Floats, compute: Callable[[Family, Floats], Floats]) -> Floats:
-        """A function of each number by the family of its entity."""
+        """Apply a function to each number, with the family of its entity."""
         result = np.zeros_like(numbers)
         for mine, family in self._groups(numbers.shape):
             result[mine] = compute(family, numbers[mine])
         return result
 
     def log_base_measure(self, x: Floats) -> Floats:
-        """Return that of each entity's family."""
+        """Return the base measure of each entity's family."""
         return self._by_family(x, lambda family, some: family.log_base_measure(some))
 
     def expected_value(self, eta: Floats) -> Floats:
@@ -206,7 +206,7 @@ class Mixed(Density):
 
     @property
     def learns(self) -> bool:
-        """Whether any of the families still does."""
+        """Whether any of the families still has anything to learn."""
         return self.fitted is None and any(family.learns for family in self._declared)
 
     def scaled_to(self, scale: float) -> Family:
@@ -217,7 +217,7 @@ class Mixed(Density):
         return mixed
 
     def evidence(self, x: Floats, v: Floats) -> Floats:
-        """Return that of the families that learn, 0 for others."""
+        """Return the evidence of the families that learn, 0 for others."""
         learning = [family.learns for family in self._declared]
         numbers = np.zeros_like(v)
         for code, (mine, family) in self._numbered(v.shape):
@@ -228,7 +228,7 @@ class Mixed(Density):
     def adapt_entities(self, total: Floats, weight: Floats) -> Family:
         """Return the families refitted, each to its own entities.
 
-        A variance that is "learned" is one for all entities of its family.
+        A variance that is "learned" is shared by all entities of its family.
         """
         codes, members = self._known_codes(), list(self._members)
         for code, declared in enumerate(self._declared):

@@ -1,4 +1,4 @@
-"""Negative binomial conditionals for counts that vary more than a Poisson's."""
+"""Negative binomial conditionals for counts that vary more than Poisson counts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class NegativeBinomial(Family):
 
     def log_normalizer(self, eta: Floats) -> Floats:
         """Return -r log(1 - exp(eta)), eta < 0."""
-        # Two ways to write 1 - exp(eta), each exact where the other one loses its digits: far
-        # below 0, as for large r, and near 0.
+        # Two ways to write 1 - exp(eta), each accurate where the other one loses digits: far
+        # below 0 (as for large r) and near 0.
         far, near = np.minimum(eta, HALF), np.maximum(eta, HALF)
         log = np.where(eta < HALF, np.log1p(-np.exp(far)), np.log(-np.expm1(near)))
         return np.asarray(-self.r * log.astype(eta.dtype, copy=False))
@@ -56,7 +56,7 @@ class NegativeBinomial(Family):
         """Return log of Gamma(x + r) / (x! Gamma(r)) = -log(x B(x, r)), 0 at x = 0."""
         from scipy.special import betaln
 
-        some = np.where(x > 0, x, 1.0)  # not by gammas, which for large r differ in no digit
+        some = np.where(x > 0, x, 1.0)  # differences of gammas cancel for large r
         return np.where(x > 0, -np.log(some) - betaln(some, self.r), 0.0)
 
     def natural(self, v: Floats) -> Floats:

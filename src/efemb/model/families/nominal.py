@@ -13,14 +13,14 @@ from efemb.model.families.base import Density, Family, Interval
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-LEAST_SHARE = 1e-3  # of a state that never occurs, where an intercept starts
+LEAST_SHARE = 1e-3  # minimum share of a state for the starting value of an intercept
 
 
 class Nominal(Density):
     """x_tn is an indicator vector of D states: P(state d) = exp(u_d) / sum over d' of exp(u_d').
 
-    The categorical observation of the paper with states of each entity, not entities, as
-    categories: rho_n and alpha_n are K x D. `efemb.data.indicators` makes indicators from a table
+    The categorical observation of the paper, but the categories are states of each entity instead
+    of entities: rho_n and alpha_n are K x D. `efemb.data.indicators` makes indicators from a table
     of states. Solved by "generic", with any context.
 
     Parameters
@@ -55,11 +55,11 @@ class Nominal(Density):
         return int(self.n_states)
 
     def _grouped(self, numbers: Floats) -> Floats:
-        """The D numbers of each observation side by side."""
+        """The D numbers of each observation as rows."""
         return numbers.reshape(-1, self.states)
 
     def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """Return x log p and x - p of every state; those of an observation lie side by side."""
+        """Return x log p and x - p of every state; the states of an observation are adjacent."""
         indicator, u = self._grouped(x), self._grouped(v)
         log_p = u - _log_sums(u)
         slope = indicator - np.exp(log_p) * indicator.sum(axis=1, keepdims=True)
@@ -85,7 +85,7 @@ class Nominal(Density):
         return np.asarray(np.eye(self.states)[winner].reshape(eta.shape))
 
     def freeze(self, data: Dataset) -> Family:
-        """Refuse data that are not indicators of so many states."""
+        """Refuse data that are not indicators of that many states."""
         if data.n_dims != self.states:
             raise DataError(
                 f"Nominal({self.states}) needs observations of {self.states} indicators, got "

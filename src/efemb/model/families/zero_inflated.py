@@ -1,4 +1,4 @@
-"""Zero-inflated counts: an entity that is not there at all, or there and not wanted."""
+"""Zero-inflated counts: an entity is either not on offer, or on offer and maybe not chosen."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ LARGEST_LOGIT = 12.0
 class ZeroInflated(Density):
     """x = 0 with probability 1 - p_n, else x | v as in a family of counts (Liu and Blei, 2017).
 
-    A zero counts as much as it is likely to be one of the counts,
+    A zero counts by the probability that it comes from the count distribution,
     r = p f(0) / (1 - p + p f(0)): its gradient is that of the family times r. So zeros weigh less
-    where the entity may not have been on offer, by an amount that the data decide.
+    if the entity may not have been on offer; by how much is learned from the data.
 
-    Counts above 1 tell the exposure p_n from a low rate; where there are few, the prior decides.
-    Since E[x] = p_n E[x | exposed], shares of means cannot show what a constant exposure gains:
-    `score` and early stopping use the log-density of all cells.
+    Only counts above 1 distinguish the exposure p_n from a low rate; if there are few, the prior
+    decides. Since E[x] = p_n E[x | exposed], shares of means cannot show the benefit of a constant
+    exposure: `score` and early stopping use the log-density of all cells.
 
     Parameters
     ----------
     family : str or Family, default="poisson"
-        Counts of what is on offer: ``"poisson"`` or ``NegativeBinomial(r)``.
+        Counts of entities on offer: ``"poisson"`` or ``NegativeBinomial(r)``.
     exposure : "per-entity", float or array of shape (N,), default="per-entity"
-        Probability p_n in (0, 1]. "per-entity" learns one for each entity by expectation and
-        maximization between passes; numbers are known ones.
+        Probability p_n in (0, 1]. "per-entity" learns one for each entity by expectation
+        maximization between passes; numbers are known exposures.
     prior_mean, prior_sd : float, default=2.0 and 1.0
         Normal prior of the log-odds of a learned p_n.
 
@@ -74,7 +74,7 @@ class ZeroInflated(Density):
         return Family.resolve(self.family)
 
     def _share(self, dtype: Any) -> Any:
-        """p of one entity or of several, in a precision."""
+        """p of one or several entities, in the given precision."""
         if isinstance(self.exposure, str):
             return np.dtype(dtype).type(logistic(np.asarray(float(self.prior_mean))))
         return np.asarray(self.exposure, dtype=dtype)
@@ -85,18 +85,18 @@ class ZeroInflated(Density):
         """Return log p(x) without the base measure of the counts, and its derivative in v."""
         family, p = self._counts, self._share(v.dtype)
         value, slope = family.value_and_slope(x, v)
-        zero = p * np.exp(value)  # where x = 0, at which counts have log h = 0
+        zero = p * np.exp(value)  # at x = 0, where log h of counts is 0
         unexposed = 1.0 - p + zero
         is_zero = x == 0
         with np.errstate(divide="ignore", invalid="ignore"):
             mixed = np.where(is_zero, np.log(unexposed), np.log(p) + value)
             responsible = np.where(is_zero & (unexposed > 0), zero / unexposed, 1.0)
-            # With p = 1 and a probability that underflows, the counts are all there is.
+            # With p = 1 and a probability that underflows, only the counts remain.
             mixed = np.where(is_zero & ~(unexposed > 0), np.log(p) + value, mixed)
         return mixed.astype(v.dtype), (responsible * slope).astype(v.dtype)
 
     def log_base_measure(self, x: Floats) -> Floats:
-        """Return that of the counts."""
+        """Return the base measure of the counts."""
         return self._counts.log_base_measure(x)
 
     def expected_value(self, eta: Floats) -> Floats:
@@ -121,7 +121,7 @@ class ZeroInflated(Density):
         return self._counts.predictor(mean / self._share(mean.dtype))
 
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
-        """Draw counts, and zeros for what is not exposed."""
+        """Draw counts, and zeros for entities that are not exposed."""
         family = self._counts
         draws = family.sample(family.natural(eta), rng)
         return np.asarray(draws * (rng.random(eta.shape) < self._share(eta.dtype)))
@@ -140,7 +140,7 @@ class ZeroInflated(Density):
 
     @property
     def n_entities(self) -> int | None:
-        """How many exposures there are."""
+        """Number of exposures."""
         return len(self.exposure) if isinstance(self.exposure, np.ndarray) else None
 
     def exposures(self, n_entities: int) -> Floats:

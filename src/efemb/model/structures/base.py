@@ -25,7 +25,7 @@ class StructureArray:
     """One array of parameters that a structure owns.
 
     name : within the structure;  shape : of the array;  prior : penalty, or None
-    spread : standard deviation of its first values
+    spread : standard deviation of the initial values
     """
 
     name: str
@@ -42,14 +42,14 @@ class Structure(Ingredient, ABC):
 
     A structure may also give each group of rows embeddings and intercepts of its own. It then names
     the row columns that it reads (`columns`), owns arrays (`arrays`), and has a second pair of
-    maps: `spread_groups` and `collect_groups`, the transpose of its derivative. There is one group,
-    which has the vectors of `spread`, unless it says otherwise.
+    maps: `spread_groups` and `collect_groups`, the transpose of its derivative. By default there is
+    one group, which has the vectors of `spread`.
     """
 
     package = "efemb.model.structures"
     tied: bool = False  # rho and alpha are one array
     intercepts: bool = False  # groups of rows have their own
-    signed: bool = False  # it adds numbers of either sign, so that no vector is sure to be positive
+    signed: bool = False  # it adds numbers of either sign, so that vectors need not be positive
 
     @property
     def own_rows(self) -> tuple[bool, bool]:
@@ -70,11 +70,11 @@ class Structure(Ingredient, ABC):
 
     @property
     def n_entities(self) -> int | None:
-        """How many entities the structure is for, None if it is for any number."""
+        """Number of entities the structure is for, None if any number is possible."""
         return None
 
     def start(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """First values of the parameter arrays from random ones of the size of vectors."""
+        """Initial values of the parameter arrays, from random ones of the size of the vectors."""
         return rho, alpha
 
     # -- entities that were never observed ---------------------------------------------------------
@@ -101,7 +101,7 @@ class Structure(Ingredient, ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Row columns of the data that define the groups; none where all rows are one group."""
+        """Row columns of the data that define the groups; none if all rows are one group."""
         return ()
 
     @property
@@ -123,11 +123,11 @@ class Structure(Ingredient, ABC):
         """Raise if an option is out of range."""
 
     def freeze(self, data: Dataset) -> Self:
-        """The structure with whatever it learns from the training rows, such as their groups."""
+        """The structure with what it learns from the training rows, such as their groups."""
         return self
 
     def code_of(self, label: Any) -> int:
-        """Code of the group with a label, or an error that lists the labels."""
+        """Code of the group with a label; unknown labels raise an error that lists the groups."""
         raise ParameterError(f"{self!r} has no groups of rows")
 
     def codes(self, data: Dataset) -> Ints:
@@ -155,14 +155,14 @@ class Structure(Ingredient, ABC):
         return {}, d_target.sum(axis=0), d_intercept.sum(axis=0)
 
     def offset_precision(self, prior: Prior | None) -> float | None:
-        """Precision of the offset of an entity in a group; None if it has none of its own.
+        """Precision of the offset of an entity in a group; None if there is no such offset.
 
         `prior` is that of rho.
         """
         return None
 
     def describe(self, data: Dataset) -> dict[str, Any]:
-        """What a fit reports of the groups: their sizes, and the rows that belong to none."""
+        """A report for `fit`: the sizes of the groups, and the rows that belong to none."""
         if not self.grouped:
             return {}
         codes = self.codes(data)
@@ -174,7 +174,7 @@ class Structure(Ingredient, ABC):
 
     @property
     def settles(self) -> bool:
-        """Whether it knows the three methods below, by which solvers step on offsets in a text."""
+        """Whether the three methods below exist, with which solvers step on offsets in a text."""
         return False
 
     def step_precision(self, prior: Prior | None) -> float:
@@ -184,8 +184,8 @@ class Structure(Ingredient, ABC):
     def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
         """The proximal step of the prior of the offsets.
 
-        It is the minimum over x of the sum of weight (x - offsets)^2 and of the penalty of x with
-        that precision.
+        Minimizes over x the sum of weight (x - offsets)^2 and the penalty of x with the given
+        precision.
 
         offsets : (G, N, K) of every group and entity;  weight : (G, N) of each
         """
@@ -194,22 +194,22 @@ class Structure(Ingredient, ABC):
     def from_offsets(
         self, vectors: Floats, intercepts: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
-        """Own arrays of these offsets, (G, N, K) and (G, N), and what to add to the shared ones.
+        """Own arrays of offsets, (G, N, K) and (G, N), and what to add to the shared vectors.
 
-        Like `settle` and `spread_groups` it is given some entities at a time: the second axis of
-        each own array goes over the entities, and none depends on the others.
+        As for `settle` and `spread_groups`, the arguments may cover only some entities: the second
+        axis of each own array is over entities, and entities do not depend on one another.
         """
         raise ParameterError(f"{self!r} has no offsets")
 
     def save_memory(self) -> str:
-        """Advice to somebody whose groups do not fit into memory."""
+        """Advice for users whose groups do not fit into memory."""
         return ""
 
 
 class GroupStructure(Structure, ABC):
-    """Embeddings and intercepts of groups of rows, about those that each entity has for all.
+    """Embeddings and intercepts of groups of rows, as offsets from shared ones.
 
-    Options `column` (of the rows), `precision` (of what is added, in units of that of rho) and
+    Options are `column` (of the rows), `precision` (of the offsets, in units of that of rho) and
     `intercepts` (whether groups have their own).
     """
 
@@ -218,7 +218,7 @@ class GroupStructure(Structure, ABC):
     intercepts: bool
 
     def check(self) -> None:
-        """The column is a name, the precision positive."""
+        """The column must be a name, and the precision positive."""
         name = type(self).__name__
         if not isinstance(self.column, str) or not self.column:
             raise InputTypeError(f"{name}.column must be a name, got {self.column!r}")
@@ -234,11 +234,11 @@ class GroupStructure(Structure, ABC):
         return (self.column,)
 
     def sizes(self, n_entities: int) -> tuple[int, int]:
-        """One row each."""
+        """One row per entity."""
         return n_entities, n_entities
 
     def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The arrays themselves: the vectors of no group."""
+        """The arrays themselves, which are the vectors of no group."""
         return rho, alpha
 
     def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
@@ -254,11 +254,11 @@ class GroupStructure(Structure, ABC):
         """The arrays that a frozen structure owns; `prior` is that of rho."""
 
     def step_precision(self, prior: Prior | None) -> float:
-        """In units of that of rho."""
+        """The precision of the offsets, `precision` times that of rho."""
         return self.precision * self.shrinkage_of(prior)
 
     def shrinkage_of(self, prior: Prior | None) -> float:
-        """Precision of rho, 1 where its prior has none."""
+        """Precision of rho, 1 if its prior has none."""
         return (0.0 if prior is None else prior.shrinkage) or 1.0
 
 

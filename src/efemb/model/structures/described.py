@@ -1,4 +1,4 @@
-"""Described: vectors of an entity are its own plus those of what is known of it."""
+"""Described: the vector of an entity is its own plus the vectors of its features."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Described(Structure):
     """rho_n = own_n / s + H f_n / r, and the same for alpha, where f are features of the entities.
 
     The rows of rho (and of alpha) are those of the entities, then those of H. s is the square root
-    of `precision` and r that of the number of features: with one prior for all rows, what features
-    add has the variance of that prior, and own vectors `precision` times less; an optimizer moves
-    them by as much less.
+    of `precision` and r that of the number of features. With one prior for all rows, the part of
+    the features then has the variance of that prior and own vectors 1 / `precision` of it; an
+    optimizer also moves own vectors more slowly.
     """
 
     signed = True
@@ -41,21 +41,21 @@ class Described(Structure):
         self.frozen = frozen
 
     def __repr__(self) -> str:
-        """Without what a fit stores."""
+        """The constructor call without what a fit stores."""
         return f"{type(self).__name__}({list(self.features)!r}, precision={self.precision:g})"
 
     @property
     def own_rows(self) -> tuple[bool, bool]:
-        """A row of rho or alpha is not the vector of an entity."""
+        """False: a row of rho or alpha is not the vector of an entity."""
         return False, False
 
     @property
     def n_entities(self) -> int | None:
-        """Entities that a frozen structure is for."""
+        """Number of entities of a frozen structure."""
         return None if self.frozen is None else len(self.frozen["codes"])
 
     def check(self) -> None:
-        """Features are names, the precision is positive."""
+        """Features must be names, and the precision positive."""
         names = self.features
         if isinstance(names, str) or not isinstance(names, Sequence) or not names:
             raise InputTypeError(
@@ -67,13 +67,13 @@ class Described(Structure):
                 raise InputTypeError(f"{type(self).__name__}.features must be names, got {name!r}")
             if list(names).count(name) > 1:
                 raise ParameterError(
-                    f"{type(self).__name__}.features names {name!r} twice: no feature is above "
+                    f"{type(self).__name__}.features contains {name!r} twice: no feature is above "
                     "or beside itself"
                 )
         positive_number(self, "precision")
 
     def freeze(self, data: Dataset) -> Self:
-        """The features of the entities of the training data."""
+        """Store the features of the entities of the training data."""
         if self.frozen is not None:
             return self
         columns = {name: self._column(data, name) for name in self.features}
@@ -110,7 +110,7 @@ class Described(Structure):
         return 0 if self.frozen is None else len(self.frozen["labels"])
 
     def sizes(self, n_entities: int) -> tuple[int, int]:
-        """Entities and features."""
+        """Numbers of entities and of features."""
         if self.frozen is None:
             raise ParameterError(f"{self!r} is not fitted: it has no features yet")
         if len(self.frozen["codes"]) != n_entities:
@@ -143,7 +143,7 @@ class Described(Structure):
         return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
     def shared(self, h: Floats) -> Floats:
-        """What features add to the vectors of the entities, H f_n / r."""
+        """The part of the features in the vectors of the entities, H f_n / r."""
         assert self.frozen is not None
         codes, numbers = self.frozen["codes"], self.frozen["numbers"]
         total = np.zeros((len(codes), *h.shape[1:]), dtype=h.dtype)
@@ -171,7 +171,7 @@ class Described(Structure):
 
     @cached_property
     def _transposed(self) -> Any:
-        """f of all entities as a sparse matrix, (rows of H, N): a product with it is quick."""
+        """f of all entities as a sparse matrix (rows of H, N), with which products are fast."""
         from scipy.sparse import csr_array
 
         assert self.frozen is not None
@@ -196,7 +196,7 @@ class Described(Structure):
         return type(self)(**{**self.get_params(deep=False), "frozen": frozen})
 
     def make_room(self, array: Floats, n_new: int) -> Floats:
-        """Own vectors of 0, the prior mean, for entities that come after the known ones."""
+        """Own vectors of 0, the prior mean, for entities that follow the known ones."""
         n = self.n_entities
         assert n is not None
         slots = array.reshape(-1, n + self.n_shared, *array.shape[1:])
@@ -217,11 +217,11 @@ class Described(Structure):
 
     @abstractmethod
     def values_of(self, feature: str) -> tuple[list[Any], Ints, Floats]:
-        """Labels of the values of a feature, and codes and numbers of an entity of each."""
+        """Labels of the values of a feature, with codes and numbers of an entity for each."""
 
 
 def code_labels(column: Sequence[Any], known: Mapping[Any, int]) -> Ints:
-    """Code of each label, -1 where it is missing or not known."""
+    """Code of each label, -1 if it is missing or unknown."""
     return np.array(
         [-1 if is_missing_label(label) else known.get(label, -1) for label in column],
         dtype=np.int64,

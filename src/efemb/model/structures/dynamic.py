@@ -38,15 +38,15 @@ class Dynamic(GroupStructure):
         Precision of the steps delta in units of the precision of rho. Choose it on validation data
         among 10, 100, 1000 and 10000.
     intercepts : bool, default=True
-        Whether intercepts move, too. Without it, delta has to explain how popular entities are.
+        Whether intercepts move, too. Without it, delta has to explain changes in popularity.
     origin, n_slices : optional
         First slice (number of its unit) and number of slices; by default those of the training
         rows.
 
     Notes
     -----
-    The array ``dynamic.steps`` holds sqrt(precision) delta: in this form news about one slice
-    reaches all others in one step, and steps are in proportion to what the prior expects.
+    The array ``dynamic.steps`` holds sqrt(precision) delta: in this form, data of one slice affect
+    all other slices in a single step, and steps are proportional to what the prior expects.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Dynamic(GroupStructure):
         self.n_slices = n_slices
 
     def check(self) -> None:
-        """The column is a name, the precision positive, the length of a slice makes sense."""
+        """The column must be a name, the precision positive, and the length of a slice valid."""
         super().check()
         if isinstance(self.every, str):
             if self.every not in CALENDAR:
@@ -91,7 +91,7 @@ class Dynamic(GroupStructure):
 
     @property
     def in_order(self) -> bool:
-        """Slices follow one another."""
+        """True: slices follow one another."""
         return True
 
     @property
@@ -107,7 +107,7 @@ class Dynamic(GroupStructure):
         return [int(number) if number == int(number) else number for number in numbers]
 
     def freeze(self, data: Dataset) -> Self:
-        """The slices from the first training row to the last."""
+        """Define the slices, from the first training row to the last."""
         if self.origin is not None:
             return self
         column = row_column(data, self.column, self)
@@ -122,7 +122,7 @@ class Dynamic(GroupStructure):
         numbers = self._numbers(column, every)
         known = numbers[~np.isnan(numbers)]
         if not len(known):
-            raise DataError(f"the row column {self.column!r} has no time at all")
+            raise DataError(f"the row column {self.column!r} contains no times")
         size = 1.0 if isinstance(every, str) else float(every)
         n_slices = int((known.max() - known.min()) // size) + 1
         if n_slices < 2:
@@ -134,7 +134,7 @@ class Dynamic(GroupStructure):
         return type(self)(**options | {"origin": float(known.min()), "n_slices": n_slices})
 
     def _numbers(self, column: Any, every: float | str) -> Floats:
-        """Times in the unit of a slice, or of the column; NaN where missing."""
+        """Times in the unit of a slice, or of the column; NaN if missing."""
         if _is_numeric(column):
             return np.asarray(column, dtype=np.float64)
         dates = _parse(column, self.column)
@@ -145,7 +145,7 @@ class Dynamic(GroupStructure):
         return np.asarray(numbers)
 
     def codes(self, data: Dataset) -> Ints:
-        """Slice of each row, the nearest one where the time lies outside of all; -1 if missing."""
+        """Slice of each row, the nearest one for times outside all slices; -1 if missing."""
         return self._codes(row_column(data, self.column, self))
 
     def _codes(self, column: Any) -> Ints:
@@ -160,7 +160,7 @@ class Dynamic(GroupStructure):
         return np.asarray(codes)
 
     def code_of(self, label: Any) -> int:
-        """Slice of a time."""
+        """Slice that contains a time."""
         column = np.array([label])
         if column.dtype.kind == "U":
             column = column.astype(object)
@@ -186,7 +186,7 @@ class Dynamic(GroupStructure):
         return tuple(own)
 
     def _walk(self, groups: Ints, dtype: Any) -> Floats:
-        """What each step adds to some slices, (slices, steps): 1 once it is made, less the mean."""
+        """Weight of each step in some slices, (slices, steps): 1 from its slice on, less the mean."""
         n, step = len(self.labels), np.arange(1, len(self.labels))
         return ((step <= groups[:, None]) - (n - step) / n).astype(dtype)
 
@@ -203,7 +203,7 @@ class Dynamic(GroupStructure):
     def collect_groups(
         self, arrays: Arrays, target: Floats, groups: Ints, d_target: Floats, d_intercept: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
-        """A step collects what all later slices ask for."""
+        """The gradient of a step is the sum over all later slices."""
         walk = self._walk(groups, target.dtype).T
         scale = target.dtype.type(self.precision**-0.5)
         own = {"steps": np.tensordot(walk * scale, d_target, 1)}
@@ -212,7 +212,7 @@ class Dynamic(GroupStructure):
         return own, d_target.sum(axis=0), d_intercept.sum(axis=0)
 
     def offset_precision(self, prior: Prior | None) -> float | None:
-        """That of the embedding in a slice about the mean of all, on average over the slices."""
+        """Precision of the embedding in a slice about the mean of all, averaged over the slices."""
         walk = self._walk(np.arange(len(self.labels)), np.float64)
         return float(self.precision * self.shrinkage_of(prior) / (walk**2).sum(axis=1).mean())
 
@@ -246,18 +246,18 @@ class Dynamic(GroupStructure):
         return own, vectors.mean(axis=0), intercepts.mean(axis=0)
 
     def describe(self, data: Dataset) -> dict[str, Any]:
-        """Rows of every slice, and the slices that are interpolated for lack of any."""
+        """Number of rows of every slice, and the empty slices, which are interpolated."""
         report = super().describe(data)
         empty = [label for label, size in report["groups"].items() if size == 0]
         return {**report, "slices_without_rows": empty}
 
     def save_memory(self) -> str:
-        """Longer slices."""
+        """Advice to use longer slices."""
         return f", or longer slices: Dynamic({self.column!r}, every=...)"
 
 
 def _is_numeric(column: Any) -> bool:
-    """Whether all times are numbers; readers that keep labels as they are make them objects."""
+    """Whether all times are numbers; readers that keep labels store them as objects."""
     values = np.asarray(column)
     if values.dtype.kind == "O":
         return all(value is None or isinstance(value, int | float | np.number) for value in values)
@@ -265,7 +265,7 @@ def _is_numeric(column: Any) -> bool:
 
 
 def _parse(column: Any, name: str) -> Any:
-    """Dates as datetime64; an error names the first that is none."""
+    """Dates as datetime64; an error names the first value that is not a date."""
     values = np.asarray(column)
     if values.dtype.kind == "M":
         return values.astype("datetime64[s]")

@@ -28,8 +28,8 @@ class Featured(Described):
     precision : float, default=10
         Precision of own vectors in units of that of what all features add. Choose it on
         validation data among 1, 10 and 100.
-        In the formula, s is its square root and r that of the number of features, since one prior
-        is that of all rows.
+        In the formula, s is its square root and r that of the number of features, because all
+        rows have the same prior.
     frozen : mapping, optional
         The features of the training data, as a fit stores them in its model.
 
@@ -47,7 +47,7 @@ class Featured(Described):
     """
 
     def learn(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-        """Values of categories, then centers and scales of numbers."""
+        """Find the values of categories, then centers and scales of numbers."""
         numeric = [name for name in self.features if _is_numeric(columns[name])]
         labels: list[list[Any]] = []
         for name in self.features:
@@ -103,7 +103,7 @@ class Featured(Described):
 
 
 def _is_numeric(column: Sequence[Any]) -> bool:
-    """Whether all values are numbers (and not truth values, which are two categories)."""
+    """Whether all values are numbers (truth values are two categories instead)."""
     seen = [value for value in column if not is_missing_label(value)]
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in seen)
 

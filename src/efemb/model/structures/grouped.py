@@ -16,7 +16,7 @@ from efemb.model.structures.base import Arrays, GroupStructure, StructureArray
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-SPREAD = 0.1  # of the first weights of the amortized map
+SPREAD = 0.1  # of the initial weights of the amortized map
 
 
 class Grouped(GroupStructure):
@@ -33,8 +33,8 @@ class Grouped(GroupStructure):
         Precision of delta in units of the precision of rho. Choose it on validation data among
         10, 100 and 1000.
     intercepts : bool, default=True
-        Whether each group has intercepts of its own. Without them delta has to explain how popular
-        entities are in a group.
+        Whether each group has intercepts of its own. Without them delta has to explain
+        differences in popularity.
     min_rows : int, default=100
         A group with fewer rows has delta = 0.
     amortized : bool, default=False
@@ -48,8 +48,8 @@ class Grouped(GroupStructure):
 
     Notes
     -----
-    The array ``grouped.vectors`` holds sqrt(precision) delta, whose prior is that of rho: steps of
-    an optimizer are then in proportion to what the prior expects of delta.
+    The array ``grouped.vectors`` holds sqrt(precision) delta, which has the prior of rho: steps of
+    an optimizer are then proportional to what the prior expects of delta.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Grouped(GroupStructure):
         self.groups = groups
 
     def check(self) -> None:
-        """The column is a name, the precision positive, sizes are positive integers."""
+        """The column must be a name, the precision positive, and sizes positive integers."""
         super().check()
         if not isinstance(self.amortized, bool | np.bool_):
             raise InputTypeError(f"Grouped.amortized must be True or False, got {self.amortized!r}")
@@ -96,7 +96,7 @@ class Grouped(GroupStructure):
         return list(self.groups or ())
 
     def freeze(self, data: Dataset) -> Self:
-        """The groups of the training rows with enough rows, in the order of their first rows."""
+        """Find the groups with enough training rows, in the order of their first rows."""
         if self.groups is not None:
             return self
         sizes: dict[Any, int] = {}
@@ -115,7 +115,7 @@ class Grouped(GroupStructure):
         return type(self)(**options)
 
     def code_of(self, label: Any) -> int:
-        """Place of the label among the groups."""
+        """Index of the label among the groups."""
         if label not in self.labels:
             raise ParameterError(
                 f"{label!r} is not a group of {self.column!r} with embeddings of its own; "
@@ -124,7 +124,7 @@ class Grouped(GroupStructure):
         return self.labels.index(label)
 
     def codes(self, data: Dataset) -> Ints:
-        """Place of the label of each row among the groups, -1 for any other."""
+        """Index of each row's label among the groups, -1 for other labels."""
         place = {label: code for code, label in enumerate(self.labels)}
         labels = row_column(data, self.column, self).tolist()
         return np.array([place.get(label, -1) for label in labels], dtype=np.int64)
@@ -157,7 +157,7 @@ class Grouped(GroupStructure):
     def collect_groups(
         self, arrays: Arrays, target: Floats, groups: Ints, d_target: Floats, d_intercept: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
-        """Those of the shared vectors are sums over the groups."""
+        """Gradients of the shared vectors are sums over the groups."""
         own = {name: np.zeros_like(array) for name, array in arrays.items()}
         total = d_target.sum(axis=0)
         if self.amortized:
@@ -174,16 +174,16 @@ class Grouped(GroupStructure):
         return own, total, d_intercept.sum(axis=0)
 
     def offset_precision(self, prior: Prior | None) -> float | None:
-        """That of delta, unless a network gives it."""
+        """Precision of delta, None if a network computes it."""
         return None if self.amortized else self.precision * self.shrinkage_of(prior)
 
     @property
     def settles(self) -> bool:
-        """Unless a network gives the offsets."""
+        """True unless a network computes the offsets."""
         return not self.amortized
 
     def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
-        """Each offset by itself comes nearer to 0."""
+        """Shrink each offset toward 0."""
         return np.asarray(offsets * (weight / (weight + precision))[..., None])
 
     def from_offsets(
@@ -196,7 +196,7 @@ class Grouped(GroupStructure):
         return own, np.zeros_like(vectors[0]), np.zeros_like(intercepts[0])
 
     def save_memory(self) -> str:
-        """Networks instead of vectors, or fewer groups."""
+        """Advice to use networks instead of vectors, or fewer groups."""
         if self.amortized:
             return ", or larger min_rows in Grouped"
         return f", or Grouped({self.column!r}, amortized=True), or larger min_rows"

@@ -1,4 +1,4 @@
-"""Shared: some entities have one vector in common."""
+"""Shared: groups of entities with a common vector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Shared(Structure):
 
     @property
     def own_rows(self) -> tuple[bool, bool]:
-        """Where there is no map."""
+        """True for arrays without a map."""
         return self.rho_of is None, self.alpha_of is None
 
     @property
@@ -36,7 +36,7 @@ class Shared(Structure):
         return max(map(len, maps), default=None)
 
     def sizes(self, n_entities: int) -> tuple[int, int]:
-        """As many rows as there are different numbers, counted from 0."""
+        """The number of different rows in each map."""
         maps = self._maps(n_entities)
         n_rho, n_alpha = (n_entities if rows is None else int(rows.max()) + 1 for rows in maps)
         return n_rho, n_alpha

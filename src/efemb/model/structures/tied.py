@@ -1,4 +1,4 @@
-"""Tied: embedding and context vector are one."""
+"""Tied: the embedding of an entity is also its context vector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from efemb.model.structures.base import Structure
 
 
 class Tied(Structure):
-    """rho = alpha: one vector per entity, penalized once, its gradient the sum of both roles."""
+    """rho = alpha: one vector per entity, penalized once; its gradient is the sum of both roles."""
 
     tied = True
 
@@ -22,5 +22,5 @@ class Tied(Structure):
         return rho, rho
 
     def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The sum belongs to rho; alpha is not an array of its own."""
+        """The sum is the gradient of rho; alpha is not a separate array."""
         return rho + alpha, np.zeros_like(alpha)

@@ -23,8 +23,8 @@ class Tree(Described):
     ----------
     features : list of str
         Entity features from the top of the tree down: ["department", "category", "type"]. A node is
-        a path: a type of one name in two categories is two nodes. The path of an entity ends where
-        a feature is missing.
+        a path: types of the same name in two categories are two nodes. The path of an entity ends
+        where a feature is missing.
     precision : float, default=10
         Precision of own vectors in units of that of what all nodes add. Choose it on validation
         data among 1, 10 and 100.
@@ -65,7 +65,7 @@ class Tree(Described):
         return coded["codes"], coded["numbers"]
 
     def values_of(self, feature: str) -> tuple[list[Any], Ints, Floats]:
-        """The nodes of a level; those of one name in several places have their path as label."""
+        """The nodes of a level; if several have the same name, their labels are paths."""
         assert self.frozen is not None
         if feature not in self.features:
             raise ParameterError(

@@ -1,1 +1,1 @@
-"""Contexts bound to data, in the three shapes that solvers know: rows, entities, cells."""
+"""Contexts bound to data, in the three forms that solvers know: rows, entities, cells."""

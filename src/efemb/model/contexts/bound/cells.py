@@ -1,4 +1,4 @@
-"""CellLists: a list of members for each single observation."""
+"""CellLists: a separate list of members for each observation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CellLists(BoundContext):
         check_scale(data, scale)
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
-        """Every observed cell of the rows as a term."""
+        """A term for every observed cell of the rows."""
         if reverse:
             raise ParameterError("combine='reverse' takes Basket, Neighbors, Graph or Lagged")
         x = dense_rows(self.data, rows)

@@ -1,4 +1,4 @@
-"""EntityLists: contexts that are the same list of members for an entity in every row."""
+"""EntityLists: contexts in which each entity has the same list of members in every row."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ EDGE_ARRAYS = ("members", "offset", "slot", "distance", "center", "ridge", "weig
 
 @dataclass(frozen=True)
 class Lists:
-    """Members of each entity: `members[ptr[n]:ptr[n + 1]]`, seen `offset` rows away.
+    """Members of each entity: `members[ptr[n]:ptr[n + 1]]`, taken `offset` rows away.
 
     ptr : (N + 1,);  members, offset, slot : (edges,);  scale, binary as in `Context`
-    distance : (edges,) from each entity to its members, None where no positions are known
-    center : (edges,) what the value of each member is measured from, so that a missing one counts
+    distance : (edges,) from each entity to its members, None if positions are not known
+    center : (edges,) subtracted from the value of each member, so that a missing one counts
         as its mean; None is 0
     ridge : (edges,) penalty on the square of each weight rho_n . alpha_m, in units of the
         variance; None is 0
-    weight : (edges,) factor of each member in its context, None is 1; scales are weighted, too
+    weight : (edges,) factor of each member in its context, None is 1; divisors are weighted, too
     """
 
     ptr: Ints
@@ -61,11 +61,11 @@ class Lists:
 
     @property
     def reaches_other_rows(self) -> bool:
-        """Whether a member is seen in another row."""
+        """Whether a member is in another row than its entity."""
         return bool(self.offset.any())
 
     def amounts(self, values: Floats) -> Floats:
-        """What members with these values count for."""
+        """The amounts that members with these values count for."""
         return (values != 0).astype(np.float64) if self.binary else values
 
     def about(self, means: Floats) -> Lists:
@@ -75,7 +75,7 @@ class Lists:
 
     @property
     def column_center(self) -> Floats | None:
-        """What the values of each entity are measured from (N,), None for 0."""
+        """The center of each entity's values (N,), None for 0."""
         if self.center is None:
             return None
         center = np.zeros(len(self.ptr) - 1)
@@ -83,19 +83,19 @@ class Lists:
         return center
 
     def weigh(self, numbers: Floats, edges: Any = slice(None)) -> Floats:
-        """Numbers of all (or some) edges, the last axis, times the weights of these."""
+        """Multiply numbers of all (or some) edges, the last axis, by the weights of the edges."""
         return numbers if self.weight is None else numbers * self.weight[edges]
 
     def shares(self, amounts: Floats, seen: Bools) -> Floats:
-        """What each member adds to the divisor of its context, before weights."""
+        """The amount that each member adds to the divisor of its context, before weights."""
         if self.scale == "items":
             return seen.astype(np.float64)
         return amounts if self.scale == "total" else np.zeros(amounts.shape)
 
     def turned(self) -> Lists:
-        """What predicts each entity under the reverse conditional: those in whose list it is.
+        """Lists for the reverse conditional: an entity is predicted by those whose lists hold it.
 
-        Each of them predicts it on its own; together, by the mean of what they say. A value over
+        Each of them predicts it alone; the prediction is the mean over them. A value divided by
         its own total is 1.
         """
         if self.weight is not None:
@@ -113,10 +113,10 @@ class Lists:
 
 
 class EntityLists(BoundContext):
-    """Fixed member lists; several kinds of lists are scaled apart and added.
+    """Fixed member lists; each kind of list is scaled separately, and their sums are added.
 
-    `private` lists (one context vector an offset) take slots of their own in a sum. `targets` may
-    hold other values to be predicted than those that make the contexts.
+    `private` lists (one context vector per offset) have slots of their own in a sum. `targets` may
+    contain other values to be predicted than those that make up the contexts.
     """
 
     lists: tuple[Lists, ...]
@@ -137,9 +137,9 @@ class EntityLists(BoundContext):
             check_scale(data, part.scale)
         if data.rows_left_out and any(part.reaches_other_rows for part in lists):
             raise DataError(
-                "contexts reach other rows (Lagged), but rows of these data were left out, so that "
-                "those that follow one another here did not do so before: split with "
-                "by='blocks' or by='time', or say by recordings= which rows belong together"
+                "contexts reach other rows (Lagged), but some rows of these data were left out, so "
+                "that consecutive rows need not be consecutive in time: split with by='blocks' or "
+                "by='time', or say by recordings= which rows belong together"
             )
 
     @classmethod
@@ -166,7 +166,7 @@ class EntityLists(BoundContext):
         return cls(data, (replace(part, weight=weight),))
 
     def plus(self, other: BoundContext) -> BoundContext:
-        """Lists merge with lists; otherwise lists of slots of their own come last."""
+        """Lists merge with lists; otherwise lists with their own slots come last."""
         if other.lists is not None:
             return self.merge(other)
         if self.private and not other.private:
@@ -174,17 +174,17 @@ class EntityLists(BoundContext):
         return super().plus(other)
 
     def frozen_part(self, context: Context) -> Context:
-        """The context with the lists that were found."""
+        """The context with the lists that the fit found."""
         from efemb.model.contexts.frozen import Kept
 
         return context if context.is_frozen else Kept(context, tuple(map(_fields, self.lists)))
 
     def rebind(self, data: Dataset) -> EntityLists:
-        """The same lists on other rows."""
+        """The same lists for other rows."""
         return EntityLists(data, self.lists, private=self.private)
 
     def merge(self, other: Any) -> EntityLists:
-        """Both sets of lists; private slots of one come after all slots of the other."""
+        """Both sets of lists; private slots of one follow all slots of the other."""
         first, second = self, other
         if second.private:
             second = second.shifted(first.n_slots)
@@ -205,10 +205,10 @@ class EntityLists(BoundContext):
         return EntityLists(self.data, moved, private=self.private)
 
     def flattened(self) -> EntityLists | None:
-        """The same contexts of N D scalar entities, None where that would change what they are.
+        """The same contexts of N D scalar entities, None if they would not be equivalent.
 
         A member with D numbers becomes D members. Divisors count members, not numbers, and centers
-        belong to scalar data. What is missing in part is missing.
+        belong to scalar data. Partly missing observations are missing.
         """
         from efemb.data.dataset import Dataset
 
@@ -227,7 +227,7 @@ class EntityLists(BoundContext):
         return EntityLists(flat[0], lists, private=self.private, targets=flat[1])
 
     def around(self, entities: Ints) -> tuple[EntityLists, Ints]:
-        """The lists of some entities on their own and their members' columns, and these columns.
+        """The lists of some entities over the columns of their members, and these columns.
 
         The entities come first, in their order; other entities have empty lists.
         """
@@ -256,12 +256,12 @@ class EntityLists(BoundContext):
         return sizes
 
     def cost_of_row(self) -> int:
-        """Every member of every observation."""
+        """Number of members of all observations of a row."""
         edges = sum(len(part.members) for part in self.lists)
         return (edges + self.n_entities) * self.n_dims
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
-        """Every observed cell of the rows as a term, or every edge under the reverse."""
+        """A term for every observed cell of the rows; in a reverse model, for every edge."""
         if reverse:
             return self._reverse_terms(rows)
         x = dense_rows(self.targets, rows)
@@ -277,7 +277,7 @@ class EntityLists(BoundContext):
     ) -> tuple[Floats, Bools]:
         """Value of every edge's member in each row (rows, edges, D), and whether it is observed.
 
-        Values are those that make the contexts, unless other data are given.
+        Values are those that make up the contexts, unless other data are passed.
         """
         values = np.zeros((len(rows), len(part.members), self.n_dims))
         seen = np.zeros(values.shape[:2], dtype=bool)
@@ -305,7 +305,7 @@ class EntityLists(BoundContext):
         return inner_products
 
     def reverse_products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
-        """Mean of what all those say in whose lists an entity is, whichever list it is."""
+        """Mean of the predictions by all entities whose lists contain an entity."""
         if len(rows) == 1:
             return self._row_products(int(rows[0]), target, bag, reverse=True)
         inner_products, count = np.zeros((2, len(rows), self.n_entities))
@@ -315,14 +315,14 @@ class EntityLists(BoundContext):
         return inner_products / or_one(count)
 
     def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
-        """Observed members of an entity's lists; reversed, of those in whose lists it is."""
+        """Observed members of an entity's lists; in a reverse model, the entities that list it."""
         if self.n_dims > 1:
             return super().context_of(row, entity)
         owner, vector, coefficient = self._row_edges(row, reverse=reverse)
         return vector[owner == entity], coefficient[owner == entity]
 
     def _row_products(self, row: int, target: Floats, bag: Floats, *, reverse: bool) -> Floats:
-        """Products of one row: a question, which does without SciPy."""
+        """Products of a single row, as in questions; needs no SciPy."""
         owner, vector, coefficient = self._row_edges(row, reverse=reverse)
         weight = np.einsum("ek,ek->e", target[owner], bag[vector]).astype(np.float64)
         total = np.bincount(owner, coefficient * weight, self.n_entities)
@@ -341,7 +341,7 @@ class EntityLists(BoundContext):
             divisors.append(np.asarray(np.bincount(owner, share, self.n_entities), np.float64))
             vector = part.slot[observed] * self.n_entities + part.members[observed]
             edges.append((owner, vector, amount))
-        if reverse:  # one mean over all lists
+        if reverse:  # a single mean over all lists
             divisors = [np.sum(divisors, axis=0)] * len(divisors)
         scales = [
             or_one(divisor)[owner] for divisor, (owner, *_) in zip(divisors, edges, strict=True)
@@ -350,7 +350,7 @@ class EntityLists(BoundContext):
         return owner, vector, amount / np.concatenate(scales)
 
     def weighted_sums(self, rows: Ints, weights: Sequence[Floats]) -> Floats:
-        """Sums over the members with a given weight for each edge of every list, (rows, N)."""
+        """Sums over the members with given weights, one per edge of every list, (rows, N)."""
         sums = np.zeros((len(rows), self.n_entities))
         for part, weight in zip(self.lists, weights, strict=True):
             total, scale = self._edge_sums(part, rows, weight)
@@ -360,13 +360,13 @@ class EntityLists(BoundContext):
     def _part_sums(
         self, part: Lists, rows: Ints, target: Floats, bag: Floats
     ) -> tuple[Floats, Floats]:
-        """Sums over the members, and their divisors (0: nothing to divide by)."""
+        """Sums over the members, and their divisors (0 if there is nothing to divide by)."""
         alpha = bag[part.slot * self.n_entities + part.members]
         weight = np.einsum("ek,ek->e", target[part.owner], alpha).astype(np.float64)
         return self._edge_sums(part, rows, weight)
 
     def _edge_sums(self, part: Lists, rows: Ints, weight: Floats) -> tuple[Floats, Floats]:
-        """The same with the weight of every edge."""
+        """The same with a weight per edge."""
         owner, size = part.owner, (self.n_entities, self.n_entities)
         total, scale = np.zeros((len(rows), size[0])), np.zeros((len(rows), size[0]))
         for offset in np.unique(part.offset):
@@ -388,7 +388,7 @@ class EntityLists(BoundContext):
         return total, scale
 
     def source_rows(self, rows: Ints, offset: int) -> tuple[Ints, Bools]:
-        """Rows `offset` away, and whether they exist in the same recording."""
+        """Indices of the rows `offset` away, and whether they exist in the same recording."""
         source = rows + offset
         inside = (source >= 0) & (source < self.n_rows)
         source = np.where(inside, source, 0)
@@ -397,12 +397,12 @@ class EntityLists(BoundContext):
         return source, inside
 
     def check_reach(self) -> None:
-        """Refuse an offset that reaches beyond every recording: nothing can be learned of it."""
+        """Refuse an offset that exceeds every recording, because nothing can be learned from it."""
         for offset in np.unique(np.concatenate([part.offset for part in self.lists])):
             _, inside = self.source_rows(np.arange(self.n_rows), int(offset))
             if not inside.any():
                 raise DataError(
-                    f"the offset {offset} reaches beyond every recording: of {self.n_rows:,} rows "
+                    f"the offset {offset} reaches beyond every recording: of {self.n_rows:,} rows, "
                     f"none has another one {abs(offset):,} rows away; use smaller offsets"
                 )
 
@@ -427,7 +427,7 @@ class EntityLists(BoundContext):
         return Bags(matrix, np.repeat(bag, n_dims), np.repeat(scale.ravel(), n_dims))
 
     def _reverse_terms(self, rows: Ints) -> Terms:
-        """Each observed member given the observation whose context it is in."""
+        """A term for each observed member, given the observation whose context contains it."""
         given = dense_rows(self.data, rows)
         return stacked([self._reverse_part(part, rows, given) for part in self.lists])
 
@@ -469,7 +469,7 @@ def _chosen(part: Lists, entities: Ints) -> Lists:
 
 
 def _padded(part: Lists, n_entities: int, place: Ints) -> Lists:
-    """Members by their new places; entities without a list of their own have an empty one."""
+    """Lists with renumbered members; entities without a list get an empty one."""
     empty = np.full(n_entities + 1 - len(part.ptr), part.ptr[-1])
     return replace(part, ptr=np.concatenate([part.ptr, empty]), members=place[part.members])
 

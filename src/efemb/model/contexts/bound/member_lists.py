@@ -1,4 +1,4 @@
-"""Member lists in CSR form, checked before anything indexes by them."""
+"""Member lists in CSR form, checked before they are used as indices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from efemb.errors import DataError, InputTypeError
 def checked_lists(
     ptr: Any, members: Any, n_lists: int, *, names: tuple[str, str], one: str, size: str
 ) -> tuple[Ints, Ints]:
-    """Lists of members 0 ... n_lists - 1, one list for each of these, none in its own list.
+    """Check lists of members in 0 ... n_lists - 1, one list for each of these, none in its own.
 
-    names : of the two arrays;  one : what has a list, such as "entity";  size : n_lists in words
+    names : of the two arrays;  one : owner of a list, such as "entity";  size : n_lists in words
     """
     starts, index = (
         _integers(array, name) for array, name in zip((ptr, members), names, strict=True)
@@ -45,7 +45,7 @@ def checked_lists(
 
 
 def _integers(array: Any, name: str) -> Ints:
-    """A vector of integers, which an empty list is, too."""
+    """A vector of integers; an empty list is one, too."""
     given = np.asarray(array)
     if given.ndim != 1:
         raise InputTypeError(f"{name} must have one dimension, got shape {given.shape}")

@@ -1,4 +1,4 @@
-"""RowBags: contexts that all observations of a row share, each taking itself out."""
+"""RowBags: contexts that all observations of a row share, each without itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RowBags(BoundContext):
         observation is taken out of its own context.
     masked : csr_array (T, N), optional
         Stored entries are neither zero, target nor context.
-    whole : Dataset, optional
+    The same rows including held-out entries; by default the data.
         The same rows with what was taken out of them, by default the data.
     pseudo_count : float, optional
         Added to every divisor.
@@ -57,21 +57,21 @@ class RowBags(BoundContext):
 
     @property
     def whole_data(self) -> Dataset:
-        """The rows before entries were held out."""
+        """The rows including held-out entries."""
         return self.whole
 
     @property
     def leaves_own_bag(self) -> bool:
-        """Unless the members are others."""
+        """True unless other members were passed."""
         return self.members is None
 
     @property
     def shares_rows(self) -> bool:
-        """Of scalar data."""
+        """True for scalar data."""
         return self.n_dims == 1
 
     def without(self, masked: Any, data: Dataset | None = None) -> RowBags:
-        """The same context with some cells masked, of other values if `data` are passed."""
+        """The same context with some cells masked; values come from `data` if it is passed."""
         return RowBags(
             self.data if data is None else data,
             scale=self.scale,
@@ -84,7 +84,7 @@ class RowBags(BoundContext):
 
     @property
     def stored(self) -> Stored:
-        """All rows as sparse arrays (made once)."""
+        """All rows as sparse arrays (computed once)."""
         if self._stored is None:
             self._stored = Stored.of(self)
         return self._stored
@@ -95,9 +95,9 @@ class RowBags(BoundContext):
         return reverse_block(block, self.scale) if reverse else block
 
     def thinned_block(self, rows: Ints, members: Bools) -> RowBlock:
-        """Some rows with fewer members in their contexts; targets stay as they are.
+        """Some rows with fewer members in their contexts and unchanged targets.
 
-        members : of all stored entries, which ones are in the contexts
+        members : mask of the stored entries that stay in the contexts
         """
         block = self.block(rows)
         members = members.take(gather_rows(self.stored.ptr, rows)[1])
@@ -109,15 +109,15 @@ class RowBags(BoundContext):
         return replace(block, bag_values=own, own=own, total=total, rest=rest)
 
     def divisor(self, total: Floats) -> Floats:
-        """What context sums are divided by, from the sum or the number of the members."""
+        """The divisor of context sums, from the sum or the number of the members."""
         return total + self.pseudo_count if self.pseudo_count else or_one(total)
 
     def scored_block(self, rows: Ints, *, reverse: bool) -> RowBlock:
-        """What `score` looks at: each entry given the rest of its row, in either direction."""
+        """Each entry given the rest of its row, in either direction."""
         return self.block(rows)
 
     def terms(self, rows: Ints, *, reverse: bool = False, missing: bool = False) -> Terms:
-        """Every cell of the rows as a term."""
+        """A term for every cell of the rows."""
         if reverse:
             return reverse_terms(self, rows)
         x = dense_rows(self.data, rows)
@@ -154,7 +154,7 @@ class RowBags(BoundContext):
         return terms if missing else terms.take(self._observed(rows, x))
 
     def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
-        """Every cell with the whole bag, then the stored entries without themselves."""
+        """Every cell given the whole bag, then the stored entries given the rest of it."""
         if self.n_dims > 1:
             return super().products(rows, target, bag)
         block = self.block(rows)
@@ -180,23 +180,23 @@ class RowBags(BoundContext):
         return seen.ravel()
 
     def _share(self, value: Floats) -> Floats:
-        """What each member adds to the divisor of its bag, (rows, N)."""
+        """The amount that each member adds to the divisor of its bag, (rows, N)."""
         if self.scale == "items":
             return np.asarray((value != 0).any(axis=2), dtype=np.float64)
         return value.sum(axis=2) if self.scale == "total" else np.zeros(value.shape[:2])
 
     def predictions_of_entry(self) -> Ints:
-        """Under the reverse conditional: how many entries of a row predict each of its entries."""
+        """For the reverse conditional: how many entries of a row predict each of its entries."""
         return np.maximum(np.bincount(self.stored.row, minlength=self.n_rows) - 1, 0)
 
     def cost_of_row(self) -> int:
-        """Every cell, and every cell again under `own`."""
+        """Number of cells, and of the entries of `own`."""
         return self.n_entities * self.n_dims * (1 + self.n_dims)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The whole data set in the arrays of a RowBlock."""
+    """The whole data set as the arrays of a RowBlock."""
 
     ptr: Ints
     ids: Ints
@@ -240,7 +240,7 @@ class Stored:
         return np.asarray(np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))[self.seen])
 
     def count_entities(self, n_entities: int) -> Ints:
-        """In how many rows each entity occurs."""
+        """Number of rows in which each entity occurs."""
         return np.asarray(np.bincount(self.ids[self.seen], minlength=n_entities))
 
     def block(self, rows: Ints, *, shares_bag: bool) -> RowBlock:
@@ -278,7 +278,7 @@ def _entries(data: Dataset, masked: Any) -> tuple[Floats, Ints, Ints]:
 
 
 def _dense_entries(values: Floats, masked: Any) -> tuple[Floats, Ints, Ints]:
-    """The same of an array, in NumPy alone: a question is a dense row."""
+    """The same for a dense array, in NumPy alone: a question is a dense row."""
     if masked is not None:
         values = np.where(masked.toarray().astype(bool), np.nan, values)
     row, ids = np.nonzero(values)
@@ -296,7 +296,7 @@ def _blocks_of_own(value: Floats) -> Any:
         (value.ravel().copy(), np.tile(columns.ravel(), n_rows), ptr),
         shape=(n_rows * n_entities, n_entities * n_dims),
     )
-    matrix.eliminate_zeros()  # in place, hence the copy
+    matrix.eliminate_zeros()  # works in place, hence the copy
     return matrix
 
 
@@ -308,12 +308,12 @@ class RowBlock:
 
     bag_ptr, bag_ids, bag_values : the bag of each row (CSR)
     ptr, ids, x : the stored entries of each row (CSR)
-    own : context value that an entry takes out of the bag (0: nothing)
-    total : divisor of the whole bag, one a row
+    own : context value that an entry removes from the bag (0: nothing)
+    total : divisor of the whole bag of each row
     rest : divisor of the bag without the entry
-    row : place of each row among the rows asked for
+    row : position of each row among the requested rows
     excluded : entity a row must not predict, or -1 (reverse conditional only)
-    by_entity : the stored entries sorted by entity, where a solver wants them
+    by_entity : the stored entries sorted by entity, if a solver needs them
     entry_weight : weight of each entry relative to that of its row, 1 by default
     """
 
@@ -337,9 +337,9 @@ class RowBlock:
         return np.repeat(np.arange(len(self.total)), np.diff(self.ptr))
 
     def with_zeros(self, row: Ints, ids: Ints, weight: Floats) -> RowBlock:
-        """The same rows with further entries of value 0, which take nothing out of their bag.
+        """The same rows with further entries of value 0, which remove nothing from their bag.
 
-        row, ids : their cells, none of which is stored;  weight : relative to that of the row
+        row, ids : their cells, which are not stored;  weight : relative to that of the row
         """
         owner = np.concatenate([self.row_of_entry, row])
         order = np.argsort(owner, kind="stable")
@@ -365,7 +365,7 @@ class RowBlock:
 
     def bag_sums(self, bag: Floats, dtype: Any, n_context: int) -> Floats:
         """Sums of the context vectors in each row's bag, (rows, K)."""
-        if len(self.total) == 1:  # a question, which does without SciPy
+        if len(self.total) == 1:  # a question, which needs no SciPy
             return np.asarray(self.bag_values.astype(dtype)[None] @ bag[self.bag_ids])
         return np.asarray(self.bag_matrix(n_context).astype(dtype) @ bag)
 
@@ -380,14 +380,14 @@ class RowBlock:
 
     @cached_property
     def members(self) -> Floats:
-        """How many members the bag of each row has; what is masked or missing is none."""
+        """Number of members in the bag of each row, without masked or missing ones."""
         row = np.repeat(np.arange(len(self.total)), np.diff(self.bag_ptr))
         members = np.bincount(row, self.bag_values != 0, len(self.total))
         return np.asarray(members, np.float64)
 
     @cached_property
     def seen(self) -> Bools:
-        """Which entries are observed, not masked."""
+        """Mask of the entries that are observed and not masked."""
         return ~np.isnan(self.x)
 
     @cached_property
@@ -400,7 +400,7 @@ class RowBlock:
 class ByEntity:
     """The stored entries of a block sorted by entity: those of n lie at edges[n]..edges[n + 1].
 
-    order : their places in the block;  row, x : their rows and values
+    order : their positions in the block;  row, x : their rows and values
     ratio : divisor of the whole bag / that without the entry;  share : own / the latter
     """
 
@@ -460,7 +460,7 @@ def reverse_block(block: RowBlock, scale: str) -> RowBlock:
 
 
 def reverse_terms(bags: RowBags, rows: Ints) -> Terms:
-    """Every other cell of the row given each positive entry, as terms."""
+    """Terms for every other cell of the row given each positive entry."""
     if bags.members is not None or bags.n_dims > 1:
         raise ParameterError("combine='reverse' on rows needs Basket and scalar observations")
     x = dense_rows(bags.data, rows)[:, :, 0]

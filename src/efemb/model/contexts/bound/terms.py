@@ -10,7 +10,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.errors import ParameterError
 
-UNEVEN = 100.0  # times the smallest value: two of the seven digits of single precision
+UNEVEN = 100.0  # times the smallest value: costs two of the seven digits of single precision
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Bags:
     matrix : csr_array (bags, context vectors) of member values
     bag : (n,) row of `matrix` that each term uses
     scale : (n,) divisor
-    own, left_out : csr_array of what a term takes out of its bag, and its row there
+    own, left_out : csr_array of what a term removes from its bag, and the term's row in it
     """
 
     matrix: Any
@@ -31,7 +31,7 @@ class Bags:
 
     def contexts(self, bag: Floats) -> Floats:
         """(matrix[bag] - own[left_out]) @ vectors / scale."""
-        vectors = bag[: self.matrix.shape[1]]  # members of a sum may use fewer slots than all
+        vectors = bag[: self.matrix.shape[1]]  # a part of a sum may use fewer slots than the whole
         dtype = bag.dtype if self.own is None else summing_dtype(self.matrix.data, bag.dtype)
         sums = (self.matrix.astype(dtype) @ vectors)[self.bag]
         if self.own is not None and self.left_out is not None:
@@ -39,7 +39,7 @@ class Bags:
         return np.asarray(sums / self.scale.astype(dtype)[:, None]).astype(bag.dtype, copy=False)
 
     def coefficients(self) -> tuple[Ints, Floats]:
-        """Rows of the context vectors of a single term, and what each is multiplied by."""
+        """Rows of the context vectors of a single term, and their coefficients."""
         line = self.matrix[[self.bag[0]]]
         if self.own is not None and self.left_out is not None:
             line = line - self.own[[self.left_out[0]]]
@@ -57,10 +57,10 @@ class Terms:
     """n numbers x, the vectors and intercepts that predict them, and their context sums.
 
     x : (n,) observed numbers
-    row : (n,) place among the rows asked for
+    row : (n,) position among the requested rows
     vector : (n,) row of the target vectors (rho, or alpha under the reverse conditional)
     entity : (n,) row of the intercepts
-    parts : context sums to be added up
+    parts : context sums that are added up
     """
 
     x: Floats
@@ -94,7 +94,7 @@ class Terms:
 
 
 def stacked(found: list[Terms]) -> Terms:
-    """Terms of one context part each, one after the other."""
+    """Concatenate terms with one context part each."""
     from scipy.sparse import csr_array, vstack
 
     bags = [terms.parts[0] for terms in found]
@@ -114,9 +114,9 @@ def stacked(found: list[Terms]) -> Terms:
 
 
 def summing_dtype(values: Floats, dtype: Any) -> Any:
-    """Precision of sums of such member values that members are then taken out of.
+    """Precision for sums of member values from which single members are then subtracted.
 
-    A value far above the others takes their digits with it: then double.
+    A value far above the others would cost them their digits, hence double precision.
     """
     size = np.abs(values[values != 0])
     uneven = len(size) > 0 and bool(size.max() > UNEVEN * size.min())
