@@ -184,7 +184,7 @@ def test_collections_on_other_machines_are_refused(package: str) -> None:
         lambda: efemb.CBOW(2).fit(there),
     ]
     for call in calls:
-        with pytest.raises(InputTypeError, match=r"pulled into this process.*efemb.shards.prepare"):
+        with pytest.raises(InputTypeError, match=r"loaded into this process.*efemb.shards.prepare"):
             call()
 
 

@@ -72,7 +72,7 @@ def test_damaged_notes_of_pandas(notes: bytes, tmp_path: Path) -> None:
     table = pa.table({"a": [1, 2], "b": [3, 4]}).replace_schema_metadata({b"pandas": notes})
     pq.write_table(table, tmp_path / "x.parquet")
     for source in (tmp_path / "x.parquet", table):
-        with pytest.raises(DataError, match="noted about the index is damaged"):
+        with pytest.raises(DataError, match="that pandas recorded is damaged"):
             efemb.read_matrix(source)
 
 

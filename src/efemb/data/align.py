@@ -1,4 +1,4 @@
-"""Data rearranged to the entities of a model."""
+"""Rearrange data to the entities of a model."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def aligned(data: Dataset, vocabulary: Vocabulary, absent: float | None = None) 
 
 
 def label_columns(X: Any, known: Vocabulary | None) -> Dataset:
-    """X as a Dataset; columns named 0, 1, ... have labels only if those are known."""
+    """X as a Dataset; columns named 0, 1, ... have labels only if the model knows them."""
     if isinstance(X, Dataset):
         return X
     X = in_memory(X)
@@ -146,7 +146,7 @@ def in_order(data: Dataset, known: Vocabulary | None) -> tuple[Dataset, Ints | N
         )
     order = np.array([labels.index_of(label) for label in known], dtype=np.int64)
     sorted_ = data.take_entities(order)
-    # A number and its text are one label, so that the labels of the model are the ones to keep.
+    # A number and its text are the same label, so the labels of the model are kept.
     return sorted_._replace(sorted_.values, entities=known), np.argsort(order)
 
 

@@ -60,7 +60,7 @@ def float_array(values: object, name: str) -> NDArray[Any]:
 
 
 def _with_gaps(array: NDArray[Any]) -> NDArray[Any]:
-    """Objects with NaN for pandas' NA; does not import pandas."""
+    """Objects with NaN in place of pandas' NA; does not import pandas."""
     is_gap = np.vectorize(lambda value: type(value).__name__ == "NAType", otypes=[bool])
     return np.where(is_gap(array), np.nan, array)
 
@@ -135,7 +135,7 @@ def check_sparse(values: Any) -> csr_array:
 
 
 def check_indices(values: Any) -> None:
-    """Reject out-of-range indices, which scipy and kernels would follow unchecked."""
+    """Reject out-of-range indices, which scipy and kernels would use unchecked."""
     if values.format not in _LINES:  # scipy has checked them
         return
     line, place = _LINES[values.format]
@@ -175,7 +175,7 @@ def _check_size(shape: tuple[int, ...]) -> None:
 
 
 def transposed_hint(size: int, n_rows: int) -> str:
-    """What to say of something with an entry per row where one per column is needed."""
+    """A hint for errors about arrays with one element per row where one per column is needed."""
     if size != n_rows:
         return ""
     question = f"{n_rows:,} is the number of rows: are the values transposed?"
@@ -250,7 +250,7 @@ def check_recordings(values: object, n_rows: int) -> NDArray[np.int64] | None:
 
 
 def is_missing_label(label: object) -> bool:
-    """Whether a label stands for nothing: None, NaN, NaT, pandas' NA or empty text."""
+    """Whether a label means that there is none: None, NaN, NaT, pandas' NA or empty text."""
     try:
         return canonical_label(label) is None
     except InputTypeError:  # not a label of an entity, but it distinguishes recordings

@@ -1,4 +1,4 @@
-"""What travels with the data: columns of rows and of entities, tables of groups by entity."""
+"""Columns of rows and of entities, and tables of groups by entity, which accompany the data."""
 
 from __future__ import annotations
 
@@ -130,13 +130,13 @@ class NamedColumns(Mapping[str, NDArray[Any]]):
 class CellTable:
     """A value per group of rows and entity, such as the price of each item in each week.
 
-    The cell of row t and entity n is ``values[g, n]``, where g is the place of ``rows[by][t]``
+    The cell of row t and entity n is ``values[g, n]``, where g is the index of ``rows[by][t]``
     among `groups`.
 
     Parameters
     ----------
     values : array or scipy sparse matrix of shape (G, N)
-        Dense: NaN is a missing value. Sparse: what is not stored is zero.
+        Dense: NaN is a missing value. Sparse: cells that are not stored are zero.
     by : str
         Name of the row column that gives the group of each row, such as "week".
     groups : Vocabulary or sequence of labels
@@ -171,7 +171,7 @@ class CellTable:
 
     @classmethod
     def total(cls, data: Dataset, by: str) -> CellTable:
-        """Sums of the values of `data` by group of rows: the units of each item sold in each store.
+        """Sum the values of `data` by group of rows: the units of each item sold in each store.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class CellTable:
         return int(self.values.shape[1])
 
     def codes(self, column: NDArray[Any]) -> NDArray[np.int64]:
-        """Group of each row, given its value of the column `by`; -1 where that is missing.
+        """Group of each row, given its value of the column `by`; -1 if that is missing.
 
         Raises
         ------
@@ -270,7 +270,7 @@ class CellTable:
 def check_cells(
     cells: Mapping[str, CellTable], rows: NamedColumns, n_entities: int
 ) -> dict[str, CellTable]:
-    """The tables of a `Dataset`: of its entities, by one of its row columns, for all its rows."""
+    """Check the tables of a `Dataset`, which need its entities and one of its row columns."""
     if not isinstance(cells, Mapping):
         raise InputTypeError(
             f"cells must map names to CellTables, such as {{'price': CellTable(...)}}, not "

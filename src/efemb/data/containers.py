@@ -1,4 +1,4 @@
-"""Containers of other packages, known by their attributes: AnnData, xarray; Dask is refused."""
+"""Containers of other packages, recognized by their attributes: AnnData and xarray."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 # Attributes of the classes: instances of frames have their columns as attributes.
 _ANNDATA = ("X", "obs_names", "var_names", "obs", "obsm", "varm", "layers")
 _XARRAY = ("dims", "coords", "sel", "to_numpy")
-# By package: what its objects are, and what to call.
+# By package: what its objects are, and how to get their values.
 _ELSEWHERE = {
     "dask": ("a Dask collection", ".compute()"),
     "dask_expr": ("a Dask collection", ".compute()"),
@@ -45,7 +45,7 @@ def refuse_remote(values: object) -> None:
         return
     what, call = _ELSEWHERE[package]
     raise InputTypeError(
-        f"{type(values).__name__} is {what}, which would be pulled into this process as a whole: "
+        f"{type(values).__name__} is {what}, which would be loaded into this process as a whole: "
         f"if it fits into memory, pass the result of {call}; otherwise make a store of its lines "
         "with efemb.shards.prepare (from Parquet, or from a Dask data frame as it is), and fit "
         "with efemb.shards.fit or efemb.dask.fit"
@@ -102,7 +102,7 @@ def open_container(values: Any, layer: str | None = None) -> Opened | None:
 
 
 def _open_anndata(cells: Any, layer: str | None) -> Opened:
-    """Cells x genes (or bins x neurons) with the names of both and the places of the cells."""
+    """Cells x genes (or bins x neurons) with the names of both and the positions of the cells."""
     if layer is not None and layer not in cells.layers:
         raise DataError(f"the AnnData has no layer {layer!r}; {suggest(layer, cells.layers)}")
     values = cells.X if layer is None else cells.layers[layer]
@@ -164,16 +164,16 @@ def _open_xarray(array: Any) -> Opened:
 
 
 def _plain(coordinate: Any) -> NDArray[Any]:
-    """Values of a coordinate; times become objects that labels can be made of."""
+    """Values of a coordinate; times become objects that can be labels."""
     values = np.asarray(coordinate.values)
     return values.astype("M8[us]").astype(object) if values.dtype.kind == "M" else values
 
 
 def check_array_like(values: object, name: str) -> None:
-    """Reject what NumPy would walk through element by element, or for ever.
+    """Reject objects that NumPy would convert element by element, or never finish converting.
 
-    NumPy takes anything with a length and an index for a sequence. What can be indexed without end,
-    such as a container whose elements are containers, never returns.
+    NumPy treats anything with a length and an index as a sequence. If indexing never ends at a
+    number, as in a container whose elements are containers, the conversion does not return.
     """
     if _is_array_like(values):
         if isinstance(values, list | tuple):

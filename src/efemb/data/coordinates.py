@@ -1,4 +1,4 @@
-"""Which columns of a table are coordinates: by their names, x y z, latitude and longitude."""
+"""Recognition of coordinates by the names of columns: x y z, latitude and longitude."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REGION_DEGREES = 20.0
 _AXES = ("x", "y", "z")
 _EARTH = (("latitude", "lat"), ("longitude", "lon", "lng", "long"))
 _WORD = re.compile(r"[^\W_]+")
-# Words that may stand beside an axis: x_um, pos_x, centroid-y, "X (mm)".
+# Words that may accompany the name of an axis: x_um, pos_x, centroid-y, "X (mm)".
 _BESIDE = frozenset(
     {"pos", "position", "coord", "coordinate", "center", "centre", "centroid", "location", "loc"}
     | {"um", "mm", "cm", "m", "km", "px", "pixel", "pixels", "micron", "microns", "deg", "decimal"}
@@ -39,7 +39,7 @@ def coordinate_columns(header: Sequence[object]) -> list[str]:
 
 
 def is_on_earth(columns: Sequence[str]) -> bool:
-    """Whether columns are latitude and longitude: degrees of one are shorter than of the other."""
+    """Whether columns are latitude and longitude, whose degrees have different lengths."""
     return bool(columns) and _is_axis(columns[0], _EARTH[0])
 
 
@@ -59,10 +59,10 @@ def _is_axis(name: str, axis: Sequence[str]) -> bool:
 
 
 def kilometers(degrees: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Latitude and longitude as coordinates with the distances of the ground, and their unit.
+    """Latitude and longitude as coordinates with distances in kilometers, and their unit.
 
-    Degrees of longitude are shorter than degrees of latitude, so that plain degrees have other
-    neighbors. A region becomes a plane (east, north); anything larger the surface of a sphere,
+    Degrees of longitude are shorter than degrees of latitude, so that plain degrees lead to other
+    neighbors. A small region becomes a plane (east, north); a larger one the surface of a sphere,
     where the chord between two points grows with their distance.
 
     >>> kilometers(np.array([[60.0, 10.0], [60.0, 11.0], [61.0, 10.0]]))[0].round().tolist()

@@ -20,7 +20,7 @@ from efemb.data.tokenstore import Codes, KeptStarts, TokenStore, chunks_of, coun
 from efemb.data.vocabulary import Vocabulary
 from efemb.errors import DataError, InputTypeError, ParameterError
 
-# With fewer documents, fractions of documents are too coarse: stretches of text are held out.
+# With fewer documents, fractions of documents are too coarse, and stretches of text are held out.
 FEW_DOCUMENTS = 20
 _FIELDS = ("tokens", "starts", "vocabulary", "rows", "report")
 
@@ -177,7 +177,7 @@ class Corpus:
         return self._of_stretches(begin, end, documents)._recount()
 
     def _content(self) -> dict[str, Any]:
-        """Everything that a fit may look at, as numbers: for checksums."""
+        """Everything that a fit depends on, as numbers for checksums."""
         counts = self.vocabulary.counts
         content = {"tokens": self.tokens, "starts": self.starts, "counts": counts}
         return content | ({"rows": self.rows.content()} if self.rows else {})
@@ -251,7 +251,7 @@ class Corpus:
     def _of_stretches(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> Corpus:
-        """Corpus whose documents are the stretches of tokens from `begin` to `end` of documents."""
+        """Corpus whose documents are stretches of tokens, from `begin` to `end`."""
         starts = np.zeros(len(begin) + 1, np.int64)
         np.cumsum(end - begin, out=starts[1:])
         # Adjacent stretches are copied at once; if all are adjacent, nothing is copied.
@@ -266,7 +266,7 @@ class Corpus:
             return self._replace(tokens=store.finish(), starts=starts, rows=rows)
 
     def _recount(self) -> Corpus:
-        """Recompute the counts of a part: those of the whole would leak test data into training."""
+        """Recompute the counts of a part, because those of the whole would leak test data."""
         if self.vocabulary.counts is None:
             return self
         return self.with_vocabulary(self.vocabulary.with_counts(self.counts()))
@@ -296,7 +296,7 @@ class Corpus:
         return self._replace(rows={**self.rows, **rows})
 
     def _replace(self, **changes: Any) -> Corpus:
-        """The same with other fields."""
+        """The same corpus with other fields."""
         return Corpus(**{name: getattr(self, name) for name in _FIELDS} | changes)
 
     def __repr__(self) -> str:

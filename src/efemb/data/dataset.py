@@ -27,7 +27,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.table import import_package
 
 # Row columns that have an argument and an attribute of their own.
-THINNED = "rows_left_out"  # in the report: rows that follow one another did not do so before
+THINNED = "rows_left_out"  # report entry: consecutive rows were not always consecutive before
 _ROW_COLUMNS = {"row_labels": "row", "users": "user", "recordings": "recording"}
 
 
@@ -47,22 +47,22 @@ class Dataset:
     entities : Vocabulary or sequence of labels, optional
         One label per entity; by default the names of a frame's columns.
     positions : array of shape (N, p), optional
-        Where the entities are; finite and all different.
+        Coordinates of the entities; finite and all different.
     row_labels, users : array of shape (T,), optional
         Label and user of each row: ``rows["row"]`` and ``rows["user"]``.
     recordings : array of shape (T,), optional
         Recording of each row, ``rows["recording"]``; the rows of one recording follow each other.
         Labels other than integers become the codes 0, 1, ...
     rows : mapping of str to array of shape (T,), optional
-        What else is known of each row, such as ``{"household": ..., "week": ...}``. A missing value
+        Further columns, such as ``{"household": ..., "week": ...}``. A missing value
         (None, NaN, NaT) is kept as missing.
     features : mapping of str to array of shape (N,), optional
-        What is known of each entity, such as ``{"brand": ...}``; missing values are kept.
+        Columns of the entities, such as ``{"brand": ...}``; missing values are kept.
     cells : mapping of str to CellTable, optional
         Values per group of rows and entity, such as prices by week:
         ``{"price": CellTable(prices, by="week", groups=weeks)}``.
     report : mapping, optional
-        What a reader dropped or summed.
+        Counts of what a reader dropped or summed.
 
     Notes
     -----
@@ -209,11 +209,11 @@ class Dataset:
 
     @property
     def rows_left_out(self) -> bool:
-        """Whether rows that follow one another in a recording did not do so in the data before."""
+        """Whether consecutive rows of a recording were not always consecutive in the original."""
         return bool(self.report.get(THINNED, False))
 
     def _skips_rows(self, rows: NDArray[np.int64]) -> bool:
-        """Whether rows that will follow one another do not do so here, in the same recording."""
+        """Whether the selected rows are consecutive in the selection but not here."""
         if self.is_sparse:  # baskets and counts, whose contexts do not reach other rows
             return False
         gap = np.diff(rows) != 1
@@ -246,7 +246,7 @@ class Dataset:
         """x_t - x_(t-1) within each recording, never across recordings.
 
         The first row of every recording has no predecessor and is dropped (all rows are one
-        recording where `recordings` is None). A difference with a missing value is missing.
+        recording if `recordings` is None). A difference with a missing value is missing.
         Row labels, users and all other columns are those of the later row.
         """
         follows = np.ones(self.n_rows, dtype=bool)
@@ -277,7 +277,7 @@ class Dataset:
         test, validation : float or int
             Fractions in [0, 1), or whole numbers of rows (entries, blocks, groups, times).
         seed : int
-            Random seed; `by="time"` has no use for it.
+            Random seed; unused if `by="time"`.
         by : {"rows", "entries", "blocks", "time", "groups"}
             What stays together: single rows; single entries, so that every part has all rows;
             stretches of consecutive rows (for `Lagged`); the last rows, or times, for the test
@@ -300,12 +300,12 @@ class Dataset:
         return np.asarray(np.nan_to_num(self.values.reshape(self.n_rows, -1)).any(axis=1))
 
     def _replace(self, values: Any, **changes: Any) -> Dataset:
-        """Other values, and whatever else changes; all other members are carried along.
+        """The data with other values and fields; all other members are kept.
 
-        `_place_entities` and the two `take_` methods say what changes with the rows or entities.
+        `_place_entities` and the two `take_` methods define what changes with the rows or entities.
         """
         members = {member.name: getattr(self, member.name) for member in fields(self)}
-        # A column that is passed by its own name replaces the one that is carried.
+        # A column that is passed by its own name replaces the existing one.
         replaced = {column for name, column in _ROW_COLUMNS.items() if name in changes}
         members["rows"] = {
             name: column for name, column in self.rows.items() if name not in replaced
@@ -324,7 +324,7 @@ class Dataset:
         entities : Vocabulary
             The new entities.
         index : array of shape (N,)
-            -1 for an entity that is left out. Features and cells of new entities that these data
+            -1 for an entity that is dropped. Features and cells of new entities that these data
             lack are missing; positions are dropped unless all are known.
         """
         size = len(entities)
@@ -341,9 +341,9 @@ class Dataset:
         )
 
     def _content(self) -> dict[str, Any]:
-        """Everything that a fit may look at, as numbers and labels: for checksums.
+        """Everything that a fit depends on, as numbers and labels for checksums.
 
-        That is all but the labels of the entities and the report.
+        That is everything except the labels of the entities and the report.
         """
         return {
             "values": self.values,
@@ -381,7 +381,7 @@ class Dataset:
         Returns
         -------
         pandas.DataFrame
-            Named by the labels of entities and rows, where there are any.
+            Named by the labels of entities and rows, if there are any.
         """
         if len(self.shape) == 3:
             raise ParameterError(
@@ -399,7 +399,7 @@ class Dataset:
 def _row_columns(
     rows: Mapping[str, ArrayLike], own: Mapping[str, ArrayLike | None], n_rows: int
 ) -> NamedColumns:
-    """All row columns, those with an argument of their own first."""
+    """All row columns, first those that have an argument of their own."""
     others = NamedColumns(rows, n_rows, "rows")
     passed = {name: values for name, values in own.items() if values is not None}
     twice = [name for name in passed if _ROW_COLUMNS[name] in others]

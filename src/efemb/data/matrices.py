@@ -41,9 +41,9 @@ def stored_cells(matrix: Any) -> tuple[Ints, Ints]:
 
 
 def absent_cells(matrix: Any) -> tuple[Ints, Ints]:
-    """An empty cell of each row; when it is queried, a model sees the whole row.
+    """An empty cell of each row; for such a cell a model sees the whole row.
 
-    Rows without an empty cell are left out.
+    Rows without an empty cell are skipped.
     """
     row, entity = stored_cells(matrix)
     # Entities are in ascending order: before the first gap, the position equals the code.

@@ -1,4 +1,4 @@
-"""Memory that can be had, and figures in words."""
+"""Available memory, and sizes in words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def available_memory() -> int | None:
-    """Bytes that can be had, or None where the system does not say.
+    """Available bytes, or None if the system does not report them.
 
-    The least of what the machine has free, what the control group (a container) allows, and what
-    the limits of the process (ulimit) allow.
+    The minimum of what is free on the machine, what the control group (a container) allows, and
+    what the limits of the process (ulimit) allow.
     """
     sizes = (_machine_memory(), *_group_memory(), *_limited_memory())
     known = [size for size in sizes if size is not None]
@@ -34,7 +34,7 @@ def _machine_memory() -> int | None:
 
 
 def _group_memory(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """What each control group of the process has left; version 2, then version 1."""
+    """Remaining memory of each control group of the process; version 2, then version 1."""
     for limit_file, usage_file in _group_files(root):
         limit, used = _read_text(limit_file), _read_text(usage_file)
         if limit is not None and used is not None and limit.strip().isdigit():
@@ -62,7 +62,7 @@ def _group_files(root: Path) -> list[tuple[Path, Path]]:
 
 
 def _limited_memory() -> Iterator[int]:
-    """What the limits of the process leave."""
+    """Remaining memory under the limits of the process."""
     try:
         import resource
     except ImportError:  # Windows
@@ -86,7 +86,7 @@ def _read_text(path: Path) -> str | None:
 
 
 def in_words(n_bytes: int) -> str:
-    """A figure with a unit that fits.
+    """A size with a suitable unit.
 
     >>> in_words(32_000_000)
     '32.0 MB'

@@ -1,4 +1,4 @@
-"""Overviews of data for notebooks: what a Dataset or a Corpus holds, as a table."""
+"""Overviews of a Dataset or a Corpus for notebooks, as tables."""
 
 from __future__ import annotations
 

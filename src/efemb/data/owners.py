@@ -1,4 +1,4 @@
-"""Owners: which entities the customer of a row has in other rows."""
+"""Owners: entities that the customer of a row has in other rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from efemb.errors import DataError, InputTypeError
 
 @dataclass(frozen=True)
 class Purchases:
-    """Entities that the owners of some rows have in them.
+    """Entities that the owners of some rows have in these rows.
 
     column : row column with the owners;  place : row of `holds` of each owner
     holds : csr_array (owners, N), not 0 where an owner has the entity
@@ -30,7 +30,7 @@ class Purchases:
 
     @classmethod
     def of(cls, past: Dataset, column: str, name: str) -> Purchases:
-        """All owners of the rows of `past`, which errors call `name`."""
+        """The purchases of all owners in `past`, which errors call `name`."""
         labels = _labels(past, column, name)
         known = [label for label in dict.fromkeys(labels) if not is_missing_label(label)]
         place = {label: i for i, label in enumerate(known)}
@@ -42,25 +42,25 @@ class Purchases:
         return cls(column, place, make_csr(cells, shape=(len(known), past.n_entities)))
 
     def owners(self, data: Dataset, name: str) -> Ints:
-        """The row of `holds` of the owner of each row, -1 for unknown and missing ones."""
+        """The row of `holds` for the owner of each row, -1 for unknown and missing ones."""
         labels = _labels(data, self.column, name)
         return np.array([self.place.get(label, -1) for label in labels], dtype=np.int64)
 
     def has(self, owner: Ints, entity: Ints) -> Bools:
-        """Whether an owner has an entity, of each pair."""
+        """For each pair, whether the owner has the entity."""
         rows, stored = stored_cells(self.holds)
         size = np.int64(self.holds.shape[1])
         return (owner >= 0) & np.isin(owner * size + entity, rows * size + stored)
 
     def of_owners(self, owner: Ints) -> Bools:
-        """Which entities some owners have, (n, N)."""
+        """Mask of the entities that some owners have, (n, N)."""
         holds, known = np.zeros((len(owner), self.holds.shape[1]), dtype=bool), owner >= 0
         holds[known] = self.holds[owner[known]].toarray() != 0
         return holds
 
 
 def find_bought(data: Dataset, past: Any, user: str) -> Callable[[Ints], Bools]:
-    """Which entities the customers of some rows of the data have in earlier rows."""
+    """The entities that the customers of some rows have in earlier rows."""
     if not isinstance(past, Dataset):
         raise InputTypeError(
             f"past must be a Dataset with the customers of its rows, got {type(past).__name__}"
@@ -73,7 +73,7 @@ def find_bought(data: Dataset, past: Any, user: str) -> Callable[[Ints], Bools]:
 def _labels(data: Dataset, column: str, name: str) -> list[Any]:
     if column not in data.rows:
         raise DataError(
-            f"{name} has no row column {column!r}, which tells what a customer bought before: "
+            f"{name} has no row column {column!r} to identify the customer of each row: "
             "pass Dataset(values, users=...), or name another column"
         )
     return list(data.rows[column].tolist())

@@ -47,9 +47,9 @@ def split(
         (`Lagged`).
         "time": the last rows are the test part, those before them the validation part. With a
         `column`, rows of one value stay together, and whole numbers count its values.
-        "groups": all rows of a group are in the same part; `column` says which they are.
-        Stretches of rows that follow one another become `recordings` of the parts in the last
-        three, so that no context reaches across a gap.
+        "groups": all rows of a group are in the same part; `column` names the groups.
+        In the last three, stretches of consecutive rows become `recordings` of the parts, so that
+        no context reaches across a gap.
     column : str, optional
         Row column of the groups or times, such as "household" or "week".
 
@@ -113,12 +113,12 @@ def _check_sizes(
 
 
 def _last(codes: NDArray[Any], test: float, validation: float, unit: str) -> list[NDArray[Any]]:
-    """The same by time: fractions are of the rows, whole numbers of the times."""
+    """Split by time: fractions refer to the rows, whole numbers to the times."""
     total = int(codes.max()) + 1
     rows_from_end = np.cumsum(np.bincount(codes, minlength=total)[::-1])
 
     def count_times(share: float, skipped: int, name: str) -> int:
-        """Times before the last `skipped` ones that hold (at least) a share of the rows."""
+        """Number of times before the last `skipped` ones with at least a share of the rows."""
         whole = _size(share, total, name)
         if isinstance(share, int | np.integer):
             return whole
@@ -134,7 +134,7 @@ def _last(codes: NDArray[Any], test: float, validation: float, unit: str) -> lis
 
 
 def _codes(data: Dataset, column: str | None, by: str) -> NDArray[Any]:
-    """Numbers of the values of a row column, in their order."""
+    """Numbers of the values of a row column, in sorted order."""
     if column is None:
         raise ParameterError(
             f"by={by!r} needs column=, the name of a row column: {', '.join(data.rows) or 'none'} "
@@ -152,7 +152,7 @@ def _codes(data: Dataset, column: str | None, by: str) -> NDArray[Any]:
     try:
         different, code = np.unique(values, return_inverse=True)
         if all(isinstance(value, str) for value in different.tolist()):
-            # Weeks of a CSV file are text: "9" comes before "10".
+            # Weeks from a CSV file are text: "9" comes before "10".
             rank = np.argsort(sorted_order(different.tolist()))
             return np.asarray(rank[code.ravel()])
         return np.asarray(code.ravel())
@@ -172,7 +172,7 @@ def _blocks(data: Dataset) -> NDArray[Any]:
 
 
 def _with_recordings(data: Dataset, rows: NDArray[Any]) -> Dataset:
-    """Some rows; stretches of rows that followed one another are recordings, if there are gaps."""
+    """Some rows; if there are gaps, consecutive rows form recordings."""
     gap = np.diff(rows) != 1
     if data.recordings is not None:
         gap |= np.diff(data.recordings[rows]) != 0
@@ -184,7 +184,7 @@ def _with_recordings(data: Dataset, rows: NDArray[Any]) -> Dataset:
 
 
 def _spread(run: NDArray[Any], rows: NDArray[Any], n_rows: int) -> NDArray[Any]:
-    """Numbers of the chosen rows among all; others are recordings of their own."""
+    """Numbers of the selected rows among all; others are recordings of their own."""
     recordings = len(run) + np.arange(n_rows)
     recordings[rows] = run
     return recordings
@@ -225,9 +225,9 @@ def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
 def cut_documents(starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Boundaries of stretches of about equal length, none across the start of a document."""
     n_tokens = int(starts[-1])
-    # 200 stretches make any fraction accurate enough, but short ones lack context: short texts get
-    # 40 (at least 20, depending on where documents end, so that the default of 5% is one of them),
-    # and none is a single token.
+    # 200 stretches make any fraction accurate enough, but short ones lack context. Short texts
+    # have 40 (at least 20, depending on where documents end, so that the default of 5% is one of
+    # them), and none is a single token.
     length = min(1000, max(n_tokens // 200, min(20, n_tokens // 40), 2))
     pieces = [
         np.linspace(start, end, max(1, (end - start) // length), endpoint=False).astype(np.int64)

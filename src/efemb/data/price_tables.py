@@ -24,14 +24,14 @@ class Prices:
     Attributes
     ----------
     paid : CellTable
-        What was paid per unit; where nothing was sold, the regular price.
+        Price paid per unit; the regular price in cells without sales.
     regular : CellTable
-        The price before discounts; where nothing was sold, that of the last week before in which
-        the item was sold, or of the first week after.
+        The price before discounts; in cells without sales, that of the last earlier week in which
+        the item was sold, or of the first later week.
     log_ratio : CellTable
         log(paid / regular): 0 without a discount.
     report : dict
-        How many cells were observed and filled, items without any price, and lines left out.
+        Numbers of observed and filled cells, of items without any price, and of dropped lines.
     """
 
     paid: CellTable
@@ -60,15 +60,15 @@ def prices(
 ) -> Prices:
     """Tables of prices by item and week, from the lines of transactions.
 
-    A price is seen only when something is sold. A week without sales gets the regular price, not
-    the mean of what was paid in other weeks, which would be too low.
+    A price is observed only when something is sold. A week without sales gets the regular price,
+    not the mean price paid in other weeks, which would be too low.
 
     Parameters
     ----------
     lines : table or mapping of str to array
         A pandas, polars or pyarrow table with a row for each line of a basket.
     value : str
-        Column of what was paid for the line, after discounts.
+        Column of the amount paid for the line, after discounts.
     by : str
         Column of the week (or store, or day) of the line, a row column of the data.
     item : str
@@ -76,14 +76,14 @@ def prices(
     count : str, optional
         Column of the units of the line; by default 1.
     discount : str, optional
-        Column of what was taken off the line, as a positive number. Without it, the regular price
+        Column of the discount of the line, as a positive number. Without it, the regular price
         is the price that was paid.
     entities : Dataset, Vocabulary or sequence of labels, optional
         Items of the tables, in their order: those of the data that the tables are for. By default
-        all items of the lines. Lines of other items are left out, and counted.
+        all items of the lines. Lines of other items are dropped and counted.
     on_bad : {"error", "drop"}
         What to do with lines whose units are not positive, or whose price is not: raise an error,
-        or leave them out and count them.
+        or drop and count them.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def _fill(
 
 
 def _carry(values: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Every gap with the last value before it, or else the first one after it."""
+    """Fill every gap with the last value before it, or else the first one after it."""
     place = np.where(known, np.arange(len(values))[:, None], -1)
     last = np.maximum.accumulate(place, axis=0)
     first = np.argmax(known, axis=0)
@@ -229,7 +229,7 @@ def _sorted_labels(labels: list[Any], name: str) -> Vocabulary:
 
 
 def _codes(labels: list[Any], known: Vocabulary) -> Ints:
-    """Place of each label, -1 where it is not known."""
+    """Index of each label, -1 if it is unknown."""
     place = {
         label: known.index_of(label) if not is_missing_label(label) and label in known else -1
         for label in dict.fromkeys(labels)

@@ -43,11 +43,11 @@ class TokenStore:
         if end > LARGE and self._file is None:
             self._move_to_file()
         if self._file is not None:
-            # Not through the mapping: a full disk must be an error, not a signal that kills.
+            # Not through the mapping, where a full disk would raise a signal instead of an error.
             self._file.write(codes.data)
         else:
             if end > len(self._codes):
-                # In small steps: growing fills with zeros, which takes real memory.
+                # In small steps, because growing fills with zeros, which takes real memory.
                 self._resize(end + max(end // 16, CHUNK))
             self._codes[self.n_tokens : end] = codes
         self.n_tokens = end
@@ -81,12 +81,12 @@ class TokenStore:
         assert self._file is not None
         self._file.flush()
         mapped: Any = np.memmap(self._file, np.int32, mode, shape=(self.n_tokens,))
-        # A plain array on top of the mapping: quicker to slice, and known to numba.
+        # A plain array on top of the mapping: faster to slice, and supported by numba.
         codes: Codes = mapped.view(np.ndarray)
         return codes
 
     def _resize(self, size: int) -> None:
-        # In place where the system can, so that the old and the new are not held at once.
+        # In place if possible, so that the old and the new array are not both in memory.
         self._codes.resize(size, refcheck=False)
 
     def _move_to_file(self) -> None:

@@ -1,4 +1,4 @@
-"""Labels of entities: what counts as one, their order, and the integer code of each."""
+"""Vocabulary: the labels of entities, in order, and the integer code of each."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def _restore(labels: list[Label], counts: object) -> Vocabulary:
 
 
 def canonical_label(value: object) -> Label | None:
-    """The label that `value` stands for; None if it is missing (None, NaN, NaT, empty text).
+    """The label of `value`; None if it is missing (None, NaN, NaT, empty text).
 
     >>> canonical_label(3.0), canonical_label("3.0"), canonical_label(float("nan"))
     (3, '3.0', None)
@@ -290,7 +290,7 @@ def _python_value(value: np.generic) -> object:
 
 
 def column_labels(values: Any, known: Container[object] = ()) -> list[Any] | None:
-    """Names of the columns of a data frame; None where it has none, or only 0, 1, ...
+    """Names of the columns of a data frame; None if it has none, or only 0, 1, ...
 
     Such numbers count as names if a model knows any of them; it then rejects the others.
 
@@ -328,7 +328,7 @@ def _float_label(value: float) -> Label | None:
 def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
     """Indices that sort `labels`: by value if all are numbers, otherwise by text.
 
-    Text that reads as a number is a number here, because a CSV file has no types. In a mixture
+    Text that looks like a number is a number here, because a CSV file has no types. In a mixture
     of types the numbers come first.
 
     >>> sorted_order(["10", "9", "100"]).tolist(), sorted_order(["10", "9", "x"]).tolist()

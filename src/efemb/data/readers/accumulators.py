@@ -1,4 +1,4 @@
-"""What grows while batches stream in: codes of labels, numbers of cells, sums of counts."""
+"""Accumulators of streamed batches: codes of labels, numbers of cells, sums of counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LabelTable(dict[Any, int]):
     If there are absent texts, cells of spaces are absent as well: fixed-width columns are padded.
 
     The dictionary fills itself, so that `map(table.__getitem__, cells)` runs in C. A number and its
-    text are the same label, as in `Vocabulary`: the one that comes first.
+    text are the same label, as in `Vocabulary`; whichever comes first is kept.
     """
 
     def __init__(self, absent: Sequence[str] = ()) -> None:

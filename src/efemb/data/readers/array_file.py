@@ -1,8 +1,8 @@
-"""Arrays in .npy and .npz files: headers are checked before memory is allocated; nothing is run.
+"""Arrays in .npy and .npz files, read without running code and with headers checked first.
 
 NumPy stores an array of Python objects as a pickle, and a pickle may name any function to call.
-Here only five names of NumPy are known. Each is mapped to a class below that checks its arguments
-and stores them as data. NumPy's own unpickling is not used either, because it trusts the memory
+Here only five names of NumPy are accepted. Each is mapped to a class below that checks its
+arguments and stores them as data. NumPy's own unpickling is not used either, because it trusts the
 layout that the file describes.
 """
 
@@ -125,7 +125,7 @@ def _damage_error(path: Path, error: Exception) -> DataError:
 
 
 class _RefusedError(Exception):
-    """The pickle asks for more than data."""
+    """The pickle contains more than data."""
 
 
 class _Dtype:

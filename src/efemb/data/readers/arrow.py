@@ -1,6 +1,6 @@
-"""What pyarrow reads: Parquet files, its own tables, and CSV several times as fast as Python does.
+"""Sources that pyarrow reads: Parquet, Arrow tables, and CSV several times as fast as Python.
 
-CSV that pyarrow refuses, and any problem that needs a line number, goes back to the plain reader,
+CSV that pyarrow refuses, and any problem that needs a line number, is left to the plain reader,
 so that results and errors do not depend on whether pyarrow is installed.
 """
 
@@ -120,7 +120,7 @@ def arrow_batches(
 
 
 def encode_dictionary(array: Any) -> Coded:
-    """A pyarrow array as distinct cells and places."""
+    """A pyarrow array as distinct cells and indices."""
     encoded = array.dictionary_encode()
     # Other writers may use unsigned indices.
     places = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
@@ -181,7 +181,7 @@ class ArrowCsvSource:
     def batches(
         self, wanted: Sequence[str], numeric: Sequence[bool], bad: BadLines, advance: Advance
     ) -> Iterator[Batch]:
-        """Yield the wanted columns, or hand over to the plain reader."""
+        """Yield the wanted columns, or leave the file to the plain reader."""
         places = column_places(wanted, self._plain.header, self.name)
         if self._plain.header_line != 1:
             raise NeedsTextReaderError("lines before the header")

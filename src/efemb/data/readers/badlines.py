@@ -1,4 +1,4 @@
-"""What is wrong with which lines: collected over the whole source, reported in one error."""
+"""Problems of lines, collected over the whole source and reported in a single error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Problem:
 
 
 class BadLines:
-    """Places of unusable lines, by what is wrong with them.
+    """Positions of unusable lines, grouped by problem.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class BadLines:
         self._unit = unit
         self._problems: dict[str, _Problem] = {}
         self.left_out = 0
-        self.file = ""  # of the lines that follow, if there are several
+        self.file = ""  # that contains the following lines, if there are several files
 
     def add(self, problem: str, places: NDArray[np.int64] | list[int], example: str = "") -> None:
         """Record `problem` at `places`; its first `example` is reported."""

@@ -28,8 +28,8 @@ _IDENTIFIERS = (
 _NAMES = ("description", "title", "name", "bezeichnung", "descripcion", "designation")
 _NUMBER_OF = ("n", "num", "no", "number", "count", "total")
 _SOLD = ("sold", "bought", "ordered", "purchased")
-# Names of columns of transactions, the most specific first; without accents. Exports of tills and
-# shops are often in the language of the shop.
+# Names of columns of transactions, the most specific first; without accents. Exports of shops
+# are often in the local language.
 _BASKETS = (
     *("basket", "cart", "invoice", "order", "transaction", "trip", "receipt", "bill", "session"),
     *("ticket", "warenkorb", "bestell", "bestellung", "rechnung", "rechnungs", "beleg", "bon"),
@@ -49,15 +49,15 @@ _USERS = (
     *("kunde", "kunden", "haushalt", "cliente", "utilisateur"),
 )
 _WHOLE = ("amount", "number")  # with fractions, these are money or measurements
-# At orderId and at SKUCode, but not within SKUs.
+# Splits orderId and SKUCode, but not SKUs.
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])(?![A-Z]s(?![a-z]))")
 _WORDS = re.compile(r"[^\W\d_]+")
 # How pandas names an unnamed index: in CSV, when read back from CSV, in Parquet.
 _WRITTEN = re.compile(r"|Unnamed: 0(\.\d+)?|__index_level_\d+__")
 COUNTERS = (["index"], ["level_0"])
 ROW_NAMES = (["id"], ["row"], ["time"], ["timestamp"], ["frame"])  # last words of columns
-_FEW_ROWS = 3  # below, distinct values mean nothing
-_VARIED = 0.1  # share of the groups whose lines must differ for a column not to be the group's
+_FEW_ROWS = 3  # with fewer, distinct values mean nothing
+_VARIED = 0.1  # minimum share of groups whose lines differ for a column not to describe the group
 _USUAL_COUNT = 12  # a dozen: a column with a larger median holds prices, dates or codes
 
 
@@ -205,14 +205,14 @@ def index_names(header: Sequence[Any], aside: Sequence[str]) -> list[str]:
 
 
 def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str], name: str) -> list[str]:
-    """Columns of a pyarrow table that pandas recorded as the index."""
+    """Columns of a pyarrow table that pandas recorded as its index."""
     try:
         notes = getattr(getattr(source, "schema", None), "pandas_metadata", None)
         names = list(notes.get("index_columns", ())) if isinstance(notes, dict) else []
     except (ValueError, TypeError) as error:  # not JSON, or not a list
         raise DataError(
-            f"{name}: what pandas noted about the index is damaged ({error}); write the table "
-            "again, or drop the notes with table.replace_schema_metadata()"
+            f"{name}: the index that pandas recorded is damaged ({error}); write the table again, "
+            "or drop the record with table.replace_schema_metadata()"
         ) from error
     known = [name for name in names if isinstance(name, str) and name in header]
     return [name for name in known if name not in (*aside, *index_names(header, aside))]
@@ -256,7 +256,7 @@ def entity_columns(values: Any) -> list[Any] | None:
 def choose_columns(
     sample: Sample, named: Mapping[str, str | None], file: Path
 ) -> tuple[str, str, str | None] | None:
-    """Columns of baskets, items and counts; None without one for baskets and one for items.
+    """Columns of baskets, items and counts; None unless there are columns for the first two.
 
     A table of numbers may be a matrix, where only unambiguous names count.
     """
@@ -282,7 +282,7 @@ def choose_columns(
 def _choices(
     sample: Sample, role: Role, named: str | None, but: Sequence[str | None], in_doubt: bool
 ) -> list[str]:
-    """The column for a role; several (or one twice) if the user has to choose."""
+    """The column for a role; several (or one twice) if the user must choose."""
     if named is not None:
         return [named]
     by_fit = candidates(sample, role, but)

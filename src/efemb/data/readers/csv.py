@@ -1,4 +1,4 @@
-"""CSV and TSV with the standard library: the reader that knows all line numbers."""
+"""CSV and TSV with the standard library, which knows all line numbers."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class CsvSource:
                 )
 
     def _swallows(self, row: list[str]) -> bool:
-        width = len(self.header) or len(row)  # the header itself is the measure
+        width = len(self.header) or len(row)  # for the header, its own width
         if len(row) != width:
             return True
         for place, cell in enumerate(row):
@@ -204,7 +204,7 @@ class CsvSource:
         return False
 
     def _check_width(self) -> None:
-        """Reject names of columns that are not as many as the columns."""
+        """Reject a list of column names whose length differs from the number of columns."""
         if not self.sample:
             raise DataError(
                 f"{self.path}: no line has {len(self.header)} fields, the number of names in "

@@ -12,7 +12,7 @@ from pathlib import Path
 from efemb.errors import ParameterError
 
 SEPARATORS = ",;\t|"
-# Cells that stand for a missing value.
+# Cells that mean a missing value.
 MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "null", "none"})
 _TABS = {".tsv", ".tab"}
 _LOOKED_AT = 50

@@ -1,4 +1,4 @@
-"""Guesses: what a file holds, from its first lines and the names of its columns."""
+"""Inference of what a file holds, from its first lines and the names of its columns."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ ARRAYS, PARQUET = {".npy", ".npz"}, {".parquet", ".pq"}
 TABLES = {".csv", ".tsv", ".tab", *PARQUET}
 LineKind = Literal["prose", "table", "baskets", "numbers", "unsure"]
 _LOOKED_AT = 200
-_LONGEST = 1 << 16  # bytes of a line to look at
-_FEW = 3  # lines that are too few to see a pattern
-_MOST_WORDS = 4  # of the name of an item, on average
-_REPEATED = 0.5  # share of cells that must have occurred before
+_LONGEST = 1 << 16  # bytes of a line that are examined
+_FEW = 3  # lines, too few to recognize a pattern
+_MOST_WORDS = 4  # in the name of an item, on average
+_REPEATED = 0.5  # minimum share of cells that occurred before
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Guess:
 
     basket, item, count : names of columns, for transactions only
     row_labels : name of the first column of a matrix, if it names the rows
-    customer : name of the column that seems to hold who shops, if it is not the basket
+    customer : name of the column that seems to identify the customer, if it is not the basket
     lines : whether each line is a basket;  separator : of its items
     """
 
@@ -85,12 +85,12 @@ def guess_contents(
     layout: str | None = None,
     header: Sequence[str] | None = None,
 ) -> Guess:
-    """Infer the contents of a file from its first lines, and from its name where they are bytes.
+    """Infer the contents of a file from its first lines, and from its name if it is binary.
 
     Parameters
     ----------
     path : path or list of paths
-        Of several files (also a pattern, or a folder of Parquet files), the first is looked at.
+        Of several files (also a pattern, or a folder of Parquet files), the first is examined.
     basket, item, count : str, optional
         Columns that you specify are not inferred; `count="none"` counts each line as 1, and
         several columns may identify a basket.
@@ -173,9 +173,9 @@ def is_suite2p(path: Any) -> bool:
 
 
 def _from_lines(file: Path, encoding: str, is_table: bool) -> Guess | None:
-    """What the lines of a text file are; None if it is a table with a header.
+    """The contents of a text file; None if it is a table with a header.
 
-    A file whose name says that it is a table is one, unless every line is a basket.
+    A file whose name says that it is a table is treated as one, unless every line is a basket.
     """
     lines = first_lines(file, encoding)
     sniffed = sniff(lines)
@@ -189,7 +189,7 @@ def _from_lines(file: Path, encoding: str, is_table: bool) -> Guess | None:
         )
     if sniffed.kind in ("numbers", "unsure"):
         raise DataError(
-            f"{file} holds {sniffed.why}: what are they? --layout lines reads a basket per line, "
+            f"{file} holds {sniffed.why}: name its layout. --layout lines reads a basket per line, "
             "--layout matrix a row per line, --layout text a document per line, and --header "
             "user,item,rating names the columns of a table with one line per item of a basket"
         )
@@ -273,7 +273,7 @@ class Sniffed:
 
 
 def first_lines(path: Path, encoding: str) -> list[str]:
-    """The first lines that are not blank, without their ends; bytes of another encoding count."""
+    """The first nonblank lines, without line ends; undecodable bytes are replaced."""
     codec = check_encoding(encoding)
     lines: list[str] = []
     try:

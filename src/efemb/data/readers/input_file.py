@@ -1,4 +1,4 @@
-"""An input file: whether it is there and ours to read, its bytes unpacked, its text decoded."""
+"""Input files: existence and permissions, decompression, decoding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHEET = "save the sheet as CSV, or pass the result of pandas.read_excel"
 _JSON = "pass the result of pandas.read_json, or write it as CSV"
 _FRAME = "pass the data frame itself, or write it as Parquet or CSV"
 _ARRAY = "pass the array itself, or save it with numpy.save"
-# By file extension: what such a file is, and what to do.
+# By file extension: the kind of file, and what to do instead.
 _FOREIGN = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"), ("a spreadsheet", _SHEET)),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), ("JSON", _JSON)),
@@ -51,7 +51,7 @@ _NOT_UNPACKED = {".parquet", ".pq", ".npy", ".npz"}
 _PACKED = {".gz", ".bz2", ".xz", ".zip"}
 # Codecs of literals and host names, which turn text into other text.
 _ESCAPES = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
-# Longer lines are not read: a small compressed file can hold gigabytes of one cell.
+# Longer lines are not read, because a small compressed file can hold gigabytes in one cell.
 LONGEST_LINE = 1 << 27
 # By the first bytes, for files with a misleading name.
 _BYTES = {
@@ -95,7 +95,7 @@ def check_encoding(encoding: str) -> str:
         raise InputTypeError(f"encoding={encoding!r} must be a name such as 'utf-8'")
     try:
         name = codecs.lookup(encoding).name
-    except (LookupError, ValueError) as error:  # a name may even hold a NUL
+    except (LookupError, ValueError) as error:  # a name may even contain a NUL
         raise ParameterError(f"encoding={encoding!r} is unknown; try 'utf-8'") from error
     if not _reads_lines(name):
         raise ParameterError(f"encoding={encoding!r} cannot be used for files; try 'utf-8'")
@@ -103,7 +103,7 @@ def check_encoding(encoding: str) -> str:
 
 
 def _reads_lines(encoding: str) -> bool:
-    """Whether a codec is one of text files: those of host names, escapes and bytes are not."""
+    """Whether a codec is for text files, unlike those of host names, escapes and bytes."""
     if encoding.replace("-", "_") in _ESCAPES:
         return False
     lines = "\\a,1\n\\n,2\n"
@@ -155,7 +155,7 @@ def _explain_archive(path: Path) -> Iterator[None]:
 def _only_member(path: Path) -> str:
     """The name of the one file in a .zip archive."""
     with _explain_archive(path), ZipFile(path) as archive:
-        # Archives made on a Mac hold a second file for every file.
+        # Archives made on a Mac contain a second file for every file.
         names = [
             name
             for name in archive.namelist()

@@ -137,7 +137,7 @@ def _lines(
 
 
 def line_separator(lines: Sequence[str]) -> str:
-    """What separates the items of a line: the usual separator of most lines, otherwise a space.
+    """The separator of the items of a line: the usual one of most lines, otherwise a space.
 
     >>> line_separator(["whole milk,rolls", "soda", "beer,chips"]), line_separator(["1 2", "3"])
     (',', ' ')

@@ -113,7 +113,7 @@ def read_matrix(
 def _from_container(
     opened: Opened, aside: dict[str, Any], entities: Any, positions: Any
 ) -> Dataset:
-    """The data of another package's container; what the caller passes takes precedence."""
+    """The data of another package's container; arguments of the caller take precedence."""
     if isinstance(positions, str | os.PathLike):
         labels = opened.entities if entities is None else entities
         positions = read_positions(expand_home(positions), labels, None, "utf-8").values

@@ -30,7 +30,7 @@ _EXACT = 2**53
 
 
 class NumericTable(NamedTuple):
-    """The numbers, the labels of their columns, the columns set aside, and the name of an index."""
+    """The numbers, their column labels, the columns set aside, and the name of an index."""
 
     values: NDArray[np.float64]
     header: list[Any] | None

@@ -1,4 +1,4 @@
-"""Positions of entities in a file: which columns are coordinates, which one names the entities."""
+"""Positions of entities in a file: columns of coordinates, and the column of labels."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from efemb.data.readers.numeric import NumericTable, is_data, naming_column, rea
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError
 
-_MOST = 3  # coordinates that are taken without being named x, y, z
-_APART = 1000.0  # spans that differ by more are not of one unit
+_MOST = 3  # columns that are used as coordinates without being named x, y, z
+_APART = 1000.0  # larger ratios of spans mean different units
 
 
 class Positions(NamedTuple):
-    """Coordinates in the order of the entities, and how they were found, in words."""
+    """Coordinates in the order of the entities, and where they were found, in words."""
 
     values: NDArray[Any]
     why: str
@@ -37,8 +37,8 @@ def read_positions(
     """Coordinates of the entities from a .npy, .npz, Parquet, CSV or TSV file.
 
     Columns named x, y, z or latitude, longitude are the coordinates; otherwise all columns but
-    those that name or number the entities, if there are at most three. A column that holds the
-    labels of the entities decides which line belongs to which.
+    those that name or number the entities, if there are at most three. A column that contains the
+    labels of the entities assigns the lines to them.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ def read_positions(
 
 
 def _number_columns(values: NDArray[Any]) -> list[str]:
-    """Names of columns that have none."""
+    """Names for columns that have none."""
     return [f"column {place}" for place in range(values.shape[-1])]
 
 
 def check_spans(values: NDArray[Any], names: Sequence[str], source: str) -> None:
-    """Reject coordinates of so different spans that one of them alone decides who is near."""
+    """Reject coordinates whose spans differ so much that one alone determines the neighbors."""
     if values.ndim != 2 or not len(values):
         return
     with np.errstate(invalid="ignore"):
@@ -136,7 +136,7 @@ def _choose(
 def _column_of_labels(
     sample: dict[str, list[Any]], labels: list[str] | None, source: str
 ) -> str | None:
-    """The column whose cells are labels of the data; one that nearly is raises an error."""
+    """The column whose cells are the labels of the data; an incomplete one raises an error."""
     if labels is None:
         return None
     known = set(labels)

@@ -1,4 +1,4 @@
-"""Sources of several parts: files, globs, folders, tables one after the other, Arrow streams."""
+"""Sources of several parts: files, patterns, folders, iterators of tables, Arrow streams."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find_files(source: Any) -> list[Path] | None:
         path = expand_home(source)
         if os.path.isdir(path):
             return _parquet_files(path)
-        # A file may have such a name; so may the contents of a file in place of its name.
+        # A file may have such a name, and the contents of a file may have been passed in its place.
         if has_magic(str(path)) and "\n" not in str(path) and not os.path.exists(path):
             return _matching(str(path))
         return None
@@ -112,7 +112,7 @@ class SeveralTables:
 
 
 class ArrowStream:
-    """The rows of anything that hands out Arrow batches: DuckDB, readers, scanners of datasets."""
+    """The rows of any source of Arrow batches: DuckDB, readers, scanners of datasets."""
 
     name = "the table"
     unit = "row"
@@ -143,7 +143,7 @@ class ArrowStream:
 
 @contextmanager
 def _explain_stream() -> Iterator[None]:
-    """Turn whatever the program that fills a stream raises into a DataError."""
+    """Turn exceptions of the program that fills a stream into a DataError."""
     try:
         yield
     except EfembError:
@@ -153,7 +153,7 @@ def _explain_stream() -> Iterator[None]:
 
 
 class LazyTable:
-    """The rows of a lazy table, of which only the wanted columns are collected."""
+    """The rows of a lazy table; only the wanted columns are collected."""
 
     name = "the table"
     unit = "row"

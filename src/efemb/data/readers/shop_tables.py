@@ -1,4 +1,4 @@
-"""What a shop knows beside its baskets: prices of the lines, and a table of its products."""
+"""Tables of a shop: prices of the lines, and features of the products."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 ROLES = ("value", "discount", "by")
-# What databases, NumPy, pandas and Excel write for a missing label; taken as a label, all of these
+# Missing labels as databases, NumPy, pandas and Excel write them; if they were labels, all these
 # lines would form one basket. "None" and "NA" may be names.
 NO_LABEL = ("NULL", r"\N", "NaN", "nan", "<NA>", "#N/A")
 
@@ -36,7 +36,7 @@ def read_features(
     separator: str | None = None,
     encoding: str = "utf-8",
 ) -> dict[str, NDArray[Any]]:
-    """Read what is known of each item from a table of products, for ``Dataset(features=...)``.
+    """Read features of the items from a table of products, for ``Dataset(features=...)``.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def read_features(
     Returns
     -------
     dict of str to array of shape (N,)
-        Columns of numbers are float64, with NaN where missing; others hold labels, and None.
+        Columns of numbers are float64, with NaN if missing; others hold labels, or None.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def read_features(
 
 
 def _feature_names(sources: Sequence[Any], item: str) -> list[str]:
-    """All columns but the item."""
+    """Names of all columns except the item."""
     header = getattr(sources[-1], "header", None)
     if header is None:
         raise ParameterError(f"the columns of {sources[-1].name} are not known: pass columns=")
@@ -129,9 +129,9 @@ def read_columns(
     *,
     strict: bool = False,
 ) -> dict[str, Any]:
-    """Whole columns of a table: lists of labels (None where missing), and arrays of numbers.
+    """Whole columns of a table: lists of labels (None if missing), and arrays of numbers.
 
-    strict : lines that cannot be read are an error; otherwise they are left out
+    strict : lines that cannot be read are an error; otherwise they are dropped
     """
     for source in sources:
         bad = BadLines(source.name, source.unit)
@@ -179,7 +179,7 @@ def add_prices(
     on_bad: Any,
     reading: Mapping[str, Any],
 ) -> Dataset:
-    """The data with tables of prices from the lines that they were read from.
+    """Add tables of prices, from the lines that the data were read from.
 
     columns : names of the columns of item, count (or None) and of the row columns (rows)
     """
@@ -213,7 +213,7 @@ def _check_roles(roles: Mapping[str, str], by: str, rows: Mapping[str, str], sou
         if role not in ROLES:
             raise ParameterError(f"price has no column {role!r}; {suggest(role, ROLES)}")
     if "value" not in roles:
-        raise ParameterError("price needs 'value', the column of what was paid for a line")
+        raise ParameterError("price needs 'value', the column of the amount paid for a line")
     if by not in rows:
         known = ", ".join(map(repr, rows)) or "none"
         raise ParameterError(
@@ -227,7 +227,7 @@ def _check_roles(roles: Mapping[str, str], by: str, rows: Mapping[str, str], sou
 
 
 def add_features(data: Dataset, source: Any, item: str) -> Dataset:
-    """The data with features of their items."""
+    """Add features of the items."""
     features = read_features(source, item=item, entities=data)
     lacking = {
         name: int(sum(is_missing_label(value) for value in column.tolist()))

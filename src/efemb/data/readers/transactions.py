@@ -79,11 +79,12 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         different values is an error (or loses the later lines, see `on_bad`); a missing value is
         kept as missing (None) unless another line of the basket has one.
     price : str or mapping, optional
-        Column of what was paid for a line, or columns by role: ``price={"value": "sales",
+        Column of the amount paid for a line, or columns by role: ``price={"value": "sales",
         "discount": "retail_disc", "by": "week"}``, where `by` is one of `rows` ("week" by default)
-        and `discount` what was taken off. Adds the cell tables "price" (paid per unit, by item and
-        week) and, with a discount, "price_ratio" (paid over regular price); weeks without sales are
-        filled as `efemb.prices` says and counted in ``report["price"]``. The source is read twice.
+        and `discount` the amount of the discount. Adds the cell tables "price" (paid per unit, by
+        item and week) and, with a discount, "price_ratio" (paid over regular price); weeks without
+        sales are filled as in `efemb.prices` and counted in ``report["price"]``. The source is read
+        twice.
     features : path or table, optional
         One line per item with a column of the name `item`; all other columns become
         ``data.features``, see `efemb.data.read_features`. Items without a line are missing there
@@ -96,8 +97,9 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     header : sequence of str, optional
         Names of the columns, for CSV and TSV files without a header.
     returns : {"bad", "net"}
-        What negative counts are: bad lines (see `on_bad`), or returns, which are subtracted from
-        the other lines of the same basket and item. Items of which nothing is left are dropped.
+        How to treat negative counts: as bad lines (see `on_bad`), or as returns, which are
+        subtracted from the other lines of the same basket and item. Items with no units left are
+        dropped.
     min_count : int
         Drop items that occur in fewer baskets.
     top_n : int, optional
@@ -298,7 +300,7 @@ def line_columns(
     user: str | None,
     rows: Mapping[str, str],
 ) -> LineColumns:
-    """The columns to read; a typed error where their names cannot be right."""
+    """The columns to read; an error if their names are not valid."""
     if basket is None or item is None:
         raise ParameterError(
             "basket= and item= name the columns of a table with one line per item of a basket; "
@@ -348,8 +350,8 @@ def _label_table() -> LabelTable:
 class LineColumns:
     """Names of the columns to read.
 
-    lines : of basket, item and count;  rows : of what has one value per basket, by its new name
-    required : which of `rows` every line must have
+    lines : of basket, item and count;  rows : of columns with one value per basket, by new name
+    required : those of `rows` that every line must have
     """
 
     lines: dict[str, str]
@@ -358,35 +360,35 @@ class LineColumns:
 
     @property
     def keys(self) -> dict[str, str]:
-        """Those of `lines` that identify the basket."""
+        """The columns of `lines` that identify the basket."""
         return {role: name for role, name in self.lines.items() if role.startswith("basket")}
 
     @property
     def wanted(self) -> list[str]:
-        """All names."""
+        """The names of all columns."""
         return [*self.lines.values(), *self.rows.values()]
 
     @property
     def numeric(self) -> list[bool]:
-        """Which of them hold numbers."""
+        """Whether each of them contains numbers."""
         return [role == "count" for role in self.lines] + [False] * len(self.rows)
 
 
 @dataclass
 class BasketColumn:
-    """One value per basket: the first that a line of it has."""
+    """One value per basket: the first one among its lines."""
 
     table: LabelTable = field(default_factory=_label_table)
     codes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def labels(self, baskets: NDArray[np.int64]) -> NDArray[Any]:
-        """Value of each of the given baskets; None where it is missing."""
+        """Value of each basket; None if it is missing."""
         return _object_array([*self.table.labels, None])[self.codes[baskets]]
 
 
 @dataclass
 class Collected:
-    """Everything that is retained from a source."""
+    """Everything that is kept from a source."""
 
     columns: dict[str, BasketColumn]
     baskets: KeyTable
@@ -398,12 +400,12 @@ class Collected:
     def assign(
         self, role: str, baskets: NDArray[np.int64], codes: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Give each basket the first value of its lines; True where a line has another one."""
+        """Give each basket the first value of its lines; True if a line has another value."""
         column = self.columns[role]
         grown = len(self.baskets.labels) - len(column.codes)
         column.codes = np.append(column.codes, np.full(grown, MISSING, np.int64))
         new = (column.codes[baskets] == MISSING) & (codes != MISSING)
-        # The last of several assignments to one place stays: backwards, so that it is the first.
+        # The last assignment to an element wins, so assign backwards to keep the first value.
         column.codes[baskets[new][::-1]] = codes[new][::-1]
         differs: NDArray[np.bool_] = (column.codes[baskets] != codes) & (codes != MISSING)
         return differs

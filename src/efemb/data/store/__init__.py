@@ -1,1 +1,1 @@
-"""Stores: rows on disk in shards, memory-mapped, checksummed, with an account of every line."""
+"""Stores: rows on disk in shards, memory-mapped and checksummed, with an account of all lines."""

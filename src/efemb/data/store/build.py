@@ -1,7 +1,7 @@
-"""Build a store: pieces of lines become summed rows of one shard, then rows of the items to keep.
+"""Build a store: pieces of lines become summed rows of a shard, then rows of the kept items.
 
 Three stages of tasks that read files and write files: *pieces* (one task for some input files),
-*gather* and *store* (one task per shard). What is done stays in a folder beside the shards, so that
+*gather* and *store* (one task per shard). Finished work stays in a folder beside the shards, so
 an interrupted preparation continues.
 """
 
@@ -45,7 +45,7 @@ SOURCE = "source.json"
 
 @dataclass(frozen=True)
 class Filters:
-    """Which items and baskets stay: as in `read_baskets`."""
+    """Filters of items and baskets, as in `read_baskets`."""
 
     min_count: int = 1
     top_n: int | None = None
@@ -65,7 +65,7 @@ class Codes:
     codes: tuple[Path, ...]
 
     def of(self, job: int, places: NDArray[Any]) -> NDArray[np.int32]:
-        """Codes of places in the table of a job; -1 stays -1."""
+        """Codes of indices into the table of a job; -1 stays -1."""
         codes = np.append(np.load(self.codes[job], allow_pickle=False), np.int32(-1))
         return np.asarray(codes[places])
 
@@ -77,7 +77,7 @@ class Codes:
 
 @dataclass(frozen=True)
 class GatherTask:
-    """A shard's lines, and where its rows go.
+    """A shard's lines, and the destination of its rows.
 
     pieces : folders of piece jobs;  items, columns : codes of labels
     """
@@ -93,7 +93,7 @@ class GatherTask:
 
 @dataclass(frozen=True)
 class StoreTask:
-    """A gathered shard, and the items and rows to keep of it."""
+    """A gathered shard, and the items and rows of it that are kept."""
 
     shard: int
     source: Path
@@ -148,7 +148,7 @@ def _third(watch: Watch, stage: int) -> Watch:
 
 
 def _open_work(path: Path, identity: Mapping[str, Any]) -> Path | None:
-    """The folder to work in, with what an earlier attempt left; None if the store is complete."""
+    """The working folder, with results of earlier attempts; None if the store is complete."""
     check_writable(path)
     wanted = json.dumps(identity, sort_keys=True)
     work = path / BUILDING
@@ -158,7 +158,7 @@ def _open_work(path: Path, identity: Mapping[str, Any]) -> Path | None:
         present = (place / SOURCE).read_text("utf-8")
     except OSError:
         present = None
-    lasting = identity["source"] is not None  # a table is not known again
+    lasting = identity["source"] is not None  # a table cannot be recognized later
     if complete and lasting and present == wanted:
         return None
     if not complete and not lasting:
@@ -179,7 +179,7 @@ def _open_work(path: Path, identity: Mapping[str, Any]) -> Path | None:
 
 
 def _account(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Lines read, stored, and dropped by reason."""
+    """Numbers of lines read, stored, and dropped by reason."""
     dropped: Counter[str] = Counter()
     for summary in summaries:
         dropped.update(summary["dropped"])
@@ -191,11 +191,11 @@ def _account(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _merge_labels(name: str, tables: Sequence[Sequence[Label]], work: Path) -> Codes:
-    """All labels in their order, and files with the codes of those of each job."""
+    """All labels in sorted order, and files that map the codes of each job to theirs."""
     by_text: dict[str, Label] = {}
     for table in tables:
         for label in table:
-            # A number and its text are one label; of both the text, whichever file came first.
+            # A number and its text are one label: the text is kept, whichever file comes first.
             text = str(label)
             by_text[text] = text if by_text.get(text, label) != label else label
     unsorted = [by_text[text] for text in sorted(by_text)]
@@ -213,7 +213,7 @@ def _merge_labels(name: str, tables: Sequence[Sequence[Label]], work: Path) -> C
 
 
 def gather_shard(task: GatherTask) -> dict[str, Any]:
-    """Bring the lines of each basket together: rows sorted by hash, their items by label."""
+    """Collect the lines of each basket: rows sorted by hash, their items by label."""
     lines = _read_lines(task)
     n_lines, new = len(lines), np.ones(len(lines), dtype=bool)
     lines = lines[np.lexsort((lines["basket"][:, 1], lines["basket"][:, 0]))]
@@ -240,7 +240,7 @@ def gather_shard(task: GatherTask) -> dict[str, Any]:
 
 
 def _read_lines(task: GatherTask) -> NDArray[Any]:
-    """The lines of a shard, with the codes of all jobs instead of those of their own."""
+    """The lines of a shard, with the codes of each job mapped to common ones."""
     parts = []
     for job, folder in enumerate(task.pieces):
         lines = read_piece(folder, task.shard).copy()
@@ -254,7 +254,7 @@ def _read_lines(task: GatherTask) -> NDArray[Any]:
 def _columns_of_rows(
     codes: NDArray[np.int32], starts: NDArray[np.int64], task: GatherTask
 ) -> NDArray[np.int32]:
-    """The value of every row column, which has to be the same in all lines that have one."""
+    """The value of every row column, which must be the same in all lines that have one."""
     if not task.columns or not len(starts):
         return np.empty((len(starts), len(task.columns)), dtype=np.int32)
     known: NDArray[np.int32] = np.maximum.reduceat(codes, starts)
@@ -295,7 +295,7 @@ def _store_tasks(
     filters: Filters,
     n_shards: int,
 ) -> list[StoreTask]:
-    """Choose the items to keep by the training baskets that hold them."""
+    """Select the items to keep by the number of training baskets that contain them."""
     popularity: NDArray[Any] = np.zeros(len(labels), dtype=np.int64)
     for task in tasks[:n_shards]:
         popularity += np.load(task.target / "popularity.npy", allow_pickle=False)
@@ -322,7 +322,7 @@ def _name(number: int, n_shards: int) -> str:
 
 
 def store_shard(task: StoreTask) -> dict[str, Any]:
-    """Write the rows of a shard with the items to keep, without the rows that are too small."""
+    """Write the rows of a shard with the items to keep, without rows that are too small."""
     indptr, indices, values, rows = (
         np.load(task.source / f"{name}.npy", allow_pickle=False)
         for name in ("indptr", "indices", "values", "columns")
@@ -356,7 +356,7 @@ def _finish(
     account: Mapping[str, Any],
     rows: RowLabels | None,
 ) -> None:
-    """Write the manifest, and what the store was made of beside it."""
+    """Write the manifest, and the identity of the source beside it."""
     files = [ShardFiles(**outcome["files"]) for outcome in stored]
     lines = sum(shard["lines"] for shard in gathered)
     if lines != account["lines_stored"]:
@@ -390,7 +390,7 @@ def _finish(
 
 
 def fingerprint_files(sizes: Mapping[str, int] | None) -> str | None:
-    """A checksum of the names, sizes and times of files, to know them again; None for a table."""
+    """A checksum of the names, sizes and times of files, to recognize them; None for a table."""
     if sizes is None:
         return None
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Text in shards: whole documents, dealt by a hash of their words."""
+"""Text in shards: whole documents, assigned by a hash of their words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors: where tasks that read files and write files run."""
+"""Executors, which run tasks that read and write files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
-Watch = Callable[[float], bool]  # of the part that is done; True asks to stop
+Watch = Callable[[float], bool]  # takes the finished share; returns True to stop
 
 
 class InterruptedTasksError(Exception):

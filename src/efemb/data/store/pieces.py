@@ -1,4 +1,4 @@
-"""Pieces: the lines of some input files, dealt to shards by a hash of their basket.
+"""Pieces: the lines of some input files, assigned to shards by a hash of their basket.
 
 Stage 1 of a store. Lines of one basket may be in any number of files; the hash brings them
 together. A piece job reads some files with bounded memory and writes one file per shard.
@@ -36,15 +36,15 @@ from efemb.data.readers.transactions import (
 from efemb.data.store.remote import fetch, is_remote
 from efemb.errors import DataError, EfembError, InputTypeError
 
-PENDING = 1 << 17  # lines that wait in memory: 4 MB
-# Of a job: what it did, which every shard reads of every job, and its labels, which none does.
+PENDING = 1 << 17  # lines kept in memory: 4 MB
+# Files of a job: its summary, which every shard reads, and its labels, which shards do not need.
 SUMMARY, LABELS = "job.json", "labels.json"
 
 
 def line_dtype(n_columns: int) -> np.dtype[Any]:
-    """What is kept of a line: two halves of the hash of its basket, its item, its count.
+    """The stored parts of a line: two halves of the hash of its basket, its item, its count.
 
-    Items, and the values of the row columns, are places in the tables of the job; -1 is missing.
+    Items, and the values of the row columns, are indices into the tables of the job; -1 is missing.
     """
     columns = ("columns", "<i4", (n_columns,))
     return np.dtype([("basket", "<u8", (2,)), ("item", "<i4"), ("count", "<f8"), columns])
@@ -52,11 +52,11 @@ def line_dtype(n_columns: int) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Dealing:
-    """Which shard the lines of a basket go to: a function of its label and the seed.
+    """Assignment of baskets to shards: a function of the label and the seed.
 
     n_test : shards of held-out baskets, which come after the `n_shards` of training baskets
     held_out : share of the baskets that is held out
-    together : row column whose rows share a shard, None if every basket is dealt on its own
+    together : row column whose rows share a shard, None if every basket is assigned on its own
     """
 
     n_shards: int
@@ -76,7 +76,7 @@ class Dealing:
     def shard(
         self, hashes: NDArray[np.uint64], group: NDArray[np.uint64] | None = None
     ) -> NDArray[np.int64]:
-        """The shard of each basket; `group` are the hashes of what has to stay together."""
+        """The shard of each basket; `group` are the hashes of what must stay together."""
         dealt = hashes if group is None else group
         shards = (dealt[:, 0] % np.uint64(self.n_shards)).astype(np.int64)
         if self.n_test:
@@ -88,9 +88,9 @@ class Dealing:
 
 @dataclass(frozen=True)
 class PieceJob:
-    """Some files (or one table) to be cut into pieces.
+    """Some files (or one table) that are cut into pieces.
 
-    folder : where the pieces of the job go
+    folder : folder for the pieces of the job
     """
 
     files: tuple[str, ...]
@@ -106,7 +106,7 @@ class PieceJob:
 
 
 class Account(BadLines):
-    """Every line that is dropped, under its first problem only, so that the numbers add up."""
+    """Counts every dropped line under its first problem only, so that the numbers add up."""
 
     def __init__(self, source: str, unit: str) -> None:
         super().__init__(source, unit)
@@ -116,19 +116,19 @@ class Account(BadLines):
         self._counted: NDArray[np.bool_] = np.empty(0, dtype=bool)
 
     def open_batch(self, batch: Batch) -> Batch:
-        """The batch with places that count its lines."""
+        """The batch, with its lines numbered from 0 in `places`."""
         n_lines = len(batch.places)
         self.lines += n_lines
         self._places, self._counted = batch.places, np.zeros(n_lines, dtype=bool)
         return Batch(batch.columns, np.arange(n_lines))
 
     def close_batch(self, stored: int) -> None:
-        """So many lines of the batch were stored."""
+        """Count the lines of the batch that were stored."""
         self.stored += stored
         self._places = None
 
     def add(self, problem: str, places: Any, example: str = "") -> None:
-        """Record `problem` at `places`, which count the lines of an open batch."""
+        """Record `problem` at `places`, which number the lines of an open batch."""
         if self._places is not None:
             lines = np.asarray(places, dtype=np.int64)
             new = lines[~self._counted[lines]]
@@ -146,7 +146,7 @@ class Account(BadLines):
 
 
 def cut_pieces(job: PieceJob) -> dict[str, Any]:
-    """Run a job; its summary is also a file beside the pieces, and says that all are complete."""
+    """Run a job; its summary is also written beside the pieces, and marks them as complete."""
     summary, labels = (_read_json(job.folder / name) for name in (SUMMARY, LABELS))
     if summary is not None and labels is not None:
         return summary | labels
@@ -158,7 +158,7 @@ def cut_pieces(job: PieceJob) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
-    """The contents of a file, None where it is missing or damaged."""
+    """The contents of a file, None if it is missing or damaged."""
     try:
         body: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -219,7 +219,7 @@ def _cut(job: PieceJob, *, plain: bool) -> dict[str, Any]:
         }
         for name, body in ((LABELS, labels), (SUMMARY, summary)):
             (partial / name).write_text(json.dumps(body), encoding="utf-8")
-        with suppress(OSError):  # another copy of the task was first; its pieces have the same bits
+        with suppress(OSError):  # another copy of the task finished first, with the same bits
             os.rename(partial, job.folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -250,7 +250,7 @@ def _read_job(job: PieceJob, writer: _Writer, tables: _Tables, *, plain: bool) -
 def _lines_of(
     batch: Batch, job: PieceJob, tables: _Tables, numbers: CountTable, account: Account
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The usable lines of a batch and their shards; labels of baskets are forgotten after it."""
+    """The usable lines of a batch and their shards; basket labels are not kept."""
     columns = {name: BasketColumn(table) for name, table in tables.columns.items()}
     keys = KeyTable(len(job.columns.keys), NO_LABEL)
     collected = Collected(columns, keys, job.net, tables.items)
@@ -275,7 +275,7 @@ def _sources(job: PieceJob, *, plain: bool) -> Iterator[Source]:
     for name in job.files:
         place = fetch(name) if is_remote(name) else nullcontext(Path(name))
         with place as path:
-            with _named(name):  # it may have gone since it was listed
+            with _named(name):  # it may have been deleted since it was listed
                 empty = path.stat().st_size == 0
             if empty:  # a partition without rows
                 continue
@@ -299,7 +299,7 @@ def is_dask_frame(table: Any) -> bool:
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Errors of a file name it."""
+    """Add the name of a file to its errors."""
     try:
         yield
     except NeedsTextReaderError:
@@ -315,11 +315,11 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _ignore(step: int) -> None:
-    """Nobody watches the bytes of a job."""
+    """Ignore progress, which nobody watches within a job."""
 
 
 class _Writer:
-    """Appends lines to the file of their shard; a few wait, so that files are not opened often."""
+    """Appends lines to the file of their shard, buffered so that files are opened rarely."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -100,13 +100,13 @@ def _file_system_path(uri: str, fixed: str, path: str) -> str:
 
 @contextmanager
 def fetch(uri: str) -> Iterator[Path]:
-    """A local copy of a remote file, for as long as it is read."""
+    """A local copy of a remote file, deleted at the end of the context."""
     system, path = _file_system(uri)
     folder = Path(tempfile.mkdtemp(prefix="efemb-"))
     try:
         copy = folder / PurePosixPath(path).name
         try:
-            # As it is: the name of a packed file says how it is to be unpacked.
+            # The bytes are unchanged: the name of a compressed file determines its decompression.
             packed = system.open_input_stream(path, compression=None)
             with packed as stream, copy.open("wb") as file:
                 shutil.copyfileobj(stream, file, _BLOCK)

@@ -31,7 +31,7 @@ class ShardFiles:
     """The files of a shard.
 
     n_rows : rows (of a text: documents);  n_entries : stored numbers
-    arrays : of each array its file, relative to the store, and its checksum
+    arrays : file (relative to the store) and checksum of each array
     """
 
     n_rows: int
@@ -43,8 +43,8 @@ class ShardFiles:
 class RowLabels:
     """Row columns of a store.
 
-    labels : of the values of each column, in the order of their codes
-    together : column whose rows share a shard, None if rows are dealt one by one
+    labels : labels of the values of each column, in the order of their codes
+    together : column whose rows share a shard, None if rows are assigned one by one
     """
 
     labels: Mapping[str, Sequence[Any]]
@@ -59,13 +59,13 @@ class ShardStore:
     ----------
     path : path of the folder
     kind : {"baskets", "text", "recording"}
-        What the rows are.
+        Kind of the rows.
     shards : sequence of ShardFiles
         Training rows.
     test_shards : sequence of ShardFiles
         Rows that were held out when the store was made; `test` is a store of them.
     checksum : str
-        Of the contents: equal for stores with the same bits.
+        Checksum of the contents: equal for stores with the same bits.
     report : dict
         The account of every line: read, stored, and dropped by reason.
     columns : tuple of str
@@ -112,17 +112,17 @@ class ShardStore:
 
     @property
     def n_rows(self) -> int:
-        """Rows of all shards; of a text, documents."""
+        """Number of rows of all shards; for text, of documents."""
         return sum(shard.n_rows for shard in self.shards)
 
     @property
     def n_entries(self) -> int:
-        """Stored numbers of all shards; of a text, words."""
+        """Number of stored numbers of all shards; for text, of words."""
         return sum(shard.n_entries for shard in self.shards)
 
     @property
     def n_entities(self) -> int:
-        """Items, words or cells."""
+        """Number of items, words or cells."""
         return len(self.vocabulary)
 
     @property
@@ -160,7 +160,7 @@ class ShardStore:
         return Dataset(values, entities=self.vocabulary, rows=self._rows(codes))
 
     def _rows(self, codes: NDArray[np.int32] | None) -> dict[str, NDArray[Any]]:
-        """Row columns by name; None where a value is missing."""
+        """Row columns by name; None for missing values."""
         if codes is None:
             return {}
         labels = _read_row_labels(self.path, self.checksum)
@@ -192,7 +192,7 @@ class ShardStore:
             ) from error
 
     def _content(self) -> dict[str, Any]:
-        """What a fit depends on, for checksums."""
+        """Everything that a fit depends on, for checksums."""
         return {"store": self.checksum, "shards": [shard.arrays for shard in self.shards]}
 
     def __repr__(self) -> str:
@@ -204,7 +204,7 @@ class ShardStore:
 
 
 def write_array(array: NDArray[Any], path: Path) -> str:
-    """Write an array completely or not at all; its checksum."""
+    """Write an array completely or not at all, and return its checksum."""
     with complete_or_absent(path) as stream:
         np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
     with path.open("rb") as file:
@@ -231,7 +231,7 @@ def write_manifest(
     report: Mapping[str, Any],
     rows: RowLabels | None = None,
 ) -> None:
-    """Complete a store: until its manifest is there, it is being written."""
+    """Complete a store; without a manifest it counts as being written."""
     labels, counts = vocabulary
     known = {"labels": list(labels), "counts": [float(count) for count in counts]}
     body = {
@@ -285,7 +285,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def _read_vocabulary(folder: Path, checksum: str) -> Vocabulary:
-    """Read once in a process, however many tasks ask for it."""
+    """The labels, read only once per process."""
     content = _read_checked(folder / VOCABULARY, _read_manifest(folder)["vocabulary"])
     known = json.loads(content)
     return Vocabulary(known["labels"], counts=known["counts"])
@@ -293,7 +293,7 @@ def _read_vocabulary(folder: Path, checksum: str) -> Vocabulary:
 
 @lru_cache(maxsize=4)
 def _read_row_labels(folder: Path, checksum: str) -> dict[str, NDArray[Any]]:
-    """The values of each row column by their codes; the last, of code -1, is None."""
+    """The values of each row column by their codes; the last, for code -1, is None."""
     content = _read_checked(folder / ROWS, _read_manifest(folder)["rows"]["sha256"])
     arrays = {}
     for name, labels in json.loads(content).items():

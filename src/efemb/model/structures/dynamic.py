@@ -186,7 +186,7 @@ class Dynamic(GroupStructure):
         return tuple(own)
 
     def _walk(self, groups: Ints, dtype: Any) -> Floats:
-        """Weight of each step in some slices, (slices, steps): 1 from its slice on, less the mean."""
+        """Weight of each step in some slices, (slices, steps): 1 once it is made, less the mean."""
         n, step = len(self.labels), np.arange(1, len(self.labels))
         return ((step <= groups[:, None]) - (n - step) / n).astype(dtype)
 

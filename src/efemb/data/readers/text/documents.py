@@ -32,7 +32,7 @@ _LONGEST_WORD = 1 << 20
 # Marks the end of each document in a list of tokens.
 MARK = object()
 
-# Text of whole words, where a newline ends a document; or tokens, where a mark does.
+# Text of whole words in which newlines end documents, or tokens with marks between documents.
 Batch: TypeAlias = str | list[Any]
 _AS_TEXT = "a str is a path: to pass a text itself, use [text] or text.splitlines()"
 
@@ -85,7 +85,7 @@ class Documents:
 
 
 def _lines(numbered: Iterable[tuple[int, str]], advance: Advance) -> Iterator[str]:
-    """Each text on its own line, in pieces of bounded length."""
+    """Each text on a line of its own, in pieces of bounded length."""
     for _, text in numbered:
         for start in range(0, len(text), BLOCK):
             yield text[start : start + BLOCK].replace("\n", " ")
@@ -155,7 +155,7 @@ def _iterator(source: Any) -> Iterator[Any]:
         way_out = "a set has no order; pass a list"
     elif isinstance(source, Dataset):
         way_out = "text models need ordered words, which baskets do not have"
-    elif hasattr(type(source), "columns"):  # to ask a lazy table itself is slow
+    elif hasattr(type(source), "columns"):  # accessing it on a lazy table would be slow
         way_out = 'pass one column of texts, for instance source["text"]'
     else:
         try:
@@ -223,7 +223,7 @@ class TextFile:
         )
 
     def _undecodable(self, error: UnicodeDecodeError) -> DataError:
-        """The error of the other readers, with the additional way out of this one."""
+        """The error of the other readers, plus the remedies that only this one has."""
         # A codec that skips the byte order mark does not count its bytes.
         counting = "utf-8" if self._encoding == "utf-8-sig" else self._encoding
         try:

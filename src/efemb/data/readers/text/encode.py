@@ -1,4 +1,4 @@
-"""Words become integers in the order of their first appearance, a block of text at a time."""
+"""Encode words as integers in the order of their first appearance, one block of text at a time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from efemb.data.tokenstore import Codes, TokenStore
 from efemb.data.vocabulary import Label, canonical_label, shorten
 from efemb.errors import DataError, InputTypeError
 
-# Code of the mark behind each document.
+# Code of the mark after each document.
 _END = -2
 # What str.split splits at besides the ASCII characters 9 to 13 and 28 to 32.
 WIDE_SPACES = (
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-# Slots of the cache: enough for the frequent words of any language, few enough for the
+# Slots of the cache: enough for the frequent words of any language, but few enough for the
 # processor's cache (7 MB).
 _BITS = 18
 # Three 8-byte integers hold a word of up to this many bytes, and its length.
@@ -30,7 +30,7 @@ _LONGEST = 23
 _FIRST_BYTES = np.array([256**n - 1 for n in range(9)], np.uint64)
 _SHIFT_LENGTH, _BELOW_LENGTH = np.uint64(56), np.uint64(2**56 - 1)
 _SHIFT_PLACE = np.uint64(64 - _BITS)
-# Odd numbers without pattern: 2**64 over the golden ratio, and a prime of xxHash.
+# Odd numbers without a pattern: 2**64 over the golden ratio, and a prime of xxHash.
 _MIX_FIRST, _MIX_ALL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 # Surrogates, which some codecs let through, must survive the round trip to bytes.
 _KEEP = "surrogatepass"
@@ -47,7 +47,7 @@ class Interned:
 
 
 class LowerCaseTable(LabelTable):
-    """Codes of words in lower case; each distinct word is folded once."""
+    """Codes of words in lower case; each distinct word is converted once."""
 
     def __missing__(self, cell: Any) -> int:
         if not isinstance(cell, str) or cell == cell.lower():
@@ -110,7 +110,7 @@ def _bad_token(tokens: list[Any], n_documents: int) -> DataError | InputTypeErro
 
 
 class TextCoder:
-    """Codes of the words of a text: a cache in front of a `LabelTable`.
+    """Encodes the words of a text, with a cache in front of a `LabelTable`.
 
     A word of up to 23 bytes is three integers and has one slot in the cache, which belongs to the
     first word that needs it. All other words (new ones, long ones, those whose slot is taken) are
@@ -145,10 +145,10 @@ class TextCoder:
     def _remember(
         self, places: NDArray[np.int64], keys: list[NDArray[np.uint64]], codes: Codes
     ) -> None:
-        """Put words where no other word is."""
-        # The third integer of a word is never 0, because its length is in there.
+        """Store words in the slots that no other word uses."""
+        # The third integer of a word is never 0, because it contains the length.
         free = np.flatnonzero(self._keys[2][places] == 0)
-        # Two new words may want one place: the first gets it.
+        # Two new words may compete for a slot: the first gets it.
         new_places, first = np.unique(places[free], return_index=True)
         for known, key in zip(self._keys, keys, strict=True):
             known[new_places] = key[free[first]]
@@ -156,18 +156,18 @@ class TextCoder:
 
 
 def _encode(text: str) -> bytes:
-    """UTF-8 with spaces before and behind, and no spaces of more than one byte."""
+    """UTF-8 with spaces before and after, and no whitespace of more than one byte."""
     if not text.isascii():
         for space in WIDE_SPACES:
             if space in text:
                 text = text.replace(space, " ")
-    # Spaces behind, because three integers are read even of the shortest word.
+    # Spaces at the end, because three integers are read even of the shortest word.
     return b" %b%b" % (text.encode("utf-8", _KEEP), b" " * 24)
 
 
 def _words(text: NDArray[np.uint8]) -> tuple[NDArray[np.int64], ...]:
-    """Begin and end of the words, and the places of the line ends."""
-    # Unsigned: what is below 9 (28) becomes large.
+    """Begin and end of the words, and the positions of the line ends."""
+    # Unsigned: values below 9 (28) become large.
     space = (text - np.uint8(9) < 5) | (text - np.uint8(28) < 5)
     edges = np.flatnonzero(space[1:] != space[:-1]) + 1
     return edges[::2], edges[1::2], np.flatnonzero(text == 10)
@@ -178,7 +178,7 @@ def _pack(
 ) -> list[NDArray[np.uint64]]:
     """Bytes 0 to 7 of each word; bytes 8 to 15; bytes 16 to 22 and, on top, its length."""
     windows: NDArray[Any] = np.ndarray((len(encoded) - 7,), "<u8", encoded, strides=(1,))
-    # All long words have one length, which no word in the cache has: none is taken for another.
+    # All long words have the same length, which no word in the cache has, so they never match.
     told_length = np.minimum(length, _LONGEST + 1).astype(np.uint64)
     keys = [
         windows[begin] & _FIRST_BYTES.take(length, mode="clip"),
