@@ -145,9 +145,9 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "no context vector to center": (
         lambda m: silent(m).complements("tea", center=True),
         D,
-        "'tea' does to others",
+        "effect of 'tea' on others",
     ),
-    "no context vector": (lambda m: silent(m).complements("tea"), D, "'tea' does to others"),
+    "no context vector": (lambda m: silent(m).complements("tea"), D, "effect of 'tea' on others"),
     "no context vector of one": (
         lambda m: silent(m).substitutes(["milk", "tea"]),
         D,

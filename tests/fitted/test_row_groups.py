@@ -75,7 +75,7 @@ def test_bad_questions_are_refused() -> None:
     plain = efemb.PoissonEmbedding(1, random_state=0).fit([[1, 2], [2, 1], [1, 1]] * 9)
     with pytest.raises(efemb.ParameterError, match=r"terms=\[RowVectors\('household'\)\]"):
         plain.rows("household")
-    with pytest.raises(efemb.DataError, match="6 groups cannot be 7 segments"):
+    with pytest.raises(efemb.DataError, match="cannot be divided into 7 segments"):
         GROUPS.segments(7)
     with pytest.raises(efemb.DataError, match="999"):
         GROUPS.similar(999)

@@ -220,7 +220,7 @@ def test_explicit_lists_name_any_cells() -> None:
         (efemb.Lagged(()), "different|integers"),
         (efemb.Lagged((0.5,)), "must be integers"),
         (efemb.Lagged(of=efemb.Basket(scale="none")), "Neighbors or Graph"),
-        (efemb.Lagged(of=efemb.Neighbors(2, scale="items")), "give scale='items'.* to Lagged"),
+        (efemb.Lagged(of=efemb.Neighbors(2, scale="items")), "pass scale='items'.* to Lagged"),
         (efemb.Lagged(of=efemb.Neighbors(2, binary=True)), "binary=True to Lagged"),
         (efemb.Lagged(of=efemb.Lagged((-2,))), "no offsets"),
         (efemb.Lagged(include_self=False), "else it is empty"),

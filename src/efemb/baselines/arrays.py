@@ -32,7 +32,7 @@ def normal_log_density(gap: Floats, variance: Floats) -> Floats:
 def known_variances(variance: Floats, values: Floats) -> Floats:
     """Variances of entities; constant entities get the mean variance of the others.
 
-    Theirs is unknown, and 0 would make any later change infinitely improbable.
+    Their own is unknown, and 0 would make any later change infinitely improbable.
     """
     varies = np.nanmax(values, axis=0) > np.nanmin(values, axis=0)
     return np.where(varies, variance, variance[varies].mean() if varies.any() else 1.0)
@@ -53,7 +53,7 @@ class Holdout:
 
     @classmethod
     def of(cls, data: Dataset, validation: Dataset | None, *, missing: bool) -> Holdout:
-        """Entries, if they lie in the same rows and none is in the data; otherwise rows.
+        """Entries if they lie in the same rows and none is in the data, otherwise rows.
 
         missing : whether absent values are NaN; otherwise they are zeros
         """

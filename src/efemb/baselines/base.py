@@ -1,4 +1,4 @@
-"""The interface that models and baselines share, and what all baselines have in common."""
+"""The interface of models and baselines, and the base class of all baselines."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Baseline(Recommender, BaseEstimator, ABC):
         """Fit to data that were read and checked."""
 
     def _check(self) -> None:
-        """Raise a typed error that names the first bad option."""
+        """Raise an error that names the first invalid option."""
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """theta of the row of each cell, given all other cells of the row, (cells, K).
@@ -249,7 +249,7 @@ class Baseline(Recommender, BaseEstimator, ABC):
         raise NotImplementedError
 
     def _numbers_of_a_cell(self, n_entities: int) -> int:
-        """Numbers that `_factors` and the means hold in memory per cell."""
+        """Number of values that `_factors` and the means hold in memory per cell."""
         return n_entities
 
     # -- shared ------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ class Baseline(Recommender, BaseEstimator, ABC):
     def _whole_row_log_means(
         self, data: Dataset, rows: Ints, entities: Ints, *, exclude_seen: bool
     ) -> Iterator[tuple[slice, Floats]]:
-        """`_log_mean_blocks` for recommendations, which may be calibrated to what they exclude."""
+        """`_log_mean_blocks` for recommendations, which may be calibrated differently."""
         return self._log_mean_blocks(data, rows, entities)
 
     def _real(self, X: Any, asked: str) -> Dataset:
@@ -366,7 +366,7 @@ class Baseline(Recommender, BaseEstimator, ABC):
         return normal_log_density(dense(data) - mean, variance)
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse input; NaN where the family has missing values; positive where it needs them."""
+        """Sparse input; NaN if the family has missing values; positive if it requires them."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         family = self._family()
@@ -376,7 +376,7 @@ class Baseline(Recommender, BaseEstimator, ABC):
 
 
 def cell_blocks(n_cells: int, numbers_per_cell: int) -> Iterator[slice]:
-    """Slices of at least 64 cells that need about CHUNK_NUMBERS numbers each."""
+    """Slices of at least 64 cells whose computation needs about CHUNK_NUMBERS numbers each."""
     size = max(64, CHUNK_NUMBERS // numbers_per_cell)
     for start in range(0, n_cells, size):
         yield slice(start, min(start + size, n_cells))

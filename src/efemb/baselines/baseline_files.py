@@ -16,7 +16,7 @@ from efemb.storage.folder import Contents, SealedKind
 BASELINE = SealedKind(
     format="efemb baseline", noun="baseline", version=1, tensors="arrays.safetensors"
 )
-# scikit-learn's copy of the labels, which `vocabulary_` holds too.
+# scikit-learn's copy of the labels, which `vocabulary_` also contains.
 _LEFT_OUT = "feature_names_in_"
 
 
@@ -43,7 +43,7 @@ def pack(model: Baseline) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any
     kind = type(model).__name__
     if kinds().get(kind) is not type(model):
         raise ParameterError(
-            f"{kind} cannot be saved, since it is not one of efemb's baselines: store what you "
+            f"{kind} cannot be saved, because it is not one of efemb's baselines: store what you "
             "need to fit it again"
         )
     options, arrays = model.get_params(deep=False), dict[str, Any]()

@@ -1,4 +1,4 @@
-"""Early stopping: baselines that are fitted pass by pass, until their score stops rising."""
+"""Early stopping: baselines that are fitted pass by pass, until their score stops improving."""
 
 from __future__ import annotations
 

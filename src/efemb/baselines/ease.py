@@ -25,9 +25,9 @@ class EASE(ItemItem):
     (Steck 2020), the expected loss when items are dropped from the rows at random. Each column of
     B is a Gaussian embedding with alpha = identity and no intercept, solved exactly.
 
-    The score of item n is ``sum over the row's other items m of B_mn``; its share is in
-    proportion to ``max(score_n, 0)^power + weight * backoff_n``. Power and weight maximize the mean
-    log-likelihood of held-out entries, so that scores become probabilities.
+    The score of item n is ``sum over the row's other items m of B_mn``; its share is
+    proportional to ``max(score_n, 0)^power + weight * backoff_n``. Power and weight maximize the
+    mean log-likelihood of held-out entries, so that scores become probabilities.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class EASE(ItemItem):
     dropout : float
         Probability, in [0, 1), of dropping an item from a row that predicts.
     backoff : {"uniform", "popularity"}
-        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item. "uniform" ranks exactly as the scores do, with ties for scores <= 0;
         "popularity" improves the likelihood on baskets and slightly degrades the ranking.
     verbose : int
@@ -53,8 +53,9 @@ class EASE(ItemItem):
     Notes
     -----
     Counts are used as 0/1, so that a single large count cannot dominate. Other rows passed as
-    `validation` calibrate. Without them one row in ten is set aside to calibrate, and B is then
-    fitted again to all rows, which doubles the time; held-out entries of training rows are zeros.
+    `validation` are used to calibrate. Without them one row in ten is set aside for this, and B is
+    then fitted again to all rows, which doubles the time; held-out entries of training rows are
+    zeros.
     Needs N^2 numbers and O(N^3) time: `ItemKNN` and `RP3beta` are for more items than that.
 
     References

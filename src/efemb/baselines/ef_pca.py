@@ -194,7 +194,7 @@ class ExponentialFamilyPCA(Iterated):
     # -- prediction of real numbers ----------------------------------------------------------------
 
     def _gaussian(self, data: Dataset) -> tuple[Floats, Floats]:
-        """Mean of each cell given the rest of its row, and variance where the noise has 1."""
+        """Mean of each cell given the rest of its row, and its variance with unit noise."""
         gap = dense(data) - self.intercept_
         loadings = self.beta_ / np.sqrt(self.penalty)  # theta ~ Normal(0, I / penalty)
         with progress_bar("predicting rows", data.n_rows, bool(self.verbose)) as advance:
@@ -202,7 +202,7 @@ class ExponentialFamilyPCA(Iterated):
         return mean + self.intercept_, variance
 
     def _fit_variance(self, data: Dataset) -> None:
-        """The noise for which the training data, leaving one out, are most probable."""
+        """Choose the noise variance that makes the left-out training data most probable."""
         mean, variance = self._gaussian(data)
         gap = dense(data) - mean
         self.family_ = Gaussian(max(float(np.nanmean(gap * gap / variance)), 1e-300))
@@ -213,7 +213,7 @@ class ExponentialFamilyPCA(Iterated):
 
 
 def _some_rows(data: Dataset, most: int) -> Dataset:
-    """Rows from first to last, those that can be scored if there are any."""
+    """Evenly spaced rows, if possible such that can be scored."""
     present = sparse(data)
     rows = np.flatnonzero(np.diff(present.indptr) >= 2)
     if len(rows) <= most:

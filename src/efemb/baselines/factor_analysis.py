@@ -22,7 +22,7 @@ from efemb.model.families import Family, Gaussian
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-LEAST_NOISE = 1e-6  # part of an entity's variance
+LEAST_NOISE = 1e-6  # relative to an entity's variance
 RIDGE = 1e-9  # keeps the regression of an entity with few observations regular
 
 
@@ -30,8 +30,8 @@ RIDGE = 1e-9  # keeps the regression of an entity with few observations regular
 class FactorAnalysis(Baseline):
     """x_t = mean + W' z_t + noise, z_t ~ Normal(0, I), noise_n ~ Normal(0, psi_n).
 
-    Fitted by scikit-learn, or by expectation-maximization to what is observed if values are missing
-    (NaN). A value is predicted by its exact distribution given the other observed
+    Fitted by scikit-learn or, if values are missing (NaN), to the observed values by expectation
+    maximization. A value is predicted by its exact distribution given the other observed
     values of its row, E[x_n | rest] = x_n - (x_n - mean_n - w_n . zhat) / (1 - h_n),
     where zhat is the factor given the whole row and h_n = w_n' S w_n / psi_n with its covariance
     S; the variance is psi_n / (1 - h_n). Rows with the same missing cells share S, so
@@ -96,7 +96,7 @@ class FactorAnalysis(Baseline):
                 f"n_components={self.n_components} exceeds the number of entities, "
                 f"{data.n_entities:,}"
             )
-        # scikit-learn keeps variances above 1e-12, whatever the unit of the data is.
+        # scikit-learn keeps variances above 1e-12, whatever the unit of the data.
         unit = float(np.sqrt(np.nanvar(values, axis=0).mean())) or 1.0
         fit = self._fit_observed if np.isnan(values).any() else self._fit_complete
         mean, loadings, noise, self.n_iter_ = fit(values / unit)
@@ -119,7 +119,7 @@ class FactorAnalysis(Baseline):
         return solution.mean_, solution.components_.T, solution.noise_variance_, solution.n_iter_
 
     def _fit_observed(self, values: Floats) -> tuple[Floats, Floats, Floats, int]:
-        """The same from the values that there are."""
+        """The same from the observed values only."""
         with progress_bar("factor analysis", self.max_iter, bool(self.verbose)) as advance:
             factors = fit_observed(
                 values,
@@ -161,7 +161,7 @@ def fit_observed(
 ) -> Factors:
     """Maximize the likelihood of the observed values; NaN marks the others.
 
-    Stops where the log-likelihood of all rows rises by less than `tol`.
+    Stops when the log-likelihood of all rows rises by less than `tol`.
     """
     seen = ~np.isnan(values)
     filled = np.where(seen, values, 0.0)
@@ -179,7 +179,7 @@ def fit_observed(
 
 
 def _start(filled: Floats, seen: Bools, k: int, rng: np.random.Generator) -> tuple[Factors, Floats]:
-    """Principal components of the data with means in the gaps, and the least noise."""
+    """Principal components of the data with means in the gaps, and the minimum noise."""
     count = np.maximum(seen.sum(axis=0), 1)
     mean = filled.sum(axis=0) / count
     gap = np.where(seen, filled - mean, 0.0)
@@ -205,7 +205,7 @@ def _expect(filled: Floats, seen: Bools, factors: Factors) -> tuple[Floats, Floa
     covariance = np.linalg.inv(precision)
     z = np.einsum("tkl,tl->tk", covariance, along)
     sign, log_det = np.linalg.slogdet(precision)
-    assert (sign > 0).all()  # the identity is in it
+    assert (sign > 0).all()  # the matrix includes the identity
     constant = seen @ np.log(2.0 * np.pi * noise)
     quadratic = (gap**2 / noise).sum(axis=1) - (along * z).sum(axis=1)
     return z, covariance, -0.5 * float((quadratic + log_det + constant).sum())

@@ -154,7 +154,7 @@ class _Ascent:
         self.x = X.data.astype(np.float64)
         self.units = max(float(self.x.sum()), 1.0)
         rng, size = generator(model.random_state), int(model.n_components)
-        # Components that start almost alike end in a better maximum than very different ones.
+        # Components that start almost equal reach a better maximum than very different ones.
         level = np.sqrt(self.units / (size * X.shape[0] * X.shape[1]))
         start = [level * (1.0 + 0.01 * rng.random((n, size))) for n in X.shape]
         self.rows = _Side(start[0], model.a, model.a_prime, model.a_prime / model.b_prime)
@@ -176,7 +176,7 @@ class _Ascent:
         return self.rows.mean.copy(), self.columns.mean.copy(), self.columns.geometric.copy()
 
     def log_likelihood(self) -> float:
-        """Of the training data at the posterior means, per unit, without log x!."""
+        """Log-likelihood of the training data at the posterior means, per unit, without log x!."""
         theta, beta = self.rows.mean, self.columns.mean
         total = np.empty(len(self.x))
         log_products(self.ptr, self.ids, theta, beta, total)

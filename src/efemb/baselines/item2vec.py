@@ -116,7 +116,7 @@ class ItemSkipGram(Baseline):
         self.log_noise_ = np.log(word_noise(NOISE, counts))
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
-        """Mean of the row's other vectors; 0 where there are none."""
+        """Mean of the row's other vectors; 0 if there are none."""
         needed, index = np.unique(rows, return_inverse=True)
         present = (X[needed] != 0).astype(np.float64)
         own = np.asarray(present[index, entities]).ravel()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 BACKOFFS = ("uniform", "popularity")
-HELD_OUT = 10  # without validation, one row in ten calibrates
+HELD_OUT = 10  # without validation data, one row in ten is used to calibrate
 # Standard deviation of the normal prior on log power and log weight, worth one entry: it only
 # matters if a handful of entries would be explained best by an infinite power.
 PRIOR_DEVIATION = 2.0
@@ -59,7 +59,7 @@ class ItemItem(Baseline):
         return np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
 
     def _own_scores(self, bags: Any) -> Floats:
-        """Score of each item given the bag without it: as given the bag, since B_nn = 0."""
+        """Score of each item given the bag without it: the same as with it, since B_nn = 0."""
         return self._scores(bags)
 
     def _family(self) -> Family:
@@ -76,8 +76,8 @@ class ItemItem(Baseline):
         others = Holdout.of(data, validation, missing=False).others
         with progress_bar(f"fitting {type(self).__name__}", 2, bool(self.verbose)) as advance:
             if others is None:
-                # Rows that the weights were learned from are predicted too well to calibrate on,
-                # and so are held-out entries of such rows: they were zeros to the weights.
+                # Rows that the weights were learned from are predicted too well to calibrate on. So
+                # are held-out entries of such rows, which were zeros for the weights.
                 companions = np.flatnonzero(np.diff(present.indptr) >= 2)
                 apart = companions[HELD_OUT // 2 :: HELD_OUT]
                 self._learn(present[np.setdiff1d(np.arange(data.n_rows), apart)])
@@ -91,7 +91,7 @@ class ItemItem(Baseline):
             advance(1)
 
     def _calibrate(self, present: Any, others: Any) -> None:
-        """Fit the calibration to (evenly spread) entries of other rows than those learned from."""
+        """Fit the calibration to (evenly spread) entries of rows that the weights have not seen."""
         backoff = self._backoff_shares(present)
         rows, entities = stored_cells(others)
         company = np.flatnonzero(np.diff(others.indptr)[rows] >= 2)
@@ -109,7 +109,7 @@ class ItemItem(Baseline):
         return Calibration(self.backoff_shares_, self.power_, self.backoff_weight_)
 
     def _backoff_shares(self, present: Any) -> Floats:
-        """Share of each item in all lines; what never occurs counts as half a line."""
+        """Share of each item in all lines; an item that never occurs counts as half a line."""
         if self.backoff == "uniform":
             return np.full(present.shape[1], 1.0 / present.shape[1])
         lines = np.maximum(np.asarray(present.sum(axis=0)).ravel(), 0.5)
@@ -147,7 +147,7 @@ def _bags_without(present: Any, rows: Ints, entities: Ints) -> Any:
 
 @dataclass(frozen=True)
 class Calibration:
-    """m_j = max(score_j, 0)^power + weight * backoff_j, in proportion to the share of entity j.
+    """m_j = max(score_j, 0)^power + weight * backoff_j, proportional to the share of entity j.
 
     power, weight : > 0
     backoff : (N,) positive shares with a sum of 1: of the entities' popularity, or 1 / N
@@ -175,7 +175,7 @@ class Calibration:
         if len(positive) == 0:
             return cls(backoff)
         own = np.maximum(scores[np.arange(len(entities)), entities], 0.0).astype(np.float64)
-        # In units of the mean positive sum the start does not depend on the scale of the scores.
+        # In units of the mean positive sum, the start does not depend on the scale of the scores.
         start = np.log([1.0, START_BACKOFF * positive.sum() / len(entities)])
 
         def loss(point: Floats) -> float:

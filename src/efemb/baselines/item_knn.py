@@ -1,4 +1,4 @@
-"""ItemKNN: items like those in the row, by cosine."""
+"""ItemKNN: items similar to those in the row, by cosine."""
 
 from __future__ import annotations
 

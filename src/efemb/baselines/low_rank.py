@@ -1,4 +1,4 @@
-"""Low-rank models: fits of rows and entities, fits of rows alone, and cells left out."""
+"""Low-rank models: fits of rows and entities, fits of rows only, and left-out cells."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from efemb.engine.optimizers.limited_memory import LimitedMemory
 from efemb.model.families import Family
 from efemb.model.predictor import CHUNK_NUMBERS, add_intercepts
 
-MEMORY = 10  # pairs that L-BFGS remembers
-NOISE = 0.05  # standard deviation of the start
-BLOCK_NUMBERS = 1 << 20  # means made at a time: what a cache holds
+MEMORY = 10  # past steps that L-BFGS stores
+NOISE = 0.05  # standard deviation of the initial values
+BLOCK_NUMBERS = 1 << 20  # means computed at a time, to fit into a cache
 # A step of Newton's method this small (relative) is the last: the next one squares it. Steps with
-# a fixed Hessian gain a constant factor each, and are taken further.
+# a fixed Hessian gain only a constant factor each, and continue further.
 LAST_STEP, SETTLED = 1e-6, 1e-8
 NEWTON_STEPS, CHORD_STEPS, HALVINGS = 200, 60, 40
 # Below this share of the noise in an entity's variance given the rest, the difference 1 - h has
-# lost half of its digits, and the entity is left out by a solution of its own.
+# lost half of its digits, and the left-out value is computed by a separate solution.
 DOUBTFUL = 1e-8
 
 
 class FactorSearch:
     """Maximize the sum over cells of x u - a(u), less penalty / 2 (|theta|^2 + |beta|^2).
 
-    X : csr_array or array (T, N), 0 where masked;  masked : csr_array of the cells left out
+    X : csr_array or array (T, N), 0 where masked;  masked : csr_array of the masked cells
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class FactorSearch:
         return theta, beta, intercept if self.has_intercept else np.zeros(n_entities, free.dtype)
 
     def _start(self, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-        """Small vectors; the mean of each entity in the intercept, or in the first component."""
+        """Small vectors; the mean of each entity is in the intercept, or in the first component."""
         n_rows, n_entities, size = self.shape
         theta, beta = (NOISE * rng.standard_normal((n, size)) for n in (n_rows, n_entities))
         mean = self.totals / n_rows
@@ -148,7 +148,9 @@ class FactorSearch:
 
 @dataclass(frozen=True)
 class RowFits:
-    """Least sum over seen n of a(u_n) - x_n u_n, + penalty / 2 |theta|^2; u = beta theta + offset.
+    """Minimize sum over seen n of a(u_n) - x_n u_n, plus penalty / 2 |theta|^2, over theta.
+
+    u = beta theta + offset.
 
     beta : (N, K);  offset : (N,);  family : Poisson, Bernoulli or Gaussian with variance 1
     positive : theta >= 0
@@ -184,8 +186,8 @@ class RowFits:
     def fit_without(self, theta: Floats, x: Floats, index: Ints, entities: Ints) -> Floats:
         """Factors of row place[i] of x given all its cells but entities[i], (cells, K).
 
-        From the whole row's solution, with the whole row's Hessian; the problem is convex, so the
-        start leaves no trace. Cells for which that does not contract get Hessians of their own.
+        Starts from the whole row's solution and uses its Hessian; the problem is convex, so the
+        start does not matter. Cells for which that does not converge get Hessians of their own.
         """
         whole, hessian = self.newton(theta, x, np.ones(x.shape, dtype=bool))
         theta_without, hopeless = self._chord(whole, hessian, x, index, entities)
@@ -247,7 +249,7 @@ class RowFits:
         return hessians
 
     def _direction(self, theta: Floats, slope: Floats, hessian: Floats) -> Floats:
-        """Newton's step; numbers that would leave the positive ones stay where they are."""
+        """Newton's step, with elements that would leave the positive range fixed."""
         if self.positive:
             held = (theta <= 0.0) & (slope > 0.0)
             slope = np.where(held, 0.0, slope)
@@ -274,7 +276,7 @@ class RowFits:
 
 
 def _relative_size(change: Floats, theta: Floats) -> Floats:
-    """Largest change of a number of each row, in units of the largest number (or of 1)."""
+    """Largest change in each row, relative to its largest element (or to 1)."""
     return np.asarray(np.abs(change).max(axis=1) / np.maximum(np.abs(theta).max(axis=1), 1.0))
 
 
@@ -283,7 +285,7 @@ def predict_left_out(
 ) -> tuple[Floats, Floats]:
     """E[gap_n | the other observed numbers of the row] and its variance, both (T, N).
 
-    gap (T, N): numbers less their means, NaN where missing (predicted from all that are observed);
+    gap (T, N): values less their means, NaN if missing (predicted from all observed values);
     loadings (N, K), noise (N,): gap = loadings z + Normal(0, noise), z ~ Normal(0, I).
     """
     mean, variance = np.empty_like(gap), np.empty_like(gap)

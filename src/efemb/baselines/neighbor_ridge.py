@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 BLOCK_ENTITIES = 256
 BLOCK_NUMBERS = 1 << 22
-HELD_OUT = 0.1  # of the rows, where no validation data are passed
+HELD_OUT = 0.1  # fraction of the rows, if no validation data are passed
 # Powers of ten of the ridges that are tried, relative to the sum of squares of a member.
 LEAST, MOST = -5, 2
 
@@ -38,9 +38,9 @@ LEAST, MOST = -5, 2
 class NeighborRidge(Baseline):
     """x_n is predicted by a weighted sum of its context members: the paper's bank of regressions.
 
-    Weights minimize sum_t (x_tn - b_n - sum_m w_nm x_tm)^2 + ridge sum_m w_nm^2. It is the Gaussian
-    embedding whose context vectors are the columns of the identity, and the strong simple rival of
-    every model of recordings. Gram matrices are computed once for all ridges.
+    Weights minimize sum_t (x_tn - b_n - sum_m w_nm x_tm)^2 + ridge sum_m w_nm^2. This is the
+    Gaussian embedding whose context vectors are the columns of the identity, and a strong simple
+    rival of every model of recordings. Gram matrices are computed once for all ridges.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Popularity: every entity at its mean, whatever else is in the row."""
+"""Popularity: every entity at its mean, regardless of the rest of the row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Popularity(Baseline):
     [2.0, 0.25, 1.0]
     """
 
-    _allow_real = True  # kilograms have a mean, too
+    _allow_real = True  # fractional quantities have a mean, too
     mean_: Floats
     variance_: Floats
 
@@ -88,7 +88,7 @@ class Popularity(Baseline):
 
 
 def _guess_family(data: Dataset) -> Family:
-    """The family whose values these are."""
+    """The family that suits the values."""
     values: Any = data.values.data if data.is_sparse else data.values
     if np.isnan(values).any() or Poisson.support.broken_by(values).any():
         return Gaussian()

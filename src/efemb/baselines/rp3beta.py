@@ -16,7 +16,7 @@ from efemb.model.item_regressions import find_strongest_weights
 
 @dataclass(eq=False, repr=False)
 class RP3beta(ItemItem):
-    """Three steps of a random walk, popular items made less likely (Paudel et al. 2017).
+    """Three steps of a random walk, with a penalty on popular items (Paudel et al. 2017).
 
     ``B_mn = sum over rows t with m and n of (1 / c_m)^alpha (1 / d_t)^alpha / c_n^beta``, c_n the
     number of rows that contain n and d_t the number of items in row t, if it is one of the
@@ -76,11 +76,11 @@ class RP3beta(ItemItem):
 
     def _learn(self, present: Any) -> None:
         alpha, beta = float(self.alpha), float(self.beta)
-        # Items and rows without a line have no pairs: any positive number does for them.
+        # Items and rows without a line have no pairs, so any positive number will do.
         n_rows = np.maximum(np.asarray(present.sum(axis=0)).ravel(), 1.0)
         n_items = np.maximum(np.asarray(present.sum(axis=1)).ravel(), 1.0)
 
-        # The largest of each m, not of each n: per n, items m of few rows would crowd out the rest.
+        # The largest per m, not per n: per n, items m with few rows would crowd out the others.
         def walk(together: Floats, n: Ints, m: Ints) -> Floats:
             return np.asarray(together * n_rows[m] ** -alpha * n_rows[n] ** -beta)
 

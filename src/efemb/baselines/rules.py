@@ -1,4 +1,4 @@
-"""Rules: how often an item is bought with each item of the row."""
+"""Rules: confidence of association rules from the items of the row."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Rules(ItemItem):
         return np.asarray(sums / np.maximum(size, 1.0))
 
     def _own_scores(self, bags: Any) -> Floats:
-        """Popularity has a weight in P(n | n), too: n itself is taken out of the mean."""
+        """Popularity has a weight in P(n | n), too, so n itself is removed from the mean."""
         own = bags.toarray()
         sums = self._sums(bags) - own * self.smoothed_ * self.popularity_
         return np.asarray(sums / np.maximum(own.sum(axis=1, keepdims=True) - own, 1.0))

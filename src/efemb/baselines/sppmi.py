@@ -110,7 +110,7 @@ class ShiftedPPMI(BaseEstimator):
         matrix = shifted_ppmi(counts, float(self.shift), float(self.power))
         seed = 0 if self.random_state is None else self.random_state
         left, values, right = decompose(matrix, int(self.n_components), generator(seed))
-        # Where the rank is too low there is no direction: 0, also for eigen = 0.
+        # If the rank is too low, directions are undefined and set to 0, even for eigen = 0.
         weight = np.where(values > 0, values, 1.0) ** float(self.eigen) * (values > 0)
         self.embedding_, self.context_ = left * weight, right * weight
         self.singular_values_ = values
@@ -118,7 +118,7 @@ class ShiftedPPMI(BaseEstimator):
         return self
 
     def fitted(self) -> FittedEmbedding:
-        """As a model that can be scored: p(w | context) proportional to p(w) exp(rho . mean alpha).
+        """A model that can be scored: p(w | context) proportional to p(w) exp(rho . mean alpha).
 
         The inner products approximate log p(w | c) / p(w); a context is the mean of its words.
         """
@@ -129,7 +129,7 @@ class ShiftedPPMI(BaseEstimator):
             context=Window(int(self.window), scale="items"), family="categorical", prior=None
         )
         unigram = np.log(np.maximum(counts, 0.5) / counts.sum())
-        # Inner products have each singular value once, whatever its power in the vectors.
+        # Inner products contain each singular value once, whatever its power in the vectors.
         values = np.where(self.singular_values_ > 0, self.singular_values_, 1.0)
         context = self.context_ * values ** (1.0 - 2.0 * float(self.eigen))
         parameters = Parameters(self.embedding_, context, unigram)
@@ -162,7 +162,7 @@ def shifted_ppmi(counts: Any, shift: float, power: float) -> Any:
     totals = np.asarray(counts.sum(axis=1)).ravel()
     seen = totals > 0
     smoothed = np.where(seen, totals**power, 0.0)
-    # Words that never occur are in no stored entry: any finite number does for them.
+    # Words that never occur are in no stored entry, so any finite number will do.
     log_word = np.log(np.where(seen, totals, 1.0))
     log_context = np.log(np.where(seen, smoothed / smoothed.sum(), 1.0))
     ppmi = counts.copy()
@@ -181,7 +181,7 @@ def shifted_ppmi(counts: Any, shift: float, power: float) -> Any:
 def decompose(matrix: Any, k: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """U (N, k), s falling, V (N, k); the same bits for any number of BLAS threads."""
     size = matrix.shape[0]
-    # Threads also slow the iteration down: its products are small.
+    # A single thread is also faster, because the products of the iteration are small.
     with one_blas_thread:
         if size <= _SMALL or 2 * k >= size:
             left, values, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
@@ -211,7 +211,7 @@ def count_cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], No
     for start in range(0, n_tokens, step):
         stop = min(start + step, n_tokens)
         sums.append(_count_pairs(corpus, start, stop, window))
-        # Only like sizes are added, as in a merge sort: the sum of all is not copied every time.
+        # Add only equal sizes, as in a merge sort, so that the total is not copied every time.
         while len(sums) > 1 and sums[-2].nnz <= 2 * sums[-1].nnz:
             last = sums.pop()
             sums.append(sums.pop() + last)
@@ -224,7 +224,7 @@ def count_cooccurrences(corpus: Corpus, window: int, advance: Callable[[int], No
 
 def _count_pairs(corpus: Corpus, start: int, stop: int, window: int) -> Any:
     """Pairs whose first token is in start ... stop, first word in the rows."""
-    # A copy: a memory-mapped corpus is read once.
+    # A copy, so that a memory-mapped corpus is read only once.
     tokens = np.array(corpus.tokens[start : min(stop + window, corpus.n_tokens)])
     left = _tokens_left(corpus.starts, start, stop)
     offsets = range(1, min(window, int(left.max())) + 1)
@@ -237,7 +237,7 @@ def _count_pairs(corpus: Corpus, start: int, stop: int, window: int) -> Any:
 
 
 def _tokens_left(starts: Ints, start: int, stop: int) -> Ints:
-    """For each token of start ... stop, how many follow it in its document."""
+    """For each token of start ... stop, the number of tokens that follow it in its document."""
     first = int(np.searchsorted(starts, start, side="right"))
     last = int(np.searchsorted(starts, stop, side="left"))
     ends = starts[first : last + 1]

@@ -1,4 +1,4 @@
-"""WeightedMF: matrix factorization in which zeros count little."""
+"""WeightedMF: matrix factorization in which zeros have little weight."""
 
 from __future__ import annotations
 
@@ -149,11 +149,11 @@ class WeightedMF(Iterated):
 
 @dataclass(frozen=True)
 class _Regressions:
-    """One weighted ridge regression a row, of presence on the other side's vectors.
+    """One weighted ridge regression per row, of presence on the other side's vectors.
 
-    cells : csr_array of the cells that are not ordinary zeros, holding their weight less that of a
-        zero; a masked cell takes back its zero
-    response : weight times target of each
+    cells : csr_array of the cells other than ordinary zeros, with their weight less that of a
+        zero; a masked cell subtracts its zero
+    response : weight times target of each cell
     """
 
     cells: Any
@@ -183,7 +183,7 @@ class _Regressions:
         return matrix, np.matmul(response[:, None, :], V)[:, 0]
 
     def blocks(self, size: int) -> Iterator[Ints]:
-        """All rows, those of many cells first, so that rows of a block are about as long."""
+        """All rows, those with many cells first, so that rows of a block are about equally long."""
         counts = np.diff(self.cells.indptr)
         order = np.argsort(-counts, kind="stable")
         start = 0

@@ -1,4 +1,4 @@
-"""The models and data that evaluation works on: ours or third-party, in a common order."""
+"""Adapters that give evaluation a model (ours or third-party) and its data in a common order."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def conform(model: Any, data: Dataset, family: Family) -> Dataset:
     if getattr(model, "binarize", False):
         check_not_negative(data)
         data = binarized(data)
-    # Whether fractions are allowed is up to the model.
+    # Whether fractions are allowed depends on the model.
     check_support(data, family, allow_real=True, way_out="remove or correct such values")
     return data
 
@@ -162,7 +162,7 @@ def missing_unless_stored(data: Dataset) -> Floats:
 
 
 def refuse_overlap(both: Any) -> None:
-    """Held-out entries must not be in X, where they would be evidence for themselves or others."""
+    """Held-out entries must not be in X, where they would be used to predict themselves."""
     rows, entities = both.nonzero()[:2]
     if len(rows):
         raise DataError(

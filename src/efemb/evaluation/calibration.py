@@ -37,8 +37,8 @@ class Weights(NamedTuple):
 class Calibrated:
     """log p_j = a m_j + c log m_j + d log q_j + constant, over the entities j outside the context.
 
-    Here m are the conditional means of a fitted model, or scores that only rank, as returned by
-    `log_means`, or their shares; q is the popularity. The calibrated log-likelihood makes models
+    Here m are the conditional means of a fitted model, or scores that only rank (as returned by
+    `log_means`), or their shares; q is the popularity. The calibrated log-likelihood makes models
     with and without probabilities of their own comparable; it is
     ``leave_one_out(calibrated, X).normalized_log_likelihood()``.
 

@@ -53,7 +53,7 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     Parameters
     ----------
     models : mapping of names to fitted models, or list of models
-        `Predictions` that were computed before are accepted in place of models.
+        `Predictions` that were computed before are accepted instead of models.
     X : rows x entities
         Data that no model was fitted to.
     train : rows x entities, optional
@@ -78,15 +78,16 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
         Whether entities of X that the models do not know raise an error or are ignored. With
         "skip", entities that X lacks count as zeros, or as missing in real data.
     split_by : {"repeat"}, optional
-        "repeat" scores entries that the customer of the row has in `train` (repeat) apart from
+        "repeat" scores entries that the customer of the row has in `train` (repeat) separately from
         others (new), in a first column "entries".
     user : str, default="user"
         Row column of X and `train` that names the customer, for `split_by`.
     candidates : {"all", "same kind"}, default="all"
-        With `split_by`, what the share and the rank of an entry are among: all entities outside the
-        rest of its row, or only those of the entry's kind. Of a list for all entities the repeats
-        of a customer take the first places, so that it says little of new entries; "same kind"
-        asks which of the items that the customer has (or has not) in `train` are bought.
+        With `split_by`, the entities among which the share and the rank of an entry are computed:
+        all entities outside the rest of its row, or only those of the entry's kind. In a list of
+        all entities the repeats of a customer come first, so that it says little about new
+        entries; "same kind" asks which of the items that the customer has (or has not) in `train`
+        are bought.
     progress : bool, default=False
         Show a progress bar.
 
@@ -151,17 +152,17 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
 
 
 def _check_candidates(candidates: Any, split_by: str | None, models: Iterable[Any]) -> bool:
-    """Whether entries are ranked among those of their kind only."""
+    """Whether entries are ranked only among those of their kind."""
     known = ["all", "same kind"]
     if candidates not in known:
         raise ParameterError(f"candidates={candidates!r} is unknown; {suggest(candidates, known)}")
     if candidates == "all":
         return False
     if split_by is None:
-        raise ParameterError('candidates="same kind" needs split_by="repeat", which tells kinds')
+        raise ParameterError('candidates="same kind" needs split_by="repeat", which defines kinds')
     if any(isinstance(model, Predictions) for model in models):
         raise ParameterError(
-            'candidates="same kind" asks the models again: pass models, not Predictions'
+            'candidates="same kind" needs new predictions: pass models, not Predictions'
         )
     return True
 
@@ -177,7 +178,7 @@ def _tabulate(
 def _split_entries(
     predictions: Mapping[str, Predictions], split_by: str, X: Any, train: Any, user: str
 ) -> dict[str, dict[str, Predictions]]:
-    """Repeated and new entries, each group of every model; groups without entries are left out."""
+    """Repeated and new entries, for every model; groups without entries are left out."""
     if split_by != "repeat":
         raise ParameterError(f"split_by={split_by!r} is unknown; {suggest(split_by, ['repeat'])}")
     if X is None or train is None:
@@ -267,7 +268,7 @@ def tabulate_scores(
     names = order if sort else list(predictions)
     note = ""
     if order[0] == POPULARITY and len(order) > 1:
-        note = "no model is better than popularity: their vectors hold nothing that helps here"
+        note = "no model is better than popularity: their vectors do not help here"
     skipped = {name: predictions[name].n_skipped for name in predictions}
     table = _table(names, each, gaps, verdicts, skipped)
     if any_one.rank is None:

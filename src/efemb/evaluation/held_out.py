@@ -36,7 +36,7 @@ class HeldOut:
         Number of words without any other word around them.
     unigram : float
         Mean log-likelihood of the same words by their frequencies in the training text: a model
-        that scores no more has learned nothing from the words around a word.
+        with no higher score has learned nothing from the context of a word.
     gain_error : float
         Standard error of ``log_likelihood - unigram``, paired by word.
     """
@@ -98,8 +98,8 @@ def held_out_words(
     groups = row_groups(spec, bound)
     if groups is not None and n_candidates is not None:
         raise ParameterError(
-            f"n_candidates does not go with {spec.structure!r}, whose groups have vectors of their "
-            "own: leave it out"
+            f"n_candidates cannot be used with {spec.structure!r}, whose groups have vectors of "
+            "their own: leave it out"
         )
     rng = generator(seed)
     rows = np.arange(bound.n_rows)
@@ -112,7 +112,7 @@ def held_out_words(
             block = bound.scored_block(block_rows, reverse=spec.combine.reverse)
             entries = Cells.leave_one_out(block, bound.n_context_vectors)
             known = entries.known().beside(None, block_rows[block.row], groups)
-            # A word that is alone in its document does not occur in any pair of a reverse model.
+            # A word that is alone in its document is not part of any pair of a reverse model.
             skipped += len(block_rows) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
             if len(known.x):
                 log_likelihoods.append(_scores(spec, bound, vectors, known, n_candidates, rng))
@@ -128,7 +128,7 @@ def held_out_words(
 
 
 def _fitted_text_model(model: Any) -> Any:
-    """What the fit of a text model left; any other model is an error."""
+    """The fitted model behind a text model; any other model is an error."""
     if not hasattr(model, "fitted"):
         raise InputTypeError(f"held_out_words needs a text model, got {type(model).__name__}")
     fitted = model.fitted()

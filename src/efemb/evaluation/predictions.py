@@ -24,7 +24,7 @@ from efemb.model.links import Identity
 from efemb.model.objective import CACHED_NUMBERS, expected_value, log_density, log_sums
 from efemb.table import Table, import_package
 
-MOSTLY_INSIDE = 0.999  # share of the context in a sum, above which the rest is added up by itself
+MOSTLY_INSIDE = 0.999  # share of the context in a sum above which the rest is summed directly
 _WHERE = {
     "log_share": "counts and binary data whose contexts are rows",
     "absent_log_share": "counts and binary data whose contexts are rows",
@@ -57,8 +57,8 @@ class Predictions:
     context_size : integer array of shape (n,), optional
         Number of observed members of the entry's context.
     absent_log_share : array of shape (n,), optional
-        Like `log_share`, among the entities outside the context only. `BasketEmbedding` has weights
-        of its own for these, which make them calibrated probabilities.
+        Like `log_share`, among the entities outside the context only. `BasketEmbedding` has
+        separate weights for these, which make them calibrated probabilities.
     n_skipped : int, default=0
         Number of entries that were skipped because their context was empty.
     """
@@ -268,7 +268,7 @@ class Predictions:
         return 1.0 - left / total if total > 0 else float("nan")
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row per entry: row, entity, x and what was predicted."""
+        """A pandas DataFrame with a row per entry: row, entity, x and the predictions."""
         names = [each.name for each in fields(self) if each.name != "n_skipped"]
         columns = {name: getattr(self, name) for name in names}
         present = {name: values for name, values in columns.items() if values is not None}
@@ -370,11 +370,11 @@ def score_entries(
         arrays["rank"][chunk] = ranks(values, own, cell, in_context)
         inside = np.bincount(cell, np.exp(in_context - log_total[cell]), len(values))
         absent = log_share - np.log1p(-np.minimum(inside, MOSTLY_INSIDE))
-        for i in np.flatnonzero(inside > MOSTLY_INSIDE):  # what is left of 1 would be rounding
+        for i in np.flatnonzero(inside > MOSTLY_INSIDE):  # 1 - inside would be rounding errors
             absent[i] = own[i] - _log_sum_outside(values[i], member[cell == i])
         arrays["absent_log_share"][chunk] = absent
         advance(chunk.stop - chunk.start)
-    if hasattr(judged.model, "absent_log_means"):  # weights of its own for absent entities
+    if hasattr(judged.model, "absent_log_means"):  # separate weights for absent entities
         for chunk, values in _chunks(judged, judged.model.absent_log_means, row, code):
             own = values[np.arange(len(values)), code[chunk]]
             arrays["absent_log_share"][chunk] = own - log_sums(values)
@@ -402,7 +402,7 @@ def _chunks(
 
 
 def _context_members(context: Any, row: Ints, code: Ints) -> tuple[Ints, Ints]:
-    """(cell, entity) of everything else in the rows of some entries."""
+    """(cell, entity) of all other entities in the rows of some entries."""
     ptr, where = gather_rows(context.indptr, row)
     cell = np.repeat(np.arange(len(row)), np.diff(ptr))
     member = context.indices[where]
@@ -422,7 +422,7 @@ def ranks(values: Floats, own: Floats, cell: Ints, in_context: Floats) -> Floats
 
     cell, in_context : the entry and the value of everything that is in a context
     """
-    twice = _compare(values, own[:, None]).sum(axis=1, dtype=np.uint32)  # itself counts 1
+    twice = _compare(values, own[:, None]).sum(axis=1, dtype=np.uint32)  # 1 for the entity itself
     twice = twice - np.bincount(cell, _compare(in_context, own[cell]), len(own))
     return np.asarray((twice + 1.0) / 2.0)
 

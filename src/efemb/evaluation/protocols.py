@@ -41,7 +41,7 @@ def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
     Returns
     -------
     Predictions
-        `n_skipped` entries are alone in their row, so that they have no context.
+        `n_skipped` entries are alone in their row and have no context.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Repeats: entries that the same customer had bought before, apart from new ones."""
+"""Repeats: separate evaluation of entries that the same customer had bought before."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def is_repeat(predictions: Predictions, X: Any, train: Any, user: str = "user") 
 
 
 class AmongItsKind:
-    """A model that is asked for repeats among repeats, and for new items among new ones.
+    """A model that ranks repeats among repeats, and new items among new ones.
 
     The share and the rank of an entry are then among the items that the customer has in a training
-    row if the entry is one of them, and among the others if it is not. Every other question is
-    answered by the model itself.
+    row if the entry is one of them, and among the others if it is not. Everything else is
+    delegated to the model.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class AmongItsKind:
     train : Dataset
         The training rows; their entities are those of the model, in any order.
     user : str, default="user"
-        Row column of the training rows, and of those that are predicted, that names the customer.
+        Row column that names the customer, in the training rows and in those that are predicted.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class AmongItsKind:
 
 
 def _purchases(data: Dataset, train: Any, user: str) -> tuple[Ints, Purchases]:
-    """The place of the owner of each row among those of the training rows, and what they have."""
+    """The index of the owner of each row among those of the training rows, and their purchases."""
     past, _ = in_order(as_dataset(train, data.entities), data.entities)
     purchases = Purchases.of(past, user, "train")
     return purchases.owners(data, "X"), purchases

@@ -86,7 +86,7 @@ def weights(by: Any, *, x: Floats) -> Floats:
 
 
 def row_errors(sums: Floats, totals: Floats, means: Floats) -> Floats:
-    """Standard errors of means = sum(sums) / sum(totals), rows being independent draws.
+    """Standard errors of means = sum(sums) / sum(totals), with rows as independent draws.
 
     sums : (rows, scores);  totals : (rows,);  sqrt(sum_t (sums_t - means totals_t)^2) / sum(totals)
     """
@@ -96,7 +96,7 @@ def row_errors(sums: Floats, totals: Floats, means: Floats) -> Floats:
 
 
 def per_row(values: Floats, weight: Floats, row: Ints) -> tuple[Floats, Floats]:
-    """Sums of weight * value and of weight, of each row that has entries, in order of the rows."""
+    """Sums of weight * value and of weight for each row that has entries, in order of the rows."""
     _, index = np.unique(row, return_inverse=True)
     sums, weights = np.bincount(index, weight * values), np.bincount(index, weight)
     return np.asarray(sums, np.float64), np.asarray(weights, np.float64)

@@ -77,7 +77,7 @@ def _split(path: Path, lines: list[tuple[int, str]]) -> list[list[str]]:
         return [line.split() for _, line in lines]
     rows = []
     for number, line in lines:
-        # Line by line: an unclosed quote must not swallow the following lines.
+        # Line by line, because an unclosed quote must not consume the following lines.
         try:
             (row,) = csv.reader([line], delimiter=separator)
         except (csv.Error, ValueError) as error:

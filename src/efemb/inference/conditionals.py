@@ -1,4 +1,4 @@
-"""Conditionals: each entity as a generalized linear model on contexts that are known."""
+"""Conditionals: each entity as a generalized linear model on given contexts."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Inverse = Callable[[Floats, Ints], Floats]  # (gradients (m, p), which (m,)) -> 
 ROWS_AT_ONCE = 4096
 DIFFERENCE = 1e-5
 BLOCK_NUMBERS = 1 << 20
-ROUNDING = 1e-14  # of a sum over many rows
-SUMS_AT_ONCE = 1 << 23  # context sums, of which three copies exist for a moment
+ROUNDING = 1e-14  # relative error of a sum over many rows
+SUMS_AT_ONCE = 1 << 23  # context sums, of which three copies exist temporarily
 
 
 @dataclass(frozen=True)
 class Design:
     """u_t = rho . z_t + b + o_t for the observations x_t of one entity.
 
-    contexts : (T, K) scaled context sums z, and the row side of further terms beside them
+    contexts : (T, K) scaled context sums z, with the row side of further terms beside them
     x, weight : (T,)
-    offset : (T,) offsets o of further terms, None where there are none
+    offset : (T,) offsets o of further terms, None if there are none
     precision : (K, K) of a ridge on the weights of the members, None without one
-    entity : whose observations they are
+    entity : the entity whose observations they are
     """
 
     contexts: Floats
@@ -92,7 +92,7 @@ class Design:
     def _blocks(
         self, rho: Floats, intercept: float
     ) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-        """Some rows at a time in float64: (z, 1), x, u, weight."""
+        """Yield blocks of rows in float64: (z, 1), x, u, weight."""
         vector = rho.astype(np.float64)
         for start in range(0, len(self.x), ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)
@@ -113,7 +113,7 @@ def curvature(family: Family, link: Link, x: Floats, u: Floats) -> Floats:
     >>> curvature(Bernoulli(), Identity(), np.zeros(1), np.zeros(1)).round(6)
     array([0.25])
     """
-    # A positive u has no other scale than its size.
+    # A positive u has no scale other than its size.
     size = np.maximum(np.abs(u), FLOOR) if link.needs_positive else 1.0 + np.abs(u)
     h = DIFFERENCE * size
     rise = residual(family, link, x, u - h) - residual(family, link, x, u + h)
@@ -129,17 +129,17 @@ def typical_curvature(family: Family, link: Link, total: Floats, n_rows: int) ->
 
 
 def resolve_row_weights(sample_weight: Any, data: Any, spec: Spec) -> Floats:
-    """Weights of the rows, by default 1; 0 for empty baskets, which a fit ignores."""
+    """Weights of the rows, 1 by default; 0 for empty baskets, which a fit ignores."""
     checked = check_sample_weight(sample_weight, data.n_rows)
     weight = np.ones(data.n_rows) if checked is None else checked
     return np.where(data.filled_rows(), weight, 0.0) if spec.context.rest_of_row else weight
 
 
 class Conditionals(ABC):
-    """The models of some entities given contexts that are known.
+    """The models of some entities on given contexts.
 
-    n : how many entities;  k : length of their vectors, entity sides of further terms included
-    noise : (n,) what the noise of sampled zeros takes off their intercepts
+    n : number of entities;  k : length of their vectors, including entity sides of further terms
+    noise : (n,) subtracted from their intercepts for the noise of sampled zeros
     dtype : of values and gradients
     """
 
@@ -155,7 +155,7 @@ class Conditionals(ABC):
     ) -> tuple[Floats, Floats, Floats]:
         """Log-likelihoods of some entities, and gradients in their vectors and intercepts.
 
-        The noise is off the intercepts already.
+        The noise is already subtracted from the intercepts.
         """
 
     @abstractmethod
@@ -163,21 +163,21 @@ class Conditionals(ABC):
         """The rows of one of the entities."""
 
     def thinned(self, every: int) -> Conditionals | None:
-        """The same on a fraction of the rows; None where rows cannot be thinned."""
+        """The same on a fraction of the rows; None if rows cannot be thinned."""
         return None
 
     @abstractmethod
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
-        """Roughly the inverse of each entity's information plus a diagonal `prior` (n, p)."""
+        """Approximate inverse of each entity's information plus a diagonal `prior` (n, p)."""
 
 
 def count_entities_at_once(bound: BoundContext, k: int, most: int) -> int:
-    """For how many entities context sums of their own fit into memory at a time."""
+    """Number of entities whose own context sums fit into memory at a time."""
     return max(1, min(most, SUMS_AT_ONCE // (bound.n_rows * k)))
 
 
 class ListConditionals(Conditionals):
-    """Entities with contexts of their own (neighbors, graphs, lags, explicit lists): a design each.
+    """Entities with contexts of their own (neighbors, graphs, lags, explicit lists), a design each.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class ListConditionals(Conditionals):
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
     ) -> tuple[Floats, Floats, Floats]:
-        """One entity after the other."""
+        """Evaluate one entity after the other."""
         results = [
             self.designs[i].evaluate(self.spec, vector, float(b))
             for i, vector, b in zip(which.tolist(), rho, intercept, strict=True)
@@ -210,7 +210,7 @@ class ListConditionals(Conditionals):
         return self.designs[i]
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
-        """Exact at the given vectors: of a Gaussian, the first step is the last one."""
+        """Exact at the given vectors: for a Gaussian, the first step is the last one."""
         p = prior.shape[1]
         inverse = np.empty((self.n, p, p))
         for i, (vector, b) in enumerate(zip(rho, intercept, strict=True)):
@@ -220,10 +220,10 @@ class ListConditionals(Conditionals):
 
 
 def _invert(matrix: Floats) -> Floats:
-    """The inverse of a matrix that is positive, or would be without rounding.
+    """Invert a matrix that is positive definite up to rounding errors.
 
     Contexts far from zero are almost collinear with the intercept: the small eigenvalues that
-    distinguish them are above rounding, and must stay as they are.
+    distinguish them are above rounding errors, and must not be changed.
     """
     spread, basis = np.linalg.eigh(matrix)
     least = max(ROUNDING * float(spread[-1]), 1e-300)
@@ -235,7 +235,7 @@ def _make_designs(
 ) -> list[Design]:
     bag, side, named = factors.bag, row_side(spec, bound), entities
     if bound.lists is not None and bound.n_dims == 1:
-        # Columns that nothing here depends on would only cost time and memory.
+        # Columns that are not used here would only cost time and memory.
         k, n_all = bag.shape[1], bound.n_entities
         bound, columns = bound.around(entities)
         bag = bag.reshape(-1, n_all, k)[:, columns].reshape(-1, k)
@@ -271,7 +271,7 @@ def _make_designs(
 
 
 def _ridge_precisions(spec: Spec, bound: Any, bag: Floats, n: int) -> list[Floats | None]:
-    """What a ridge on the weights rho_n . alpha_m adds to the precision of the first n rho."""
+    """Precisions that a ridge on the weights rho_n . alpha_m adds to those of the first n rho."""
     parts = [part for part in bound.lists or () if part.ridge is not None]
     if not parts:
         return [None] * n

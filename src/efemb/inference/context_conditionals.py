@@ -1,4 +1,4 @@
-"""New context vectors: what each adds to the predictions of everything else in its rows."""
+"""New context vectors: their effect on the predictions of all other entities in their rows."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class ContextConditionals(Conditionals):
     """alpha_m of some entities, given all embeddings and all other context vectors.
 
     A member m of row t, with value v, adds v rho_n . alpha_m / d to the u of every other entity n:
-    zeros have d = D_t, entries their own divisor. Members of one row are solved side by side, each
-    with the others as they were.
+    zeros have d = D_t, entries their own divisor. Members of the same row are solved side by side,
+    each with the others at their previous values.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class ContextConditionals(Conditionals):
     def __init__(
         self, spec: Spec, bound: RowBags, vectors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
-        # The posterior treats the vectors in question as embeddings without intercepts.
+        # The posterior treats the new context vectors as embeddings without intercepts.
         self.spec = replace(
             spec, prior_rho=spec.prior_alpha, intercept=False, intercept_prior=None, terms=()
         )
@@ -96,7 +96,7 @@ class ContextConditionals(Conditionals):
         self.vectors, self.entities = vectors.less(spec.noise_offset(counts)), entities
         self.predictor = Predictor(self.vectors)
         self.k = vectors.bag.shape[1] if side is None else vectors.bag.shape[1] - side.width
-        self.target = self.vectors.target[:, : self.k]  # what a context vector is multiplied by
+        self.target = self.vectors.target[:, : self.k]  # multiplies a context vector
         self._find_pairs(stored, bound)
         self.beside = np.zeros((len(self.row), 0), dtype=self.dtype)  # row side of a pair
         if side is not None:
@@ -110,7 +110,7 @@ class ContextConditionals(Conditionals):
         self.mass = [self._mass_of(m) if massed else None for m in range(self.n)]
 
     def _find_pairs(self, stored: Stored, bound: RowBags) -> None:
-        """(row, member) sorted by member: what the row is without it, and how much it adds."""
+        """(row, member) sorted by member: the row without it, and its share of the context."""
         lookup = np.full(bound.n_entities, -1, dtype=np.int64)
         lookup[self.entities] = np.arange(self.n)
         member = lookup[stored.ids]
@@ -130,7 +130,7 @@ class ContextConditionals(Conditionals):
         self.total = stored.total[self.row].astype(self.dtype)
 
     def _find_entries(self, stored: Stored) -> None:
-        """The other entries of each pair's row, and all cells that are stored."""
+        """The other entries of each pair's row, and all stored cells."""
         ptr, where = gather_rows(stored.ptr, self.row)
         pair, ids = np.repeat(np.arange(len(self.row)), np.diff(ptr)), stored.ids[where]
         self.stored_ptr, self.stored_ids = ptr, ids
@@ -166,7 +166,7 @@ class ContextConditionals(Conditionals):
         return [slice(start, min(start + size, last)) for start in range(first, last, size)]
 
     def _products(self, pairs: slice, alpha: Floats | None = None) -> tuple[Floats, Floats]:
-        """u of every entity as a zero in some rows of a member, and which cells are stored."""
+        """u of every entity as a zero in some rows of a member, and a mask of the stored cells."""
         Z = self.rest[pairs] / self.total[pairs, None]
         if alpha is not None:
             Z = Z + self.share[pairs, None] * alpha
@@ -182,9 +182,9 @@ class ContextConditionals(Conditionals):
         return u, stored
 
     def _mass_of(self, m: int) -> _Mass | None:
-        """Means are exp(u) exp(share rho_n . alpha_m): rows of equal share act as one.
+        """Means are exp(u) exp(share rho_n . alpha_m), so rows of equal share can be summed.
 
-        None where so many shares differ that this gains nothing.
+        None if there are so many different shares that this is no faster.
         """
         rows = slice(int(self.starts[m]), int(self.starts[m + 1]))
         share, group = np.unique(self.share[rows], return_inverse=True)
@@ -207,13 +207,13 @@ class ContextConditionals(Conditionals):
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
     ) -> tuple[Floats, Floats, Floats]:
-        """`rho` are the context vectors in question; there are no intercepts."""
+        """`rho` are the new context vectors; there are no intercepts."""
         alpha = np.zeros((self.n, self.k), dtype=self.dtype)
         alpha[which] = rho
         asked = np.zeros(self.n, dtype=bool)
         asked[which] = True
         value, slopes = np.zeros(self.n), np.zeros((self.n, len(self.vectors.target)))
-        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not taken
+        with np.errstate(over="ignore", invalid="ignore"):  # steps that go too far are rejected
             inner = alpha @ self.target.T
             self._add_entries(inner, asked, value, slopes)
             for m in which.tolist():
@@ -222,7 +222,7 @@ class ContextConditionals(Conditionals):
         return value[which], gradient.astype(np.float64), np.zeros(len(which))
 
     def _add_entries(self, inner: Floats, asked: Bools, value: Floats, slopes: Floats) -> None:
-        """Each entry needs one inner product of a member and a target, which many share."""
+        """Each entry needs the inner product of a member and a target, which many entries share."""
         e = self.entries
         member = self.member[e.pair]
         entries = slice(None) if asked.all() else np.flatnonzero(asked[member])
@@ -255,11 +255,11 @@ class ContextConditionals(Conditionals):
             slopes[m] += ((weight * self.share[pairs]) @ slope) * self.column_weight
 
     def design(self, i: int) -> Design:
-        """There is none: a member takes part in many predictions."""
+        """Not available: a member takes part in many predictions."""
         raise NotImplementedError("context vectors have no design of their own")
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
-        """The spread of all embeddings, times the share of its rows that each member is."""
+        """The covariance of all embeddings, times the member's share of its rows."""
         square = self.share.astype(np.float64) ** 2 * self.row_weight
         share = np.bincount(self.member, square, self.n)
         total = np.asarray(

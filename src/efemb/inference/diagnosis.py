@@ -28,7 +28,7 @@ from efemb.model.contexts.base import BoundContext
 from efemb.model.families.base import Family
 
 CELLS, CELLS_AT_ONCE = 1 << 25, 1 << 21
-FAR, NEAR = 1.5, 1.2  # times as much as expected
+FAR, NEAR = 1.5, 1.2  # ratios to the expected value
 
 
 def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = False) -> Report:
@@ -42,7 +42,7 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
         Rows of the fit or others, to compare the variance and the share of zeros with those of the
         family, to measure contexts, to find rare entities and odd columns, and to compare the model
         with popularity. Without data the report covers only the fit itself.
-    seed : int, default=0
+    Random seed for the choice of rows if there are too many.
         Random seed for the choice of rows where there are too many.
     progress : bool, default=False
         Show a progress bar.
@@ -192,7 +192,7 @@ def _check_residuals(
 
 
 def _has_relative_means(fitted: FittedEmbedding) -> bool:
-    """Whether means are right up to a factor only, so that the variance of counts is unknown."""
+    """Whether means are only right up to a factor, so that the variance of counts is unknown."""
     return float(fitted.spec.zeros.weight) != 1.0 or fitted.spec.zeros.gradient == "biased"
 
 
@@ -241,7 +241,7 @@ def _check_level(fitted: FittedEmbedding, sums: _Sums) -> Finding:
     if abs(np.log(max(ratio, 1e-300))) < np.log(NEAR):
         return Finding("level", "ok", text, numbers=numbers)
     if _has_relative_means(fitted):
-        advice = "That is expected where zeros have less weight: shares are right, counts are not."
+        advice = "This is expected if zeros have less weight: shares are right, counts are not."
         return Finding("level", "note", text, advice, numbers)
     advice = (
         "Fit longer, allow intercepts (intercept=True), or check for rows unlike those of the fit."
@@ -250,7 +250,7 @@ def _check_level(fitted: FittedEmbedding, sums: _Sums) -> Finding:
 
 
 def _check_dispersion(fitted: FittedEmbedding, sums: _Sums, where: str) -> Finding:
-    """Sum of squared residuals over the sum of the variances: 1 where the family is right."""
+    """Sum of squared residuals over the sum of the variances: 1 if the family is right."""
     ratio = sums.squares / max(sums.variance, 1e-300)
     numbers: dict[str, Any] = {"dispersion": ratio, "rows": where}
     name = type(fitted.spec.family).__name__

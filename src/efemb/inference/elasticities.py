@@ -62,7 +62,7 @@ def cross_elasticity(
     k = fitted.n_components
     inner = vectors.target[:, :k].astype(np.float64) @ vectors.bag[code, :k].astype(np.float64)
     cross = response[code] * share * inner
-    if fitted.spec.family.softmax:  # what it loses goes to all others
+    if fitted.spec.family.softmax:  # all others gain what it loses
         cross = cross - response[code] * _popularity(fitted)[code]
     others = np.delete(np.arange(fitted.n_entities), code)
     order = others[np.argsort(-np.abs(cross[others]), kind="stable")[:size]]
@@ -70,10 +70,10 @@ def cross_elasticity(
 
 
 def standard_errors(errors: Laplace, term: CellCovariate, codes: Ints) -> Floats:
-    """Of the responses of some entities, given alpha and the responses that they differ from.
+    """Standard errors of the responses of some entities, given alpha and the shared responses.
 
-    Embedding, intercept and response of an entity are one regression: the response is a further
-    column of it, the centered values of the table.
+    Embedding, intercept and response of an entity are one regression: the response is an additional
+    column of it, with the centered values of the table.
     """
     spec, bound = errors._spec, errors._bound
     if not bound.shares_rows:
@@ -98,7 +98,7 @@ def standard_errors(errors: Laplace, term: CellCovariate, codes: Ints) -> Floats
 
 
 def _precisions(spec: Any, size: int, prior: Any) -> Floats:
-    """Diagonal of minus the second derivatives of normal priors; a little for the others."""
+    """Diagonal of minus the second derivatives of normal priors; a small value for others."""
     precisions = np.full(size, 1e-6)
     if spec.prior_rho is not None:
         precisions[: size - 2] = max(spec.prior_rho.shrinkage, 1e-6)
@@ -107,7 +107,7 @@ def _precisions(spec: Any, size: int, prior: Any) -> Floats:
 
 
 def _response(fitted: FittedEmbedding, table: str | None) -> tuple[CellCovariate, Floats]:
-    """The term of a table of the model, and the response of every entity to it."""
+    """The model's term of a table, and the response of every entity to it."""
     terms = {term.table: term for term in fitted.spec.terms if isinstance(term, CellCovariate)}
     if not terms:
         raise ParameterError(
@@ -124,7 +124,7 @@ def _response(fitted: FittedEmbedding, table: str | None) -> tuple[CellCovariate
 
 
 def _room(fitted: FittedEmbedding) -> Floats | float:
-    """d log mean / d u at an empty context: less than 1 where means cannot grow without limit."""
+    """d log mean / d u at an empty context: less than 1 if means are bounded."""
     family = fitted.spec.family
     if family.softmax:
         return 1.0 - _popularity(fitted)

@@ -1,4 +1,4 @@
-"""Findings: the results of a diagnosis in plain words and as numbers, and those of the data."""
+"""Findings: results of a diagnosis in words and numbers, and checks of the data."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Level = Literal["ok", "note", "warning"]
 SIGNS = {"ok": "ok", "note": "note", "warning": "LOOK"}
 WIDTH = 96
 FEW = 10  # observations that an entity should have at least
-LONG_TAIL = 20.0  # times the median
+LONG_TAIL = 20.0  # ratio to the median
 MOSTLY = 0.5  # share of missing values
-# A group of predictions is off if it is by this factor, and by so many standard errors.
+# Predictions of a group are wrong if they are off by this factor and by so many standard errors.
 FAR_FROM_OBSERVED, CERTAIN, FEWEST_HITS = 1.5, 3.0, 5.0
 
 
@@ -34,7 +34,7 @@ class Finding:
     """The result of one check.
 
     topic : what was checked;  level : "ok", "note" or "warning";  text : the result in a sentence
-    advice : what to do, "" where nothing needs to be done;  numbers : the figures behind the text
+    advice : what to do, "" if nothing needs to be done;  numbers : the figures behind the text
     """
 
     topic: str
@@ -56,7 +56,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """All findings about a model; prints as text, with warnings marked in capitals."""
+    """All findings about a model; prints as text, with warnings in capitals."""
 
     model: str
     findings: tuple[Finding, ...]
@@ -136,8 +136,8 @@ def check_rare(fitted: FittedEmbedding, counts: Floats) -> Finding:
     unseen = f", {never:,} of them in none" if never else ""
     text = (
         f"{len(rare):,} of {len(counts):,} entities occur in fewer than {FEW} rows{unseen}: "
-        f"{', '.join(names)}{', ...' if len(rare) > 5 else ''}. Mostly the prior determines their "
-        "vectors."
+        f"{', '.join(names)}{', ...' if len(rare) > 5 else ''}. The prior determines most of "
+        "their vectors."
     )
     level = "warning" if len(rare) > 0.1 * len(counts) else "note"
     advice = "Drop them (min_count=), or check efemb.inference.laplace before using them."
@@ -145,7 +145,7 @@ def check_rare(fitted: FittedEmbedding, counts: Floats) -> Finding:
 
 
 def check_contexts(fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
-    """How many observed members contexts have."""
+    """Distribution of the number of observed members per context."""
     sizes = _measure_contexts(bound)
     if sizes is None or len(sizes) == 0:
         return []
@@ -230,9 +230,9 @@ def _names(fitted: FittedEmbedding, chosen: Bools) -> str:
 
 
 def check_popularity(model: Any, fitted: FittedEmbedding, bound: BoundContext) -> list[Finding]:
-    """Whether contexts predict better than popularity, or the means of columns, do without them.
+    """Whether contexts predict better than popularity, or than the means of the columns.
 
-    The rival is fitted to the very data, in its favor.
+    The rival is fitted to the same data, which is in its favor.
     """
     data = bound.data
     if data.n_dims > 1 or fitted.spec.combine.reverse:
@@ -275,14 +275,14 @@ def _judge_rival(text: str, score: float, rival: float, better: bool, name: str)
     if better:
         return Finding("popularity", "ok", text, numbers=numbers)
     advice = (
-        f"The model is no better than {name}: its vectors hold nothing that helps. Use more rows, "
+        f"The model is no better than {name}: its vectors do not help. Use more rows, "
         "larger contexts, fewer components, or another family."
     )
     return Finding("popularity", "warning", text, advice, numbers)
 
 
 def check_reliability(table: Table) -> Finding:
-    """Whether items were next as often as predicted; the columns of a `reliability_` table."""
+    """Whether predicted probabilities of next items were right, from a `reliability_` table."""
     predicted, observed, n = (
         np.asarray(table[name], dtype=np.float64) for name in ("predicted", "observed", "n")
     )

@@ -1,13 +1,13 @@
-"""Groups of rows compared: which entities differ between groups, drift, or change in time.
+"""Comparison of groups of rows: entities that differ between groups, drift, or change in time.
 
 Given alpha, the embedding of an entity is a regression on the rows of each group. Newton's method
-takes the embedding that all groups share, and the intercept of each group, to their optimum, so
-that nothing depends on how far the fit got. There, the rows of group g have the score s_g and the
-information F_g; s_g - F_g (sum of F)^-1 (sum of s) is what is left of it if the shared embedding
-may move, and one further step takes that of the group to delta = (F_g + p)^-1 s_g, p the prior
-precision. If there is no difference, delta' (F_g + p) delta is a weighted sum of squares of normal
-numbers, whose weights follow from the variance of the scores of the rows. Distances without errors
-would rank rare entities first.
+moves the embedding that all groups share, and the intercept of each group, to their optimum, so
+that nothing depends on where the fit stopped. There, the rows of group g have the score s_g and
+the information F_g; s_g - F_g (sum of F)^-1 (sum of s) is what remains of the score if the shared
+embedding may move. One further step moves the embedding of the group by delta = (F_g + p)^-1 s_g,
+where p is the prior precision. If there is no difference, delta' (F_g + p) delta is a weighted sum
+of squares of normal numbers, whose weights follow from the variance of the scores of the rows.
+Distances without errors would rank rare entities first.
 
 Drift and changes compare scores of the rows at the mean embedding of all slices in the same way.
 """
@@ -34,7 +34,7 @@ from efemb.fitted.nearest import checked_number
 from efemb.inference.uncertainty import AT_ONCE, Laplace, laplace
 from efemb.table import Table
 
-LEAST = 1e-9  # of eigenvalues: below it, the rows say nothing
+LEAST = 1e-9  # eigenvalues below this carry no information
 LEAST_RIDGE = 1e-3  # of the shared embedding, in units of the precision of differences
 NEWTON_STEPS, LONGEST, CLOSE = 20, 1.0, 1e-6
 LEAST_SHARE = 0.02  # of the rows on either side of a change
@@ -80,8 +80,8 @@ def differs(
     precision = structure.offset_precision(fitted.spec.prior_rho)
     if precision is None:
         raise ParameterError(
-            f"in {structure!r} the entities of a group have no offsets of their own, so that they "
-            "have no errors either: fit with structure=Grouped(column)"
+            f"in {structure!r} the entities of a group have no offsets of their own, and therefore "
+            "no errors: fit with structure=Grouped(column)"
         )
     bound = model._bind(data)[1]
     codes = structure.codes(bound.whole_data)
@@ -91,7 +91,7 @@ def differs(
     parts = [bound.whole_data.take_rows(np.flatnonzero(codes == code)) for code in present]
     labels = [structure.labels[code] for code in present]
     if group is not None and labels.count(group) == 0:
-        structure.code_of(group)  # which lists the groups
+        structure.code_of(group)  # raises an error that lists the groups
         raise ParameterError(f"the data have no rows of the group {group!r}")
     errors = [_at_shared(fitted, label, part) for label, part in zip(labels, parts, strict=True)]
     results = compare_groups(errors, fitted, precision, progress)
@@ -129,7 +129,7 @@ def _differences(errors: list[Laplace], block: Ints, k: int, precision: float) -
     ]
     score, information, moments = (np.stack(arrays) for arrays in zip(*parts, strict=True))
     identity = np.eye(k)
-    # The shared embedding has no news where no group has; a little of the prior keeps it regular.
+    # Without information in any group, a small multiple of the prior keeps the matrix regular.
     shared = np.linalg.inv(information.sum(axis=0) + precision * LEAST * identity)
     share = information @ shared
     left = score - (share @ score.sum(axis=0)[..., None])[..., 0]
@@ -145,10 +145,10 @@ def _differences(errors: list[Laplace], block: Ints, k: int, precision: float) -
 
 
 def _shared_optimum(errors: list[Laplace], block: Ints, k: int, ridge: float) -> list[Floats]:
-    """Vectors of some entities by group: the best embedding for all, what is beside it by group.
+    """Vectors of some entities by group: the best shared embedding, and the other columns by group.
 
-    The scores of rows at another place would be larger than chance makes them, all in one
-    direction, and a group that has more of such rows by chance would seem to differ.
+    The scores of rows at another point would be larger than expected by chance, all in the same
+    direction, and a group with more of such rows would seem to differ.
     """
     vectors: list[Floats] = [one.vectors_of(block).astype(np.float64) for one in errors]
     shared = np.mean([at[:, :k] for at in vectors], axis=0)
@@ -174,13 +174,13 @@ def _shared_optimum(errors: list[Laplace], block: Ints, k: int, ridge: float) ->
 
 
 def _limited(step: Floats) -> Floats:
-    """Steps of Newton's method that are no longer than `LONGEST`, entity by entity."""
+    """Steps of Newton's method, entity by entity, with lengths limited to `LONGEST`."""
     size = np.linalg.norm(step, axis=1, keepdims=True)
     return np.asarray(step * np.minimum(1.0, LONGEST / np.maximum(size, LEAST)))
 
 
 def _regular(information: Floats) -> Floats:
-    """Information with a little on its diagonal, where rows say nothing."""
+    """Information with a small addition to its diagonal, in case the rows contain none."""
     scale = np.trace(information, axis1=1, axis2=2)[:, None, None] + LEAST
     return np.asarray(information + LEAST * scale * np.eye(information.shape[1]))
 
@@ -188,8 +188,8 @@ def _regular(information: Floats) -> Floats:
 def _tail(whitened: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Ratio and p-value of sums of squares with a matrix of weights, by three moments.
 
-    After Pearson (Imhof, 1961): two moments alone give tails that are too light, and with them
-    more false discoveries than a q-value says.
+    After Pearson (Imhof, 1961): two moments alone give tails that are too light, and therefore more
+    false discoveries than the q-values indicate.
     """
     from scipy.stats import chi2
 
@@ -212,7 +212,7 @@ def _tail(whitened: Floats, weights: Floats) -> tuple[Floats, Floats]:
 def _without_intercept(
     score: Floats, information: Floats, moments: Floats, k: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Those of the first k numbers, whatever the others (terms, the intercept) are."""
+    """Score and information of the first k numbers after eliminating terms and intercept."""
     if score.shape[1] == k:
         return score, information, moments
     regular = _regular(information[:, k:, k:])
@@ -227,7 +227,7 @@ def _without_intercept(
 
 
 def _counts(data: Any) -> Floats:
-    """Rows that contain each entity."""
+    """Number of rows that contain each entity."""
     return np.asarray((data.values != 0).sum(axis=0), dtype=np.float64).ravel()
 
 
@@ -239,7 +239,7 @@ def rank_differences(
     n: int,
     min_count: float,
 ) -> Table:
-    """The pairs with the smallest p-values; q-values are among all pairs that were asked for.
+    """The pairs with the smallest p-values; q-values are among all requested pairs.
 
     parts : rows of each group;  results : those of `compare_groups`
     """
@@ -274,7 +274,7 @@ def drift(
     n : int, default=20
         Number of items.
     min_count : float, default=1
-        Only items that occur in at least this many rows of either half; of a text, words that
+        Only items that occur in at least this many rows of either half; for text, words that
         occur so often in the first and in the last slice.
     progress : bool, default=False
         Show a progress bar.
@@ -284,7 +284,7 @@ def drift(
     Table
         label, count (rows of the later half with the item), distance (between the embeddings of the
         first and the last slice), ratio (distance between the halves over its standard error if
-        nothing moved), p_value and q_value; the smallest p-value first. Of a text, label,
+        nothing moved), p_value and q_value; the smallest p-value first. For text, label,
         count_first and count_last (tokens of these slices), distance and similarity (cosine)
         between the first slice and the last, by distance: the embeddings of words have no errors.
     """
@@ -309,7 +309,7 @@ def drift(
 def _check_rows(fitted: FittedEmbedding, question: str, way_out: str) -> None:
     if fitted.spec.context.reads_text:
         raise ParameterError(
-            f"{question} needs the errors of embeddings, which a text has too many rows for: use "
+            f"{question} needs the errors of embeddings, for which a text has too many rows: use "
             f"{way_out}, or fit the counts of words by document (a Dataset with the same column)"
         )
 
@@ -324,7 +324,7 @@ def change_points(
     seed: int = 0,
     progress: bool = False,
 ) -> Table:
-    """When the embedding of an entity changed, against times that are shuffled among the rows.
+    """When the embedding of an entity changed, compared with shuffled times of the rows.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def change_points(
     n_permutations : int, default=199
         How often the times are shuffled.
     seed : int, default=0
-        Of the shuffles.
+        Random seed of the shuffles.
     progress : bool, default=False
         Show a progress bar.
 
@@ -402,7 +402,7 @@ def _rows_by_slice(model: Any, data: Any) -> tuple[FittedEmbedding, Any, Ints]:
 
 
 def _row_scores(errors: Laplace, entity: int, k: int) -> Floats:
-    """Scores of one entity, row by row, (rows, K); intercept and common part taken out."""
+    """Scores of one entity, row by row, (rows, K), without the intercept and the common part."""
     scores, information = errors.row_scores(entity)
     nuisance = information[k:, k:]
     if len(nuisance):
@@ -412,7 +412,7 @@ def _row_scores(errors: Laplace, entity: int, k: int) -> Floats:
 
 
 def _whitener(scores: Floats) -> Floats:
-    """A matrix that gives the scores unit covariance, where they vary at all."""
+    """A matrix that gives the scores unit covariance in the directions in which they vary."""
     values, vectors = np.linalg.eigh(scores.T @ scores / len(scores))
     known = values > 1e-10 * max(values.max(), 1e-300)
     return np.asarray(vectors[:, known] / np.sqrt(values[known]))

@@ -14,7 +14,7 @@ Evaluate = Callable[[Floats, Ints], tuple[Floats, Floats]]
 Precondition = Callable[[Floats, Ints], Floats]
 ARMIJO = 1e-4
 MOST_ROUNDS = 500
-SHORTEST = 1e-9  # times the first step: shorter ones are not progress
+SHORTEST = 1e-9  # relative to the first step: shorter ones are not progress
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Solution:
 
 
 def warn_exhausted(n: int, advice: str) -> None:
-    """Warn of vectors that did not converge, if any."""
+    """Warn if any vectors did not converge."""
     if n:
         from sklearn.exceptions import ConvergenceWarning
 
@@ -85,7 +85,7 @@ class Problems:
             if len(ready):
                 self._aim(ready)
             active[ready[0.5 * self.slope[ready] < tol]] = False
-            active &= self.size > SHORTEST  # only rounding is left
+            active &= self.size > SHORTEST  # only rounding errors are left
             if not active.any() or self.rounds >= last:
                 break
             ready = self._round(np.flatnonzero(active))
@@ -98,7 +98,7 @@ class Problems:
         self.size[which] = 1.0
 
     def _direction(self, which: Ints) -> Floats:
-        """Two-loop recursion; the preconditioned gradient where that does not ascend."""
+        """Two-loop recursion; the preconditioned gradient if the result is not an ascent."""
         gradient = self.gradient[which]
         q, weights = gradient.copy(), []
         for s, y, inverse in reversed(self.steps):
@@ -131,7 +131,7 @@ class Problems:
         return taken
 
     def _remember(self, which: Ints, s: Floats, y: Floats) -> None:
-        """Store the steps of a round; none of a problem with negative curvature."""
+        """Store the steps of a round, except for problems with negative curvature."""
         curvature = np.einsum("np,np->n", s, y)
         size = np.sqrt(np.einsum("np,np->n", s, s) * np.einsum("np,np->n", y, y))
         bent = curvature > 1e-10 * size
@@ -147,7 +147,7 @@ class Problems:
 
 
 def _shorten(size: Floats, slope: Floats, gain: Floats) -> Floats:
-    """The top of the parabola through the known values, between a tenth and a half of the step."""
+    """The maximum of the parabola through the known values, between 0.1 and 0.5 of the step."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         top = 0.5 * slope * size**2 / (slope * size - gain)
     top = np.where(np.isfinite(top), top, 0.1 * size)

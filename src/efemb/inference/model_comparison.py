@@ -1,4 +1,4 @@
-"""compare_models: what differs between two models, such as two stores or two seasons."""
+"""compare_models: differences between two models, such as two stores or two seasons."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compare_models(a: Any, b: Any, n: int = 10) -> ModelComparison:
 
     Parameters
     ----------
-    a, b : fitted model, or list of fitted models that differ in their seed only
+    a, b : fitted model, or list of fitted models that differ only in their seed
         Estimators or results of `efemb.load`. The first of a list is the model itself.
     n : int, default=10
         Number of neighbors and complements per item.
@@ -86,7 +86,7 @@ def compare_models(a: Any, b: Any, n: int = 10) -> ModelComparison:
 
 @dataclass(frozen=True, repr=False)
 class ModelComparison:
-    """What two models have in common, and what differs; prints as a summary.
+    """Similarities and differences of two models; prints as a summary.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class ModelComparison:
                 line += f" ({seeds:.0%} between seeds); changed: {changed:,} items"
             lines.append(line)
         if np.isnan(self.neighbors["seeds"]).all():
-            lines.append("pass several fits of each model to tell changes from seeds")
+            lines.append("pass several fits of each model to distinguish changes from seeds")
         return "\n".join(lines)
 
 
@@ -151,7 +151,7 @@ def _labels_of(fits: list[FittedEmbedding]) -> Vocabulary:
     """Labels of all fits of one model; items without labels are compared by their numbers."""
     first = fits[0].entities
     if any(len(fit.entities) != len(first) or set(fit.entities) != set(first) for fit in fits[1:]):
-        raise DataError("fits of one model that differ in their seed only have the same items")
+        raise DataError("fits of one model that differ only in their seed have the same items")
     return first
 
 
@@ -211,7 +211,7 @@ def _newcomers(labels: Vocabulary, before: list[Ints], after: list[Ints]) -> Any
 def _align(
     labels: Vocabulary, a: tuple[Floats, Floats], b: tuple[Floats, Floats]
 ) -> tuple[LabeledVectors, LabeledVectors]:
-    """Embeddings of both, b rotated onto a; the shorter vectors are filled up with zeros."""
+    """Embeddings of both, b rotated onto a; the shorter vectors are padded with zeros."""
     k = max(a[0].shape[1], b[0].shape[1])
     padded = [
         [np.pad(side, ((0, 0), (0, k - side.shape[1]))) for side in model] for model in (a, b)

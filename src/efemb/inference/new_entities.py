@@ -1,4 +1,4 @@
-"""fold_in: vectors of new entities from their own rows, everything else as it was fitted."""
+"""fold_in: vectors of new entities from their own rows, with everything else unchanged."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def fold_in(
         first columns are the known ones. Known entities that the data lack count as absent.
     context_too : bool, default=True
         Also solve alpha. Otherwise it stays 0 (positive models: small), and the new entities do
-        not affect the predictions of others; that is enough, and several times faster, where only
+        not affect the predictions of others; that suffices, and is several times faster, if only
         the new entities are predicted. Neighbors of known entities do not change, so new neurons
         are in no context in any case.
     prior : {"fitted", "model"} or Prior, default="fitted"
@@ -87,8 +87,8 @@ def fold_in(
         prior if that is tighter. A Prior applies to rho; alpha then has the model's.
     sweeps : int, default=1
         How many times alpha and then rho are solved after the first rho.
-    tol : float, default=0.05
-        A problem of p numbers ends when it is within tol p / 2 of the largest log-posterior; p / 2
+    A problem with p unknowns is solved when it is within tol p / 2 of the largest
+        log-posterior; p / 2 is the uncertainty of the posterior itself.
         is the uncertainty of the posterior itself.
     sample_weight : array of shape (rows,), optional
         Weights of the rows, as in `fit`.
@@ -149,7 +149,7 @@ def check_prior(prior: Any) -> None:
 
 
 def _check_model(fitted: FittedEmbedding) -> None:
-    """Only models in which a new entity is a problem of its own."""
+    """Accept only models in which each new entity is a separate problem."""
     spec, parameters = fitted.spec, fitted.parameters
     if spec.context.reads_text:
         raise ParameterError(
@@ -188,7 +188,7 @@ class Growth:
     def of(
         cls, fitted: FittedEmbedding, data: Any, prior: Prior | str, sample_weight: Any
     ) -> Growth:
-        """Make room for the new entities of the data; an error where there are none."""
+        """Make room for the new entities of the data; an error if there are none."""
         if not isinstance(data, Dataset):
             raise InputTypeError(f"fold_in needs a Dataset, got {type(data).__name__}")
         weight = resolve_row_weights(sample_weight, data, fitted.spec)
@@ -209,7 +209,7 @@ class Growth:
         if not spec.context.rest_of_row and bound.lists is None:
             raise ParameterError("fold_in takes models on baskets or neighbors; use partial_fit")
         space = ParameterSpace(spec, bound.n_entities, bound.n_slots, 1, fitted.n_components)
-        # In the precision of a fit: a very large count leaves nothing of its context in float32.
+        # In the precision of a fit: next to a very large count, float32 would lose the context.
         dtype = working_precision(aligned, spec, "rows", fitted.parameters.rho.dtype)
         parameters = _make_room(fitted.parameters.astype(dtype), space, bound, new, weight)
         changed = _replace_priors(spec, prior, fitted.parameters)
@@ -247,7 +247,7 @@ class Growth:
         if thinned is None:
             problems = posterior.begin(start)
         else:
-            # Far from the solution a fraction of the rows is as good a guide as all of them.
+            # Far from the solution a fraction of the rows is as informative as all of them.
             problems = EntityPosterior(thinned, self.blocks).begin(start)
             problems.run(nats)
             problems.change(posterior.evaluate)
@@ -281,7 +281,7 @@ class Growth:
         if self.spec.family.softmax:
             self._solve_softmax(present, tol, context=True)
             return
-        # Each is solved with the others at their old values, in however many blocks.
+        # Each is solved with the others at their old values, whatever the number of blocks.
         vectors, solved = self.vectors, self.parameters.alpha.copy()
         for members in split_members(self.spec, self.bound, present, solved.dtype):
             conditionals = ContextConditionals(self.spec, self.bound, vectors, members, self.weight)
@@ -394,7 +394,7 @@ def tighten(prior: Prior | None, known: Floats, *, positive: bool) -> Prior | No
 
 
 def _extend_vocabulary(known: Vocabulary | None, data: Dataset) -> Vocabulary | None:
-    """Labels of all entities; counts, where they are known, of the new ones in these data."""
+    """Labels of all entities; if counts are known, those of new entities refer to these data."""
     if known is None or data.entities is None or known.counts is None:
         return None if known is None else data.entities
     present = np.asarray((data.values != 0).sum(axis=0)).ravel()
@@ -425,14 +425,14 @@ def _extend_lists(
     center = known.column_center
     if center is not None:
         lists = replace(lists, center=center[members])
-    if known.ridge is not None:  # new entities have the usual one
+    if known.ridge is not None:  # new entities get the usual one
         usual = np.full(len(members) - len(known.ridge), np.median(known.ridge))
         lists = replace(lists, ridge=np.concatenate([known.ridge, usual]))
     return (lists,)
 
 
 def _extend_positions(fitted: FittedEmbedding, data: Dataset, aligned: Dataset) -> Floats | None:
-    """Positions of all entities; None where neighbors are determined by correlation.
+    """Positions of all entities; None if neighbors are determined by correlation.
 
     data : as the user passed them;  aligned : the same with known entities first
     """

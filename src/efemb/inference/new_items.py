@@ -15,7 +15,7 @@ from efemb.errors import DataError, ParameterError, suggest
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.parameters import Parameters
 
-RIDGE = 1.0  # prior precision of what a feature does to an intercept, in nats
+RIDGE = 1.0  # prior precision of the effect of a feature on an intercept, in nats
 
 
 def add_items(model: Any, table: Any, *, item: str = "item") -> FittedEmbedding:
@@ -34,8 +34,8 @@ def add_items(model: Any, table: Any, *, item: str = "item") -> FittedEmbedding:
     Returns
     -------
     FittedEmbedding
-        Known items first, then the new ones. Their own vectors are 0, the prior mean: what is left
-        is the vector of their features. Their intercepts, and what terms know of items, are
+        Known items first, then the new ones. Their own vectors are 0, the prior mean, so that they
+        have the vectors of their features. Their intercepts, and the item arrays of terms, are
         predicted from the features by regressions on the known items.
     """
     fitted: FittedEmbedding = model.fitted()
@@ -102,7 +102,7 @@ def _extend(fitted: FittedEmbedding, wider: Any, n_new: int) -> Parameters:
 
 
 def _predict_means(design: Any, means: Floats) -> Floats:
-    """Means of the new items: a Poisson regression of those of the known ones on features."""
+    """Means of the new items, by a Poisson regression of known means on features."""
     from sklearn.linear_model import PoissonRegressor
 
     n, level = len(means), float(means.mean())

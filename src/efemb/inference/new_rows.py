@@ -1,4 +1,4 @@
-"""fold_in_rows: vectors of new households from their own rows, everything else as fitted."""
+"""fold_in_rows: vectors of new households from their own rows, with everything else unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fold_in_rows(
     """Extend a fitted model by new groups of rows, such as households, without refitting it.
 
     Given everything else, the vector theta_g of a household is a regression with k coefficients on
-    the cells of its rows: the mirror image of `fold_in`. Rows of new households also become
+    history if the model has a `History`; the popularity that it is weighed against is unchanged.
     history, where the model has a `History`; the popularity that it is weighed against stays.
 
     Parameters
@@ -51,13 +51,14 @@ def fold_in_rows(
     model : fitted estimator or FittedEmbedding
         With `RowVectors` or `History` among its terms.
     data : like the X of `fit`
-        Rows of new groups; the items are those of the model. Known groups are left as they are,
+        Rows of new groups; the items are those of the model. Known groups are unchanged,
         and rows without any new group are ignored.
     prior : {"fitted", "model"} or Prior, default="fitted"
         Prior of the new vectors: a Normal with the spread of the known vectors, or the prior of the
         term if that is tighter; the prior of the term; or your own.
     tol : float, default=0.05
-        A problem of p numbers ends when it is within tol p / 2 of the largest log-posterior.
+        A problem with p unknowns is solved when it is within tol p / 2 of the largest
+        log-posterior.
     sample_weight : array of shape (rows,), optional
         Weights of the rows, as in `fit`.
     progress : bool, default=False
@@ -84,8 +85,8 @@ def fold_in_rows(
     number("tol", tol)
     if fitted.spec.zeros.odds:
         raise ParameterError(
-            f"fold_in_rows needs means, which a model with zeros={fitted.spec.zeros!r} knows up to "
-            "a factor per row only: use zeros='all' or Sampled"
+            f"fold_in_rows needs means, which a model with zeros={fitted.spec.zeros!r} only knows "
+            "up to a factor per row: use zeros='all' or Sampled"
         )
     rows = model._read(data)
     if not isinstance(rows, Dataset):
@@ -103,7 +104,7 @@ class _RowGrowth:
     """A model with room for new groups of rows, and the rows from which they are solved."""
 
     fitted: FittedEmbedding
-    spec: Spec  # whose terms know the new groups
+    spec: Spec  # with terms that know the new groups
     data: Dataset  # rows of new groups
     weight: Floats
     learned: Sequence[tuple[Term, Ints, Prior | None]]  # terms with new vectors: which, and prior
@@ -112,7 +113,7 @@ class _RowGrowth:
     def of(
         cls, fitted: FittedEmbedding, data: Dataset, weight: Floats, prior: Prior | str
     ) -> _RowGrowth:
-        """Find the new groups; an error where there are none."""
+        """Find the new groups; an error if there are none."""
         if not any(term.groups is not None for term in fitted.spec.terms):
             raise ParameterError(
                 "the model knows no groups of rows: fit it with terms=[RowVectors('household')]"
@@ -180,13 +181,13 @@ class _GroupPosterior(Posterior):
         super().__init__(blocks)
 
     def fill(self, v: Floats) -> None:
-        """Put the numbers in place."""
+        """Insert the values of the unknowns."""
         for (term, index, _), (a, b) in zip(self.learned, pairwise(self.edges), strict=True):
             array = self.parameters.terms[_name(term)]
             array[index] = v[0, a:b].reshape(len(index), term.width)
 
     def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
-        """Of all rows."""
+        """Log-likelihood of all rows."""
         self.fill(v)
         vectors = self.space.vectors(self.parameters)
         value, slopes = self.solver.value_and_gradient(vectors, exact=True)
@@ -195,9 +196,9 @@ class _GroupPosterior(Posterior):
         return np.array([value]), np.concatenate(numbers)[None].astype(np.float64)
 
     def inverse(self, data: Dataset) -> Inverse:
-        """Approximately Newton's steps: the curvature of a typical row, times the rows of a group.
+        """Approximate Newton steps: the curvature of a typical row, times the rows of a group.
 
-        Groups differ in nothing but their number of rows, so all have the same eigenvectors.
+        Groups differ only in their number of rows, so all have the same eigenvectors.
         """
         values = data.values if data.is_sparse else np.nan_to_num(data.values)
         total = np.asarray(values.sum(axis=0)).ravel()

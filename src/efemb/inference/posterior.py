@@ -19,21 +19,21 @@ from efemb.model.priors import Prior
 from efemb.model.space import positive_exp
 from efemb.model.spec import Spec
 
-Block = tuple[Prior | None, int, bool]  # numbers side by side: prior, how many, whether positive
+Block = tuple[Prior | None, int, bool]  # adjacent numbers: prior, how many, whether positive
 NOISE = {"float32": 1e-6, "float64": 1e-13}  # relative error of a sum over many rows
 
 
 def block_edges(blocks: Sequence[Block]) -> list[int]:
-    """Where blocks that lie side by side begin and end."""
+    """Where adjacent blocks begin and end."""
     return [0, *accumulate(size for _, size, _ in blocks)]
 
 
 class Posterior(ABC):
-    """log p(v | all else) of n problems in p numbers each; theta = log v where v is positive.
+    """log p(v | all else) of n problems in p numbers each; theta = log v if v is positive.
 
     Parameters
     ----------
-    blocks : the p numbers, those of one prior and sign after the other
+    blocks : the p numbers, grouped by prior and sign
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -103,7 +103,7 @@ class Posterior(ABC):
         return Problems(self.evaluate, start, inverse, noise=NOISE[dtype.name])
 
     def _small_steps(self, start: Floats) -> Inverse:
-        """First steps of a tenth per number, where the curvature is unknown."""
+        """First steps of 0.1 per number, used if the curvature is unknown."""
         _, gradient = self.evaluate(start, np.arange(len(start)))
         norm = np.sqrt(np.einsum("np,np->n", gradient, gradient))
         scale = 0.1 * np.sqrt(start.shape[1]) / np.maximum(norm, 1e-300)
@@ -111,7 +111,7 @@ class Posterior(ABC):
 
 
 def explain_coupling(spec: Spec) -> str:
-    """Why the embedding of an entity is no regression of its own, "" if it is one."""
+    """Why the embedding of an entity is not a separate regression, or "" if it is."""
     structure = spec.structure
     if not spec.combine.inner_product:
         return f"combine={spec.combine!r} is not an inner product"
@@ -125,7 +125,7 @@ def explain_coupling(spec: Spec) -> str:
 
 
 def _explain_shared_terms(spec: Spec) -> str:
-    """Why the terms of a model are not columns of each entity's own regression, "" if they are."""
+    """Why the terms are not columns of each entity's own regression, or "" if they are."""
     shared = [term for term in spec.terms if term.entity_array is None and term.width]
     return f"the term {shared[0]!r} has no vector of its own per entity" if shared else ""
 
@@ -135,8 +135,8 @@ def vector_blocks(
 ) -> list[Block]:
     """Prior, number of columns and sign of an embedding and of the entity side of each term.
 
-    k : columns of the embedding;  priors : of entity sides, by the label of their term, where they
-    are not the model's
+    k : columns of the embedding;  priors : of entity sides, by the label of their term, if they
+    differ from those of the model
     """
     blocks: list[Block] = [(spec.prior_rho, k, spec.positive_rho)]
     for term in (term for term in spec.terms if term.width):
@@ -151,7 +151,7 @@ class EntityPosterior(Posterior):
     Parameters
     ----------
     conditionals : likelihoods of the entities
-    blocks : columns of their vectors, as of `vector_blocks`; the prior of intercepts is the model's
+    blocks : columns of their vectors, see `vector_blocks`; intercepts have the prior of the model
     """
 
     def __init__(self, conditionals: Conditionals, blocks: Sequence[Block]) -> None:
@@ -165,7 +165,7 @@ class EntityPosterior(Posterior):
         return rho if intercept is None else np.concatenate([rho, intercept[:, None]], axis=1)
 
     def split(self, v: Floats) -> tuple[Floats, Floats]:
-        """Undo `joined`; intercepts are 0 where the model has none."""
+        """Undo `joined`; intercepts are 0 if the model has none."""
         return (v[:, :-1], v[:, -1]) if self.intercept else (v, np.zeros(len(v)))
 
     def predicting(self, v: Floats, which: Ints | slice = slice(None)) -> tuple[Floats, Floats]:
@@ -174,7 +174,7 @@ class EntityPosterior(Posterior):
         return vectors, intercept - self.conditionals.noise[which]
 
     def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
-        """Of the conditionals."""
+        """Log-likelihood of the conditionals."""
         value, rho, intercept = self.conditionals.evaluate(*self.predicting(v, which), which)
         return value, self.joined(rho, intercept if self.intercept else None)
 
@@ -190,7 +190,7 @@ class EntityPosterior(Posterior):
 class SoftmaxPosterior(Posterior):
     """Some rows of rho with their intercepts, or of alpha, of a categorical model.
 
-    They share every softmax, so they are one problem in all their numbers.
+    All rows of the softmax share them, so they are one problem in all their numbers.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class SoftmaxPosterior(Posterior):
         super().__init__([(prior, len(new) * size, sign) for prior, size, sign in blocks])
 
     def block(self, vectors: Factors) -> Floats:
-        """The numbers in question, (1, p)."""
+        """The unknowns, (1, p)."""
         side = (vectors.bag if self.context else vectors.target)[self.new]
         numbers = [side[:, a:b].ravel() for a, b in pairwise(self.edges)]
         if self.intercept:
@@ -219,7 +219,7 @@ class SoftmaxPosterior(Posterior):
         return np.concatenate(numbers)[None]
 
     def filled(self, v: Floats) -> Factors:
-        """All vectors, with the numbers in question in place."""
+        """All vectors, with the unknown ones inserted."""
         fixed, n = self.fixed, len(self.new)
         target, bag, intercept = fixed.target.copy(), fixed.bag.copy(), fixed.intercept.copy()
         side = bag if self.context else target
@@ -230,6 +230,6 @@ class SoftmaxPosterior(Posterior):
         return replace(fixed, target=target, bag=bag, intercept=intercept)
 
     def likelihood(self, v: Floats, which: Ints) -> tuple[Floats, Floats]:
-        """Of the whole data."""
+        """Log-likelihood of the whole data."""
         value, slopes = self.solver.value_and_gradient(self.filled(v))
         return np.array([value]), self.block(slopes).astype(np.float64)

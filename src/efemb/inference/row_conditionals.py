@@ -1,4 +1,4 @@
-"""Entities of row contexts (baskets): all rows are cases, and zeros of a row share its context."""
+"""Entities of row contexts (baskets): all rows are cases; zeros of a row share a context."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from efemb.model.spec import Spec
 from efemb.model.terms.base import RowSide
 
 ROWS_AT_ONCE = 2048
-BLOCK_NUMBERS = 1 << 18  # inner products at a time: they stay in the cache
-OFFSETS_AT_ONCE = 1 << 25  # numbers of rows x entities that are kept
-LEAST = 1e-20  # of zeros without weight: their cells still carry the slopes of entries
+BLOCK_NUMBERS = 1 << 18  # inner products at a time, to fit into the cache
+OFFSETS_AT_ONCE = 1 << 25  # stored numbers of rows x entities
+LEAST = 1e-20  # weight of zeros without weight: their cells still carry the slopes of entries
 
 
 class RowConditionals(Conditionals):
@@ -30,7 +30,7 @@ class RowConditionals(Conditionals):
     ----------
     spec, bound : the model and the context of every observation
     factors : all vectors, of which only those of the contexts matter
-    entities : which are predicted
+    entities : the predicted ones
     row_weight : (rows,)
     """
 
@@ -56,13 +56,13 @@ class RowConditionals(Conditionals):
         self._weigh(spec.zeros.weigh_rows(row_weight, positives))
 
     def _store_offsets(self, side: RowSide | None, factors: Factors, entities: Ints) -> None:
-        """What offsets of single cells are made of; those of many entities are made on request."""
+        """Store what offsets of cells are computed from; for many entities they are not stored."""
         self.side = side if side is not None and side.has_cells else None
         self.arrays, self.codes, self.data_rows = factors.terms, entities, np.arange(self.n_rows)
         self._offsets: Floats | None = None
 
     def offsets(self, rows: slice, which: Ints) -> Floats | None:
-        """Offsets of some entities in some rows, None where terms have none."""
+        """Offsets of some entities in some rows, None if terms have none."""
         if self.side is None:
             return None
         if len(self.data_rows) * self.n > OFFSETS_AT_ONCE:
@@ -95,7 +95,7 @@ class RowConditionals(Conditionals):
         return smaller
 
     def thinned(self, every: int) -> RowConditionals:
-        """Only every `every`-th of the rows without any of the entities, with more weight."""
+        """Keep every `every`-th of the rows without any of the entities, with more weight."""
         holds = np.zeros(len(self.cases), dtype=bool)
         holds[self.row] = True
         others = np.flatnonzero(~holds)
@@ -117,9 +117,9 @@ class RowConditionals(Conditionals):
             self.weighted = self.cases * self.zero_weight[:, None]
 
     def _store_entries(self, block: RowBlock, column: Ints, row_weight: Floats) -> None:
-        """Stored entries of the entities: row, entity, weight, value, what it takes out, divisors.
+        """Stored entries of the entities: row, entity, weight, value, own part, divisors.
 
-        `seen` is the weight of what is observed, 0 where an entry is masked.
+        `seen` is the weight of observed entries, 0 for masked ones.
         """
         entries = column >= 0
         self.row, self.column = block.row_of_entry[entries], column[entries]
@@ -141,7 +141,7 @@ class RowConditionals(Conditionals):
     def evaluate(
         self, rho: Floats, intercept: Floats, which: Ints
     ) -> tuple[Floats, Floats, Floats]:
-        """One matrix product to the cells and one back; entries ride in their cells."""
+        """One matrix product to the cells and one back; entries are handled in their cells."""
         vectors, b = rho.astype(self.dtype), intercept.astype(self.dtype)
         predictor = Predictor(Factors(vectors, self.alpha[which], b))
         index = np.full(self.n, -1, dtype=np.int64)
@@ -159,7 +159,7 @@ class RowConditionals(Conditionals):
             return sums.finish()
 
     def design(self, i: int) -> Design:
-        """Every row; in those that contain the entity, its own context."""
+        """Every row, with the entity's own context in rows that contain it."""
         entries = np.flatnonzero(self.column == i)
         row, x = self.row[entries], np.zeros(len(self.cases), self.dtype)
         contexts, weight = self.cases[:, :-1].copy(), self.zero_weight * self.column_weight[i]
@@ -175,7 +175,7 @@ class RowConditionals(Conditionals):
         return Design(contexts, x, weight, offset, entity=int(self.codes[i]))
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
-        """In the eigenvectors of the centered contexts, which all entities share."""
+        """Computed in the eigenvectors of the centered contexts, which all entities share."""
         mass = float(self.zero_weight.sum(dtype=np.float64))
         gram = (self.cases.T @ self.weighted).astype(np.float64)
         center = gram[:-1, -1] / mass
@@ -215,7 +215,7 @@ class _Sums:
         self.gradient = np.zeros(self.target.shape)
 
     def add(self, rows: slice, entries: Ints, column: Ints) -> None:
-        """Every cell as a zero, then the stored entries in their cells."""
+        """Add every cell as a zero, then the stored entries in their cells."""
         c, n = self.conditionals, len(self.which)
         row = c.row[entries]
         E: Floats = c.cases[rows] @ self.target.T
@@ -243,7 +243,7 @@ class _Sums:
         self.own += np.bincount(column, slope * own / rest, n)
         E[cells] = slope * ratio / zero_weight
         self.gradient += E.T @ c.weighted[rows]
-        # The divisors of the context do not touch what is beside it, nor the intercept.
+        # The divisors of the context affect neither the terms nor the intercept.
         undivided = slope * (1.0 - ratio)
         if side.shape[1]:
             np.add.at(self.gradient[:, c.k_context : -1], column, undivided[:, None] * side)
@@ -273,7 +273,7 @@ def _make_cases(block: RowBlock, bag: Floats) -> Floats:
     values, total = block.bag_values.astype(bag.dtype), block.total.astype(bag.dtype)
     cases = np.empty((len(total), bag.shape[1] + 1), dtype=bag.dtype)
     cases[:, -1] = 1.0
-    sums = np.empty((ROWS_AT_ONCE, bag.shape[1]), dtype=bag.dtype)  # stays in the cache
+    sums = np.empty((ROWS_AT_ONCE, bag.shape[1]), dtype=bag.dtype)  # fits into the cache
     for start in range(0, len(total), ROWS_AT_ONCE):
         rows = slice(start, min(start + ROWS_AT_ONCE, len(total)))
         block_sums = sums[: rows.stop - rows.start]

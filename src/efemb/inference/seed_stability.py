@@ -1,4 +1,4 @@
-"""stability: how much of a model comes from the data, and how much from the random seed."""
+"""stability: how much of a model depends on the data, and how much on the random seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stability(
     seeds: int | Sequence[int] = 5,
     progress: bool = False,
 ) -> Stability:
-    """Compare fits of the same model that differ in their seed only.
+    """Compare fits of the same model that differ only in their seed.
 
     Overlap is the fraction of an entity's `n` nearest neighbors (cosine of rho) that two fits
     share; it does not depend on rotations. Agreement is the cosine of an entity's two embeddings
@@ -39,7 +39,7 @@ def stability(
     n : int, default=10
         Number of neighbors that are compared.
     seeds : int or list of int, default=5
-        Number of fits, or their seeds, where `models` is a function.
+        Number of fits, or their seeds, if `models` is a function.
     progress : bool, default=False
         Show a progress bar.
 
@@ -83,11 +83,11 @@ def stability(
 
 @dataclass(frozen=True, repr=False)
 class Stability:
-    """What several fits have in common; prints as a summary.
+    """Overlap and agreement of several fits; prints as a summary.
 
     n : neighbors;  n_models : fits;  vocabulary : labels or None
     pair : (model, model) of each comparison
-    overlap_of, agreement_of : (pairs, N) by pair and entity; NaN where a vector is 0
+    overlap_of, agreement_of : (pairs, N) by pair and entity; NaN if a vector is 0
     """
 
     n: int
@@ -126,7 +126,7 @@ class Stability:
 
     @property
     def pairs(self) -> Table:
-        """Overlap and agreement of every two fits."""
+        """Overlap and agreement of each pair of fits."""
         first, second = zip(*self.pair, strict=True)
         return Table(
             {

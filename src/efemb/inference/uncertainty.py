@@ -45,7 +45,7 @@ def laplace(
     is minus the second derivative of its log-posterior; c, the curvature of a log-density in the
     inner product, is the variance of x for Poisson and Bernoulli. The covariance is the inverse of
     H_n or, with `sandwich`, H_n^-1 (sum of squared scores of the rows) H_n^-1, which also holds
-    where the family has the wrong variance. Further terms of the model are columns of z: their row
+    if the family has the wrong variance. Further terms of the model are columns of z: their row
     side is given like alpha, their entity side is unknown like the intercept.
 
     Parameters
@@ -60,8 +60,8 @@ def laplace(
         First move each requested embedding to its optimum given alpha. A model that was stopped
         early has not reached it, and an interval is then centered where the fit stopped.
     sample_weight : array of shape (rows,), optional
-        Weights of the rows, as in `fit`: for how many rows each counts. The sandwich squares them
-        with the scores, as for rows that were drawn with unequal probabilities.
+        Weights of the rows, as in `fit`: the number of rows that each represents. The sandwich
+        squares them with the scores, as for rows that were drawn with unequal probabilities.
     progress : bool, default=False
         Show a progress bar when many entities are requested.
 
@@ -175,7 +175,7 @@ class Laplace:
 
         Parameters
         ----------
-        n, m : labels (indices where the model has none), or lists of them
+        n, m : labels (indices if the model has none), or lists of them
             Either may be a list, or both of the same length.
         level : float
             Coverage probability.
@@ -261,7 +261,7 @@ class Laplace:
         v = posterior.vectors(theta)
         own, meat = np.empty((2, *theta.shape, theta.shape[1]))
         for i, (rho, b) in enumerate(zip(*posterior.predicting(v), strict=True)):
-            # One design exists at a time: each may be a copy of all rows.
+            # Only one design exists at a time, because each may be a copy of all rows.
             own[i], meat[i] = self._information(posterior.conditionals.design(i), rho, b)
         information = posterior.information(own, theta)
         scale = np.where(posterior.positive, v, 1.0)
@@ -282,7 +282,7 @@ class Laplace:
         return scores[:, :p], information[:p, :p]
 
     def vectors_of(self, codes: Ints) -> Floats:
-        """Vectors of some entities in the model (n, p), the intercept last where there is one."""
+        """Vectors of some entities in the model (n, p), with the intercept, if any, last."""
         return self._joined(self._posterior(codes), codes)
 
     def _posterior(self, codes: Ints) -> EntityPosterior:
@@ -296,7 +296,7 @@ class Laplace:
     def scores(self, codes: Ints, at: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Score (n, p), information and moments of the scores of the rows (n, p, p), no prior.
 
-        at : vectors of the form of `vectors_of`; by default those of the model
+        at : vectors as returned by `vectors_of`; by default those of the model
         """
         posterior = self._posterior(codes)
         conditionals = posterior.conditionals

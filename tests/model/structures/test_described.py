@@ -224,7 +224,7 @@ def test_bad_features_are_refused() -> None:
     for described in (efemb.Featured(["same"]), efemb.Tree(["same", "kind"])):
         with pytest.raises(efemb.DataError, match="'same' has the same value for all entities"):
             fit(described, data_of(same=["x"] * N))
-    with pytest.raises(efemb.ParameterError, match="names 'kind' twice"):
+    with pytest.raises(efemb.ParameterError, match="contains 'kind' twice"):
         fit(efemb.Tree(["kind", "part", "kind"]))
     with pytest.raises(efemb.InputTypeError, match="a list of names"):
         fit(efemb.Tree("kind"))
